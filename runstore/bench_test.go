@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fill commits outcomes of n items from 512 goroutines, as many as share a transaction.
+// fill commits outcomes of n items from 512 goroutines, the number that shares a transaction.
 func fill(b *testing.B, run *Run, n, size int) {
 	b.Helper()
 	var wg sync.WaitGroup
@@ -48,7 +48,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkLarge measures what reading and resuming costs in a run of 200,000.
+// BenchmarkLarge measures reading and resuming a run of 200,000 outcomes.
 func BenchmarkLarge(b *testing.B) {
 	const n = 200_000
 	run := newRun(b, n)
@@ -91,11 +91,11 @@ func BenchmarkLarge(b *testing.B) {
 	noError(b, run.Close())
 	b.Run("resume", func(b *testing.B) {
 		for b.Loop() {
-			again, err := Open(path)
+			reopened, err := Open(path)
 			noError(b, err)
-			_, err = again.Unrun(b.Context(), 1, 0, 100)
+			_, err = reopened.Unrun(b.Context(), 1, 0, 100)
 			noError(b, err)
-			noError(b, again.Close())
+			noError(b, reopened.Close())
 		}
 	})
 }

@@ -17,8 +17,7 @@ import (
 
 const childItems = 4000
 
-// commitForever commits from eight goroutines and prints every item whose
-// Commit returned.
+// commitForever commits from eight goroutines, and prints each item after Commit returned.
 func commitForever(path string) error {
 	run, err := Open(path)
 	if err != nil {
@@ -56,13 +55,13 @@ func child(t *testing.T, name, path string) *exec.Cmd {
 
 func TestCrash_everyCommitThatReturnedIsThere(t *testing.T) {
 	for _, after := range suite.Of([]int{1, 100}, []int{1, 10, 100, 400}) {
-		t.Run(fmt.Sprint(after), func(t *testing.T) { crash(t, after) })
+		t.Run(fmt.Sprint(after), func(t *testing.T) { killAndCheck(t, after) })
 	}
 }
 
-// crash kills a child after it has reported so many commits, and looks on
-// meanwhile from this process.
-func crash(t *testing.T, after int) {
+// killAndCheck kills a child after it has reported a number of commits. Meanwhile this process
+// reads the run.
+func killAndCheck(t *testing.T, after int) {
 	run := newRun(t, childItems)
 	path := run.Path()
 	noError(t, run.Close())
@@ -70,12 +69,12 @@ func crash(t *testing.T, after int) {
 	out, err := cmd.StdoutPipe()
 	noError(t, err)
 	noError(t, cmd.Start())
-	var promised []string
+	var committed []string
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		promised = append(promised, lines.Text())
-		if len(promised) == after {
-			lookOn(t, path, after)
+		committed = append(committed, lines.Text())
+		if len(committed) == after {
+			checkReader(t, path, after)
 			noError(t, cmd.Process.Kill())
 		}
 	}
@@ -83,19 +82,19 @@ func crash(t *testing.T, after int) {
 		t.Fatal("the child was done before it was killed")
 	}
 
-	// Readers see everything before anybody has recovered the log …
+	// Readers see all commits before the log is recovered …
 	r, err := Load(path)
 	noError(t, err)
-	holdsAll(t, r, promised)
+	checkContains(t, r, committed)
 	noError(t, r.Close())
-	// … and so does the next writer, who is not kept out by the dead one.
-	again, err := Open(path)
+	// … and so does the next writer, which the lock of the killed process does not block.
+	reopened, err := Open(path)
 	noError(t, err)
-	holdsAll(t, again.Reader, promised)
-	noError(t, again.Close())
+	checkContains(t, reopened.Reader, committed)
+	noError(t, reopened.Close())
 }
 
-func lookOn(t *testing.T, path string, after int) {
+func checkReader(t *testing.T, path string, after int) {
 	if _, err := Open(path); !errors.Is(err, ErrLocked) {
 		t.Errorf("a second writer: %v", err)
 	}
@@ -109,17 +108,17 @@ func lookOn(t *testing.T, path string, after int) {
 	noError(t, r.Close())
 }
 
-func holdsAll(t *testing.T, r *Reader, promised []string) {
+func checkContains(t *testing.T, r *Reader, committed []string) {
 	t.Helper()
-	there := map[string]bool{}
+	found := map[string]bool{}
 	for _, o := range collect(t, r, Query{Detail: true}) {
-		there[o.Item] = true
+		found[o.Item] = true
 	}
-	if len(there) < len(promised) || len(promised) == 0 {
-		t.Errorf("%d outcomes are there, %d were promised", len(there), len(promised))
+	if len(found) < len(committed) || len(committed) == 0 {
+		t.Errorf("%d outcomes are there, %d were promised", len(found), len(committed))
 	}
-	for _, id := range promised {
-		if !there[id] {
+	for _, id := range committed {
+		if !found[id] {
 			t.Errorf("%s was promised and is lost", id)
 		}
 	}
@@ -134,17 +133,17 @@ func TestDisk_fileSizeLimit(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	promised := strings.Fields(string(out))
-	again, err := Open(path) // without the limit
+	committed := strings.Fields(string(out))
+	reopened, err := Open(path) // without the limit
 	noError(t, err)
-	holdsAll(t, again.Reader, promised)
-	for _, o := range collect(t, again.Reader, Query{}) {
+	checkContains(t, reopened.Reader, committed)
+	for _, o := range collect(t, reopened.Reader, Query{}) {
 		if o.Item == "item-003999" {
 			t.Error("the limit was never met")
 		}
 	}
-	noError(t, again.Commit(t.Context(), testOutcome(childItems-1, 100)))
-	noError(t, again.Close())
+	noError(t, reopened.Commit(t.Context(), testOutcome(childItems-1, 100)))
+	noError(t, reopened.Close())
 }
 
 func TestDisk_fullFailsEverybodyAndThenAll(t *testing.T) {
@@ -162,12 +161,12 @@ func TestDisk_fullFailsEverybodyAndThenAll(t *testing.T) {
 		wg.Go(func() { errs[n] = run.Commit(t.Context(), testOutcome(n, 8000)) })
 	}
 	wg.Wait()
-	promised, refused := 0, 0
+	committed, refused := 0, 0
 	for _, err := range errs {
 		var f *Fault
 		switch {
 		case err == nil:
-			promised++
+			committed++
 		case errors.Is(err, ErrWrite) && errors.As(err, &f) && f.ExitCode() == 74:
 			refused++
 		default:
@@ -180,14 +179,14 @@ func TestDisk_fullFailsEverybodyAndThenAll(t *testing.T) {
 	if err := run.Ack(t.Context(), Link, 1); !errors.Is(err, ErrWrite) {
 		t.Errorf("a broken run takes more: %v", err)
 	}
-	if got := collect(t, run.Reader, Query{}); len(got) != promised {
-		t.Errorf("%d outcomes are there, %d were promised", len(got), promised)
+	if got := collect(t, run.Reader, Query{}); len(got) != committed {
+		t.Errorf("%d outcomes are there, %d were promised", len(got), committed)
 	}
 	noError(t, run.Close())
-	again, err := Open(run.Path())
+	reopened, err := Open(run.Path())
 	noError(t, err)
-	noError(t, again.Finish(t.Context(), testFooter()))
-	noError(t, again.Close())
+	noError(t, reopened.Finish(t.Context(), testFooter()))
+	noError(t, reopened.Close())
 }
 
 func TestChanged_wakesAtClose(t *testing.T) {

@@ -22,56 +22,56 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// The kinds of Fault, to be asked for with errors.Is.
+// The kinds of Fault, for use with errors.Is.
 var (
-	// ErrExists: Create found a file under the name.
+	// ErrExists: the path of a new run exists.
 	ErrExists = errors.New("exists already")
-	// ErrMissing: there is no such file. It is also fs.ErrNotExist.
+	// ErrMissing: the file does not exist. The Fault matches fs.ErrNotExist too.
 	ErrMissing = errors.New("does not exist")
 	// ErrLocked: another process, or this one, is writing the run.
 	ErrLocked = errors.New("is being written")
-	// ErrNotRun: the file is something else than a run.
+	// ErrNotRun: the file is not a run.
 	ErrNotRun = errors.New("is not a run file")
-	// ErrNewer: the run was written by a later version of this program.
+	// ErrNewer: a later version of this program wrote the run.
 	ErrNewer = errors.New("has a newer format")
-	// ErrDamaged: the file was a run, and cannot be trusted any more.
+	// ErrDamaged: the file is a run with damaged content.
 	ErrDamaged = errors.New("is damaged")
 	// ErrRead: the operating system refused to read.
 	ErrRead = errors.New("cannot be read")
-	// ErrWrite: the disk is full, the folder read-only, or the like.
+	// ErrWrite: writing failed, for example because the disk is full or the folder read-only.
 	ErrWrite = errors.New("cannot be written")
 	// ErrClosed: the run was closed before the call.
 	ErrClosed = errors.New("is closed")
 )
 
-// ErrDuplicate: an item id, or an outcome of the same item, trial and attempt,
-// is in the run already.
+// ErrDuplicate: the run already has the item id, an outcome of the same item, trial and
+// attempt, or another experiment id of the trial.
 var ErrDuplicate = errors.New("is in the run already")
 
-// ErrUnknown: the run has no such item or outcome.
+// ErrUnknown: the run does not have the item or outcome.
 var ErrUnknown = errors.New("is not in the run")
 
-// Fault says what is wrong with the run file at Path. Kind is one of the
-// errors above; Err, where there is one, is what was found.
+// Fault is an error of the run file at Path. Kind is one of the kinds above, and Err the
+// cause, which may be nil.
 type Fault struct {
 	Path string
 	Kind error
 	Err  error
 }
 
-// Error names the file, what is wrong with it, and what can be done.
+// Error describes the error and what the user can do.
 func (f *Fault) Error() string {
 	text := "run file " + f.Path + " " + f.Kind.Error()
 	if f.Err != nil {
 		text += ": " + f.Err.Error()
 	}
-	if can := advice[f.Kind]; can != "" {
-		text += " (" + can + ")"
+	if hint := advice[f.Kind]; hint != "" {
+		text += " (" + hint + ")"
 	}
 	return text
 }
 
-// Unwrap returns Kind, and Err where there is one.
+// Unwrap returns Kind, and Err unless it is nil.
 func (f *Fault) Unwrap() []error {
 	if f.Err == nil {
 		return []error{f.Kind}
@@ -79,8 +79,8 @@ func (f *Fault) Unwrap() []error {
 	return []error{f.Kind, f.Err}
 }
 
-// ExitCode is 74 where writing failed, 70 for a call after Close, and 64
-// otherwise: the file that was named cannot be used.
+// ExitCode returns 74 if writing failed, 70 for a call after Close, and otherwise 64, because
+// the named file cannot be used.
 func (f *Fault) ExitCode() int {
 	switch f.Kind {
 	case ErrWrite:
@@ -91,7 +91,7 @@ func (f *Fault) ExitCode() int {
 	return 64
 }
 
-// advice says of a kind what can be done.
+// advice is what the user can do, by kind.
 var advice = map[error]string{
 	ErrExists:  "choose another name, or resume the run",
 	ErrLocked:  "wait until the other process has ended, or stop it",
@@ -103,8 +103,9 @@ var advice = map[error]string{
 
 func fault(path string, kind, err error) *Fault { return &Fault{path, kind, err} }
 
-// faultOf turns an error of the database into a Fault. What SQLite says about
-// the content of the file decides; anything else is of the given kind.
+// faultOf returns a Fault for an error of the database. Its kind is ErrDamaged if SQLite
+// reports bad content, ErrMissing if the file does not exist, and otherwise kind. faultOf
+// returns nil, an existing Fault and errors of a context unchanged.
 func faultOf(path string, kind, err error) error {
 	var known *Fault
 	switch {
@@ -117,13 +118,13 @@ func faultOf(path string, kind, err error) error {
 	}
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,
-		sqlite3.SQLITE_ERROR: // a table or column is not there
+		sqlite3.SQLITE_ERROR: // a table or column is missing
 		return fault(path, ErrDamaged, err)
 	}
 	return fault(path, kind, err)
 }
 
-// sqliteCode returns the primary result code, 0 if err is not of SQLite.
+// sqliteCode returns the primary result code of SQLite, or 0 if err is another error.
 func sqliteCode(err error) int {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
@@ -132,29 +133,29 @@ func sqliteCode(err error) int {
 	return e.Code() & 0xff
 }
 
-// maxNamed bounds how many lost rows a Loss names.
+// maxNamed is the number of lost rows that a Loss names at most.
 const maxNamed = 10
 
-// Loss says what of a damaged run an export could not read. Everything else was
-// written. It is ErrDamaged.
+// Loss lists the parts of a damaged run that an export could not read. All other parts were
+// written. It matches ErrDamaged.
 type Loss struct {
 	Path string
-	// Items and Outcomes are the rows that are known to be missing: where an
-	// index is damaged too there may be more.
+	// Items and Outcomes are the numbers of lost rows. There may be more if an index is
+	// damaged too.
 	Items, Outcomes int64
-	// Parts are the lost parts of which there is one: "header", "footer".
+	// Parts are the other lost parts, for example "the header".
 	Parts []string
-	// Named are the first of the lost rows, each with what was found.
+	// Named are the first lost rows, each with its error.
 	Named []string
-	// WrittenItems and WrittenOutcomes are what was read.
+	// WrittenItems and WrittenOutcomes are the numbers of exported rows.
 	WrittenItems, WrittenOutcomes int64
 }
 
-// Error says what was kept, what is lost, and names the first of it.
+// Error states what was exported and what is lost, and names the first lost rows.
 func (l *Loss) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "run file %s is damaged: exported %s and %s; lost: %s",
-		l.Path, textutil.Counted(l.WrittenItems, "item"), textutil.Counted(l.WrittenOutcomes, "outcome"), l.what())
+		l.Path, textutil.Counted(l.WrittenItems, "item"), textutil.Counted(l.WrittenOutcomes, "outcome"), l.lostParts())
 	for _, name := range l.Named {
 		b.WriteString("\n  " + name)
 	}
@@ -164,13 +165,13 @@ func (l *Loss) Error() string {
 	return b.String()
 }
 
-// Unwrap makes it an ErrDamaged.
+// Unwrap returns ErrDamaged.
 func (l *Loss) Unwrap() error { return ErrDamaged }
 
-// ExitCode is 74: what was asked for could not all be written.
+// ExitCode returns 74, because not everything could be written.
 func (l *Loss) ExitCode() int { return 74 }
 
-func (l *Loss) what() string {
+func (l *Loss) lostParts() string {
 	parts := slices.Clone(l.Parts)
 	if l.Items > 0 {
 		parts = append(parts, textutil.Counted(l.Items, "item"))
@@ -181,10 +182,10 @@ func (l *Loss) what() string {
 	return strings.Join(parts, ", ")
 }
 
-func (l *Loss) any() bool { return l.Items+l.Outcomes > 0 || len(l.Parts) > 0 }
+func (l *Loss) hasLoss() bool { return l.Items+l.Outcomes > 0 || len(l.Parts) > 0 }
 
-// name keeps what was found about a lost row, without the advice of a Fault.
-func (l *Loss) name(row string, err error) {
+// addNamed adds a lost row and its error, without the advice of a Fault.
+func (l *Loss) addNamed(row string, err error) {
 	if len(l.Named) == maxNamed {
 		return
 	}
@@ -200,44 +201,44 @@ func (l *Loss) name(row string, err error) {
 	l.Named = append(l.Named, row)
 }
 
-// maxGap bounds how many rows are tried one by one between two readable parts
-// of a table.
+// maxGap bounds the number of rows that keys tries one by one between two readable parts of a
+// table.
 const maxGap = 1 << 20
 
-// Salvage opens a run as OpenAny does, and beyond that one of which the end was
-// cut off, or the header or the log is lost: a copy in a temporary folder, as long as the
-// file once was, is read then, and removed by Close. It is for Export alone;
-// other methods may say ErrDamaged. Errors: those of OpenAny.
+// Salvage is like OpenAny, but also opens a run that was truncated or whose header or log is
+// lost. It copies such a run to a temporary folder, extends the copy to its original length,
+// and reads the copy, which Close removes. The Reader is only for Export; other methods may
+// return ErrDamaged. The errors are those of OpenAny.
 func Salvage(ctx context.Context, path string) (*Reader, error) {
 	r, err := OpenAny(ctx, path)
 	if !errors.Is(err, ErrDamaged) {
 		return r, err
 	}
-	folder, failed := os.MkdirTemp("", "run-*")
-	if failed != nil {
-		return nil, fault(path, ErrWrite, failed)
+	folder, copyErr := os.MkdirTemp("", "run-*")
+	if copyErr != nil {
+		return nil, fault(path, ErrWrite, copyErr)
 	}
 	copied := filepath.Join(folder, "damaged"+Extension)
-	failed = copyWhole(path, copied)
-	if failed == nil {
+	copyErr = copyRun(path, copied)
+	if copyErr == nil {
 		var db *sql.DB
-		if db, failed = connect(copied, "rw"); failed == nil {
+		if db, copyErr = connect(copied, "rw"); copyErr == nil {
 			var v view
-			if v, failed = newView(ctx, copied, db); failed == nil {
-				unlogged := v.checkLog(ctx) != nil
+			if v, copyErr = newView(ctx, copied, db); copyErr == nil {
+				logMissing := v.checkLog(ctx) != nil
 				v.path = path
-				return &Reader{view: v, pool: db, temporary: folder, unlogged: unlogged}, nil
+				return &Reader{view: v, pool: db, tempDir: folder, logMissing: logMissing}, nil
 			}
 			err = errors.Join(err, db.Close())
 		}
 	}
-	// What was said of the file itself is what a person can use.
+	// The first error describes the original file and is more useful than one of the copy.
 	return nil, errors.Join(err, os.RemoveAll(folder))
 }
 
-// copyWhole copies a run file with its log, and lengthens the copy to what the
-// first page says.
-func copyWhole(from, to string) error {
+// copyRun copies a run file with its log, and extends the copy to the length that its first
+// page states.
+func copyRun(from, to string) error {
 	if err := copyPlain(from, to); err != nil {
 		return err
 	}
@@ -248,11 +249,12 @@ func copyWhole(from, to string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(lengthen(f), f.Close())
+	return errors.Join(extendFile(f), f.Close())
 }
 
-// lengthen reads the size and number of pages from bytes 16 and 28 of the file.
-func lengthen(f *os.File) error {
+// extendFile extends a SQLite file to the size that it states: the page size at byte 16 times
+// the number of pages at byte 28.
+func extendFile(f *os.File) error {
 	var first [32]byte
 	if _, err := f.ReadAt(first[:], 0); err != nil {
 		return err
@@ -261,11 +263,11 @@ func lengthen(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	whole := int64(binary.BigEndian.Uint16(first[16:])) * int64(binary.BigEndian.Uint32(first[28:]))
-	if whole <= info.Size() || whole > 64*info.Size()+1<<20 { // the number itself may be damaged
+	size := int64(binary.BigEndian.Uint16(first[16:])) * int64(binary.BigEndian.Uint32(first[28:]))
+	if size <= info.Size() || size > 64*info.Size()+1<<20 { // the numbers may be damaged
 		return nil
 	}
-	return f.Truncate(whole)
+	return f.Truncate(size)
 }
 
 func copyPlain(from, to string) error {
@@ -273,21 +275,21 @@ func copyPlain(from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close() // only read: nothing can be lost
+	defer in.Close() // a file that was only read
 	return files.Write(to, func(out io.Writer) error {
 		_, err := io.Copy(out, in)
 		return err
 	})
 }
 
-// rowKey finds an item, or an outcome without its item.
+// rowKey is the key of an item or an outcome.
 type rowKey struct {
-	row, seq       int64 // the number of the row, and of the item
-	trial, attempt int   // of an outcome
+	row, seq       int64 // the integer key of the row, and the seq of the item
+	trial, attempt int   // 0 for an item
 	id             string
 }
 
-// String names the row in messages.
+// String returns the name of the row for messages.
 func (k rowKey) String() string {
 	if k.attempt == 0 {
 		return fmt.Sprintf("item %q", k.id)
@@ -299,19 +301,19 @@ func (k rowKey) compare(l rowKey) int {
 	return cmp.Or(cmp.Compare(k.id, l.id), cmp.Compare(k.trial, l.trial), cmp.Compare(k.attempt, l.attempt), cmp.Compare(k.row, l.row))
 }
 
-// salvager finds the rows of a damaged file. Memory: the keys of all rows.
+// salvager finds the rows of a damaged file. It keeps the keys of all rows in memory.
 type salvager struct {
 	ctx context.Context
 	tx  *sql.Tx
 }
 
-// items returns the keys of all items that can be found, by id.
+// items returns the keys of all items that it can find, sorted by id.
 func (s salvager) items() []rowKey {
 	return s.keys("item", "seq, seq, 0, 0, id", "seq", "id", nil)
 }
 
-// outcomes returns the keys of all outcomes that can be found, by item id,
-// trial and attempt. Those of items that cannot be found have no id.
+// outcomes returns the keys of all outcomes that it can find, sorted by item id, trial and
+// attempt. The id is empty if the item cannot be found.
 func (s salvager) outcomes() []rowKey {
 	ids := map[int64]string{}
 	for _, item := range s.items() {
@@ -320,8 +322,8 @@ func (s salvager) outcomes() []rowKey {
 	return s.keys("outcome", "oid, seq, trial, attempt, ''", "oid", "seq", ids)
 }
 
-// keys goes every way that leads to the rows of a table: by its integer key and by its
-// index, from the front and from the back, and one by one through the gap between.
+// keys finds the rows of a table in every way: forwards and backwards by its integer key and
+// by its index, and one by one in the gap between the readable parts.
 func (s salvager) keys(table, columns, key, indexed string, ids map[int64]string) []rowKey {
 	found := map[int64]rowKey{}
 	var last int64
@@ -335,26 +337,26 @@ func (s salvager) keys(table, columns, key, indexed string, ids map[int64]string
 		return err
 	}
 	query := "SELECT " + columns + " FROM " + table
-	s.rows(query+" NOT INDEXED ORDER BY "+key, scan)
+	s.scanRows(query+" NOT INDEXED ORDER BY "+key, scan)
 	front := last
-	s.rows(query+" NOT INDEXED ORDER BY "+key+" DESC", scan)
+	s.scanRows(query+" NOT INDEXED ORDER BY "+key+" DESC", scan)
 	back := last
 	for n := front + 1; n < back && n-front <= maxGap && s.ctx.Err() == nil; n++ {
-		s.rows(query+" NOT INDEXED WHERE "+key+" = ?", scan, n)
+		s.scanRows(query+" NOT INDEXED WHERE "+key+" = ?", scan, n)
 	}
 	for _, direction := range []string{"", " DESC"} {
-		s.rows(query+" INDEXED BY sqlite_autoindex_"+table+"_1 ORDER BY "+indexed+direction, scan)
+		s.scanRows(query+" INDEXED BY sqlite_autoindex_"+table+"_1 ORDER BY "+indexed+direction, scan)
 	}
 	return slices.SortedFunc(maps.Values(found), rowKey.compare)
 }
 
-// rows calls scan for each row until the end or the first that cannot be read.
-func (s salvager) rows(query string, scan func(*sql.Rows) error, args ...any) {
+// scanRows calls scan for each row until the end or the first row that cannot be read.
+func (s salvager) scanRows(query string, scan func(*sql.Rows) error, args ...any) {
 	rows, err := s.tx.QueryContext(s.ctx, query, args...)
 	if err != nil {
 		return
 	}
 	for rows.Next() && scan(rows) == nil {
 	}
-	_ = rows.Close() // damaged, as is known
+	_ = rows.Close() // the file is known to be damaged
 }

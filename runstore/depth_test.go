@@ -9,8 +9,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestOutcomes_brief: sums need no output, calls, explanation and counts of scores; all
-// else is as with the whole detail.
+// TestOutcomes_brief: a brief query omits output, calls, explanation and counts of scores, and
+// nothing else.
 func TestOutcomes_brief(t *testing.T) {
 	run, err := Create(filepath.Join(t.TempDir(), "r.run"), testHeader())
 	noError(t, err)

@@ -10,7 +10,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// drawOutcome makes outcomes with everything that can be odd about them.
+// drawOutcome draws outcomes with unusual values in all fields.
 func drawOutcome(t *rapid.T, item string, attempt int) outcome.Outcome {
 	text := rapid.String()
 	o := outcome.Outcome{Item: item, Trial: rapid.IntRange(1, 2).Draw(t, "trial"), Attempt: attempt,

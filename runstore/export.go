@@ -15,7 +15,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Kinds of the lines of an export, in the order in which they stand.
+// The kinds of lines of an export, in order.
 const (
 	kindHeader     = "header"
 	kindExperiment = "experiment"
@@ -36,7 +36,7 @@ type experimentLine struct {
 
 type itemLine struct {
 	Kind string `json:"kind"`
-	ID   string `json:"id"` // in place of that of Item, which would come later
+	ID   string `json:"id"` // replaces the id of Item, to stand before seq and hash
 	Seq  int64  `json:"seq"`
 	Hash string `json:"hash"`
 	dataset.Item
@@ -47,53 +47,51 @@ type outcomeLine struct {
 	outcome.Outcome
 }
 
-// footerLine ends every export, also of a run that has no footer yet: without
-// the line, an export was cut off.
+// footerLine is the last line of every export, even if the run has no footer. An export
+// without it was truncated.
 type footerLine struct {
 	Kind     string `json:"kind"`
 	Items    int64  `json:"items"`
 	Outcomes int64  `json:"outcomes"`
-	Lost     *lost  `json:"lost,omitempty"` // of a damaged run only
+	Lost     *lost  `json:"lost,omitempty"` // only of a damaged run
 	*outcome.Footer
 }
 
-// lost counts what could not be read of a damaged run.
+// lost holds the numbers of rows of a damaged run that could not be read.
 type lost struct {
 	Items    int64 `json:"items"`
 	Outcomes int64 `json:"outcomes"`
 }
 
-// Export writes the run as JSON lines, each an object with a "kind": the
-// header; what Langfuse knows it by, if it was published; the items by id; all
-// outcomes by item, trial and attempt; the footer. What Langfuse acknowledged is
-// left out: of an imported run everything can be published again, which changes
-// nothing there.
+// Export writes the run as JSON lines. Each line is an object with a "kind": the header; the
+// experiments, if the run was published; the items by id; all outcomes by item, trial and
+// attempt; the footer. Acknowledgements are not exported: an imported run can be published
+// again, which changes nothing in Langfuse.
 //
-// It is one look at the run as it is at the start: the same run gives the same
-// bytes. Memory is that of two pages.
+// Export reads a snapshot, so that the same run gives the same bytes. It needs the memory of
+// two pages.
 //
-// Of a damaged run every row that can be read is written, and the last line
-// counts the others under "lost" in place of what the footer says; then the
-// error is a *Loss that names them, and memory is that of the keys of all rows.
-// Other errors: those of w.
+// From a damaged run Export writes every row that it can read. The last line then has the
+// numbers of the other rows under "lost", and no footer. The error is a *Loss that names the
+// rows, and Export needs memory for the keys of all rows. Other errors are those of w.
 func (r *Reader) Export(ctx context.Context, w io.Writer) error {
 	tx, err := r.pool.BeginTx(ctx, nil)
 	if err != nil {
 		return faultOf(r.path, ErrRead, err)
 	}
-	defer tx.Rollback() // it only read: nothing can be lost
+	defer tx.Rollback() // a transaction that only read
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	enc := json.NewEncoder(buffered)
 	enc.SetEscapeHTML(false)
-	e := exporter{view: view{r.path, tx, r.packs}, rows: salvager{ctx, tx}, enc: enc}
-	if r.unlogged {
+	e := exporter{view: view{r.path, tx, r.codec}, rows: salvager{ctx, tx}, enc: enc}
+	if r.logMissing {
 		e.loss.Parts = append(e.loss.Parts, "the log with what was committed last")
 	}
-	if err := errors.Join(e.all(ctx), buffered.Flush()); err != nil {
+	if err := errors.Join(e.writeAll(ctx), buffered.Flush()); err != nil {
 		return fmt.Errorf("exporting %s: %w", r.path, err)
 	}
-	if e.loss.any() {
-		e.loss.Path, e.loss.WrittenItems, e.loss.WrittenOutcomes = r.path, e.end.Items, e.end.Outcomes
+	if e.loss.hasLoss() {
+		e.loss.Path, e.loss.WrittenItems, e.loss.WrittenOutcomes = r.path, e.last.Items, e.last.Outcomes
 		return &e.loss
 	}
 	return nil
@@ -103,11 +101,11 @@ type exporter struct {
 	view
 	rows salvager
 	enc  *json.Encoder
-	end  footerLine
+	last footerLine
 	loss Loss
 }
 
-func (e *exporter) all(ctx context.Context) error {
+func (e *exporter) writeAll(ctx context.Context) error {
 	for _, part := range []struct {
 		name  string
 		write func(context.Context) error
@@ -122,11 +120,11 @@ func (e *exporter) all(ctx context.Context) error {
 			return err
 		}
 	}
-	e.end.Kind = kindFooter
-	if e.loss.any() { // what the footer says of the run is not so any more
-		e.end.Lost, e.end.Footer = &lost{e.loss.Items, e.loss.Outcomes}, nil
+	e.last.Kind = kindFooter
+	if e.loss.hasLoss() { // the footer describes the complete run
+		e.last.Lost, e.last.Footer = &lost{e.loss.Items, e.loss.Outcomes}, nil
 	}
-	return e.enc.Encode(e.end)
+	return e.enc.Encode(e.last)
 }
 
 func (e *exporter) header(ctx context.Context) error {
@@ -138,9 +136,9 @@ func (e *exporter) header(ctx context.Context) error {
 }
 
 func (e *exporter) experiments(ctx context.Context) error {
-	known, err := e.view.experiments(ctx, "ORDER BY trial")
-	for _, one := range known {
-		err = errors.Join(err, e.enc.Encode(experimentLine{kindExperiment, one}))
+	list, err := e.view.experiments(ctx, "ORDER BY trial")
+	for _, experiment := range list {
+		err = errors.Join(err, e.enc.Encode(experimentLine{kindExperiment, experiment}))
 	}
 	return err
 }
@@ -148,40 +146,39 @@ func (e *exporter) experiments(ctx context.Context) error {
 func (e *exporter) footer(ctx context.Context) error {
 	f, ok, err := optionalMeta[outcome.Footer](ctx, e.view, keyFooter)
 	if ok {
-		e.end.Footer = &f
+		e.last.Footer = &f
 	}
 	return err
 }
 
-// allItems writes the items by id, page by page; once one cannot be read, the
-// rest one by one.
+// allItems writes the items by id in pages, and after a damaged one the rest one by one.
 func (e *exporter) allItems(ctx context.Context) error {
 	items := Ahead(func(last Item) ([]Item, error) {
 		return e.items(ctx, "WHERE id > ? ORDER BY id LIMIT ?", last.ID, maxPageRows)
 	})
-	last, err := each(items, e.item)
+	last, err := writeRows(items, e.item)
 	if errors.Is(err, ErrDamaged) {
 		keys := slices.DeleteFunc(e.rows.items(), func(k rowKey) bool { return k.id <= last.ID })
-		return e.rest(ctx, keys, &e.loss.Items, e.itemAt)
+		return e.writeByKey(ctx, keys, &e.loss.Items, e.itemAt)
 	}
 	return err
 }
 
-// allOutcomes writes the outcomes as allItems does the items; those of items that cannot
-// be read are met only one by one.
+// allOutcomes writes the outcomes like allItems. If items are lost it also looks for their
+// outcomes one by one, because pages do not have those.
 func (e *exporter) allOutcomes(ctx context.Context) error {
 	outcomes := Ahead(func(last Pending) ([]Pending, error) { return e.page(ctx, Query{Detail: true}, last.Outcome) })
-	last, err := each(outcomes, e.outcome)
+	last, err := writeRows(outcomes, e.outcome)
 	if errors.Is(err, ErrDamaged) || err == nil && e.loss.Items > 0 {
 		done := rowKey{id: last.Item, trial: last.Trial, attempt: last.Attempt, row: math.MaxInt64}
 		keys := slices.DeleteFunc(e.rows.outcomes(), func(k rowKey) bool { return k.id != "" && k.compare(done) <= 0 })
-		return e.rest(ctx, keys, &e.loss.Outcomes, e.outcomeAt)
+		return e.writeByKey(ctx, keys, &e.loss.Outcomes, e.outcomeAt)
 	}
 	return err
 }
 
-// each writes rows up to an error, and returns the last that was written.
-func each[T any](rows iter.Seq2[T, error], write func(T) error) (last T, err error) {
+// writeRows writes rows up to the first error, and returns the last row written.
+func writeRows[T any](rows iter.Seq2[T, error], write func(T) error) (last T, err error) {
 	for row, err := range rows {
 		if err == nil {
 			err = write(row)
@@ -194,13 +191,13 @@ func each[T any](rows iter.Seq2[T, error], write func(T) error) (last T, err err
 	return last, nil
 }
 
-// rest writes the rows of the keys, and counts and names those that are damaged.
-func (e *exporter) rest(ctx context.Context, keys []rowKey, lost *int64, write func(context.Context, rowKey) error) error {
+// writeByKey writes the rows of the keys. It counts damaged rows in lost and names them.
+func (e *exporter) writeByKey(ctx context.Context, keys []rowKey, lost *int64, write func(context.Context, rowKey) error) error {
 	for _, k := range keys {
 		err := write(ctx, k)
 		if errors.Is(err, ErrDamaged) {
 			*lost++
-			e.loss.name(k.String(), err)
+			e.loss.addNamed(k.String(), err)
 		} else if err != nil {
 			return err
 		}
@@ -210,10 +207,10 @@ func (e *exporter) rest(ctx context.Context, keys []rowKey, lost *int64, write f
 
 func (e *exporter) item(item Item) error {
 	err := e.enc.Encode(itemLine{kindItem, item.ID, item.Seq, item.Hash, item.Item})
-	if _, isNoJSON := errors.AsType[*json.MarshalerError](err); isNoJSON {
+	if _, notJSON := errors.AsType[*json.MarshalerError](err); notJSON {
 		return fault(e.path, ErrDamaged, badItem(item.ID, err))
 	}
-	e.end.Items++
+	e.last.Items++
 	return err
 }
 
@@ -223,16 +220,18 @@ func (e *exporter) itemAt(ctx context.Context, k rowKey) error {
 	case err != nil:
 		return err
 	case len(page) == 0 || page[0].ID != k.id:
-		return e.gone()
+		return e.missingRow()
 	}
 	return e.item(page[0])
 }
 
-// gone says of a row that an index knows it, and the table does not.
-func (e *exporter) gone() error { return fault(e.path, ErrDamaged, errors.New("its row is not there")) }
+// missingRow returns the error for a row that only an index has.
+func (e *exporter) missingRow() error {
+	return fault(e.path, ErrDamaged, errors.New("its row is not there"))
+}
 
 func (e *exporter) outcome(o Pending) error {
-	e.end.Outcomes++
+	e.last.Outcomes++
 	return e.enc.Encode(outcomeLine{kindOutcome, o.Outcome})
 }
 
@@ -240,12 +239,12 @@ func (e *exporter) outcomeAt(ctx context.Context, k rowKey) error {
 	if k.id == "" {
 		return fault(e.path, ErrDamaged, fmt.Errorf("it belongs to item number %d, which cannot be found", k.seq))
 	}
-	page, err := e.outcomes(ctx, full, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "o.oid = ?", 1, k.id, k.row)
+	page, err := e.outcomes(ctx, depthFull, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "o.oid = ?", 1, k.id, k.row)
 	switch {
 	case err != nil:
 		return err
 	case len(page) == 0:
-		return e.gone()
+		return e.missingRow()
 	}
 	return e.outcome(page[0])
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// smallRun returns the export of a run with everything in it: 8 lines.
+// smallRun returns the export of a run with lines of all kinds, 8 lines.
 func smallRun(t testing.TB) string {
 	run := newRun(t, 3)
 	noError(t, run.SetExperiment(t.Context(), Experiment{1, "e1", "https://example.org/1"}))
@@ -38,7 +38,7 @@ func TestExport_orderOfCommitDoesNotShow(t *testing.T) {
 		run := newRun(t, 3)
 		for _, n := range order {
 			noError(t, run.Commit(t.Context(), testOutcome(n, 100)))
-			if i == 1 { // interrupted after each
+			if i == 1 { // a footer after each outcome, as if interrupted
 				noError(t, run.Finish(t.Context(), testFooter()))
 			}
 		}

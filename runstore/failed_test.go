@@ -7,7 +7,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestFailed: newest attempts only, by trial and class, in pages.
+// TestFailed: Failed returns newest attempts by trial and class, in pages.
 func TestFailed(t *testing.T) {
 	run := newRun(t, 5)
 	ctx := t.Context()
@@ -22,16 +22,16 @@ func TestFailed(t *testing.T) {
 	commit(4, 1, 1, outcome.Timeout)
 	commit(0, 1, 1, outcome.Timeout)
 	commit(1, 1, 1, outcome.Timeout)
-	commit(1, 1, 2, outcome.OK) // mended
+	commit(1, 1, 2, outcome.OK) // succeeded the second time
 	commit(2, 1, 1, outcome.Timeout)
-	commit(2, 1, 2, outcome.Item) // failed again, in another way
+	commit(2, 1, 2, outcome.Item) // failed again with another class
 	commit(3, 1, 1, outcome.OK)
-	commit(3, 2, 1, outcome.Item) // of another trial
+	commit(3, 2, 1, outcome.Item) // failed in another trial
 	for name, test := range map[string]struct {
 		trial   int
 		classes []outcome.Class
 		want    string // seq of item.attempt
-		count   int64  // in all trials
+		count   int64  // over all trials
 	}{
 		"any":       {1, nil, "1.1 3.2 5.1 ", 4},
 		"a class":   {1, []outcome.Class{outcome.Timeout}, "1.1 5.1 ", 2},

@@ -2,5 +2,5 @@
 
 package runstore
 
-// failpoint does nothing: the program was built without failpoints.
+// failpoint does nothing in a program without the tag failpoints.
 func failpoint(string) {}

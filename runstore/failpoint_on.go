@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// failpointEnv holds where the process ends, as "before 7" or "after 7": without
-// a word, right before or after the seventh transaction that it writes. Only a
-// program that was built with the tag failpoints, for crash tests, looks at it.
+// failpointEnv is the environment variable that says where the process exits: "before 7" or
+// "after 7" means directly before or after the commit of its seventh transaction. Only a
+// program that is built with the tag failpoints, for crash tests, reads it.
 const failpointEnv = "RUNSTORE_FAILPOINT"
 
-// failpointCode is how such a process exits.
+// failpointCode is the exit code of such a process.
 const failpointCode = 86
 
-var commits atomic.Int64 // of this process; the tag is for tests alone
+var commits atomic.Int64 // in this process
 
-// failpoint ends the process where the environment says so.
+// failpoint exits the process if failpointEnv names this place.
 func failpoint(where string) {
 	n := commits.Load()
 	if where == "before" {

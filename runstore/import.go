@@ -15,16 +15,16 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// maxLine bounds a line of an export: an outcome with its scores.
+// maxLine bounds a line of an export in bytes. The longest is an outcome with its scores.
 const maxLine = maxValue + 16<<20
 
-// Import makes a run file at path of what Export wrote, and removes it where something
-// is wrong, such as the footer's counts. Memory is that of one batch or one line, which
-// may have 272 MiB. Errors speak of the name.
+// Import creates a run file at path from an export. After an error, for example wrong counts in
+// the footer, it leaves no file. It needs the memory of one batch or one line, which may have
+// 272 MiB. name is the name of the export in errors.
 //
-// Errors: one with exit code 64 names the first line that is not what it should be, such as one
-// with a negative latency, or the one after the end if the export was cut off; it is ErrNewer when the
-// export has a later format; ErrExists; ErrWrite.
+// An error of the content has exit code 64 and names the first bad line, for example one with a
+// negative latency, or the line after the end if the export was truncated. It matches ErrNewer if
+// the export has a later format. Other errors are those of r, ErrExists and ErrWrite.
 func Import(ctx context.Context, r io.Reader, name, path string) error {
 	im := &importer{file: name, lines: bufio.NewScanner(r)}
 	im.lines.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -32,60 +32,60 @@ func Import(ctx context.Context, r io.Reader, name, path string) error {
 	if err != nil {
 		return err
 	}
-	return Build(path, first.(headerLine).Header, func(run *Run) error { return im.all(ctx, run) })
+	return Build(path, first.(headerLine).Header, func(run *Run) error { return im.writeLines(ctx, run) })
 }
 
-// importer turns lines into writes.
+// importer writes the lines of an export into a run.
 type importer struct {
-	file   string
-	lines  *bufio.Scanner
-	line   int
-	parser lineParser
-	orphan error // the first outcome whose item is not there
+	file      string
+	lines     *bufio.Scanner
+	line      int
+	parser    lineParser
+	orphanErr error // for the first outcome without an item
 }
 
-// importable is what goes into a run.
+// importable is a parsed line that can be written into a run.
 type importable interface {
 	insert(t *tx) error
 }
 
-// next returns what the next line says; nil after the last one.
+// next parses the next line. It returns nil after the last one.
 func (im *importer) next() (importable, error) {
 	im.line++
 	if im.lines.Scan() {
 		line, err := im.parser.parse(im.lines.Bytes())
-		return line, im.at(err)
+		return line, im.atLine(err)
 	}
 	switch err := im.lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, im.at(fmt.Errorf("it is longer than %d bytes", maxLine))
+		return nil, im.atLine(fmt.Errorf("it is longer than %d bytes", maxLine))
 	case err != nil:
 		return nil, fmt.Errorf("reading %s after line %d: %w", im.file, im.line-1, err)
 	case !im.parser.ended():
-		return nil, im.at(errors.New("the export ends without its footer: it was cut off"))
+		return nil, im.atLine(errors.New("the export ends without its footer: it was cut off"))
 	}
 	return nil, nil
 }
 
-// all writes the lines after the first, some in each transaction.
-func (im *importer) all(ctx context.Context, run *Run) error {
+// writeLines writes the lines after the first, in several transactions.
+func (im *importer) writeLines(ctx context.Context, run *Run) error {
 	for more := true; more; {
 		err := run.writer.submit(ctx, 0, func(t *tx) (err error) {
-			more, err = im.some(t)
+			more, err = im.writeBatch(t)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if im.parser.lost {
+	if im.parser.hasLost {
 		return nil
 	}
-	return im.orphan
+	return im.orphanErr
 }
 
-// some writes lines up to the bounds of a transaction, and reports whether there may be more.
-func (im *importer) some(t *tx) (more bool, err error) {
+// writeBatch writes lines up to the size of a transaction, and reports whether there may be more.
+func (im *importer) writeBatch(t *tx) (more bool, err error) {
 	for bytes := 0; bytes < maxBatchBytes; bytes += len(im.lines.Bytes()) {
 		line, err := im.next()
 		if line == nil || err != nil {
@@ -96,29 +96,29 @@ func (im *importer) some(t *tx) (more bool, err error) {
 		case sqliteCode(err) != 0:
 			return false, err
 		case errors.Is(err, ErrUnknown):
-			im.orphan = cmp.Or(im.orphan, im.at(err))
+			im.orphanErr = cmp.Or(im.orphanErr, im.atLine(err))
 		case err != nil:
-			return false, im.at(err)
+			return false, im.atLine(err)
 		}
 	}
 	return true, nil
 }
 
-// at says that an error is about this line; errors of the file are about none.
-func (im *importer) at(err error) error {
-	if _, of := errors.AsType[*Fault](err); err == nil || of {
+// atLine adds the current line to an error, except to a Fault, which is an error of the file.
+func (im *importer) atLine(err error) error {
+	if _, isFault := errors.AsType[*Fault](err); err == nil || isFault {
 		return err
 	}
 	return cli.Usage("reading %s: line %d: %w", cmp.Or(im.file, "an exported run"), im.line, err)
 }
 
-// insert does nothing: a run is created with its header.
+// insert does nothing, because Build has written the header.
 func (l headerLine) insert(*tx) error { return nil }
 
 func (l experimentLine) insert(t *tx) error { return t.setExperiment(l.Experiment) }
 
-// insert writes the footer, if there was one. Of the export of a damaged run the fingerprint
-// speaks of more than is there.
+// insert writes the footer if there is one. It removes the fingerprint of a damaged run, which
+// describes more items than the export has.
 func (l footerLine) insert(t *tx) error {
 	if l.Lost != nil {
 		if err := t.changeHeader(func(h *outcome.Header) { h.Dataset.Fingerprint = "" }); err != nil {
@@ -131,24 +131,23 @@ func (l footerLine) insert(t *tx) error {
 	return t.setMeta(keyFooter, *l.Footer)
 }
 
-// lineParser reads the lines of an export one after the other and checks all
-// that can be checked without a store: the form of each, their order and the
-// footer's counts. Its zero value is at the beginning of an export.
+// lineParser parses the lines of an export one by one and checks everything that does not need
+// the run: their form and order, and the counts of the footer. The zero value is ready for the
+// first line.
 type lineParser struct {
-	kind            string // of the last line
-	trials          int    // of the header
+	kind            string // kind of the last line
+	trials          int    // trials in the header
 	items, outcomes int64
-	lost            bool // outcomes of items that are lost may be left out
+	hasLost         bool // the run was damaged, and outcomes of lost items may be skipped
 }
 
-// mostTrials is more than any run has.
-const mostTrials = 10_000
+// maxTrials bounds the trials of an imported run.
+const maxTrials = 10_000
 
-// ended reports whether the footer was read.
+// ended reports whether the footer was parsed.
 func (p *lineParser) ended() bool { return p.kind == kindFooter }
 
-// parse returns what the line says: a headerLine, experimentLine, itemRow,
-// *outcomeRow or footerLine.
+// parse parses a line into a headerLine, experimentLine, itemRow, *outcomeRow or footerLine.
 func (p *lineParser) parse(text []byte) (importable, error) {
 	var head struct {
 		Kind string `json:"kind"`
@@ -156,7 +155,7 @@ func (p *lineParser) parse(text []byte) (importable, error) {
 	if err := json.Unmarshal(text, &head); err != nil {
 		return nil, fmt.Errorf("it is not a JSON object: %w", err)
 	}
-	if err := p.inOrder(head.Kind); err != nil {
+	if err := p.checkOrder(head.Kind); err != nil {
 		return nil, err
 	}
 	switch head.Kind {
@@ -176,9 +175,9 @@ func (p *lineParser) parse(text []byte) (importable, error) {
 	return p.footer(text)
 }
 
-// inOrder refuses a kind that is unknown or does not belong here: one header
-// first, one footer last, experiments, items and outcomes between them.
-func (p *lineParser) inOrder(kind string) error {
+// checkOrder returns an error for an unknown kind or a kind at a wrong place. An export has one
+// header first, then experiments, items and outcomes, and one footer last.
+func (p *lineParser) checkOrder(kind string) error {
 	order := []string{"", kindHeader, kindExperiment, kindItem, kindOutcome, kindFooter}
 	this, last := slices.Index(order, kind), slices.Index(order, p.kind)
 	switch {
@@ -196,14 +195,14 @@ func (p *lineParser) inOrder(kind string) error {
 func parseHeader(text []byte) (headerLine, error) {
 	l, err := decodeLine[headerLine](text)
 	switch {
-	case err != nil && l.Format <= outcome.FormatVersion: // a later format may well have other keys
+	case err != nil && l.Format <= outcome.FormatVersion: // a later format may have other keys
 		return l, err
 	case l.Format > outcome.FormatVersion:
 		return l, fmt.Errorf("the export %w: format %d, and this program knows %d", ErrNewer, l.Format, outcome.FormatVersion)
 	case l.Format < 1 || l.RunUID == "":
 		return l, errors.New("the header has no format or no run_uid")
-	case l.Trials < 0 || l.Trials > mostTrials:
-		return l, fmt.Errorf("the header has %d trials: a run has from 1 to %d", l.Trials, mostTrials)
+	case l.Trials < 0 || l.Trials > maxTrials:
+		return l, fmt.Errorf("the header has %d trials: a run has from 1 to %d", l.Trials, maxTrials)
 	}
 	return l, nil
 }
@@ -218,7 +217,7 @@ func parseItem(text []byte) (itemRow, error) {
 	}
 	l.Item.ID = l.ID
 	item := Item{Item: l.Item, Seq: l.Seq, Hash: l.Hash}
-	if err := matchesHash(item); err != nil {
+	if err := checkHash(item); err != nil {
 		return itemRow{}, badItem(l.ID, err)
 	}
 	return newItemRow(item, nil)
@@ -229,14 +228,14 @@ func parseOutcome(text []byte, trials int) (*outcomeRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := possible(l.Outcome, trials); err != nil {
+	if err := checkValues(l.Outcome, trials); err != nil {
 		return nil, badOutcome(l.Outcome, err)
 	}
 	return newOutcomeRow(l.Outcome, nil)
 }
 
-// possible refuses values that no run can come to.
-func possible(o outcome.Outcome, trials int) error {
+// checkValues returns an error for values that no run can have.
+func checkValues(o outcome.Outcome, trials int) error {
 	var problems []error
 	refuse := func(wrong bool, format string, args ...any) {
 		if wrong {
@@ -245,11 +244,11 @@ func possible(o outcome.Outcome, trials int) error {
 	}
 	refuse(o.Trial > trials, "the run has no more than %d trials", trials)
 	refuse(o.Latency < 0, "its latency is negative")
-	spent := []outcome.Call{{Usage: o.Usage, Assumed: o.Assumed, CostUSD: o.CostUSD}}
+	calls := []outcome.Call{{Usage: o.Usage, Assumed: o.Assumed, CostUSD: o.CostUSD}}
 	if j := o.Judging; j != nil {
-		spent = append(spent, outcome.Call{Usage: j.Usage, Assumed: j.Assumed, CostUSD: j.CostUSD})
+		calls = append(calls, outcome.Call{Usage: j.Usage, Assumed: j.Assumed, CostUSD: j.CostUSD})
 	}
-	for _, call := range append(spent, o.Calls...) {
+	for _, call := range append(calls, o.Calls...) {
 		u, a := call.Usage, call.Assumed
 		refuse(min(u.Input, u.Output, u.Cached, u.Reasoning, a.Input, a.Output, a.Cached, a.Reasoning) < 0,
 			"a number of tokens is negative")
@@ -260,7 +259,7 @@ func possible(o outcome.Outcome, trials int) error {
 		refuse(min(g.Expected, g.Extracted, g.Matched) < 0, "a count of %s is negative", g.Kind)
 	}
 	for _, s := range o.Scores {
-		if v := s.Value; v != nil && s.Ratio != nil { // a scorer of somebody's own may give any number
+		if v := s.Value; v != nil && s.Ratio != nil { // a custom scorer may return any number without a ratio
 			refuse(!(*v >= 0 && *v <= 1), "score %s is %g, and a share is from 0 to 1", s.Name, *v)
 		}
 		if r := s.Ratio; r != nil {
@@ -273,7 +272,7 @@ func possible(o outcome.Outcome, trials int) error {
 
 func (p *lineParser) footer(text []byte) (footerLine, error) {
 	l, err := decodeLine[footerLine](text)
-	p.lost = l.Lost != nil
+	p.hasLost = l.Lost != nil
 	if err == nil && (l.Items != p.items || l.Outcomes != p.outcomes) {
 		err = fmt.Errorf("the footer counts %d items and %d outcomes, but %d and %d stand above: lines are missing or duplicated",
 			l.Items, l.Outcomes, p.items, p.outcomes)
@@ -281,7 +280,7 @@ func (p *lineParser) footer(text []byte) (footerLine, error) {
 	return l, err
 }
 
-// decodeLine refuses keys that it does not know: nothing is dropped silently.
+// decodeLine decodes a line. Unknown keys are errors, so that nothing is dropped silently.
 func decodeLine[T any](text []byte) (line T, err error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()

@@ -18,7 +18,7 @@ import (
 
 func TestImport_errors(t *testing.T) {
 	lines := strings.SplitAfter(smallRun(t), "\n")[:8]
-	with := func(n int, line string) string { // the n-th line, from 1, replaced
+	with := func(n int, line string) string { // replaces the n-th line, from 1
 		changed := append([]string(nil), lines...)
 		changed[n-1] = line
 		return strings.Join(changed, "")
@@ -64,7 +64,7 @@ func TestImport_errors(t *testing.T) {
 }
 
 func TestOpenAny(t *testing.T) {
-	// The first score is that of a scorer of somebody's own, which is not a share.
+	// The first score is that of a custom scorer, and not a share.
 	text := strings.Replace(smallRun(t), `"scores":[`, `"scores":[{"name":"distance","value":-2.5},`, 1)
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
@@ -96,8 +96,8 @@ func TestOpenAny(t *testing.T) {
 	}
 }
 
-// A run takes several syncs of the disk, so that these are examples of a fixed
-// seed, large ones, and not the hundred cases of a Check.
+// Each run needs several syncs of the disk, so the test uses large examples with fixed seeds
+// instead of the hundred cases of rapid.Check.
 func TestImport_ofExportIsIdentity(t *testing.T) {
 	runs := rapid.Custom(drawItems)
 	for seed := range suite.Of(4, 12) {
@@ -113,15 +113,15 @@ func TestImport_ofExportIsIdentity(t *testing.T) {
 		text := export(t, run.Reader)
 		second := filepath.Join(t.TempDir(), "second.run")
 		noError(t, Import(ctx, strings.NewReader(text), "", second))
-		again, err := Load(second)
+		imported, err := Load(second)
 		noError(t, err)
-		if diff := cmp.Diff(text, export(t, again)); diff != "" {
+		if diff := cmp.Diff(text, export(t, imported)); diff != "" {
 			t.Errorf("seed %d: %s", seed, diff)
 		}
-		same := cmp.Diff(collect(t, run.Reader, Query{Newest: true, Detail: true}), collect(t, again, Query{Newest: true, Detail: true}))
+		same := cmp.Diff(collect(t, run.Reader, Query{Newest: true, Detail: true}), collect(t, imported, Query{Newest: true, Detail: true}))
 		if same != "" {
 			t.Errorf("seed %d, newest: %s", seed, same)
 		}
-		noError(t, again.Close())
+		noError(t, imported.Close())
 	}
 }

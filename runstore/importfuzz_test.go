@@ -16,8 +16,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// parseAll returns the lines of an export up to the first that is refused, and
-// whether it is whole.
+// parseAll returns the lines of an export up to the first error, and reports whether the export is
+// complete.
 func parseAll(text []byte) (lines []importable, whole bool) {
 	var p lineParser
 	scanner := bufio.NewScanner(bytes.NewReader(text))
@@ -31,8 +31,8 @@ func parseAll(text []byte) (lines []importable, whole bool) {
 	return lines, scanner.Err() == nil && p.ended()
 }
 
-// storedLine takes a line through the form that it has in the tables, and
-// writes it as Export does.
+// storedLine converts a line to the form of the tables and back, and returns it as Export writes
+// it.
 func storedLine(t *testing.T, line importable) []byte {
 	t.Helper()
 	var written any = line
@@ -52,14 +52,14 @@ func storedLine(t *testing.T, line importable) []byte {
 		w := &scoreNames{index: map[string]int{}}
 		o := outcome.Outcome{
 			Item: l.Item, Seq: l.Seq, Trial: l.Trial, Attempt: l.Attempt, Class: l.Class,
-			Started: instant(l.started), Ended: instant(l.ended), Latency: l.Latency, CostUSD: l.CostUSD,
+			Started: timeOf(l.started), Ended: timeOf(l.ended), Latency: l.Latency, CostUSD: l.CostUSD,
 		}
 		var err error
 		o.Scores, err = decodeScores(appendScores(nil, w, l.Scores), w)
 		noError(t, err)
 		o.Usage, err = decodeTokens(l.tokens)
 		noError(t, err)
-		noError(t, decodeDetail(l.body, l.large, &o, full))
+		noError(t, decodeDetail(l.body, l.large, &o, depthFull))
 		written = outcomeLine{kindOutcome, o}
 	}
 	var text bytes.Buffer
@@ -78,9 +78,8 @@ func storedLines(t *testing.T, lines []importable) []byte {
 	return text
 }
 
-// tinyExports are the shortest exports with a line of each kind. Fuzzing begins
-// with short ones: it shortens whatever it finds worth keeping, which took the
-// whole time with the six kilobytes of smallRun.
+// tinyExports are short exports with lines of all kinds. Fuzzing starts with short ones, because it
+// minimizes interesting inputs, which took all of the time with the six kilobytes of smallRun.
 func tinyExports() []string {
 	return []string{
 		`{"kind":"header","format":1,"run_uid":"a"}
@@ -98,8 +97,8 @@ func tinyExports() []string {
 	}
 }
 
-// FuzzExportLines reads any bytes as an export, without a store: what is taken
-// is taken again when it was written, and is then written the same.
+// FuzzExportLines parses any bytes as an export, without a run file. Parsed lines that are written
+// again must parse again and be written the same.
 func FuzzExportLines(f *testing.F) {
 	for _, text := range tinyExports() {
 		f.Add([]byte(text))
@@ -108,21 +107,22 @@ func FuzzExportLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		lines, whole := parseAll(text)
 		written := storedLines(t, lines)
-		again, wholeAgain := parseAll(written)
+		reparsed, reparsedWhole := parseAll(written)
 		if len(lines) > 0 {
 			_, ended := lines[len(lines)-1].(footerLine)
-			whole = whole || ended // what was refused behind the end is not written
+			whole = whole || ended // lines after the footer are not written
 		}
-		if len(again) != len(lines) || wholeAgain != whole {
-			t.Fatalf("%d lines were taken (whole: %v), and %d (whole: %v) when they were written:\n%s", len(lines), whole, len(again), wholeAgain, written)
+		if len(reparsed) != len(lines) || reparsedWhole != whole {
+			t.Fatalf("%d lines were taken (whole: %v), and %d (whole: %v) when they were written:\n%s", len(lines), whole, len(reparsed), reparsedWhole, written)
 		}
-		if diff := cmp.Diff(string(written), string(storedLines(t, again))); diff != "" {
+		if diff := cmp.Diff(string(written), string(storedLines(t, reparsed))); diff != "" {
 			t.Error(diff)
 		}
 	})
 }
 
-// What fuzzing begins with is imported: the targets would show nothing if not.
+// TestImport_tinyExports: the seeds of the fuzz targets can be imported; otherwise those would test
+// nothing.
 func TestImport_tinyExports(t *testing.T) {
 	for _, text := range tinyExports() {
 		path := filepath.Join(t.TempDir(), "x.run")
@@ -130,15 +130,15 @@ func TestImport_tinyExports(t *testing.T) {
 	}
 }
 
-// FuzzImport takes what the parser finds nothing wrong with through a run file:
-// if it is imported, it comes out the same once it was exported.
+// FuzzImport imports exports that the parser accepts. An imported run must be the same after
+// another export and import.
 func FuzzImport(f *testing.F) {
 	for _, text := range tinyExports() {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if _, whole := parseAll(text); !whole {
-			return // FuzzExportLines is quicker at those
+			return // FuzzExportLines tests those faster
 		}
 		folder := memoryFolder(t)
 		first, second := filepath.Join(folder, "1.run"), filepath.Join(folder, "2.run")
@@ -159,8 +159,8 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// memoryFolder returns a folder where a sync costs nothing, if the system has
-// such: an import is a handful of syncs, 27 ms on a disk and 4 ms there.
+// memoryFolder returns a folder in memory if the system has one. An import with its syncs takes
+// 27 ms on a disk and 4 ms in memory.
 func memoryFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("/dev/shm", "runstore-fuzz-*")

@@ -17,25 +17,24 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// maxValue bounds one item, or the detail of one outcome.
+// maxValue bounds an item or the detail of an outcome, in bytes.
 const maxValue = 256 << 20
 
-// Item is an item as it lies in a run.
+// Item is an item of a run.
 type Item struct {
 	dataset.Item
 	Seq   int64  // order of arrival, from 1
-	Hash  string // of input and expected output
-	Tried int    // the newest attempt, where Failed returns it
+	Hash  string // hash of input and expected output
+	Tried int    // the newest attempt; set by Failed only
 }
 
-// AddItems writes a page of items in one transaction, in their order: all or
-// none. hash gives what is in the hash column (dataset.Hash); it is called by several
-// goroutines at once. White space between JSON tokens is dropped, an absent input becomes
-// null, an absent expected output or metadata stays absent.
+// AddItems writes a page of items in their order in one transaction, all or none. hash returns
+// the hash of an item, see dataset.Hash; several goroutines call it concurrently. AddItems
+// removes white space between JSON tokens. A missing input becomes null; a missing expected
+// output or metadata stays missing.
 //
-// Errors: ErrDuplicate, naming the id; an id that is empty or not UTF-8, a value
-// that is not JSON or larger than 256 MiB, what hash returns; otherwise as
-// Commit.
+// Errors: ErrDuplicate with the id, an id that is empty or not UTF-8, a value that is not JSON,
+// an item larger than 256 MiB, and errors of hash. Other errors are those of Commit.
 func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(dataset.Item) (string, error)) error {
 	rows := make([]itemRow, len(items))
 	var sample []byte
@@ -44,7 +43,7 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 			break
 		}
 	}
-	with, err := r.packs.of(ctx, r.writer, kindOfItems, sample)
+	p, err := r.codec.packerFor(ctx, r.writer, dictItems, sample)
 	if err != nil {
 		return err
 	}
@@ -55,13 +54,13 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 		group.Go(func() error {
 			var sum string
 			if sum, errs[i] = hash(item); errs[i] == nil {
-				rows[i], errs[i] = newItemRow(Item{Item: item, Hash: sum}, with)
+				rows[i], errs[i] = newItemRow(Item{Item: item, Hash: sum}, p)
 			}
 			return errs[i]
 		})
 	}
 	if group.Wait() != nil {
-		return cmp.Or(errs...) // the first in the order of the items
+		return cmp.Or(errs...) // the error of the first item
 	}
 	size := 0
 	for _, row := range rows {
@@ -69,7 +68,7 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 	}
 	return writeAll(ctx, r, size, rows, func(t *tx, row itemRow) error {
 		if row.id == rows[0].id { // once
-			if err := t.reopen(); err != nil {
+			if err := t.removeFooter(); err != nil {
 				return err
 			}
 		}
@@ -77,7 +76,7 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 	})
 }
 
-// Item returns the item of that id, or an error that is ErrUnknown.
+// Item returns the item with an id. The error for a missing item matches ErrUnknown.
 func (r *Reader) Item(ctx context.Context, id string) (Item, error) {
 	page, err := r.items(ctx, "WHERE id = ?", id)
 	if err == nil && len(page) == 0 {
@@ -89,18 +88,17 @@ func (r *Reader) Item(ctx context.Context, id string) (Item, error) {
 	return page[0], nil
 }
 
-// Items returns all items in order of arrival. Those that are added meanwhile may be
-// met too. After an error nothing follows.
+// Items yields all items ordered by seq, possibly including those added meanwhile. An error ends
+// the sequence.
 func (r *Reader) Items(ctx context.Context) iter.Seq2[Item, error] {
 	return Ahead(func(last Item) ([]Item, error) {
 		return r.items(ctx, "WHERE seq > ? ORDER BY seq LIMIT ?", last.Seq, maxPageRows)
 	})
 }
 
-// Unrun returns items that have no outcome in the trial, in order of arrival,
-// beginning after the one with that seq. A page holds at most limit items and
-// about 4 MiB, but at least one; an empty one says that there are no more.
-// Measured: 0.25 s when 200,000 others have been run.
+// Unrun returns a page of items without an outcome in the trial, ordered by seq, starting after
+// the seq after. A page has at most limit items and about 4 MiB, but at least one item; an empty
+// page means that there are no more. It takes about 0.25 s if 200,000 other items have outcomes.
 func (r *Reader) Unrun(ctx context.Context, trial int, after int64, limit int) ([]Item, error) {
 	return r.items(ctx, `WHERE seq IN (
 			SELECT s.seq FROM item s INDEXED BY item_order
@@ -109,11 +107,11 @@ func (r *Reader) Unrun(ctx context.Context, trial int, after int64, limit int) (
 		ORDER BY seq`, after, trial, limit)
 }
 
-// ItemHash is what the fingerprint of a dataset is made of.
+// ItemHash is the part of an item that the fingerprint of a dataset includes.
 type ItemHash struct{ ID, Hash string }
 
-// Hashes returns id and hash of every item, sorted by the bytes of the id: what
-// dataset.Fingerprint takes. After an error nothing follows.
+// Hashes yields the id and hash of every item, sorted by the bytes of the id, as
+// dataset.Fingerprint requires. An error ends the sequence.
 func (r *Reader) Hashes(ctx context.Context) iter.Seq2[ItemHash, error] {
 	const rowsPerPage = 4096
 	return Ahead(func(last ItemHash) ([]ItemHash, error) {
@@ -125,14 +123,14 @@ func (r *Reader) Hashes(ctx context.Context) iter.Seq2[ItemHash, error] {
 
 const itemColumns = "item.seq, item.id, item.hash, item.input, item.expected, item.metadata, item.source"
 
-// items reads items until the rows end or the page is full.
+// items reads a page of items.
 func (v view) items(ctx context.Context, where string, args ...any) ([]Item, error) {
-	return v.tried(ctx, "0", "item "+where, args...)
+	return v.itemsWithAttempt(ctx, "0", "item "+where, args...)
 }
 
-// tried is items with their newest attempt.
-func (v view) tried(ctx context.Context, attempt, from string, args ...any) ([]Item, error) {
-	have, err := v.form(ctx)
+// itemsWithAttempt is like items, and sets Tried from the SQL expression attempt.
+func (v view) itemsWithAttempt(ctx context.Context, attempt, from string, args ...any) ([]Item, error) {
+	found, err := v.features(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -142,14 +140,14 @@ func (v view) tried(ctx context.Context, attempt, from string, args ...any) ([]I
 			err = faultOf(v.path, ErrDamaged, badItem(item.ID, err))
 		}
 		return item, len(item.ID) + len(item.Input) + len(item.Expected) + len(item.Metadata), err
-	}, "SELECT "+itemColumns+column(have.sums, "item.sum")+", "+attempt+" FROM "+from, args...)
+	}, "SELECT "+itemColumns+optionalColumns(found.sums, "item.sum")+", "+attempt+" FROM "+from, args...)
 }
 
-// scanItem returns an item with its id, also where an error says what is wrong with it.
+// scanItem scans an item. It returns the id even with an error.
 func (v view) scanItem(ctx context.Context, rows *sql.Rows) (item Item, err error) {
-	var input, expected, metadata, from []byte
-	var written sql.NullInt64
-	err = rows.Scan(&item.Seq, &item.ID, &item.Hash, &input, &expected, &metadata, &from, &written, &item.Tried)
+	var input, expected, metadata, origin []byte
+	var storedSum sql.NullInt64
+	err = rows.Scan(&item.Seq, &item.ID, &item.Hash, &input, &expected, &metadata, &origin, &storedSum, &item.Tried)
 	if err != nil {
 		return item, err
 	}
@@ -159,37 +157,37 @@ func (v view) scanItem(ctx context.Context, rows *sql.Rows) (item Item, err erro
 		}
 	}
 	item.Input, item.Expected, item.Metadata = input, expected, metadata
-	if written.Valid {
-		err = sumOfItem(item.ID, item.Hash, input, expected, metadata, from).is(written, "it")
+	if storedSum.Valid {
+		err = sumOfItem(item.ID, item.Hash, input, expected, metadata, origin).check(storedSum, "it")
 	} else {
-		err = matchesHash(item)
+		err = checkHash(item)
 	}
-	if err != nil || from == nil {
+	if err != nil || origin == nil {
 		return item, err
 	}
 	var s source
-	err = json.Unmarshal(from, &s)
+	err = json.Unmarshal(origin, &s)
 	item.SourceTraceID, item.SourceObservationID = s.Trace, s.Observation
 	return item, err
 }
 
 const sqlAddItem = "INSERT INTO item(seq, id, hash, input, expected, metadata, source, sum) VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
-// itemRow is an item as the table takes it.
+// itemRow is an item to be written.
 type itemRow struct {
 	id     string
-	values []any // of sqlAddItem
-	size   int   // of the item, in bytes
+	values []any // arguments of sqlAddItem
+	size   int   // size of the item in bytes
 }
 
-// source is the form of the column of that name.
+// source is the JSON of the column source.
 type source struct {
 	Trace       string `json:"sourceTraceId,omitempty"`
 	Observation string `json:"sourceObservationId,omitempty"`
 }
 
-// newItemRow packs the values of an item; without a packer they are written as they are.
-func newItemRow(item Item, with *packer) (itemRow, error) {
+// newItemRow checks an item and packs its values, unless p is nil.
+func newItemRow(item Item, p *packer) (itemRow, error) {
 	row := itemRow{id: item.ID}
 	if item.ID == "" || !utf8.ValidString(item.ID) {
 		return row, badItem(item.ID, errors.New("its id is empty or not UTF-8"))
@@ -197,63 +195,63 @@ func newItemRow(item Item, with *packer) (itemRow, error) {
 	if len(item.Input) == 0 {
 		item.Input = json.RawMessage("null")
 	}
-	var from json.RawMessage
+	var origin json.RawMessage
 	if item.SourceTraceID != "" || item.SourceObservationID != "" {
 		var err error
-		if from, err = json.Marshal(source{item.SourceTraceID, item.SourceObservationID}); err != nil {
+		if origin, err = json.Marshal(source{item.SourceTraceID, item.SourceObservationID}); err != nil {
 			return row, badItem(item.ID, err)
 		}
 	}
 	row.size = len(item.ID)
 	row.values = []any{sql.NullInt64{Int64: item.Seq, Valid: item.Seq != 0}, item.ID, item.Hash}
-	for _, one := range []struct {
+	for _, field := range []struct {
 		what string
 		raw  *json.RawMessage
 	}{{"input", &item.Input}, {"expected output", &item.Expected}, {"metadata", &item.Metadata}} {
-		short, err := compact(one.what, *one.raw)
+		compacted, err := compact(field.what, *field.raw)
 		if err != nil {
 			return row, badItem(item.ID, err)
 		}
-		*one.raw, row.size = short, row.size+len(short)
-		row.values = append(row.values, asColumn(short, with))
+		*field.raw, row.size = compacted, row.size+len(compacted)
+		row.values = append(row.values, columnValue(compacted, p))
 	}
 	if row.size > maxValue {
 		return row, badItem(item.ID, fmt.Errorf("it has %d bytes, more than %d", row.size, maxValue))
 	}
-	sum := sumOfItem(item.ID, item.Hash, item.Input, item.Expected, item.Metadata, from)
-	row.values = append(row.values, asColumn(from, nil), sum.column())
+	sum := sumOfItem(item.ID, item.Hash, item.Input, item.Expected, item.Metadata, origin)
+	row.values = append(row.values, columnValue(origin, nil), sum.stored())
 	return row, nil
 }
 
-// asColumn returns a value as it is written: packed, or as a text where it is short or there
-// is no packer; absent stays absent.
-func asColumn(value json.RawMessage, with *packer) any {
+// columnValue returns a value as an SQL argument: packed, as text if it is short or p is nil, or
+// nil if it is missing.
+func columnValue(value json.RawMessage, p *packer) any {
 	switch {
 	case value == nil:
 		return nil
-	case with == nil || len(value) < minPacked:
+	case p == nil || len(value) < minPacked:
 		return string(value)
 	}
-	return with.pack(value)
+	return p.pack(value)
 }
 
 func badItem(id string, err error) error { return fmt.Errorf("item %q: %w", id, err) }
 
-// compact returns the value without white space, which may be raw itself; absent stays
-// absent.
+// compact returns the value without white space between tokens, which may be raw itself, or nil
+// if it is missing.
 func compact(what string, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	short, err := textutil.CompactJSON(raw)
+	compacted, err := textutil.CompactJSON(raw)
 	if err != nil {
 		return nil, fmt.Errorf("its %s is not JSON: %w", what, err)
 	}
-	return short, nil
+	return compacted, nil
 }
 
 func (row itemRow) insert(t *tx) error {
-	added, err := changed(t.prepared[sqlAddItem].Exec(row.values...))
+	added, err := rowsChanged(t.prepared[sqlAddItem].Exec(row.values...))
 	if err == nil && added == 0 {
 		err = badItem(row.id, ErrDuplicate)
 	}

@@ -110,7 +110,7 @@ func TestUnrun_pagesAreBoundedInBytes(t *testing.T) {
 	}
 	page, err := run.Unrun(t.Context(), 1, 0, 100)
 	noError(t, err)
-	if len(page) != 2 { // 3 MiB, 6 MiB: beyond 4 MiB after the second
+	if len(page) != 2 { // 6 MiB exceed the 4 MiB of a page
 		t.Errorf("%d items of 3 MiB in a page, want 2", len(page))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// commitUntilFull commits until files may not grow any more, prints what was
-// promised, and checks that the run then refuses everything.
+// commitUntilFull commits until the limit of the file size is reached and prints the committed
+// items. It checks that the run then refuses all writes.
 func commitUntilFull(path string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	run, err := Open(path)
@@ -49,10 +49,10 @@ func TestDisk_full(t *testing.T) {
 	run, err := Create(filepath.Join(folder, "full.run"), testHeader())
 	noError(t, err)
 	noError(t, run.AddItems(t.Context(), testItems(0, 1000), testHash))
-	promised := 0
-	for err == nil && promised < 1000 {
-		if err = run.Commit(t.Context(), testOutcome(promised, 8000)); err == nil {
-			promised++
+	committed := 0
+	for err == nil && committed < 1000 {
+		if err = run.Commit(t.Context(), testOutcome(committed, 8000)); err == nil {
+			committed++
 		}
 	}
 	if !errors.Is(err, ErrWrite) {
@@ -62,8 +62,8 @@ func TestDisk_full(t *testing.T) {
 	r, err := Load(run.Path())
 	noError(t, err)
 	defer r.Close()
-	if got := collect(t, r, Query{}); len(got) != promised {
-		t.Errorf("%d outcomes are there, %d were promised", len(got), promised)
+	if got := collect(t, r, Query{}); len(got) != committed {
+		t.Errorf("%d outcomes are there, %d were promised", len(got), committed)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestList(t *testing.T) {
 			noError(t, run.Finish(t.Context(), outcome.Footer{Status: outcome.Interrupted, Planned: 2}))
 			noError(t, run.Close())
 		} else {
-			defer run.Close() // listed while it is written
+			defer run.Close() // List reads the run while it is open
 		}
 	}
 	noError(t, os.WriteFile(Path(dir, "", "contracts", "c"), []byte("damaged"), 0o600))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Who looks at the lock holds it for an instant: another who looks sees no
-// writer, and who wants to write waits for the instant, and not for longer.
+// TestLock_looking: Writing holds the lock for an instant. Another call of Writing does not take it
+// for a writer, and a writer waits for it, but not long.
 func TestLock_looking(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.run")
 	open := func() *os.File {
@@ -18,8 +18,8 @@ func TestLock_looking(t *testing.T) {
 		noError(t, err)
 		return f
 	}
-	looking := open()
-	held, err := files.TryLock(looking, false)
+	reader := open()
+	held, err := files.TryLock(reader, false)
 	if err != nil || !held {
 		t.Fatal(held, err)
 	}
@@ -29,17 +29,17 @@ func TestLock_looking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		writer := open()
 		defer func() { noError(t, writer.Close()) }()
-		if held, err := lockPatiently(writer); held || err != nil {
+		if held, err := retryLock(writer); held || err != nil {
 			t.Errorf("the lock is held: %v, %v", held, err)
 		}
 		go func() {
 			time.Sleep(5 * time.Millisecond)
-			if err := looking.Close(); err != nil {
+			if err := reader.Close(); err != nil {
 				t.Error(err)
 			}
 		}()
 		start := time.Now()
-		held, err := lockPatiently(writer)
+		held, err := retryLock(writer)
 		if took := time.Since(start); !held || err != nil || took != 6*time.Millisecond { // the fourth try
 			t.Errorf("after %s: %v, %v", took, held, err)
 		}

@@ -19,8 +19,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestMain runs the tests, or, in a child process of one of them, what that
-// test wants to be killed or starved.
+// TestMain runs the tests. In a child process of a test it calls the function that the test wants
+// to kill or to limit.
 func TestMain(m *testing.M) {
 	if act, ok := children()[os.Getenv("RUNSTORE_CHILD")]; ok {
 		if err := act(os.Getenv("RUNSTORE_PATH")); err != nil {
@@ -63,8 +63,8 @@ func testItems(from, to int) []dataset.Item {
 
 func value(v float64) *float64 { return &v }
 
-// testOutcome has the twelve scores of an extraction, and a detail of about
-// size bytes.
+// testOutcome returns an outcome with the twelve scores of an extraction and a detail of about size
+// bytes.
 func testOutcome(n, size int) outcome.Outcome {
 	o := outcome.Outcome{
 		Item: fmt.Sprintf("item-%06d", n), Trial: 1, Attempt: 1,
@@ -84,7 +84,7 @@ func testOutcome(n, size int) outcome.Outcome {
 	o.Scores = append(o.Scores, outcome.Score{Name: outcome.ErrorScore, Value: value(0), Boolean: true})
 	var entities []string
 	for i := 0; len(entities)*60 < size-800; i++ {
-		sum := sha256.Sum256(fmt.Append(nil, i, n)) // a name that cannot be packed
+		sum := sha256.Sum256(fmt.Append(nil, i, n)) // a name that does not compress
 		entities = append(entities, fmt.Sprintf(`{"name":"%s","type":"organization"}`, base64.StdEncoding.EncodeToString(sum[:27])))
 	}
 	o.Output = json.RawMessage(`{"entities":[` + strings.Join(entities, ",") + `]}`)
@@ -130,7 +130,7 @@ func export(t testing.TB, r *Reader) string {
 	return b.String()
 }
 
-// fileNames returns the names in a folder.
+// fileNames returns the names of the files in a folder.
 func fileNames(t testing.TB, folder string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)

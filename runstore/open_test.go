@@ -35,9 +35,9 @@ func TestOpen_errors(t *testing.T) {
 		noError(t, errors.Join(err, db.Close()))
 		return path
 	}
-	scribbled := append([]byte(nil), whole...)
+	overwritten := append([]byte(nil), whole...)
 	for i := 4096; i < 40960; i++ {
-		scribbled[i] = 0xff
+		overwritten[i] = 0xff
 	}
 	tests := map[string]struct {
 		path string
@@ -51,7 +51,7 @@ func TestOpen_errors(t *testing.T) {
 		"other SQLite":     {edit("other", "PRAGMA application_id=7"), ErrNotRun},
 		"later format":     {edit("later", "PRAGMA user_version=99"), ErrNewer},
 		"cut off":          {write("cut", whole[:len(whole)/2]), ErrDamaged},
-		"scribbled":        {write("scribbled", scribbled), ErrDamaged},
+		"scribbled":        {write("scribbled", overwritten), ErrDamaged},
 		"without header":   {edit("headless", "DELETE FROM meta"), ErrDamaged},
 		"header not JSON":  {edit("garbled", "UPDATE meta SET value = 'x'"), ErrDamaged},
 		"without a table":  {edit("tableless", "DROP TABLE outcome"), ErrDamaged},
@@ -75,7 +75,7 @@ func TestOpen_errors(t *testing.T) {
 	}
 }
 
-// TestLoad_hugeHeader: a header that nobody writes is not read either.
+// TestLoad_hugeHeader: a header above the limit is neither written nor read.
 func TestLoad_hugeHeader(t *testing.T) {
 	run := newRun(t, 0)
 	huge := strings.Repeat("x", maxMeta)
@@ -125,9 +125,9 @@ func TestCreate_existsAndLocked(t *testing.T) {
 		t.Errorf("second writer: %v", err)
 	}
 	noError(t, run.Close())
-	again, err := Open(run.Path())
+	reopened, err := Open(run.Path())
 	noError(t, err)
-	noError(t, again.Close())
+	noError(t, reopened.Close())
 }
 
 func TestCreate_isWonByOne(t *testing.T) {

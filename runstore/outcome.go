@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// sqlAddOutcome adds no row where there is no such item, whose seq is NULL, or where
-	// there is one already. Reading the table with SELECT would have it copied first.
+	// sqlAddOutcome adds no row if the item does not exist, so that seq is NULL, or if the row
+	// exists. INSERT … SELECT from the table itself would copy it first.
 	sqlAddOutcome = `
 		INSERT OR IGNORE INTO outcome(seq, trial, attempt, class, started, ended, latency, tokens, cost, scores, published, sum)
 		VALUES((SELECT seq FROM item WHERE id = ?10 AND (?11 = 0 OR seq = ?11)), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
@@ -28,24 +28,22 @@ const (
 		WHERE seq = (SELECT seq FROM item WHERE id = ?) AND trial = ? AND attempt < ?`
 )
 
-// Commit writes an outcome. It returns when the outcome is durable: then it
-// survives a crash and a power cut. What is committed at the same time by other
-// goroutines shares one transaction and one sync. A cancelled ctx is heeded
-// only while the outcome is not yet in the writer's hands. A Seq of 0 is filled
-// in from the item.
+// Commit writes an outcome and returns when it is durable, so that it survives a crash and a
+// power cut. Concurrent calls share one transaction and one sync. Commit ignores ctx once the
+// outcome is queued. A Seq of 0 stands for the seq of the item.
 //
-// Errors: ErrUnknown when there is no such item, ErrDuplicate when item, trial
-// and attempt have an outcome; a trial or attempt below 1, a value that is not
-// finite, JSON that is none: these leave the run as it was. ErrWrite (exit code
-// 74) when the disk is full or fails: everybody who waits gets it, and the run
-// takes nothing any more until it is opened again. ErrClosed.
+// Errors that leave the run unchanged are ErrUnknown if the item does not exist, ErrDuplicate
+// if the item, trial and attempt have an outcome, a trial or attempt below 1, a number that is
+// not finite, and malformed JSON. ErrWrite (exit code 74) means that the disk is full or
+// failed: all waiting calls get it, and all later calls until the run is opened again.
+// ErrClosed means that the run is closed.
 func (r *Run) Commit(ctx context.Context, o outcome.Outcome) error {
 	return r.commit(ctx, nil, o, nil)
 }
 
-// CommitItem is Commit for who has the item of the outcome: both are kept in memory, as
-// far as they fit, until they are acknowledged, so that Unpublished need not read them.
-// A brief output, unless nil, is kept in place of that of the outcome.
+// CommitItem is like Commit, and also keeps the outcome and its item in memory until the spans
+// are acknowledged, if there is room, so that Unpublished need not read them. If brief is not
+// nil, it is kept in memory in place of the output.
 func (r *Run) CommitItem(ctx context.Context, item dataset.Item, o outcome.Outcome, brief json.RawMessage) error {
 	return r.commit(ctx, &item, o, brief)
 }
@@ -55,7 +53,7 @@ func (r *Run) commit(ctx context.Context, item *dataset.Item, o outcome.Outcome,
 	if scratch == nil {
 		scratch = new([]byte)
 	}
-	defer r.scratch.Put(scratch) // it is written by then, and nobody has it
+	defer r.scratch.Put(scratch) // the row is written by then
 	row, err := newOutcomeRow(o, *scratch)
 	if err != nil {
 		return err
@@ -63,12 +61,12 @@ func (r *Run) commit(ctx context.Context, item *dataset.Item, o outcome.Outcome,
 	if cap(row.large) <= 1<<20 {
 		*scratch = row.large
 	}
-	with, err := r.packs.of(ctx, r.writer, kindOfDetails, row.large)
+	p, err := r.codec.packerFor(ctx, r.writer, dictDetails, row.large)
 	if err != nil {
 		return err
 	}
-	row.source, row.packed, row.brief = item, with.pack(row.large), brief
-	return r.writer.wait(ctx, &write{apply: row.insert, bytes: len(row.body) + len(row.packed), shares: true})
+	row.source, row.packed, row.brief = item, p.pack(row.large), brief
+	return r.writer.enqueue(ctx, &write{apply: row.insert, bytes: len(row.body) + len(row.packed), expectsMore: true})
 }
 
 func (row *outcomeRow) insert(t *tx) error {
@@ -78,9 +76,9 @@ func (row *outcomeRow) insert(t *tx) error {
 		cost = *o.CostUSD
 	}
 	scores := appendScores(make([]byte, 0, 8+8*len(o.Scores)), t.names, o.Scores)
-	result, err := t.prepared[sqlAddOutcome].Exec(o.Trial, o.Attempt, string(o.Class), row.started, row.ended, int64(o.Latency), asColumn(row.tokens, nil),
-		cost, scores, o.Item, o.Seq, sumOfOutcome(o, row.started, row.ended, row.tokens, scores).column())
-	if added, err := changed(result, err); err != nil {
+	result, err := t.prepared[sqlAddOutcome].Exec(o.Trial, o.Attempt, string(o.Class), row.started, row.ended, int64(o.Latency), columnValue(row.tokens, nil),
+		cost, scores, o.Item, o.Seq, sumOfOutcome(o, row.started, row.ended, row.tokens, scores).stored())
+	if added, err := rowsChanged(result, err); err != nil {
 		return err
 	} else if added == 0 {
 		return t.whyNotAdded(o)
@@ -89,96 +87,95 @@ func (row *outcomeRow) insert(t *tx) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.prepared[sqlAddDetail].Exec(oid, string(row.body), sumOfDetail(o, row.body).column(), row.packed, sumOfDetail(o, row.large).column()); err != nil {
+	if _, err := t.prepared[sqlAddDetail].Exec(oid, string(row.body), sumOfDetail(o, row.body).stored(), row.packed, sumOfDetail(o, row.large).stored()); err != nil {
 		return err
 	}
 	t.recent.put(oid, row)
-	t.newest.Store(oid)
+	t.lastOID.Store(oid)
 	if o.Attempt > 1 {
 		if _, err := t.prepared[sqlSupersede].Exec(o.Item, o.Trial, o.Attempt); err != nil {
 			return err
 		}
 	}
-	return t.reopen()
+	return t.removeFooter()
 }
 
 func (t *tx) whyNotAdded(o outcome.Outcome) error {
-	const same = "SELECT count(*) FROM item WHERE id = ?1 AND (?2 = 0 OR seq = ?2)"
-	known, err := one[bool](context.Background(), t.view, same, o.Item, o.Seq)
+	const query = "SELECT count(*) FROM item WHERE id = ?1 AND (?2 = 0 OR seq = ?2)"
+	exists, err := queryValue[bool](context.Background(), t.view, query, o.Item, o.Seq)
 	switch {
 	case err != nil:
 		return err
-	case !known:
+	case !exists:
 		return badOutcome(o, ErrUnknown)
 	}
 	return badOutcome(o, ErrDuplicate)
 }
 
-// Query chooses outcomes. The zero value is every attempt of everything,
-// without detail.
+// Query selects outcomes. The zero value selects all attempts, without detail.
 type Query struct {
 	Newest  bool            // only the newest attempt of each item and trial
 	Detail  bool            // with Detail, and with comments and counts of scores
-	Judged  bool            // with Detail, but for Calls: for comparisons
-	Brief   bool            // with Detail, but for Output, Calls, Explanation and counts of scores: for sums
-	Trial   int             // only this trial; 0 is all
-	Item    string          // only this item; "" is all
-	Classes []outcome.Class // only these; none is all
+	Judged  bool            // with Detail except Calls, for comparisons
+	Brief   bool            // with Detail except Output, Calls, Explanation and counts of scores, for sums
+	Trial   int             // only this trial; 0 means all
+	Item    string          // only this item; "" means all
+	Classes []outcome.Class // only these classes; empty means all
 }
 
-// depth is how much of an outcome is decoded.
+// depth is how much of an outcome is read.
 type depth int
 
 const (
-	shallow depth = iota // the row alone
-	brief                // what sums need of the detail
-	judged               // what was found, and what the scorer says of it
-	full
+	depthRow    depth = iota // only the row
+	depthBrief               // the part of the detail that sums need
+	depthJudged              // without calls
+	depthFull
 )
 
 func (q Query) depth() depth {
 	switch {
 	case q.Detail:
-		return full
+		return depthFull
 	case q.Judged:
-		return judged
+		return depthJudged
 	case q.Brief:
-		return brief
+		return depthBrief
 	}
-	return shallow
+	return depthRow
 }
 
-// Outcomes returns outcomes ordered by the bytes of the item id, trial and
-// attempt. Without Query.Detail the scores have no Comment and no Counts: those
-// lie with the detail. Every page of about 500 rows or 4 MiB is read for itself,
-// while the loop looks at the one before; so the loop may take its time, and may write to
-// the run, which the next page need not show yet. After an error
-// nothing follows: ErrDamaged names the outcome that cannot be read.
+// Outcomes yields outcomes ordered by the bytes of the item id, by trial and by attempt.
+// Without Query.Detail the scores have no Comment and no Counts, which are stored with the
+// detail. Outcomes reads a page of about 500 rows or 4 MiB while the loop handles the previous
+// one, each in a transaction of its own. The loop may therefore be slow, and may write to the
+// run, but the next page may not show that yet. An error ends the sequence; ErrDamaged names
+// the outcome that cannot be read.
 //
 // Measured: 1.6 s for 200,000 outcomes of 13 scores without detail, on two busy
 // cores.
 func (r *Reader) Outcomes(ctx context.Context, q Query) iter.Seq2[outcome.Outcome, error] {
 	rows := Ahead(func(last Pending) ([]Pending, error) { return r.page(ctx, q, last.Outcome) })
 	return func(yield func(outcome.Outcome, error) bool) {
-		for s, err := range rows {
-			if !yield(s.Outcome, err) {
+		for pending, err := range rows {
+			if !yield(pending.Outcome, err) {
 				return
 			}
 		}
 	}
 }
 
-// page reads what follows the last outcome.
+// page reads the outcomes after last.
 func (v view) page(ctx context.Context, q Query, last outcome.Outcome) ([]Pending, error) {
 	where, args := q.conditions("i.id >= ? AND NOT (i.id = ? AND (o.trial, o.attempt) <= (?, ?))",
 		last.Item, last.Item, last.Trial, last.Attempt)
-	// CROSS JOIN keeps the order of the loops: items by the index on id, then
-	// the outcomes of each, so that nothing is sorted.
+	// CROSS JOIN fixes the order of the loops, items by the index on id and then the outcomes
+	// of each item, so that SQLite need not sort.
 	return v.outcomes(ctx, q.depth(), "item i CROSS JOIN outcome o ON o.seq = i.seq",
 		where+" ORDER BY i.id, o.trial, o.attempt", maxPageRows, args...)
 }
 
-// conditions adds those of the query to a condition with its arguments.
+// conditions adds the conditions of the query to a condition with its arguments.
 func (q Query) conditions(where string, args ...any) (string, []any) {
 	if q.Item != "" {
 		where, args = where+" AND i.id = ?", append(args, q.Item)
@@ -198,27 +195,27 @@ func (q Query) conditions(where string, args ...any) (string, []any) {
 	return where, args
 }
 
-// outcomes reads outcomes until the rows end or the page is full.
+// outcomes reads a page of outcomes.
 func (v view) outcomes(ctx context.Context, d depth, from, where string, limit int, args ...any) ([]Pending, error) {
-	have, err := v.form(ctx)
+	found, err := v.features(ctx)
 	if err != nil {
 		return nil, err
 	}
-	columns := outcomeColumns + column(have.sums, "o.sum")
-	if d != shallow {
-		columns, from = columns+", d.body"+column(have.sums, "d.sum"), from+" LEFT JOIN detail d ON d.oid = o.oid"
+	columns := outcomeColumns + optionalColumns(found.sums, "o.sum")
+	if d != depthRow {
+		columns, from = columns+", d.body"+optionalColumns(found.sums, "d.sum"), from+" LEFT JOIN detail d ON d.oid = o.oid"
 	}
-	if d >= judged {
-		columns += column(have.packs, "d.large, d.large_sum")
+	if d >= depthJudged {
+		columns += optionalColumns(found.packed, "d.large, d.large_sum")
 	}
-	each := outcomeScan{view: v, depth: d}
+	scanner := outcomeScan{view: v, depth: d}
 	return queryPage(ctx, v, func(rows *sql.Rows) (o Pending, size int, err error) {
-		if each.names == nil { // read after the rows, the list holds every one that they refer to
-			if each.names, err = v.scoreNames(ctx); err != nil {
+		if scanner.names == nil { // read after the first row, so that it has all names that the rows refer to
+			if scanner.names, err = v.scoreNames(ctx); err != nil {
 				return o, 0, err
 			}
 		}
-		o, size, err = each.scan(ctx, rows)
+		o, size, err = scanner.scan(ctx, rows)
 		return o, size, faultOf(v.path, ErrDamaged, err)
 	}, "SELECT "+columns+" FROM "+from+" WHERE "+where+" LIMIT ?", append(args, limit)...)
 }
@@ -226,26 +223,27 @@ func (v view) outcomes(ctx context.Context, d depth, from, where string, limit i
 // scoresVersion is the first byte of encoded scores.
 const scoresVersion = 1
 
-// What an encoded score holds.
+// The flags of an encoded score.
 const (
-	hasValue   = 1 << iota // defined
-	hasRatio               // numerator and denominator follow
-	hasReason              // a word follows
-	hasFloat               // the value follows; without it, it is the quotient of the ratio
-	isBoolean              //
-	isVacuous              //
-	hasWeight              // the weight follows
+	hasValue  = 1 << iota // the score is defined
+	hasRatio              // numerator and denominator follow
+	hasReason             // a word follows
+	hasFloat              // the value follows; otherwise it is the quotient of the ratio
+	isBoolean
+	isVacuous
+	hasWeight  // the weight follows
 	knownFlags = 1<<iota - 1
 )
 
 var errScores = errors.New("its scores cannot be decoded")
 
-// appendScores encodes everything of scores but comments and counts, which lie
-// in the detail. A ratio takes about 5 bytes, any other value about 10.
+// appendScores encodes scores without comments and counts, which are in the detail. A ratio
+// takes about 5 bytes, any other value about 10.
 //
-// Form: version, number of scores; each: name, flags, then by flags reason,
-// numerator, denominator, value, weight. Integers are varints, the value is a float64,
-// a word is its position in the list, or 0, length and bytes.
+// The encoding is the version and the number of scores, and for each score its name and flags,
+// followed by those of reason, numerator, denominator, value and weight that the flags name.
+// Integers are varints, value and weight are float64. Names and reasons are their position in
+// the list w, or 0, the length and the bytes.
 func appendScores(b []byte, w *scoreNames, scores []outcome.Score) []byte {
 	if len(scores) == 0 {
 		return nil
@@ -279,19 +277,19 @@ func appendScore(b []byte, w *scoreNames, s outcome.Score) []byte {
 
 func flagsOf(s outcome.Score) byte {
 	exact := s.Value != nil && s.Ratio != nil && quotient(*s.Ratio) == *s.Value
-	return flag(s.Value != nil, hasValue) | flag(s.Ratio != nil, hasRatio) |
-		flag(s.Reason != "", hasReason) | flag(s.Value != nil && !exact, hasFloat) |
-		flag(s.Boolean, isBoolean) | flag(s.Vacuous, isVacuous) | flag(s.Weight != nil, hasWeight)
+	return flagIf(s.Value != nil, hasValue) | flagIf(s.Ratio != nil, hasRatio) |
+		flagIf(s.Reason != "", hasReason) | flagIf(s.Value != nil && !exact, hasFloat) |
+		flagIf(s.Boolean, isBoolean) | flagIf(s.Vacuous, isVacuous) | flagIf(s.Weight != nil, hasWeight)
 }
 
-func flag(set bool, bit byte) byte {
+func flagIf(set bool, bit byte) byte {
 	if set {
 		return bit
 	}
 	return 0
 }
 
-// quotient is NaN where there is none, which equals no value.
+// quotient returns the value of a ratio, or NaN, which equals no value, if Den is 0.
 func quotient(r outcome.Ratio) float64 {
 	if r.Den == 0 {
 		return math.NaN()
@@ -301,15 +299,15 @@ func quotient(r outcome.Ratio) float64 {
 
 func appendName(b []byte, w *scoreNames, word string) []byte {
 	word = strings.ToValidUTF8(word, "\uFFFD")
-	if n := w.refer(word); n > 0 {
+	if n := w.intern(word); n > 0 {
 		return binary.AppendUvarint(b, uint64(n))
 	}
 	b = binary.AppendUvarint(append(b, 0), uint64(len(word)))
 	return append(b, word...)
 }
 
-// decodeScores is the inverse of appendScores. Any bytes either decode or give
-// an error; memory is in proportion to the bytes.
+// decodeScores is the inverse of appendScores. It accepts any bytes and returns an error if
+// they are malformed. Its memory is proportional to their number.
 func decodeScores(b []byte, w *scoreNames) ([]outcome.Score, error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -330,8 +328,8 @@ func decodeScores(b []byte, w *scoreNames) ([]outcome.Score, error) {
 	return scores, nil
 }
 
-// scoreDecoder reads one value after another; after the first that is not
-// there, bad stays set and all values are zero.
+// scoreDecoder reads one value after the other. After the first malformed value, bad stays set
+// and all values are zero.
 type scoreDecoder struct {
 	rest  []byte
 	names []string
@@ -363,7 +361,7 @@ func (d *scoreDecoder) score(s *outcome.Score, value *float64) {
 	s.Vacuous = flags&isVacuous != 0
 }
 
-// bytes returns the next n bytes, or n zeros (n is at most 8 then).
+// bytes returns the next n bytes. If there are fewer it sets bad and returns 8 zeros.
 func (d *scoreDecoder) bytes(n int) []byte {
 	if n > len(d.rest) {
 		d.bad, d.rest = true, nil
@@ -392,7 +390,7 @@ func (d *scoreDecoder) varint() int64 {
 	return v
 }
 
-// skip passes over a number of n bytes; none is an error.
+// skip skips n bytes. An n that is not positive sets bad.
 func (d *scoreDecoder) skip(n int) {
 	d.bad = d.bad || n <= 0
 	d.rest = d.rest[max(n, 0):]
@@ -414,21 +412,21 @@ func (d *scoreDecoder) word() string {
 	return string(d.bytes(int(length)))
 }
 
-// Failed returns the items whose newest attempt in the trial failed with one of
-// the classes (none given: with any), in order of arrival, beginning after the
-// one with that seq. Pages as Unrun. An item whose next attempt fails too is met again by a
-// call that begins before it.
+// Failed returns the items whose newest attempt in the trial failed with one of the classes, or
+// with any class if there are none, ordered by seq. It starts after the seq after; its pages
+// are like those of Unrun. If the next attempt of an item fails too, a call with a lower after
+// returns the item again.
 func (r *Reader) Failed(ctx context.Context, trial int, classes []outcome.Class, after int64, limit int) ([]Item, error) {
-	where, args := Query{Newest: true, Trial: trial, Classes: classes}.conditions(failed)
-	return r.tried(ctx, "o.attempt", "outcome o CROSS JOIN item ON item.seq = o.seq WHERE "+where+
+	where, args := Query{Newest: true, Trial: trial, Classes: classes}.conditions(failedCondition)
+	return r.itemsWithAttempt(ctx, "o.attempt", "outcome o CROSS JOIN item ON item.seq = o.seq WHERE "+where+
 		" AND o.seq > ? ORDER BY o.seq LIMIT ?", append(args, after, limit)...)
 }
 
-// CountFailed returns how many items Failed would return, in all trials.
+// CountFailed returns the number of items that Failed would return, summed over all trials.
 func (r *Reader) CountFailed(ctx context.Context, classes []outcome.Class) (n int64, err error) {
-	where, args := Query{Newest: true, Classes: classes}.conditions(failed)
-	return one[int64](ctx, r.view, "SELECT count(*) FROM outcome o WHERE "+where, args...)
+	where, args := Query{Newest: true, Classes: classes}.conditions(failedCondition)
+	return queryValue[int64](ctx, r.view, "SELECT count(*) FROM outcome o WHERE "+where, args...)
 }
 
-// failed is the condition of an outcome that failed.
-const failed = "o.class <> ''"
+// failedCondition is the SQL condition of failed outcomes.
+const failedCondition = "o.class <> ''"

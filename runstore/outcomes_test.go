@@ -19,7 +19,7 @@ func TestRun_whatIsCommittedIsReadAgain(t *testing.T) {
 	want.Class, want.Failure = outcome.Timeout, &outcome.Failure{Class: outcome.Timeout, Message: "no answer within 30s"}
 	want.Calls = []outcome.Call{{Name: "chat", Kind: "generation", Started: testTime, Ended: testTime}}
 	noError(t, run.Commit(t.Context(), want))
-	want.Seq = 2 // filled in: the second item to arrive
+	want.Seq = 2 // Commit fills it in
 
 	got := collect(t, run.Reader, Query{Detail: true})
 	if diff := cmp.Diff([]outcome.Outcome{want}, got); diff != "" {
@@ -42,7 +42,7 @@ func TestRun_rowsAreSmall(t *testing.T) {
 	}
 	var size int
 	noError(t, run.pool.QueryRow(`SELECT max(length(class) + length(tokens) + length(scores) + 8*8) FROM outcome`).Scan(&size))
-	if size > 250 { // 13 scores: 10 ratios of 5 bytes, the rest under 12; design allows 500
+	if size > 250 { // 13 scores: 10 ratios of 5 bytes, the rest under 12; the design allows 500
 		t.Errorf("a row has %d bytes", size)
 	}
 }
@@ -50,7 +50,7 @@ func TestRun_rowsAreSmall(t *testing.T) {
 func TestRun_refusals(t *testing.T) {
 	run := newRun(t, 2)
 	noError(t, run.Commit(t.Context(), testOutcome(0, 100)))
-	change := func(f func(*outcome.Outcome)) outcome.Outcome {
+	changed := func(f func(*outcome.Outcome)) outcome.Outcome {
 		o := testOutcome(1, 100)
 		f(&o)
 		return o
@@ -64,15 +64,15 @@ func TestRun_refusals(t *testing.T) {
 	}{
 		"same outcome twice":  {testOutcome(0, 100), ErrDuplicate, `"item-000000", trial 1, attempt 1`},
 		"unknown item":        {testOutcome(7, 100), ErrUnknown, "item-000007"},
-		"other seq":           {change(func(o *outcome.Outcome) { o.Seq = 1 }), ErrUnknown, "item-000001"},
-		"trial 0":             {change(func(o *outcome.Outcome) { o.Trial = 0 }), nil, "count from 1"},
-		"NaN score":           {change(func(o *outcome.Outcome) { o.Scores[0].Value = &nan }), nil, "entity_precision"},
-		"NaN cost":            {change(func(o *outcome.Outcome) { o.CostUSD = &nan }), nil, "cost"},
-		"output is not JSON":  {change(func(o *outcome.Outcome) { o.Output = []byte("{") }), nil, "item-000001"},
-		"far future":          {change(func(o *outcome.Outcome) { o.Ended = time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }), nil, "2262"},
-		"failed without why":  {change(func(o *outcome.Outcome) { o.Class = outcome.Item }), nil, "failure"},
-		"failure on success":  {change(func(o *outcome.Outcome) { o.Failure = &outcome.Failure{} }), nil, "failure"},
-		"two problems, both ": {change(func(o *outcome.Outcome) { o.Attempt, o.CostUSD = 0, &nan }), nil, "1\nits cost"},
+		"other seq":           {changed(func(o *outcome.Outcome) { o.Seq = 1 }), ErrUnknown, "item-000001"},
+		"trial 0":             {changed(func(o *outcome.Outcome) { o.Trial = 0 }), nil, "count from 1"},
+		"NaN score":           {changed(func(o *outcome.Outcome) { o.Scores[0].Value = &nan }), nil, "entity_precision"},
+		"NaN cost":            {changed(func(o *outcome.Outcome) { o.CostUSD = &nan }), nil, "cost"},
+		"output is not JSON":  {changed(func(o *outcome.Outcome) { o.Output = []byte("{") }), nil, "item-000001"},
+		"far future":          {changed(func(o *outcome.Outcome) { o.Ended = time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }), nil, "2262"},
+		"failed without why":  {changed(func(o *outcome.Outcome) { o.Class = outcome.Item }), nil, "failure"},
+		"failure on success":  {changed(func(o *outcome.Outcome) { o.Failure = &outcome.Failure{} }), nil, "failure"},
+		"two problems, both ": {changed(func(o *outcome.Outcome) { o.Attempt, o.CostUSD = 0, &nan }), nil, "1\nits cost"},
 	}
 	for name, test := range tests {
 		err := run.Commit(t.Context(), test.outcome)
@@ -80,7 +80,7 @@ func TestRun_refusals(t *testing.T) {
 			t.Errorf("%s: error %v, want %v with %q", name, err, test.kind, test.text)
 		}
 	}
-	noError(t, run.Commit(t.Context(), testOutcome(1, 100))) // none of it hindered the run
+	noError(t, run.Commit(t.Context(), testOutcome(1, 100))) // the refusals do not affect the run
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := run.Commit(cancelled, testOutcome(1, 100)); !errors.Is(err, context.Canceled) {
@@ -101,7 +101,7 @@ func TestOutcomes_queries(t *testing.T) {
 	}
 	commit(2, 1, 1, outcome.Timeout)
 	commit(2, 1, 2, outcome.OK)
-	commit(1, 2, 2, outcome.Timeout) // attempts may come in any order
+	commit(1, 2, 2, outcome.Timeout) // attempts can be committed in any order
 	commit(1, 2, 1, outcome.Item)
 	commit(1, 1, 1, outcome.OK)
 	tests := map[string]struct {

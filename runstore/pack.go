@@ -12,30 +12,30 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Long values are packed: compressed by zstd (RFC 8878), with a dictionary that holds
-// what is the same in all of them, such as schemas and the words of a prompt. A packed
-// value is packedForm and a zstd frame, whose head names its dictionary; the row has a sum;
-// what does not begin with packedForm is a plain text, as in files of version 1: no JSON
-// begins with that byte.
+// Long values are packed: compressed with zstd (RFC 8878) and a dictionary of text that
+// repeats in all of them, for example schemas and prompts. A packed value is the byte
+// packedForm and a zstd frame, whose header has the number of its dictionary. A value without
+// packedForm is plain JSON, which never begins with that byte, as in files of version 1.
 const (
 	packedForm = 1
-	// minPacked is the length from which a value is packed.
+	// minPacked is the length in bytes from which a value is packed.
 	minPacked = 256
-	// A dictionary is the beginning of what came first of its kind, within bounds.
+	// A dictionary is the beginning of the first values of its kind, with a length in bytes
+	// from minDictionary to maxDictionary.
 	minDictionary, maxDictionary = 1 << 10, 96 << 10
-	// firstDictionary is the lowest number that zstd leaves to programs.
+	// firstDictionary is the lowest dictionary number that zstd reserves for private use.
 	firstDictionary = 1 << 15
 )
 
-// The kinds of values with a dictionary of their own.
+// The kinds of values. Each has a dictionary of its own.
 const (
-	kindOfItems   = "item"
-	kindOfDetails = "detail"
+	dictItems   = "item"
+	dictDetails = "detail"
 )
 
-// schemaPacks is what version 2 adds. A dictionary is written twice: without it nothing
-// that was packed with it could be read.
-const schemaPacks = `
+// schemaV2 is the addition of version 2 to the schema. A dictionary is stored twice, because
+// all values packed with it are lost without it.
+const schemaV2 = `
 CREATE TABLE dictionary(
 	id INTEGER NOT NULL, copy INTEGER NOT NULL, kind TEXT NOT NULL, content BLOB NOT NULL, sum INTEGER NOT NULL,
 	PRIMARY KEY(id, copy));
@@ -43,20 +43,20 @@ ALTER TABLE detail ADD COLUMN large BLOB;
 ALTER TABLE detail ADD COLUMN large_sum INTEGER;
 `
 
-// packs packs and unpacks the values of a file. Safe for concurrent use.
-type packs struct {
-	mu       sync.Mutex
-	newest   uint32             // the highest number that is known
-	contents map[uint32][]byte  // by number
-	kinds    map[string]*packer // by kind
-	decoder  *zstd.Decoder
-	complete atomic.Bool // the tables have the newest form
+// codec packs and unpacks the values of a file. It is safe for concurrent use.
+type codec struct {
+	mu             sync.Mutex
+	maxID          uint32             // the highest number that is known
+	dictionaries   map[uint32][]byte  // by number
+	packers        map[string]*packer // by kind
+	decoder        *zstd.Decoder
+	hasAllFeatures atomic.Bool // the file has all features
 }
 
 // packer packs values of one kind.
 type packer struct{ encoder *zstd.Encoder }
 
-// pack returns the packed value, or a short one as it is; none packs nothing.
+// pack returns the packed value. It returns a short value unchanged, and any value if p is nil.
 func (p *packer) pack(value []byte) []byte {
 	if p == nil || len(value) < minPacked {
 		return value
@@ -70,99 +70,100 @@ func newPacker(id uint32, dictionary []byte) (*packer, error) {
 	return &packer{encoder}, err
 }
 
-// of returns the packer of a kind; none before there is a value that is long enough to
-// become its dictionary, which is durable when of returns.
-func (p *packs) of(ctx context.Context, w *writer, kind string, sample []byte) (*packer, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if known := p.kinds[kind]; known != nil {
-		return known, nil
+// packerFor returns the packer of a kind. If the file has no dictionary of the kind, packerFor
+// stores the beginning of sample as dictionary, which is durable when it returns. If sample is
+// too short for a dictionary it returns nil.
+func (c *codec) packerFor(ctx context.Context, w *writer, kind string, sample []byte) (*packer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if existing := c.packers[kind]; existing != nil {
+		return existing, nil
 	}
 	if len(sample) < minDictionary {
 		return nil, nil
 	}
-	id := max(p.newest+1, firstDictionary)
+	id := max(c.maxID+1, firstDictionary)
 	content := append([]byte(nil), sample[:min(len(sample), maxDictionary)]...)
 	err := w.submit(ctx, 2*len(content), func(t *tx) error {
-		for twin := range 2 {
+		for copyIndex := range 2 {
 			if err := t.exec("INSERT INTO dictionary(id, copy, kind, content, sum) VALUES(?, ?, ?, ?, ?)",
-				id, twin, kind, content, sumOfDictionary(id, content).column()); err != nil {
+				id, copyIndex, kind, content, sumOfDictionary(id, content).stored()); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err == nil {
-		err = p.add(kind, id, content)
+		err = c.add(kind, id, content)
 	}
-	return p.kinds[kind], err
+	return c.packers[kind], err
 }
 
 func sumOfDictionary(id uint32, content []byte) sum {
 	return sum{}.number(int64(id), true).value(content, true)
 }
 
-// add makes a dictionary known. The lock is held.
-func (p *packs) add(kind string, id uint32, content []byte) error {
-	made, err := newPacker(id, content)
+// add adds a dictionary to the encoders and the decoder. The caller holds c.mu.
+func (c *codec) add(kind string, id uint32, content []byte) error {
+	newest, err := newPacker(id, content)
 	if err != nil {
 		return err
 	}
-	p.contents[id], p.kinds[kind], p.newest = content, made, max(p.newest, id)
+	c.dictionaries[id], c.packers[kind], c.maxID = content, newest, max(c.maxID, id)
 	options := []zstd.DOption{zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxValue), zstd.WithDecoderLowmem(true)}
-	for id, content := range p.contents {
+	for id, content := range c.dictionaries {
 		options = append(options, zstd.WithDecoderDictRaw(id, content))
 	}
-	p.decoder, err = zstd.NewReader(nil, options...)
+	c.decoder, err = zstd.NewReader(nil, options...)
 	return err
 }
 
-func newPacks() (*packs, error) {
+func newCodec() (*codec, error) {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxValue), zstd.WithDecoderLowmem(true))
-	return &packs{contents: map[uint32][]byte{}, kinds: map[string]*packer{}, decoder: decoder}, err
+	return &codec{dictionaries: map[uint32][]byte{}, packers: map[string]*packer{}, decoder: decoder}, err
 }
 
-// readDictionaries makes known what the file has of dictionaries and this process has not
-// seen. Of the two copies, one that is not what was written is passed over.
+// readDictionaries adds the new dictionaries of the file. It skips copies with a wrong
+// checksum.
 func (v view) readDictionaries(ctx context.Context) error {
-	p := v.packs
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	c := v.codec
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	_, err := queryPage(ctx, v, func(rows *sql.Rows) (none struct{}, _ int, err error) {
 		var id uint32
 		var kind string
 		var content []byte
-		var written sql.NullInt64
-		if err := rows.Scan(&id, &kind, &content, &written); err != nil {
+		var storedSum sql.NullInt64
+		if err := rows.Scan(&id, &kind, &content, &storedSum); err != nil {
 			return none, 0, err
 		}
-		p.newest = max(p.newest, id) // its number is taken, also where it is damaged
-		if p.contents[id] == nil && sumOfDictionary(id, content).is(written, "a dictionary") == nil {
-			err = p.add(kind, id, content)
+		c.maxID = max(c.maxID, id) // a damaged dictionary keeps its number
+		if c.dictionaries[id] == nil && sumOfDictionary(id, content).check(storedSum, "a dictionary") == nil {
+			err = c.add(kind, id, content)
 		}
 		return none, 0, err
-	}, "SELECT id, kind, content, sum FROM dictionary WHERE id > ? ORDER BY id, copy", p.newest)
+	}, "SELECT id, kind, content, sum FROM dictionary WHERE id > ? ORDER BY id, copy", c.maxID)
 	return err
 }
 
-// known reads the dictionaries of a file that may be of version 1.
-func (v view) known(ctx context.Context) error {
-	have, err := v.form(ctx)
-	if err != nil || !have.packs {
+// initDictionaries reads the dictionaries of a file. Files of version 1 have none.
+func (v view) initDictionaries(ctx context.Context) error {
+	found, err := v.features(ctx)
+	if err != nil || !found.packed {
 		return err
 	}
 	return v.readDictionaries(ctx)
 }
 
-// unpack returns the value that was packed, any other as it is.
+// unpack returns the original of a packed value, and any other value unchanged.
 func (v view) unpack(ctx context.Context, value []byte) ([]byte, error) {
 	if len(value) == 0 || value[0] != packedForm {
 		return value, nil
 	}
-	plain, err := v.packs.decode(value[1:])
-	if errors.Is(err, zstd.ErrUnknownDictionary) { // it may have come since
+	plain, err := v.codec.decode(value[1:])
+	if errors.Is(err, zstd.ErrUnknownDictionary) { // it may be newer than the last read
 		if err = v.readDictionaries(ctx); err == nil {
-			plain, err = v.packs.decode(value[1:])
+			plain, err = v.codec.decode(value[1:])
 		}
 	}
 	if err != nil {
@@ -171,45 +172,48 @@ func (v view) unpack(ctx context.Context, value []byte) ([]byte, error) {
 	return plain, nil
 }
 
-func (p *packs) decode(frame []byte) ([]byte, error) {
-	p.mu.Lock()
-	decoder := p.decoder
-	p.mu.Unlock()
+func (c *codec) decode(frame []byte) ([]byte, error) {
+	c.mu.Lock()
+	decoder := c.decoder
+	c.mu.Unlock()
 	return decoder.DecodeAll(frame, nil)
 }
 
-// form is what the tables of a file have, which depends on who wrote it.
-type form struct{ sums, packs bool }
+// features are the optional parts of a file's tables: checksums, and packed values with their
+// dictionaries. Older versions of the program wrote files without them.
+type features struct{ sums, packed bool }
 
-// form asks the file until it has the newest form, which does not change.
-func (v view) form(ctx context.Context) (have form, err error) {
-	newest := form{sums: true, packs: true}
-	if v.packs.complete.Load() {
-		return newest, nil
+// features returns the features of the file. Once the file has all features it does not query
+// the file again.
+func (v view) features(ctx context.Context) (found features, err error) {
+	all := features{sums: true, packed: true}
+	if v.codec.hasAllFeatures.Load() {
+		return all, nil
 	}
 	err = v.db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE name = 'sum'), count(*) FILTER (WHERE name = 'large')
-		FROM pragma_table_info('detail')`).Scan(&have.sums, &have.packs)
-	v.packs.complete.Store(err == nil && have == newest)
-	return have, faultOf(v.path, ErrRead, err)
+		FROM pragma_table_info('detail')`).Scan(&found.sums, &found.packed)
+	v.codec.hasAllFeatures.Store(err == nil && found == all)
+	return found, faultOf(v.path, ErrRead, err)
 }
 
-// column names columns that not every file has; NULL where this one has not.
-func column(there bool, names string) string {
-	if there {
+// optionalColumns returns names for a list of columns, each replaced by NULL if the file does
+// not have them.
+func optionalColumns(exists bool, names string) string {
+	if exists {
 		return ", " + names
 	}
 	return strings.Repeat(", NULL", 1+strings.Count(names, ","))
 }
 
-// upgrade gives an older file what it lacks. Older programs refuse it then.
+// upgrade adds the missing features to an older file. After that older programs refuse it.
 func (t *tx) upgrade(ctx context.Context) error {
-	have, err := t.form(ctx)
-	if err != nil || have.packs {
+	found, err := t.features(ctx)
+	if err != nil || found.packed {
 		return err
 	}
 	script := "BEGIN IMMEDIATE;"
-	if !have.sums {
+	if !found.sums {
 		script += sqlAddSums
 	}
-	return t.exec(script + schemaPacks + fmt.Sprintf("PRAGMA user_version=%d; COMMIT;", fileVersion))
+	return t.exec(script + schemaV2 + fmt.Sprintf("PRAGMA user_version=%d; COMMIT;", fileVersion))
 }

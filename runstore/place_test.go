@@ -8,7 +8,7 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// TestPlace: none, then what was set last, also for a later process.
+// TestPlace: the place is empty at first, then the last one set, also for a later process.
 func TestPlace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.run")
 	run, err := runstore.Create(path, outcome.Header{Name: "r", RunUID: "u", Trials: 1})

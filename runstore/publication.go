@@ -13,9 +13,9 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Published says what of an outcome Langfuse has acknowledged. What is still to
-// be sent has a value below 7, what is to be withdrawn one from 10 to 15: the
-// file has an index of each.
+// Published is the set of parts of an outcome that Langfuse has acknowledged. It is below 7 for
+// outcomes to be sent, and from 10 to 15 for attempts to be withdrawn. The file has an index for
+// each of these ranges.
 type Published uint8
 
 // The bits of Published.
@@ -23,7 +23,7 @@ const (
 	Link   Published = 1 // the trace is linked to its dataset item
 	Spans  Published = 2
 	Scores Published = 4
-	// Superseded: a newer attempt was committed. The store sets it.
+	// Superseded: a newer attempt was committed. Commit sets it.
 	Superseded Published = 8
 	// Withdrawn: the scores of a superseded attempt were deleted.
 	Withdrawn Published = 16
@@ -32,17 +32,17 @@ const (
 	All = Link | Spans | Scores
 )
 
-// Has reports whether all the bits are set.
+// Has reports whether all of bits are set.
 func (p Published) Has(bits Published) bool { return p&bits == bits }
 
-// Pending is an outcome, with its detail, that the publisher has work with.
+// Pending is an outcome with the state of its publication.
 type Pending struct {
 	outcome.Outcome
-	OID       int64 // the key of the outcome in this run, in order of commit
+	OID       int64 // key of the outcome in this run, in order of commit
 	Published Published
-	// Corrected is the instant that Reset gave its scores; zero where none.
+	// Corrected is the time that Reset set for its scores, or zero.
 	Corrected time.Time
-	// Source is the item, where Unpublished has it in memory; Reader.Item reads it.
+	// Source is the item if Unpublished has it in memory, or nil; then use Reader.Item.
 	Source *dataset.Item
 }
 
@@ -51,15 +51,15 @@ const (
 	sqlReset       = "UPDATE outcome SET published = published & ~? WHERE oid = ?"
 )
 
-// Ack records what was acknowledged: bits are added, so it is safe to repeat;
-// Reset takes them away. It shares transactions with Commit, and returns when it is
-// durable. Errors: ErrUnknown when there is no such outcome, and then none of
-// the given is recorded; otherwise as Commit.
+// Ack adds acknowledged parts to outcomes, so it is safe to repeat; Reset removes them. It
+// shares transactions with Commit, and returns when the change is durable. If one of the
+// outcomes does not exist, the error is ErrUnknown and Ack changes nothing. Other errors are
+// those of Commit.
 func (r *Run) Ack(ctx context.Context, bits Published, oids ...int64) error {
 	err := r.writer.submit(ctx, 64*len(oids), func(t *tx) error {
-		return t.atomically(func() error { return t.acknowledge(bits, oids) })
+		return t.withSavepoint(func() error { return t.acknowledge(bits, oids) })
 	})
-	if bits.Has(Spans) { // scores need little of it
+	if bits.Has(Spans) { // scores are made from a small part of the outcome
 		for _, oid := range oids {
 			r.writer.tx.recent.drop(oid)
 		}
@@ -73,34 +73,34 @@ func (t *tx) acknowledge(bits Published, oids []int64) error {
 	if err != nil {
 		return err
 	}
-	n, err := changed(t.prepared[sqlAcknowledge].Exec(int64(bits), string(list)))
+	n, err := rowsChanged(t.prepared[sqlAcknowledge].Exec(int64(bits), string(list)))
 	if err := checkBits(bits, n == len(distinct), err); err != nil {
 		return fmt.Errorf("acknowledging %s: %w", textutil.Counted(len(oids), "outcome"), err)
 	}
 	return nil
 }
 
-// checkBits refuses a change of bits that there are not, or of an outcome that was not known.
-func checkBits(bits Published, known bool, err error) error {
+// checkBits returns an error for invalid bits, or if an outcome does not exist.
+func checkBits(bits Published, exists bool, err error) error {
 	switch {
 	case bits&^(All|Withdrawn) != 0:
 		return fmt.Errorf("no such bits: %d", bits)
-	case err == nil && !known:
+	case err == nil && !exists:
 		return ErrUnknown
 	}
 	return err
 }
 
-// Unpublished returns outcomes of which something is not acknowledged, newest
-// attempts only, in order of commit, beginning after the one with that OID
-// (0 is the beginning). A page holds at most limit outcomes and about 4 MiB,
-// but at least one; an empty one says that there are no more at present.
+// Unpublished returns a page of newest attempts with a part that is not acknowledged, in order
+// of commit, starting after the OID after (0 for the first). A page has at most limit outcomes
+// and about 4 MiB, but at least one outcome; an empty page means that there are currently no
+// more.
 func (r *Reader) Unpublished(ctx context.Context, after int64, limit int) ([]Pending, error) {
 	return r.pendingAfter(ctx, "o.published < 7", after, limit)
 }
 
-// Unpublished is that of a Reader; what was committed with CommitItem a moment ago is
-// not read again.
+// Unpublished is like Reader.Unpublished, but takes outcomes that CommitItem has kept from
+// memory.
 func (r *Run) Unpublished(ctx context.Context, after int64, limit int) ([]Pending, error) {
 	page, err := queryPage(ctx, r.view, func(rows *sql.Rows) (o Pending, _ int, err error) {
 		return o, 0, rows.Scan(&o.OID, &o.Published)
@@ -109,54 +109,55 @@ func (r *Run) Unpublished(ctx context.Context, after int64, limit int) ([]Pendin
 		return nil, err
 	}
 	for i := range page {
-		row, there := r.writer.tx.recent.get(page[i].OID)
+		row, ok := r.writer.tx.recent.get(page[i].OID)
 		switch {
-		case there:
+		case ok:
 			page[i].Outcome, page[i].Source = row.Outcome, row.source
 		case i == 0:
 			return r.Reader.Unpublished(ctx, after, limit)
 		default:
-			return r.corrected(ctx, page[:i])
+			return r.addCorrections(ctx, page[:i])
 		}
 	}
-	return r.corrected(ctx, page)
+	return r.addCorrections(ctx, page)
 }
 
-// Waiting counts what this process has committed after that OID, up to limit. It reads
-// nothing: a read costs a connection all that it has in memory of a file that changes.
+// Waiting returns the number of outcomes that this process has committed after an OID, up to
+// limit. It does not read the file, because a read of a changing file would invalidate the
+// cache of a connection.
 func (r *Run) Waiting(after int64, limit int) int {
-	return int(min(max(r.writer.tx.newest.Load()-after, 0), int64(limit)))
+	return int(min(max(r.writer.tx.lastOID.Load()-after, 0), int64(limit)))
 }
 
-// Retracted returns superseded attempts whose spans or scores were
-// acknowledged, and whose scores were not yet withdrawn: their scores are to be
-// deleted from Langfuse, then acknowledged as Withdrawn. Pages as Unpublished.
+// Retracted returns superseded attempts whose spans or scores were acknowledged, and whose
+// scores are not yet withdrawn. The caller deletes their scores in Langfuse, and then
+// acknowledges Withdrawn. Pages are like those of Unpublished.
 func (r *Reader) Retracted(ctx context.Context, after int64, limit int) ([]Pending, error) {
 	return r.pendingAfter(ctx, "o.published BETWEEN 10 AND 15", after, limit)
 }
 
-// Committed returns all outcomes, superseded ones too, whatever was published
-// of them. Pages as Unpublished.
+// Committed returns all outcomes, including superseded and published ones. Pages are like those
+// of Unpublished.
 func (r *Reader) Committed(ctx context.Context, after int64, limit int) ([]Pending, error) {
 	return r.pendingAfter(ctx, "TRUE", after, limit)
 }
 
-// Acknowledged returns the first outcomes, at most limit, of which Langfuse acknowledged the
-// bits, in order of commit and without their details. Where there are none that takes one pass
-// over the outcomes: about 0.1 s for 200,000.
+// Acknowledged returns up to limit outcomes with any of bits acknowledged, in order of commit
+// and without their details. If there are none it reads all outcomes, which takes about 0.1 s
+// for 200,000.
 func (r *Reader) Acknowledged(ctx context.Context, bits Published, limit int) ([]Pending, error) {
-	return r.pending(ctx, shallow, "outcome o JOIN item i ON i.seq = o.seq", "o.published & ? <> 0", limit, bits)
+	return r.pending(ctx, depthRow, "outcome o JOIN item i ON i.seq = o.seq", "o.published & ? <> 0", limit, bits)
 }
 
-// Attempts returns all attempts of an item in a trial, in order of commit,
-// without their details; none for an item that the run does not have.
+// Attempts returns all attempts of an item in a trial, in order of commit and without their
+// details. It returns none if the run does not have the item.
 func (r *Reader) Attempts(ctx context.Context, item string, trial int) ([]Pending, error) {
-	return r.pending(ctx, shallow, "item i JOIN outcome o ON o.seq = i.seq", "i.id = ? AND o.trial = ?", maxPageRows, item, trial)
+	return r.pending(ctx, depthRow, "item i JOIN outcome o ON o.seq = i.seq", "i.id = ? AND o.trial = ?", maxPageRows, item, trial)
 }
 
-// pendingAfter returns outcomes with their details, beginning after the one with that OID.
-func (r *Reader) pendingAfter(ctx context.Context, which string, after int64, limit int) ([]Pending, error) {
-	return r.pending(ctx, full, "outcome o JOIN item i ON i.seq = o.seq", which+" AND o.oid > ?", limit, after)
+// pendingAfter returns outcomes with their details, starting after the OID after.
+func (r *Reader) pendingAfter(ctx context.Context, condition string, after int64, limit int) ([]Pending, error) {
+	return r.pending(ctx, depthFull, "outcome o JOIN item i ON i.seq = o.seq", condition+" AND o.oid > ?", limit, after)
 }
 
 func (r *Reader) pending(ctx context.Context, d depth, from, where string, limit int, args ...any) ([]Pending, error) {
@@ -164,38 +165,37 @@ func (r *Reader) pending(ctx context.Context, d depth, from, where string, limit
 	if err != nil {
 		return nil, err
 	}
-	return r.corrected(ctx, page)
+	return r.addCorrections(ctx, page)
 }
 
-// Experiment is the run, or one trial of it, as Langfuse knows it.
+// Experiment is the identity of a trial in Langfuse.
 type Experiment struct {
 	Trial int    `json:"trial"`
 	ID    string `json:"id"`
 	URL   string `json:"url"`
 }
 
-// SetExperiment records the id that Langfuse knows a trial by, and where to
-// look at it. A trial keeps its id forever, because the ids of everything sent
-// hang on it: another id is an error that is ErrDuplicate. The url may change.
-// Otherwise errors as Commit.
+// SetExperiment records the id and the URL of a trial in Langfuse. The URL may change, but the
+// id may not, because everything sent refers to it: the error for another id matches
+// ErrDuplicate. Other errors are those of Commit.
 func (r *Run) SetExperiment(ctx context.Context, e Experiment) error {
 	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setExperiment(e) })
 }
 
-// ReplaceExperiment gives a trial another id, because Langfuse itself did: a run
-// that is deleted there and linked again gets a new one. What was sent under the
-// old id has to be sent again. Errors as Commit.
+// ReplaceExperiment replaces the id of a trial after Langfuse did so: a run that is deleted
+// there and linked again gets a new id. The caller has to send everything again that refers to
+// the old id. The errors are those of Commit.
 func (r *Run) ReplaceExperiment(ctx context.Context, e Experiment) error {
 	return r.writer.submit(ctx, 0, func(t *tx) error { return t.putExperiment(e) })
 }
 
 func (t *tx) setExperiment(e Experiment) error {
-	known, ok, err := t.Experiment(context.Background(), e.Trial)
+	current, ok, err := t.Experiment(context.Background(), e.Trial)
 	if err != nil {
 		return err
 	}
-	if ok && known.ID != e.ID {
-		return fmt.Errorf("setting the experiment of trial %d: %s, but %s %w", e.Trial, e.ID, known.ID, ErrDuplicate)
+	if ok && current.ID != e.ID {
+		return fmt.Errorf("setting the experiment of trial %d: %s, but %s %w", e.Trial, e.ID, current.ID, ErrDuplicate)
 	}
 	return t.putExperiment(e)
 }
@@ -208,7 +208,7 @@ func (t *tx) putExperiment(e Experiment) error {
 		ON CONFLICT(trial) DO UPDATE SET langfuse_id = excluded.langfuse_id, url = excluded.url`, e.Trial, e.ID, e.URL)
 }
 
-// Experiment returns what SetExperiment recorded; ok is false before that.
+// Experiment returns the recorded identity of a trial. ok is false if there is none.
 func (v view) Experiment(ctx context.Context, trial int) (e Experiment, ok bool, err error) {
 	found, err := v.experiments(ctx, "WHERE trial = ?", trial)
 	if err != nil || len(found) == 0 {
@@ -223,23 +223,24 @@ func (v view) experiments(ctx context.Context, where string, args ...any) ([]Exp
 	}, "SELECT trial, langfuse_id, url FROM experiment "+where, args...)
 }
 
-// Reset says what of the outcome OID Langfuse does not have after all.
+// Reset describes acknowledgements of an outcome to remove, because Langfuse does not have the
+// parts.
 type Reset struct {
 	OID  int64
-	Bits Published // to be taken away: of All and Withdrawn
-	// Corrected, unless zero, is the instant from which its scores count when
-	// they are sent again: what Langfuse holds under their ids is wrong, and
-	// only a later score replaces it. An instant is never taken back.
+	Bits Published // bits to remove, of All and Withdrawn
+	// Corrected, unless zero, becomes the timestamp of its scores when they are sent again:
+	// Langfuse has wrong scores with their ids, and replaces a score only by a later one. An
+	// earlier time than the recorded one is ignored.
 	Corrected time.Time
 }
 
-// Reset takes acknowledgements away, so that Unpublished (or Retracted) hands
-// the outcomes out again. All or nothing; safe to repeat. Errors: ErrUnknown
-// when there is no such outcome; otherwise as Commit.
+// Reset removes acknowledgements, so that Unpublished or Retracted return the outcomes again.
+// It applies all resets or none, and is safe to repeat. The error is ErrUnknown if an outcome
+// does not exist. Other errors are those of Commit.
 func (r *Run) Reset(ctx context.Context, resets ...Reset) error {
-	return writeAll(ctx, r, 64*len(resets), resets, func(t *tx, one Reset) error {
-		if err := t.reset(one); err != nil {
-			return fmt.Errorf("resetting outcome %d: %w", one.OID, err)
+	return writeAll(ctx, r, 64*len(resets), resets, func(t *tx, reset Reset) error {
+		if err := t.reset(reset); err != nil {
+			return fmt.Errorf("resetting outcome %d: %w", reset.OID, err)
 		}
 		return nil
 	})
@@ -247,26 +248,26 @@ func (r *Run) Reset(ctx context.Context, resets ...Reset) error {
 
 func (t *tx) reset(reset Reset) error {
 	ctx, key := context.Background(), correctedKey(reset.OID)
-	n, err := changed(t.prepared[sqlReset].Exec(int64(reset.Bits), reset.OID))
+	n, err := rowsChanged(t.prepared[sqlReset].Exec(int64(reset.Bits), reset.OID))
 	if err := checkBits(reset.Bits, n > 0, err); err != nil || reset.Corrected.IsZero() {
 		return err
 	}
-	before, _, err := optionalMeta[time.Time](ctx, t.view, key)
-	if err != nil || !reset.Corrected.After(before) {
+	previous, _, err := optionalMeta[time.Time](ctx, t.view, key)
+	if err != nil || !reset.Corrected.After(previous) {
 		return err
 	}
 	return t.setMeta(key, reset.Corrected.UTC())
 }
 
-// correctedKey sorts as the OIDs do.
+// correctedKey returns the meta key of a correction. Keys sort like OIDs.
 func correctedKey(oid int64) string { return fmt.Sprintf("corrected:%019d", oid) }
 
-// corrected fills in what Reset noted of outcomes that are in the order of their OIDs.
-func (r *Reader) corrected(ctx context.Context, page []Pending) ([]Pending, error) {
+// addCorrections sets Corrected of outcomes, which must be sorted by OID.
+func (r *Reader) addCorrections(ctx context.Context, page []Pending) ([]Pending, error) {
 	if len(page) == 0 {
 		return nil, nil
 	}
-	at := map[string]time.Time{}
+	times := map[string]time.Time{}
 	_, err := queryPage(ctx, r.view, func(rows *sql.Rows) (none struct{}, _ int, err error) {
 		var key, text string
 		if err := rows.Scan(&key, &text); err != nil {
@@ -276,51 +277,51 @@ func (r *Reader) corrected(ctx context.Context, page []Pending) ([]Pending, erro
 		if err := json.Unmarshal([]byte(text), &t); err != nil {
 			return none, 0, fault(r.path, ErrDamaged, fmt.Errorf("%s: %w", key, err))
 		}
-		at[key] = t
+		times[key] = t
 		return none, 0, nil
 	}, "SELECT key, value FROM meta WHERE key BETWEEN ? AND ?", correctedKey(page[0].OID), correctedKey(page[len(page)-1].OID))
 	for i := range page {
-		page[i].Corrected = at[correctedKey(page[i].OID)]
+		page[i].Corrected = times[correctedKey(page[i].OID)]
 	}
 	return page, err
 }
 
 func deletingKey(oid int64) string { return fmt.Sprintf("deleting:%d", oid) }
 
-// SetDeleting records which scores of a superseded attempt were seen in Langfuse,
-// so far: they are about to be deleted, and one that is not there later is gone and
-// not late. Errors as Commit.
+// SetDeleting records the ids of all scores of a superseded attempt that Langfuse has shown so
+// far, before they are deleted: a recorded score that is missing later was deleted, and will
+// not appear late. The errors are those of Commit.
 func (r *Run) SetDeleting(ctx context.Context, oid int64, scores []string) error {
 	return r.writer.submit(ctx, 64, func(t *tx) error { return t.setMeta(deletingKey(oid), scores) })
 }
 
-// Deleting returns what SetDeleting recorded of an attempt.
+// Deleting returns the ids that the last SetDeleting recorded for an attempt.
 func (r *Reader) Deleting(ctx context.Context, oid int64) (scores []string, err error) {
 	scores, _, err = optionalMeta[[]string](ctx, r.view, deletingKey(oid))
 	return scores, err
 }
 
-// Totals is what was said in Langfuse about a trial as a whole.
+// Totals are the scores of a trial as a whole in Langfuse.
 type Totals struct {
 	Trial  int                `json:"trial"`
 	Values map[string]float64 `json:"values"` // by score name
-	At     time.Time          `json:"at"`     // the timestamp that the scores carry
-	// Acknowledged: Langfuse has taken all of them.
+	At     time.Time          `json:"at"`     // the timestamp of the scores
+	// Acknowledged is true if Langfuse has accepted all of them.
 	Acknowledged bool `json:"acknowledged"`
 }
 
 func totalsKey(trial int) string { return fmt.Sprintf("totals:%d", trial) }
 
-// SetTotals records what is said, or was acknowledged, about a trial. Errors as
-// Commit.
-func (r *Run) SetTotals(ctx context.Context, t Totals) error {
-	if t.Trial < 1 {
-		return fmt.Errorf("setting the totals of trial %d: trials count from 1", t.Trial)
+// SetTotals records the scores of a trial as a whole, and whether they are acknowledged. The
+// errors are those of Commit.
+func (r *Run) SetTotals(ctx context.Context, totals Totals) error {
+	if totals.Trial < 1 {
+		return fmt.Errorf("setting the totals of trial %d: trials count from 1", totals.Trial)
 	}
-	return r.writer.submit(ctx, 0, func(x *tx) error { return x.setMeta(totalsKey(t.Trial), t) })
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setMeta(totalsKey(totals.Trial), totals) })
 }
 
-// Totals returns what SetTotals recorded; ok is false before that.
+// Totals returns the value of the last SetTotals for a trial. ok is false if there is none.
 func (r *Reader) Totals(ctx context.Context, trial int) (t Totals, ok bool, err error) {
 	t, ok, err = optionalMeta[Totals](ctx, r.view, totalsKey(trial))
 	t.Trial = trial

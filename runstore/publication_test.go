@@ -37,7 +37,7 @@ func TestPublishing(t *testing.T) {
 		}
 		all, err := run.Committed(ctx, 0, 10)
 		noError(t, err)
-		for after := range 7 { // there are six outcomes at most
+		for after := range 7 { // there are at most six outcomes
 			if n, want := run.Waiting(int64(after), 2), min(2, max(0, len(all)-after)); n != want {
 				t.Errorf("%s: %d wait behind %d, want %d", step, n, after, want)
 			}
@@ -49,7 +49,7 @@ func TestPublishing(t *testing.T) {
 	check("committed", "1:0 2:0 3:0", "")
 	noError(t, run.Ack(ctx, Link, 1, 2))
 	noError(t, run.Ack(ctx, Spans, 1))
-	noError(t, run.Ack(ctx, Spans|Scores, 2, 2)) // named twice
+	noError(t, run.Ack(ctx, Spans|Scores, 2, 2)) // the same OID twice
 	check("acknowledged", "1:3 3:0", "")
 	if err := run.Ack(ctx, All, 3, 99); !errors.Is(err, ErrUnknown) {
 		t.Errorf("unknown outcome: %v", err)
@@ -58,7 +58,7 @@ func TestPublishing(t *testing.T) {
 		t.Error("the publisher may not supersede")
 	}
 	check("refused", "1:3 3:0", "")
-	for n := range 3 { // run again: 1 and 2 were published, 3 was not
+	for n := range 3 { // run again: OIDs 1 and 2 were published, 3 was not
 		o := testOutcome(n, 0)
 		o.Attempt, o.Class, o.Failure = 2, outcome.Item, &outcome.Failure{Class: outcome.Item}
 		noError(t, run.Commit(ctx, o))

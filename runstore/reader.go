@@ -19,28 +19,27 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Reading goes in pages of at most so many rows and about so many bytes, each
-// read in a transaction of its own: a long one would keep the log of a run that
-// is being written from ever being written back.
+// A page has at most maxPageRows rows and about maxPageBytes bytes. Each page is read in a
+// transaction of its own, because a long one would prevent a writer from writing its log back.
 const (
 	maxPageRows  = 512
 	maxPageBytes = 4 << 20
 )
 
-// Reader reads a run, also while another process writes it. What it returns is
-// committed. Safe for concurrent use.
+// Reader reads a run, even while another process writes it. It returns only committed data. It
+// is safe for concurrent use.
 type Reader struct {
 	view
-	pool      *sql.DB
-	temporary string // a folder to remove at Close, if any
-	unlogged  bool   // the log is missing, see checkLog
+	pool       *sql.DB
+	tempDir    string // a folder that Close removes, or ""
+	logMissing bool   // checkLog failed
 }
 
-// view is a run file as one querier sees it.
+// view reads a run file through one querier.
 type view struct {
 	path  string
 	db    querier
-	packs *packs
+	codec *codec
 }
 
 // querier is a database, one of its connections or a transaction.
@@ -49,47 +48,46 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// newView returns the view of a run file of a known format.
+// newView returns a view of a run file, and an error if the format is not known.
 func newView(ctx context.Context, path string, db querier) (view, error) {
-	packs, err := newPacks()
-	v := view{path, db, packs}
+	c, err := newCodec()
+	v := view{path, db, c}
 	if err == nil {
 		err = v.check(ctx)
 	}
 	if err == nil {
-		_ = v.known(ctx) // what cannot be unpacked without says so
+		_ = v.initDictionaries(ctx) // rows that need a missing dictionary report it
 	}
 	return v, err
 }
 
-// one returns the only value of the only row of a query.
-func one[T any](ctx context.Context, v view, query string, args ...any) (value T, err error) {
+// queryValue returns the only value of the only row of a query.
+func queryValue[T any](ctx context.Context, v view, query string, args ...any) (value T, err error) {
 	err = v.db.QueryRowContext(ctx, query, args...).Scan(&value)
 	return value, faultOf(v.path, ErrRead, err)
 }
 
-// Load opens a run for reading only. It takes no lock and changes nothing, but
-// for one thing: where a process was killed while it changed the form of the
-// file, the change is taken back first, as SQLite wants it before it reads. The
-// content is not checked as a whole, so that what can be read of a damaged run
-// can be exported.
+// Load opens a run for reading. It takes no lock, and changes nothing except if a process was
+// killed while it changed the file without a log: then SQLite requires that this change is
+// rolled back before it reads. Load does not check the content completely, so that the
+// readable parts of a damaged run can be exported.
 //
 // Errors: ErrMissing, ErrNotRun, ErrNewer, ErrDamaged, ErrRead.
 func Load(path string) (*Reader, error) {
-	if err := isFile(path); err != nil {
+	if err := checkIsFile(path); err != nil {
 		return nil, err
 	}
 	r, err := load(path)
 	if sqliteCode(err) != sqlite3.SQLITE_READONLY {
 		return r, err
 	}
-	if rolled := rollBack(path); rolled != nil {
-		return nil, errors.Join(err, rolled)
+	if rollbackErr := rollBack(path); rollbackErr != nil {
+		return nil, errors.Join(err, rollbackErr)
 	}
 	return load(path)
 }
 
-// rollBack lets SQLite take back what a killed process left half done.
+// rollBack lets SQLite roll back the unfinished transaction of a killed process.
 func rollBack(path string) error {
 	db, err := connect(path, "rw")
 	if err != nil {
@@ -120,26 +118,26 @@ func load(path string) (*Reader, error) {
 	return r, nil
 }
 
-// Path returns the file that is read.
+// Path returns the path of the file that was opened.
 func (r *Reader) Path() string { return r.path }
 
-// Close closes the file. Safe to repeat.
+// Close closes the file. It is safe to repeat.
 func (r *Reader) Close() error {
 	err := r.pool.Close()
-	if r.temporary != "" {
-		err = errors.Join(err, os.RemoveAll(r.temporary))
+	if r.tempDir != "" {
+		err = errors.Join(err, os.RemoveAll(r.tempDir))
 	}
 	return err
 }
 
-// Footer returns the footer; ok is false while there is none, because the run
-// is going on or was killed.
+// Footer returns the footer. ok is false if there is none, because the run goes on or was
+// killed.
 func (r *Reader) Footer(ctx context.Context) (f outcome.Footer, ok bool, err error) {
 	return optionalMeta[outcome.Footer](ctx, r.view, keyFooter)
 }
 
-// Check reads all of a file of up to 8 MiB: ErrDamaged says what it found. Of a
-// larger one damage shows when the rows are read.
+// Check reads a file of up to 8 MiB completely, and returns ErrDamaged if it is damaged. It does
+// not check larger files, whose damage shows when the rows are read.
 func (r *Reader) Check(ctx context.Context) error {
 	if small, err := r.quickCheck(ctx); err != nil || !small {
 		return err
@@ -157,7 +155,7 @@ func (r *Reader) Check(ctx context.Context) error {
 	return nil
 }
 
-// Counts is what is in a run, newest attempts only.
+// Counts are the numbers of items and of newest attempts in a run.
 type Counts struct {
 	Items     int64 // listed so far
 	Planned   int64 // Items × trials
@@ -166,8 +164,8 @@ type Counts struct {
 	Published int64 // part of Done: link, spans and scores acknowledged
 }
 
-// Counts counts. One pass over the outcomes, without their details: about 0.1 s
-// for 200,000.
+// Counts counts the items and the newest attempts. It reads all outcomes without their details,
+// which takes about 0.1 s for 200,000.
 func (r *Reader) Counts(ctx context.Context) (Counts, error) {
 	h, err := r.Header(ctx)
 	if err != nil {
@@ -184,31 +182,30 @@ func (r *Reader) Counts(ctx context.Context) (Counts, error) {
 	return c, nil
 }
 
-// CountItems returns how many items were listed so far.
+// CountItems returns the number of items listed so far.
 func (r *Reader) CountItems(ctx context.Context) (int64, error) {
-	return one[int64](ctx, r.view, "SELECT count(*) FROM item")
+	return queryValue[int64](ctx, r.view, "SELECT count(*) FROM item")
 }
 
-// Header returns the header as it stands now; its fingerprint is set only when
-// the listing is complete.
+// Header returns the current header. Its fingerprint is set when the listing is complete.
 func (v view) Header(ctx context.Context) (outcome.Header, error) {
-	h, there, err := optionalMeta[outcome.Header](ctx, v, keyHeader)
-	if err == nil && !there {
+	h, ok, err := optionalMeta[outcome.Header](ctx, v, keyHeader)
+	if err == nil && !ok {
 		err = fault(v.path, ErrDamaged, errors.New("it has no header"))
 	}
 	return h, err
 }
 
-// maxMeta bounds the header, and everything else of which a run has one.
+// maxMeta bounds the header and the other values in the meta table, in bytes.
 const maxMeta = 4 << 20
 
-// checkMeta refuses a file with a larger value without reading it. Looking for a key
-// would read it; this goes through the table.
+// checkMeta returns an error if the meta table has a value larger than maxMeta. It scans the
+// table and reads only lengths, because a lookup by key would read the value.
 func (v view) checkMeta(ctx context.Context) error {
 	var key string
 	var size int64
-	const larger = "SELECT substr(key, 1, 40), octet_length(value) FROM meta WHERE octet_length(value) > ?"
-	err := v.db.QueryRowContext(ctx, larger, maxMeta).Scan(&key, &size)
+	const query = "SELECT substr(key, 1, 40), octet_length(value) FROM meta WHERE octet_length(value) > ?"
+	err := v.db.QueryRowContext(ctx, query, maxMeta).Scan(&key, &size)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -218,12 +215,12 @@ func (v view) checkMeta(ctx context.Context) error {
 	return fault(v.path, ErrDamaged, fmt.Errorf("%s: it has %d bytes, more than %d", key, size, maxMeta))
 }
 
-// checkLog notices that the log beside the file is gone with what was committed last:
-// a copy without it, or a cleaner. The file says so from the first commit of a writer
-// to its end, in itself; see tx.markLog.
+// checkLog returns an error if the log next to the file is missing although it has the last
+// commits, for example because the file was copied without it. The file has keyLog from the
+// first commit of a writer to its end; see tx.checkpoint.
 func (v view) checkLog(ctx context.Context) error {
-	for range 3 { // a writer may end between one look and the other
-		marked, err := one[bool](ctx, v, "SELECT count(*) FROM meta WHERE key = ?", keyLog)
+	for range 3 { // a writer may end between the two checks
+		marked, err := queryValue[bool](ctx, v, "SELECT count(*) FROM meta WHERE key = ?", keyLog)
 		if err != nil || !marked {
 			return err
 		}
@@ -235,8 +232,8 @@ func (v view) checkLog(ctx context.Context) error {
 	return fault(v.path, ErrDamaged, fmt.Errorf("the log %s-wal is missing, and what was committed last with it", v.path))
 }
 
-// meta returns sql.ErrNoRows if there is no such key, and an ErrDamaged if
-// its value is not JSON of the right form.
+// meta decodes the value of a key into into. It returns sql.ErrNoRows if the key does not
+// exist, and ErrDamaged if its value cannot be decoded.
 func (v view) meta(ctx context.Context, key string, into any) error {
 	var text string
 	if err := v.db.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", key).Scan(&text); err != nil {
@@ -248,7 +245,7 @@ func (v view) meta(ctx context.Context, key string, into any) error {
 	return nil
 }
 
-// optionalMeta is view.meta of a key that may not be there.
+// optionalMeta is like view.meta, but returns ok false if the key does not exist.
 func optionalMeta[T any](ctx context.Context, v view, key string) (value T, ok bool, err error) {
 	err = v.meta(ctx, key, &value)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -257,7 +254,8 @@ func optionalMeta[T any](ctx context.Context, v view, key string) (value T, ok b
 	return value, err == nil, faultOf(v.path, ErrRead, err)
 }
 
-// queryPage reads rows until they end or have maxPageBytes; scan also returns the size of a row.
+// queryPage reads rows until they end or have maxPageBytes. scan returns a row and its size in
+// bytes.
 func queryPage[T any](
 	ctx context.Context, v view, scan func(*sql.Rows) (T, int, error), query string, args ...any,
 ) (page []T, err error) {
@@ -276,33 +274,33 @@ func queryPage[T any](
 	return page, rows.Err()
 }
 
-// Ahead returns the rows of one page after another, and reads the next page while the
-// rows of one are looked at; next is given the last row of the page before. An empty
-// page is the end, and so is an error. No read is left behind.
+// Ahead yields the rows of consecutive pages, and reads the next page while the loop handles
+// one. next reads the page after the row last, which is zero for the first page. An empty page
+// or an error ends the sequence. No read is running when the loop has ended.
 func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
 	type page struct {
 		rows []T
 		err  error
 	}
 	return func(yield func(T, error) bool) {
-		coming := make(chan page, 1)
-		read := func(last T) { rows, err := next(last); coming <- page{rows, err} }
+		pages := make(chan page, 1)
+		read := func(last T) { rows, err := next(last); pages <- page{rows, err} }
 		var last T
 		read(last)
 		for {
-			now := <-coming
-			if now.err != nil {
+			current := <-pages
+			if current.err != nil {
 				var none T
-				yield(none, now.err)
+				yield(none, current.err)
 			}
-			if now.err != nil || len(now.rows) == 0 {
+			if current.err != nil || len(current.rows) == 0 {
 				return
 			}
-			last = now.rows[len(now.rows)-1]
+			last = current.rows[len(current.rows)-1]
 			go read(last)
-			for _, row := range now.rows {
+			for _, row := range current.rows {
 				if !yield(row, nil) {
-					<-coming // nobody reads any more
+					<-pages // wait for the last read
 					return
 				}
 			}
@@ -310,17 +308,16 @@ func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
 	}
 }
 
-// OpenAny opens a run for reading in either form: a run file, or what Export
-// wrote. An export is imported into a temporary folder, which Close removes.
-// Errors: those of Load and Import.
+// OpenAny opens a run file or an export for reading. It imports an export into a temporary
+// folder, which Close removes. The errors are those of Load and Import.
 func OpenAny(ctx context.Context, path string) (*Reader, error) {
 	r, err := Load(path)
 	if !errors.Is(err, ErrNotRun) {
 		return r, err
 	}
-	f, open := files.Open(ctx, path)
-	if open != nil {
-		return nil, faultOf(path, ErrRead, open)
+	f, openErr := files.Open(ctx, path)
+	if openErr != nil {
+		return nil, faultOf(path, ErrRead, openErr)
 	}
 	r, err = openExport(ctx, f, err)
 	if err := errors.Join(err, f.Close()); err != nil {
@@ -329,16 +326,15 @@ func OpenAny(ctx context.Context, path string) (*Reader, error) {
 	return r, nil
 }
 
-// openExport imports the file if it looks like an export, else it returns what
-// was said about it.
-func openExport(ctx context.Context, f *files.File, otherwise error) (*Reader, error) {
+// openExport imports f if it looks like an export, and otherwise returns notRunErr.
+func openExport(ctx context.Context, f *files.File, notRunErr error) (*Reader, error) {
 	in := bufio.NewReader(f)
 	first, err := in.Peek(1)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil || first[0] != '{':
-		return nil, otherwise
+		return nil, notRunErr
 	}
 	folder, err := os.MkdirTemp("", "run-*")
 	if err != nil {
@@ -348,23 +344,23 @@ func openExport(ctx context.Context, f *files.File, otherwise error) (*Reader, e
 	if err = Import(ctx, in, f.Name(), imported); err == nil {
 		var r *Reader
 		if r, err = Load(imported); err == nil {
-			r.path, r.temporary = f.Name(), folder
+			r.path, r.tempDir = f.Name(), folder
 			return r, nil
 		}
 	}
 	return nil, errors.Join(err, os.RemoveAll(folder))
 }
 
-// Entry is a run in a list. If Err is set, the rest says what could be read.
+// Entry is a run in a list. If Err is set, the other fields hold what could be read.
 type Entry struct {
 	Path   string
 	Header outcome.Header
-	Footer outcome.Footer // zero while the run goes on, and after it was killed
+	Footer outcome.Footer // zero while the run goes on, and if it was killed
 	Err    error
 }
 
-// Placed reports whether the file is where Path puts the run of that name
-// and dataset, whatever lies in it; "" is any dataset.
+// Placed reports whether e.Path is the path that Path returns for the name and dataset,
+// whatever the file contains. An empty dataset matches any.
 func (e Entry) Placed(dataset, name string) bool {
 	if filepath.Base(e.Path) != safeName(name)+Extension {
 		return false
@@ -372,9 +368,9 @@ func (e Entry) Placed(dataset, name string) bool {
 	return dataset == "" || filepath.Base(filepath.Dir(e.Path)) == safeName(dataset)
 }
 
-// List returns the runs below dir, as Path places them, ordered by path. A file
-// that cannot be read is an entry with its error; a folder that is not there has
-// no runs. Of each file header and footer are read.
+// List returns the runs in dir, which is the dir of Path, ordered by path. It reads the header
+// and footer of each file. A file that cannot be read becomes an entry with Err. A missing
+// folder has no runs.
 func List(ctx context.Context, dir string) ([]Entry, error) {
 	entries, err := Files(ctx, dir)
 	for i := range entries {
@@ -382,25 +378,25 @@ func List(ctx context.Context, dir string) ([]Entry, error) {
 		if e.Err != nil || ctx.Err() != nil {
 			continue
 		}
-		r, failed := Load(e.Path)
-		if failed == nil {
-			if e.Header, failed = r.Header(ctx); failed == nil {
-				e.Footer, _, failed = r.Footer(ctx)
+		r, loadErr := Load(e.Path)
+		if loadErr == nil {
+			if e.Header, loadErr = r.Header(ctx); loadErr == nil {
+				e.Footer, _, loadErr = r.Footer(ctx)
 			}
-			failed = errors.Join(failed, r.Close())
+			loadErr = errors.Join(loadErr, r.Close())
 		}
-		e.Err = failed
+		e.Err = loadErr
 	}
 	return entries, errors.Join(err, ctx.Err())
 }
 
-// Files returns the entries of List with nothing but their paths: no file is opened.
+// Files is like List, but opens no files and sets only the paths.
 func Files(ctx context.Context, dir string) ([]Entry, error) {
 	var entries []Entry
 	root := filepath.Join(dir, runsFolder)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // no runs yet, or removed just now
+		case errors.Is(err, fs.ErrNotExist): // no runs yet, or just removed
 			return nil
 		case err != nil:
 			entries = append(entries, Entry{Path: path, Err: err})

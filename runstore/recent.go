@@ -5,29 +5,30 @@ import (
 	"sync"
 )
 
-// Bounds of what recent keeps, in bytes of JSON: at most maxRecent. From fullRecent on workers
-// wait, and what they deliver meanwhile has room above it.
+// recent keeps at most maxRecent bytes of JSON. From fullRecent on workers wait; the outcomes
+// that they still deliver fit between the two bounds.
 const (
 	maxRecent  = 5 << 20
 	fullRecent = 3 << 20
 )
 
-// recent are outcomes that were committed with their items, and whose spans were not acknowledged:
-// the oldest ones, as far as they fit. Safe for concurrent use.
+// recent holds the oldest outcomes that were committed with their items and whose spans are not
+// acknowledged, as far as they fit. It is safe for concurrent use.
 type recent struct {
 	mu    sync.Mutex
 	rows  map[int64]*outcomeRow
 	bytes int
-	room  chan struct{} // closed when there is room again; nil where there is
+	room  chan struct{} // closed when there is room again; nil if there is room
 }
 
-// kept is what the row has in memory, in bytes.
-func (r *outcomeRow) kept() int {
+// memorySize returns the approximate memory of a row in bytes.
+func (r *outcomeRow) memorySize() int {
 	return r.size + len(r.source.Input) + len(r.source.Expected) + len(r.source.Metadata)
 }
 
-// put keeps a row that is as it would be read: the file has another text where one is
-// not UTF-8, written as \ufffd. It is looked for without the backslash, of which there are many.
+// put adds a row if there is room and if reading the file would give the same outcome. The file
+// replaces invalid UTF-8 by \ufffd, so put skips rows that contain this text. It searches for it
+// without the backslash, which is frequent and would slow down the search.
 func (r *recent) put(oid int64, row *outcomeRow) {
 	if row.source == nil || row.Seq == 0 || bytes.Contains(row.body, []byte("ufffd")) || bytes.Contains(row.large, []byte("ufffd")) {
 		return
@@ -38,10 +39,10 @@ func (r *recent) put(oid int64, row *outcomeRow) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.bytes+row.kept() <= maxRecent {
+	if r.bytes+row.memorySize() <= maxRecent {
 		row.body, row.large, row.packed = nil, nil, nil
 		r.rows[oid] = row
-		r.bytes += row.kept()
+		r.bytes += row.memorySize()
 	}
 	if r.room == nil && r.bytes > fullRecent {
 		r.room = make(chan struct{})
@@ -51,8 +52,8 @@ func (r *recent) put(oid int64, row *outcomeRow) {
 func (r *recent) get(oid int64) (*outcomeRow, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	row, there := r.rows[oid]
-	return row, there
+	row, ok := r.rows[oid]
+	return row, ok
 }
 
 func (r *recent) state() (room <-chan struct{}, bytes int) {
@@ -64,8 +65,8 @@ func (r *recent) state() (room <-chan struct{}, bytes int) {
 func (r *recent) drop(oid int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if row, there := r.rows[oid]; there {
-		r.bytes -= row.kept()
+	if row, ok := r.rows[oid]; ok {
+		r.bytes -= row.memorySize()
 		delete(r.rows, oid)
 	}
 	if r.room != nil && r.bytes <= fullRecent*2/3 {
@@ -74,15 +75,15 @@ func (r *recent) drop(oid int64) {
 	}
 }
 
-// Room returns a channel that is closed when there is memory for what CommitItem keeps;
-// nil where there is.
+// Room returns nil if there is memory for further calls of CommitItem, or a channel that is
+// closed when there is.
 func (r *Run) Room() <-chan struct{} {
 	room, _ := r.writer.tx.recent.state()
 	return room
 }
 
-// Crowded reports whether half of the memory is taken that workers do not wait for: time to
-// publish.
+// Crowded reports whether half of the memory is used at which workers have to wait, so that it
+// is time to publish.
 func (r *Run) Crowded() bool {
 	_, bytes := r.writer.tx.recent.state()
 	return bytes > fullRecent/2

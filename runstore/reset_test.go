@@ -17,7 +17,7 @@ func TestReset(t *testing.T) {
 	}
 	second := testOutcome(0, 0)
 	second.Attempt = 2
-	noError(t, run.Commit(ctx, second)) // oid 4 supersedes oid 1
+	noError(t, run.Commit(ctx, second)) // OID 4 supersedes OID 1
 	noError(t, run.Ack(ctx, All, 1, 2, 3, 4))
 	noError(t, run.Ack(ctx, Withdrawn, 1))
 	check := func(step, unpublished, retracted string) {
@@ -57,7 +57,7 @@ func TestReset_corrected(t *testing.T) {
 	noError(t, run.Ack(ctx, All, 1, 2))
 	late := testTime.Add(time.Hour)
 	noError(t, run.Reset(ctx, Reset{OID: 2, Bits: Scores, Corrected: late}))
-	noError(t, run.Reset(ctx, Reset{OID: 2, Bits: Scores, Corrected: late.Add(-time.Minute)})) // never earlier
+	noError(t, run.Reset(ctx, Reset{OID: 2, Bits: Scores, Corrected: late.Add(-time.Minute)})) // an earlier time is ignored
 	page, err := run.Committed(ctx, 0, 10)
 	noError(t, err)
 	if len(page) != 2 || !page[0].Corrected.IsZero() || !page[1].Corrected.Equal(late) || page[0].Output == nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLoad_halfDone reads a run beside which a journal lies that a killed
-// process left: SQLite must roll back before anybody reads.
+// TestLoad_halfDone reads a run with the journal of a killed process. SQLite must roll back before
+// it reads.
 func TestLoad_halfDone(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "r.run")
@@ -17,13 +17,13 @@ func TestLoad_halfDone(t *testing.T) {
 	noError(t, run.AddItems(t.Context(), testItems(0, 3), testHash))
 	noError(t, run.Close())
 
-	// A transaction in the journal mode of a closed run, cut off while its pages
-	// were written: the file and its journal are copied in the middle of it.
+	// A transaction in the journal mode of a closed run. The file and its journal are copied in the
+	// middle of it, after some pages were written.
 	db, err := connect(path, "rw", "cache_size(1)", "cache_spill(1)")
 	noError(t, err)
 	_, err = db.Exec("BEGIN IMMEDIATE")
 	noError(t, err)
-	for range 200 { // more than the cache holds: pages spill into the file
+	for range 200 { // more than the cache holds, so that pages are written to the file
 		_, err = db.Exec("INSERT INTO item(id, hash, input) SELECT 'x' || hex(randomblob(20)), '', hex(randomblob(2000))")
 		noError(t, err)
 	}

@@ -17,29 +17,28 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// outcomeRow is an outcome ready to be written: checked, and its detail
-// encoded, by the one who commits it; only the scores are left to the writer,
-// who owns the list of score names.
+// outcomeRow is an outcome to be written. The goroutine that commits it has checked it and
+// encoded its detail. The writer encodes the scores, because it owns the list of score names.
 type outcomeRow struct {
 	outcome.Outcome
 	started, ended sql.NullInt64
 	tokens         json.RawMessage
 	body, large    []byte
-	packed         []byte          // large, as it is written
-	size           int             // of body and large, which are let go when written
-	source         *dataset.Item   // where the publisher is to have it from memory
-	brief          json.RawMessage // in place of Output there; nil is all of it
+	packed         []byte          // large in its stored form
+	size           int             // of body and large in bytes; both are dropped after the write
+	source         *dataset.Item   // set if recent is to keep the row for the publisher
+	brief          json.RawMessage // kept there in place of Output, unless nil
 }
 
-// body is the form of the detail column, of which sums need all. Notes belong to the
-// scores of the row, one by one. Output, calls and explanation are not in it, but in the
-// column large, which is a detail with nothing else (in files of version 1 they are).
+// body is the JSON of the column body of detail. Sums need all of it. Notes has one element
+// for each score of the row. Output, calls and explanation are in the column large, as another
+// outcome.Detail; in files of version 1 they are in body.
 type body struct {
 	outcome.Detail
 	Notes []note `json:"notes,omitempty"`
 }
 
-// note is the long part of a score.
+// note is the part of a score that the row does not have.
 type note struct {
 	Comment string         `json:"comment,omitempty"`
 	Counts  outcome.Counts `json:"counts,omitempty"`
@@ -54,20 +53,20 @@ func badOutcome(o outcome.Outcome, err error) error {
 	return fmt.Errorf("outcome of item %q, trial %d, attempt %d: %w", o.Item, o.Trial, o.Attempt, err)
 }
 
-// newOutcomeRow encodes what is large into scratch, or into memory of its own where that is
-// too little.
+// newOutcomeRow checks and encodes an outcome. It encodes the large part into scratch, or into
+// new memory if scratch is too small.
 func newOutcomeRow(o outcome.Outcome, scratch []byte) (*outcomeRow, error) {
 	if err := checkOutcome(o); err != nil {
 		return nil, badOutcome(o, err)
 	}
 	o.Class = outcome.Class(strings.ToValidUTF8(string(o.Class), "\uFFFD"))
 	row := &outcomeRow{started: nanoseconds(o.Started), ended: nanoseconds(o.Ended)}
-	o.Started, o.Ended = instant(row.started), instant(row.ended)
+	o.Started, o.Ended = timeOf(row.started), timeOf(row.ended)
 	if o.Usage != (outcome.Usage{}) {
 		u := o.Usage
 		row.tokens = fmt.Appendf(nil, "[%d,%d,%d,%d]", u.Input, u.Output, u.Cached, u.Reasoning)
 	}
-	err := compactAll(&o.Detail)
+	err := compactDetail(&o.Detail)
 	if err == nil {
 		row.body, row.large, err = encodeDetail(o, scratch[:0])
 	}
@@ -81,7 +80,7 @@ func newOutcomeRow(o outcome.Outcome, scratch []byte) (*outcomeRow, error) {
 	return row, nil
 }
 
-// checkOutcome refuses what the file could not hold or would change.
+// checkOutcome returns an error for values that the file cannot store unchanged.
 func checkOutcome(o outcome.Outcome) error {
 	var problems []error
 	if o.Trial < 1 || o.Attempt < 1 {
@@ -106,7 +105,7 @@ func checkOutcome(o outcome.Outcome) error {
 	return errors.Join(problems...)
 }
 
-// isFinite reports whether a number is finite, or not there.
+// isFinite reports whether a number is finite or nil.
 func isFinite(v *float64) bool { return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0) }
 
 func nanoseconds(t time.Time) sql.NullInt64 {
@@ -116,7 +115,7 @@ func nanoseconds(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: t.UnixNano(), Valid: true}
 }
 
-func instant(ns sql.NullInt64) time.Time {
+func timeOf(ns sql.NullInt64) time.Time {
 	if !ns.Valid {
 		return time.Time{}
 	}
@@ -124,24 +123,25 @@ func instant(ns sql.NullInt64) time.Time {
 }
 
 func notesOf(scores []outcome.Score) []note {
-	notes, any := make([]note, len(scores)), false
+	notes, hasNotes := make([]note, len(scores)), false
 	for i, s := range scores {
 		notes[i] = note{s.Comment, s.Counts}
-		any = any || s.Comment != "" || len(s.Counts) > 0
+		hasNotes = hasNotes || s.Comment != "" || len(s.Counts) > 0
 	}
-	if !any {
+	if !hasNotes {
 		return nil
 	}
 	return notes
 }
 
-// compactAll checks the JSON of a detail and leaves out white space between its tokens.
-func compactAll(d *outcome.Detail) error {
+// compactDetail checks the JSON values of a detail and removes white space between their
+// tokens.
+func compactDetail(d *outcome.Detail) error {
 	d.Calls = slices.Clone(d.Calls)
 	raws := []*json.RawMessage{&d.Output, &d.Explanation}
 	for i := range d.Calls {
 		c := &d.Calls[i]
-		c.Started, c.Ended = c.Started.Round(0), c.Ended.Round(0) // as they are read back
+		c.Started, c.Ended = c.Started.Round(0), c.Ended.Round(0) // removes the monotonic clock, which is not stored
 		raws = append(raws, &c.Parameters, &c.Input, &c.Output)
 	}
 	for _, raw := range raws {
@@ -154,27 +154,27 @@ func compactAll(d *outcome.Detail) error {
 	return nil
 }
 
-// encodeDetail returns the JSON of a detail, with the notes of the scores, and appends that of
-// what is large in it.
+// encodeDetail returns the columns body and large of a detail. It appends large to scratch.
 func encodeDetail(o outcome.Outcome, scratch []byte) (text, large []byte, err error) {
 	size := len(o.Output) + len(o.Explanation) + 100
 	for _, call := range o.Calls {
 		size += len(call.Parameters) + len(call.Input) + len(call.Output) + 500
 	}
-	long := textutil.JSONWriter{B: append(slices.Grow(scratch, size), '{')}
-	outcome.Detail{Output: o.Output, Calls: o.Calls, Explanation: o.Explanation}.Write(&long)
-	long.Close()
+	largeJSON := textutil.JSONWriter{B: append(slices.Grow(scratch, size), '{')}
+	outcome.Detail{Output: o.Output, Calls: o.Calls, Explanation: o.Explanation}.Write(&largeJSON)
+	largeJSON.Close()
 	o.Output, o.Calls, o.Explanation = nil, nil, nil
-	short := textutil.JSONWriter{B: append(make([]byte, 0, 1024), '{')}
-	o.Detail.Write(&short)
+	bodyJSON := textutil.JSONWriter{B: append(make([]byte, 0, 1024), '{')}
+	o.Detail.Write(&bodyJSON)
 	if notes := notesOf(o.Scores); notes != nil {
-		textutil.WriteJSONList(&short, "notes", notes, note.write)
+		textutil.WriteJSONList(&bodyJSON, "notes", notes, note.write)
 	}
-	short.Close()
-	return short.B, long.B, errors.Join(long.Err, short.Err)
+	bodyJSON.Close()
+	return bodyJSON.B, largeJSON.B, errors.Join(largeJSON.Err, bodyJSON.Err)
 }
 
-// briefBody is what sums need of a body: to read the counts of notes takes most of the time.
+// briefBody is a body without the counts of notes, which take most of the time to decode and
+// which sums do not need.
 type briefBody struct {
 	outcome.Detail
 	Notes []struct {
@@ -182,35 +182,35 @@ type briefBody struct {
 	} `json:"notes"`
 }
 
-// decodeBriefly is json.Unmarshal without what is large, and without the counts of notes.
-func (b *body) decodeBriefly(text []byte) error {
-	var short briefBody
-	err := json.Unmarshal(text, &short)
-	b.Detail = short.Detail
+// decodeBrief decodes a body without the large parts and without the counts of notes.
+func (b *body) decodeBrief(text []byte) error {
+	var decoded briefBody
+	err := json.Unmarshal(text, &decoded)
+	b.Detail = decoded.Detail
 	b.Output, b.Calls, b.Explanation = nil, nil, nil
-	for _, n := range short.Notes {
+	for _, n := range decoded.Notes {
 		b.Notes = append(b.Notes, note{Comment: n.Comment})
 	}
 	return err
 }
 
-// decodeDetail puts the detail, and the notes of the scores, into the outcome; what is
-// large only where it is given, or where the detail has it and d says so.
-func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) (err error) {
+// decodeDetail decodes the columns body and large into the detail and the scores of an outcome,
+// as far as d requires.
+func decodeDetail(text, large []byte, o *outcome.Outcome, d depth) (err error) {
 	var b body
-	if d == brief {
-		err = b.decodeBriefly(text)
+	if d == depthBrief {
+		err = b.decodeBrief(text)
 	} else {
 		err = json.Unmarshal(text, &b)
 	}
-	for key, value := range textutil.JSONMembers(rest) { // its checksum says that it is as it was written
+	for key, value := range textutil.JSONMembers(large) { // valid, according to its checksum
 		switch key {
 		case "output":
 			b.Output = bytes.Clone(value)
 		case "explanation":
 			b.Explanation = bytes.Clone(value)
 		case "calls":
-			if d == full {
+			if d == depthFull {
 				err = errors.Join(err, json.Unmarshal(value, &b.Calls))
 			}
 		}
@@ -219,11 +219,11 @@ func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) (err error) {
 		return fmt.Errorf("its detail cannot be decoded: %w", err)
 	}
 	o.Detail = b.Detail
-	return annotate(o, b.Notes)
+	return setNotes(o, b.Notes)
 }
 
-// annotate gives the scores their long parts.
-func annotate(o *outcome.Outcome, notes []note) error {
+// setNotes sets the comments and counts of the scores.
+func setNotes(o *outcome.Outcome, notes []note) error {
 	if len(notes) > 0 && len(notes) != len(o.Scores) {
 		return fmt.Errorf("its detail has notes on %d scores of %d", len(notes), len(o.Scores))
 	}
@@ -235,8 +235,9 @@ func annotate(o *outcome.Outcome, notes []note) error {
 
 const outcomeColumns = "o.oid, o.published, i.id, o.seq, o.trial, o.attempt, o.class, o.started, o.ended, o.latency, o.tokens, o.cost, o.scores"
 
-// outcomeScan reads the rows of view.outcomes: outcomeColumns and the checksum; but
-// where it is shallow, also those of the detail, and from judged on, what is large.
+// outcomeScan scans the rows of view.outcomes: outcomeColumns and the checksum, except at
+// depthRow also the body with its checksum, and from depthJudged on also large with its
+// checksum.
 type outcomeScan struct {
 	view
 	depth depth
@@ -246,19 +247,19 @@ type outcomeScan struct {
 // scan also returns the size of the row.
 func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (s Pending, size int, err error) {
 	var (
-		started, ended sql.NullInt64
-		cost           sql.NullFloat64
-		tokens, scores sql.RawBytes
-		text, packed   sql.RawBytes
-		written, below sql.NullInt64 // the checksums of row and detail
-		beside         sql.NullInt64 // and of what is large
+		started, ended    sql.NullInt64
+		cost              sql.NullFloat64
+		tokens, scores    sql.RawBytes
+		text, packed      sql.RawBytes
+		rowSum, detailSum sql.NullInt64 // checksums of the row and of its detail
+		largeSum          sql.NullInt64 // checksum of large
 	)
-	into := []any{&s.OID, &s.Published, &s.Item, &s.Seq, &s.Trial, &s.Attempt, &s.Class,
-		&started, &ended, &s.Latency, &tokens, &cost, &scores, &written, &text, &below, &packed, &beside}
-	if err := rows.Scan(into[:len(into)-[...]int{shallow: 4, brief: 2, judged: 0, full: 0}[c.depth]]...); err != nil {
+	targets := []any{&s.OID, &s.Published, &s.Item, &s.Seq, &s.Trial, &s.Attempt, &s.Class,
+		&started, &ended, &s.Latency, &tokens, &cost, &scores, &rowSum, &text, &detailSum, &packed, &largeSum}
+	if err := rows.Scan(targets[:len(targets)-[...]int{depthRow: 4, depthBrief: 2, depthJudged: 0, depthFull: 0}[c.depth]]...); err != nil {
 		return s, 0, err
 	}
-	s.Started, s.Ended = instant(started), instant(ended)
+	s.Started, s.Ended = timeOf(started), timeOf(ended)
 	if cost.Valid {
 		s.CostUSD = &cost.Float64
 	}
@@ -266,24 +267,24 @@ func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (s Pending, size 
 		s.Usage, err = decodeTokens(tokens)
 	}
 	if err == nil {
-		err = sumOfOutcome(s.Outcome, started, ended, tokens, scores).is(written, "its row")
+		err = sumOfOutcome(s.Outcome, started, ended, tokens, scores).check(rowSum, "its row")
 	}
-	var rest []byte
-	if err == nil && c.depth != shallow {
-		if err = sumOfDetail(s.Outcome, text).is(below, "its detail"); err == nil {
-			rest, err = c.unpack(ctx, packed)
+	var large []byte
+	if err == nil && c.depth != depthRow {
+		if err = sumOfDetail(s.Outcome, text).check(detailSum, "its detail"); err == nil {
+			large, err = c.unpack(ctx, packed)
 		}
-		if err == nil && rest != nil {
-			err = sumOfDetail(s.Outcome, rest).is(beside, "its output")
+		if err == nil && large != nil {
+			err = sumOfDetail(s.Outcome, large).check(largeSum, "its output")
 		}
 		if err == nil {
-			err = decodeDetail(text, rest, &s.Outcome, c.depth)
+			err = decodeDetail(text, large, &s.Outcome, c.depth)
 		}
 	}
 	if err != nil {
 		err = badOutcome(s.Outcome, err)
 	}
-	return s, len(scores) + len(text) + len(rest) + 200, err
+	return s, len(scores) + len(text) + len(large) + 200, err
 }
 
 func decodeTokens(tokens []byte) (outcome.Usage, error) {

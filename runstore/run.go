@@ -1,21 +1,20 @@
-// Package runstore keeps a run on disk: one SQLite file that is journal,
-// outbox and result at once. It holds the header, every item as it was listed,
-// every outcome as it was committed, what has been published of it, and the
-// footer. It knows nothing of Langfuse, of models or of scorers.
+// Package runstore stores a run in one SQLite file, which is journal, outbox and result at
+// once. The file holds the header, the items as they were listed, the outcomes as they were
+// committed, the acknowledgements of the publication, and the footer. The package does not
+// depend on Langfuse, models or scorers.
 //
-// A run passes through it in five steps:
+// A run has five steps:
 //
-//  1. Create makes the file with its Header; Open takes it up again.
+//  1. Create creates the file with its header; Open opens it again.
 //  2. AddItems writes the items page by page while they are listed;
 //     CompleteListing fixes the fingerprint.
-//  3. Unrun hands out what was not run; Commit returns once an outcome cannot
-//     be lost any more.
-//  4. Unpublished hands out what was not acknowledged; Ack records what was.
-//  5. Finish writes the footer, Close leaves one file that can be copied.
+//  3. Unrun returns items without an outcome; Commit returns when an outcome is durable.
+//  4. Unpublished returns outcomes without acknowledgement; Ack records acknowledgements.
+//  5. Finish writes the footer; Close leaves one file that can be copied.
 //
-// One writer at a time: Create and Open hold a lock that dies with the
-// process. Any number of readers (Load) may look on meanwhile, from any
-// process. Memory is bounded everywhere: everything comes in pages.
+// A run has one writer at a time: Create and Open hold a lock, which the operating system
+// releases when the process ends. Any number of readers (Load) in any process can read at
+// the same time. Memory is bounded, because everything is read in pages.
 //
 //	path := runstore.Path(".experiment", "", "contracts", "baseline-v1")
 //	run, err := runstore.Create(path, header)
@@ -25,8 +24,7 @@
 //	err = run.Finish(ctx, footer)
 //	err = run.Close()
 //
-// A run leaves its file as plain JSON lines (Export) and comes back from them
-// (Import); OpenAny reads either form.
+// Export writes a run as JSON lines, Import reads them, and OpenAny opens either form.
 package runstore
 
 import (
@@ -53,43 +51,43 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Run is a run that this process writes, and can read like any Reader. Safe for
-// concurrent use.
+// Run is a run that this process writes and reads. It is safe for concurrent use.
 type Run struct {
 	*Reader
 	lock    *os.File
 	writer  *writer
-	scratch sync.Pool // of *[]byte: what an outcome has that is large, until it is written
+	scratch sync.Pool // of *[]byte: buffers for the large part of an outcome until it is written
 }
 
-// Create makes the run file at path, with the header, for writing. Folders are
-// made for the owner only, the file has mode 0600. The file appears under its
-// name when it is complete, so that a crash leaves either no run or a whole one.
+// Create creates a run file with a header and opens it for writing. New folders are
+// accessible only to the owner, and the file has mode 0600. The file gets its name when it is
+// complete, so that a crash leaves either no run or a complete one. If h.Format is 0 Create
+// sets it to the current format.
 //
-// Errors: ErrExists when there is something under the name, ErrLocked,
-// ErrWrite. A zero h.Format becomes the current one.
+// Errors: ErrExists if path exists, ErrLocked, ErrWrite.
 func Create(path string, h outcome.Header) (*Run, error) {
 	l, err := reserve(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := place(path, h, nil); err != nil {
+	if err := createFile(path, h, nil); err != nil {
 		return nil, errors.Join(err, unlock(l))
 	}
-	return open(path, l)
+	return openLocked(path, l)
 }
 
-// Build makes a run file at path that is complete when it appears: fill gets the run, and an
-// error of it, or a crash, leaves no run. Errors: those of Create, Close and fill.
+// Build creates a run file and calls fill with the open run. The file gets its name after
+// fill has returned, so that an error of fill or a crash leaves no run. The errors are those
+// of Create, Close and fill.
 func Build(path string, h outcome.Header, fill func(*Run) error) error {
 	l, err := reserve(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(place(path, h, fill), unlock(l))
+	return errors.Join(createFile(path, h, fill), unlock(l))
 }
 
-// reserve takes the lock of a run that is to be made at path.
+// reserve checks that path does not exist, creates its folder and locks the run.
 func reserve(path string) (*os.File, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, fault(path, ErrExists, nil)
@@ -100,31 +98,32 @@ func reserve(path string) (*os.File, error) {
 	return lockRun(path)
 }
 
-// Open takes a run up again for writing, after whatever ended it: a footer, an
-// interruption or a crash. Files up to 8 MiB are checked as a whole.
+// Open opens an existing run for writing, whether it has a footer, was interrupted or
+// crashed. It checks files up to 8 MiB completely.
 //
 // Errors: ErrMissing, ErrLocked, ErrNotRun, ErrNewer, ErrDamaged, ErrWrite.
 func Open(path string) (*Run, error) {
-	if err := isFile(path); err != nil {
+	if err := checkIsFile(path); err != nil {
 		return nil, err
 	}
 	l, err := lockRun(path)
 	if err != nil {
 		return nil, err
 	}
-	return open(path, l)
+	return openLocked(path, l)
 }
 
-// open opens the run at path, whose lock is held; it releases it on an error.
-func open(path string, l *os.File) (*Run, error) {
-	// The writer comes first: it recovers what a crash left in the log.
+// openLocked opens the run at path. The caller holds the lock l, which openLocked releases on
+// an error.
+func openLocked(path string, l *os.File) (*Run, error) {
+	// The writer starts first, because it recovers the log after a crash.
 	w, err := startWriter(path)
 	if err != nil {
 		return nil, errors.Join(err, unlock(l))
 	}
 	r, err := Load(path)
 	if err == nil {
-		if err = r.known(context.Background()); err != nil {
+		if err = r.initDictionaries(context.Background()); err != nil {
 			err = errors.Join(faultOf(path, ErrDamaged, err), r.Close())
 		}
 	}
@@ -134,9 +133,10 @@ func open(path string, l *os.File) (*Run, error) {
 	return &Run{Reader: r, lock: l, writer: w}, nil
 }
 
-// removeLeft removes what killed processes left that were creating the run at path, whose
-// lock is held, and the log of a run that is no longer there: SQLite would write it into the new one.
-func removeLeft(path string) error {
+// removeLeftovers removes the temporary files of killed processes that were creating the run
+// at path, and the log of a deleted run, which SQLite would apply to the new file. The caller
+// holds the lock.
+func removeLeftovers(path string) error {
 	name := filepath.Base(path)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	for _, e := range entries {
@@ -147,32 +147,32 @@ func removeLeft(path string) error {
 	return err
 }
 
-// place builds a run in a file that gets its name when it is complete, and filled if fill is
-// not nil. The lock is held.
-func place(path string, h outcome.Header, fill func(*Run) error) error {
-	if _, err := os.Lstat(path); err == nil { // made since it was reserved
+// createFile builds a run file, calls fill unless it is nil, and then gives the file its
+// name. The caller holds the lock.
+func createFile(path string, h outcome.Header, fill func(*Run) error) error {
+	if _, err := os.Lstat(path); err == nil { // created between reserve's check and its lock
 		return fault(path, ErrExists, nil)
 	}
 	if h.Format == 0 {
 		h.Format = outcome.FormatVersion
 	}
-	var unfilled error
-	err := removeLeft(path)
+	var fillErr error
+	err := removeLeftovers(path)
 	if err == nil {
 		err = files.Write(path, func(w io.Writer) error {
 			name := w.(*os.File).Name()
 			err := build(name, h)
 			if err == nil && fill != nil {
-				unfilled = filled(name, fill)
+				fillErr = fillFile(name, fill)
 			}
-			return errors.Join(err, unfilled)
+			return errors.Join(err, fillErr)
 		})
 	}
-	if unfilled != nil {
-		if f, ok := errors.AsType[*Fault](unfilled); ok {
+	if fillErr != nil {
+		if f, ok := errors.AsType[*Fault](fillErr); ok {
 			f.Path = path
 		}
-		return unfilled
+		return fillErr
 	}
 	if err == nil {
 		err = files.SyncFolder(filepath.Dir(path))
@@ -183,20 +183,20 @@ func place(path string, h outcome.Header, fill func(*Run) error) error {
 	return nil
 }
 
-// filled fills the run at path, which nobody knows of yet.
-func filled(path string, fill func(*Run) error) error {
+// fillFile opens the new run at path, calls fill and closes the run.
+func fillFile(path string, fill func(*Run) error) error {
 	l, err := lockRun(path)
 	if err != nil {
 		return err
 	}
-	run, err := open(path, l)
+	run, err := openLocked(path, l)
 	if err != nil {
 		return err
 	}
 	return errors.Join(fill(run), run.Close())
 }
 
-func isFile(path string) error {
+func checkIsFile(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return faultOf(path, ErrRead, err)
@@ -207,14 +207,15 @@ func isFile(path string) error {
 	return nil
 }
 
-// CompleteListing records that every item is in the run, by its fingerprint:
-// see Hashes. Safe to repeat. Errors as Commit.
+// CompleteListing records in the header that all items are in the run, by storing the
+// fingerprint of the dataset; see Hashes. It is safe to repeat. The errors are those of
+// Commit.
 func (r *Run) CompleteListing(ctx context.Context, fingerprint string) error {
 	return r.ChangeHeader(ctx, func(h *outcome.Header) { h.Dataset.Fingerprint = fingerprint })
 }
 
-// ChangeHeader changes the header. The uid of a run never changes, because every
-// id in Langfuse derives from it. Errors as Commit.
+// ChangeHeader changes the header. Changing its RunUID is an error, because all ids in
+// Langfuse derive from it. Other errors are those of Commit.
 func (r *Run) ChangeHeader(ctx context.Context, change func(*outcome.Header)) error {
 	return r.writer.submit(ctx, 0, func(t *tx) error { return t.changeHeader(change) })
 }
@@ -231,43 +232,40 @@ func (t *tx) changeHeader(change func(*outcome.Header)) error {
 	return t.setMeta(keyHeader, h)
 }
 
-// Finish writes the footer. Outcomes or items that are added later take it away
-// again: a footer speaks of everything in the run. Acknowledgements do not.
-// Errors as Commit.
+// Finish writes the footer. A footer describes everything in the run, so adding items or
+// outcomes later removes it; acknowledgements do not. The errors are those of Commit.
 func (r *Run) Finish(ctx context.Context, f outcome.Footer) error {
 	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setMeta(keyFooter, f) })
 }
 
-// Close writes what was handed in before it, then makes the run a single file:
-// the log is written back and removed, unless another process is reading just
-// now. It returns when nothing of the run is open any more. Safe to repeat;
-// later calls of other methods fail with ErrClosed.
+// Close completes pending writes and leaves the run as a single file: it writes the log back
+// and removes it, unless another process is reading. When Close returns, all files of the run
+// are closed. It is safe to repeat. Later calls of other methods fail with ErrClosed.
 func (r *Run) Close() error {
 	if !r.writer.stop() {
 		return nil
 	}
-	read := r.Reader.Close()
-	return errors.Join(read, r.writer.close(), unlock(r.lock))
+	readErr := r.Reader.Close()
+	return errors.Join(readErr, r.writer.close(), unlock(r.lock))
 }
 
-// Extension ends the name of every run file.
+// Extension is the extension of run files.
 const Extension = ".run"
 
 const (
 	runsFolder   = "runs"
-	maxReadable  = 60 // bytes of the readable part of a name that is not
-	hashedSuffix = 16 // hex digits of sha256 after the readable part
+	maxReadable  = 60 // bytes of the readable part of a file name with a hash
+	hashedSuffix = 16 // hexadecimal digits of the hash
 )
 
-// Path returns where the run of that name belongs:
-// dir/runs/<project>/<dataset>/<name>.run.
+// Path returns the path of the run file with a name: dir/runs/<project>/<dataset>/<name>.run.
 //
-// A name of lower-case ASCII letters, digits, '.', '_' and '-' that begins
-// with a letter or digit, does not end in '.', is at most 80 bytes long and is
-// not reserved on Windows is there unchanged. Any other becomes its letters
-// and digits in lower case, '-' for the rest, then '~' and 16 hex digits of its
-// sha256: readable, the same every time, never outside dir, and different for
-// names that differ only in case. The empty name is "_".
+// A name stays unchanged if it consists of lower-case ASCII letters, digits, '.', '_' and
+// '-', begins with a letter or digit, does not end in '.', has at most 80 bytes and is not
+// reserved on Windows. In any other name Path converts letters to lower case, replaces
+// everything except letters and digits by '-', and appends '~' and 16 hexadecimal digits of
+// the SHA-256 of the name. The result is deterministic, never outside dir, and different for
+// names that differ only in case. The empty name becomes "_".
 func Path(dir, project, dataset, name string) string {
 	return filepath.Join(dir, runsFolder, safeName(project), safeName(dataset), safeName(name)+Extension)
 }
@@ -280,17 +278,17 @@ func safeName(name string) string {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
-	return readable(name) + "~" + hex.EncodeToString(sum[:])[:hashedSuffix]
+	return readablePart(name) + "~" + hex.EncodeToString(sum[:])[:hashedSuffix]
 }
 
-// plainName is a name that is kept as it is.
+// plainName matches the names that safeName does not change.
 var plainName = textutil.Pattern(`^[a-z0-9]([a-z0-9._-]{0,78}[a-z0-9_-])?$`)
 
-// deviceName is a name that Windows takes for a device, whatever follows the first dot.
+// deviceName matches the names of devices on Windows, with any extension.
 var deviceName = textutil.Pattern(`^(con|prn|aux|nul|(com|lpt)[0-9])(\.|$)`)
 
-// readable is what of a name is readable in that of a file.
-func readable(name string) string {
+// readablePart returns the readable part of a file name with a hash.
+func readablePart(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
 			return '-'
@@ -300,9 +298,9 @@ func readable(name string) string {
 	return strings.TrimSuffix(textutil.Cut(name, maxReadable), "…")
 }
 
-// makeFolder creates the folder of a run file, for its owner only: documents
-// and answers lie in it. If the path is of the form that Path returns, the
-// folder given to Path gets a .gitignore that keeps all of it out of git.
+// makeFolder creates the folder of a run file. Only the owner can access it, because it will
+// hold documents and answers. If path has the form that Path returns, makeFolder also creates
+// a .gitignore in the dir of Path, which excludes everything.
 func makeFolder(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -320,22 +318,22 @@ func makeFolder(path string) error {
 
 const keyPlace = "place"
 
-// SetPlace records where the run is published: the address of the server, or
-// another name for it. Errors as Commit.
+// SetPlace records the server to which the run is published, by its address or another name.
+// The errors are those of Commit.
 func (r *Run) SetPlace(ctx context.Context, place string) error {
 	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setMeta(keyPlace, place) })
 }
 
-// Place returns what SetPlace recorded; "" before that.
+// Place returns the value of the last SetPlace, or "".
 func (r *Reader) Place(ctx context.Context) (place string, err error) {
 	place, _, err = optionalMeta[string](ctx, r.view, keyPlace)
 	return place, err
 }
 
-// lockRun locks the run file at path, or fails with ErrLocked. The claim of a writer is an
-// exclusive lock of the operating system on a file beside it, which dies with the process.
-// The run file itself is not locked, because SQLite's own locks live there, and closing a
-// second descriptor of a file drops the POSIX locks of the whole process.
+// lockRun locks the run file at path for a writer, or fails with ErrLocked. The lock is an
+// exclusive lock of the operating system on a file next to the run file, and ends with the
+// process. lockRun does not lock the run file itself, because SQLite has its own locks there,
+// and closing a second descriptor of a file drops all POSIX locks of the process on it.
 func lockRun(path string) (*os.File, error) {
 	name := path + ".lock"
 	for {
@@ -343,27 +341,26 @@ func lockRun(path string) (*os.File, error) {
 		if err != nil {
 			return nil, fault(path, ErrWrite, err)
 		}
-		held, err := lockPatiently(f)
+		held, err := retryLock(f)
 		switch {
 		case err != nil:
 			return nil, fault(path, ErrWrite, errors.Join(fmt.Errorf("locking %s: %w", name, err), f.Close()))
 		case !held:
-			return nil, fault(path, ErrLocked, errors.Join(holder(f), f.Close()))
+			return nil, fault(path, ErrLocked, errors.Join(lockHolder(f), f.Close()))
 		case isCurrent(f):
-			if err := sign(f); err != nil {
+			if err := writeOwner(f); err != nil {
 				return nil, fault(path, ErrWrite, errors.Join(err, unlock(f)))
 			}
 			return f, nil
 		}
-		if err := f.Close(); err != nil { // its last owner removed it between open and lock
+		if err := f.Close(); err != nil { // the previous owner removed it between open and lock
 			return nil, fault(path, ErrWrite, err)
 		}
 	}
 }
 
-// lockPatiently tries again for a moment before it says that the lock is held:
-// who only looks at it (see Writing) holds it for an instant.
-func lockPatiently(f *os.File) (held bool, err error) {
+// retryLock tries to lock f for up to 40 ms, because Writing holds the lock for an instant.
+func retryLock(f *os.File) (held bool, err error) {
 	for range 20 {
 		if held, err = files.TryLock(f, true); held || err != nil {
 			return held, err
@@ -373,8 +370,8 @@ func lockPatiently(f *os.File) (held bool, err error) {
 	return false, nil
 }
 
-// sign writes who holds the lock, for the message of whoever comes second.
-func sign(f *os.File) error {
+// writeOwner writes the process id into a lock file; see lockHolder.
+func writeOwner(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
@@ -382,31 +379,31 @@ func sign(f *os.File) error {
 	return err
 }
 
-// unlock removes the lock file while it is still locked, and lets go of it: afterwards the
-// name may belong to the next owner.
+// unlock removes the lock file and then releases the lock. It removes the file first, because
+// after the release the name may belong to the next owner.
 func unlock(f *os.File) error {
 	if runtime.GOOS != "windows" {
 		return errors.Join(ignoreMissing(os.Remove(f.Name())), f.Close())
 	}
-	err := errors.Join(f.Close(), ignoreMissing(os.Remove(f.Name()))) // Windows removes no open file
+	err := errors.Join(f.Close(), ignoreMissing(os.Remove(f.Name()))) // Windows cannot remove an open file
 	if errors.Is(err, sharingViolation) {
 		return nil
 	}
 	return err
 }
 
-// sharingViolation is what Windows says of a file that the next owner has open already.
+// sharingViolation is the error of Windows if the next owner has already opened the file.
 const sharingViolation = syscall.Errno(32)
 
-// isCurrent reports whether the file has still its name.
+// isCurrent reports whether the name of an open file still refers to it.
 func isCurrent(f *os.File) bool {
-	held, err := f.Stat()
-	there, gone := os.Stat(f.Name())
-	return err == nil && gone == nil && os.SameFile(held, there)
+	locked, err := f.Stat()
+	current, statErr := os.Stat(f.Name())
+	return err == nil && statErr == nil && os.SameFile(locked, current)
 }
 
-// holder names the process that signed the lock, if that can be read.
-func holder(f *os.File) error {
+// lockHolder returns an error that names the owner of the lock file, if it can be read.
+func lockHolder(f *os.File) error {
 	text, err := io.ReadAll(io.LimitReader(f, 32))
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil || pid <= 0 {
@@ -422,10 +419,10 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// Writing returns a Fault that is ErrLocked, and whose Err names the process, while
-// one writes the run file at path; nil if none does, or if it cannot be told
-// because the lock beside the file may not be opened. It changes nothing and is
-// an answer of the instant: who must be alone with a run opens it.
+// Writing returns a Fault of kind ErrLocked, with the process in Err, if a process is writing
+// the run file at path. It returns nil if none is, or if the lock file cannot be opened for
+// lack of permission. Writing changes nothing, and its result may be outdated at once; to
+// exclude other writers, call Open.
 func Writing(path string) error {
 	f, err := os.OpenFile(path+".lock", os.O_RDWR, 0)
 	switch {
@@ -434,13 +431,13 @@ func Writing(path string) error {
 	case err != nil:
 		return fault(path, ErrRead, err)
 	}
-	defer f.Close()                      // nothing is written
-	free, err := files.TryLock(f, false) // beside others who look; it is let go of at once
+	defer f.Close()                      // f was not written
+	free, err := files.TryLock(f, false) // a shared lock, held until f is closed
 	switch {
 	case err != nil:
 		return fault(path, ErrRead, fmt.Errorf("looking at its lock: %w", err))
 	case !free:
-		return fault(path, ErrLocked, holder(f))
+		return fault(path, ErrLocked, lockHolder(f))
 	}
 	return nil
 }

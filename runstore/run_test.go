@@ -96,7 +96,7 @@ func TestRun_concurrentCommits(t *testing.T) {
 			}
 		})
 	}
-	for range 20 { // readers look on
+	for range 20 { // read meanwhile
 		last := ""
 		for o, err := range run.Outcomes(t.Context(), Query{Detail: true}) {
 			noError(t, err)
@@ -140,8 +140,8 @@ func TestRun_closeFlushesOrRefuses(t *testing.T) {
 	}
 }
 
-// TestCreate_afterKill: what a killed process left of the creation of a run goes with
-// the next one of that name, and nothing else.
+// TestCreate_afterKill: Create removes the files of a killed process that was creating a run with
+// that name, and no others.
 func TestCreate_afterKill(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "a[1].run")
@@ -156,8 +156,8 @@ func TestCreate_afterKill(t *testing.T) {
 	}
 }
 
-// TestCreate_besideOldLog: of a run that was killed and whose file was removed, or is replaced,
-// the log stays behind; none of it comes into the new run of that name.
+// TestCreate_besideOldLog: the log of a deleted or replaced run does not get into a new run with
+// that name.
 func TestCreate_besideOldLog(t *testing.T) {
 	old := newRun(t, 50)
 	path := filepath.Join(t.TempDir(), "again.run")
@@ -168,7 +168,7 @@ func TestCreate_besideOldLog(t *testing.T) {
 	noError(t, err)
 	noError(t, run.AddItems(t.Context(), testItems(100, 101), testHash))
 	noError(t, run.Close())
-	run, err = Open(path) // which checks all of it
+	run, err = Open(path) // checks the file completely
 	noError(t, err)
 	var ids []string
 	for item, err := range run.Items(t.Context()) {
@@ -181,8 +181,8 @@ func TestCreate_besideOldLog(t *testing.T) {
 	}
 }
 
-// TestBuild: a run appears when it is complete; neither an error nor a kill leaves one, and what
-// a kill left goes with the next.
+// TestBuild: a run appears when it is complete. Neither an error nor a kill leaves one, and the
+// next call removes the files of a killed process.
 func TestBuild(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "a.run")

@@ -12,8 +12,7 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// damagedRun returns the file of a closed run of 24 outcomes with a footer, and
-// its export.
+// damagedRun returns the path of a closed run of 24 outcomes with a footer, and its export.
 func damagedRun(t *testing.T) (path, whole string) {
 	run := newRun(t, 24)
 	for n := range 24 {
@@ -25,9 +24,8 @@ func damagedRun(t *testing.T) (path, whole string) {
 	return run.Path(), whole
 }
 
-// TestExport_everyPageZeroed: whichever page is lost, what is exported are lines
-// of the whole export but for the footer, most of them are there, and what is
-// missing is counted.
+// TestExport_everyPageZeroed: whichever page is lost, the export has only lines of the complete
+// export except for the footer, it has most of them, and it counts the missing ones.
 func TestExport_everyPageZeroed(t *testing.T) {
 	path, whole := damagedRun(t)
 	content, err := os.ReadFile(path)
@@ -71,22 +69,22 @@ func TestExport_everyPageZeroed(t *testing.T) {
 			t.Errorf("page %d: %d items and %d outcomes, and %v", at/page, items, outcomes, err)
 		}
 		if len(loss.Parts) > 0 {
-			continue // the page of the header and of the score names: nothing can be done
+			continue // the page of the header and of the score names
 		}
 		if items+outcomes < 24 {
 			t.Errorf("page %d: of 48 rows only %d are there: %v", at/page, items+outcomes, err)
 		}
 		if loss.Items == 0 && at/page%8 != 0 {
-			continue // an import takes its time
+			continue // an import takes long
 		}
-		again := strings.Replace(path, Extension, fmt.Sprintf("-%d%s", at, Extension), 1)
-		if err := Import(t.Context(), strings.NewReader(text), "", again); err != nil {
+		imported := strings.Replace(path, Extension, fmt.Sprintf("-%d%s", at, Extension), 1)
+		if err := Import(t.Context(), strings.NewReader(text), "", imported); err != nil {
 			t.Errorf("page %d: importing what was saved: %v", at/page, err)
 		}
 	}
 }
 
-// TestExport_cutOff: of a file that ends early everything before the end is read.
+// TestExport_cutOff: Salvage reads everything before the end of a truncated file.
 func TestExport_cutOff(t *testing.T) {
 	path, whole := damagedRun(t)
 	info, err := os.Stat(path)
@@ -113,7 +111,7 @@ func salvaged(t *testing.T, path string) (string, error) {
 	return b.String(), err
 }
 
-// TestLoad_logMissing: a file that was left alone knows that it was not all.
+// TestLoad_logMissing: a file without its log knows that the log is missing.
 func TestLoad_logMissing(t *testing.T) {
 	run := newRun(t, 8)
 	copied := func(name string, log bool) string {
@@ -127,26 +125,26 @@ func TestLoad_logMissing(t *testing.T) {
 	for n := range 8 {
 		noError(t, run.Commit(t.Context(), testOutcome(n, 500)))
 	}
-	alone := copied("alone", false)
-	for range 2 { // SQLite makes an empty log for whoever reads
-		if _, err := Load(alone); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "alone.run-wal is missing") {
+	withoutLog := copied("alone", false)
+	for range 2 { // SQLite creates an empty log for a reader
+		if _, err := Load(withoutLog); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "alone.run-wal is missing") {
 			t.Errorf("reading: %v", err)
 		}
-		if again, err := Open(alone); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "alone.run-wal is missing") {
-			t.Errorf("writing: %v", errors.Join(err, again.Close()))
+		if reopened, err := Open(withoutLog); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "alone.run-wal is missing") {
+			t.Errorf("writing: %v", errors.Join(err, reopened.Close()))
 		}
 	}
-	if text, err := salvaged(t, alone); !errors.Is(err, ErrDamaged) || !strings.HasPrefix(text, `{"kind":"header"`) {
+	if text, err := salvaged(t, withoutLog); !errors.Is(err, ErrDamaged) || !strings.HasPrefix(text, `{"kind":"header"`) {
 		t.Errorf("salvaging: %v\n%s", err, text)
 	}
 	killed := copied("killed", true)
-	for range 2 { // taken up, and not written
-		again, err := Open(killed)
+	for range 2 { // opened without a write
+		reopened, err := Open(killed)
 		noError(t, err)
-		if all := collect(t, again.Reader, Query{}); len(all) != 8 {
+		if all := collect(t, reopened.Reader, Query{}); len(all) != 8 {
 			t.Errorf("%d of 8 outcomes are there", len(all))
 		}
-		noError(t, again.Close())
+		noError(t, reopened.Close())
 	}
 	noError(t, run.Close())
 	for _, path := range []string{killed, copied("closed", false)} {
@@ -159,7 +157,7 @@ func TestLoad_logMissing(t *testing.T) {
 	}
 }
 
-// TestOpen_refusedKeepsLog: who cannot continue with a killed run leaves its log.
+// TestOpen_refusedKeepsLog: if Open refuses a killed run it does not remove the log.
 func TestOpen_refusedKeepsLog(t *testing.T) {
 	run := newRun(t, 3)
 	noError(t, run.Commit(t.Context(), testOutcome(0, 500)))
@@ -172,19 +170,19 @@ func TestOpen_refusedKeepsLog(t *testing.T) {
 	tx, err := openTx(t.Context(), path, db)
 	noError(t, err)
 	noError(t, errors.Join(tx.close(), db.Close()))
-	again, err := Open(path)
+	reopened, err := Open(path)
 	noError(t, err)
-	noError(t, again.Close())
+	noError(t, reopened.Close())
 }
 
-// TestExport_itemThatIsNoJSON: what no checksum speaks of may be no JSON; the rest is written.
+// TestExport_itemThatIsNoJSON: an item without a checksum may not be JSON. The rest is exported.
 func TestExport_itemThatIsNoJSON(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.run")
 	run, err := Create(path, testHeader())
 	noError(t, err)
 	noError(t, run.AddItems(t.Context(), testItems(0, 3), testHash))
 	noError(t, run.Close())
-	change(t, path, "UPDATE item SET input = '{', sum = NULL, hash = 'x' WHERE seq = 2")
+	execSQL(t, path, "UPDATE item SET input = '{', sum = NULL, hash = 'x' WHERE seq = 2")
 	r, err := Load(path)
 	noError(t, err)
 	defer r.Close()

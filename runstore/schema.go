@@ -19,11 +19,11 @@ import (
 // applicationID marks a SQLite file as a run ("XRUN").
 const applicationID = 0x5852554e
 
-// fileVersion is the form of the file. Version 1 packs nothing, see packs.
+// fileVersion is the version of the file format. Version 1 has no packed values; see codec.
 const fileVersion = 2
 
-// quickCheckLimit is the size up to which Open lets SQLite check the whole
-// file; resuming a large run must not wait for that.
+// quickCheckLimit is the size in bytes up to which Open lets SQLite check the whole file.
+// Opening a larger run must not wait for that.
 const quickCheckLimit = 8 << 20
 
 // Keys of the meta table.
@@ -31,15 +31,15 @@ const (
 	keyHeader     = "header"
 	keyFooter     = "footer"
 	keyScoreNames = "words"
-	keyLog        = "log" // there while a log beside the file holds what the file does not
+	keyLog        = "log" // exists while the log next to the file has changes that the file does not have
 )
 
-// schema is the form of a run file but for what schemaPacks adds.
+// schema is the schema of a run file without schemaV2.
 //
-// The index item_order repeats the primary key: it is small where the rows of
-// item hold whole documents, and looking for what was not run reads only it.
-// The bounds of the partial indices are explained at Published. The columns sum
-// are not in every file of the version; see sum.
+// The index item_order repeats the primary key. It is small, while the rows of item hold
+// whole documents, and the search for items without an outcome reads only the index.
+// Published explains the bounds of the partial indices. The oldest files of version 1 do not
+// have the columns sum; see sum.
 const schema = `
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE item(
@@ -57,9 +57,9 @@ CREATE TABLE detail(oid INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER);
 CREATE TABLE experiment(trial INTEGER PRIMARY KEY, langfuse_id TEXT NOT NULL, url TEXT NOT NULL);
 `
 
-// connect opens the SQLite file at path: "ro" for reading, "rw" for writing by one
-// connection, "rwc" also where there is none. The schema of a file that somebody
-// sent is not trusted: it cannot make SQLite run functions or write elsewhere.
+// connect opens the SQLite file at path. mode is "ro" for reading, "rw" for writing with one
+// connection, or "rwc" to create the file if it is missing. The schema of a file is not
+// trusted: it cannot make SQLite run functions or write to internal tables.
 func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -87,8 +87,7 @@ func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
 	return db, nil
 }
 
-// build writes a new, complete run file of one header at path, which must be
-// the name of an empty file.
+// build writes a complete run file with a header at path, which must be an empty file.
 func build(path string, h outcome.Header) error {
 	header, err := encodeMeta(keyHeader, h)
 	if err != nil {
@@ -99,7 +98,7 @@ func build(path string, h outcome.Header) error {
 		return err
 	}
 	_, err = db.Exec(fmt.Sprintf("BEGIN; %s %s PRAGMA application_id=%d; PRAGMA user_version=%d;",
-		schema, schemaPacks, applicationID, fileVersion))
+		schema, schemaV2, applicationID, fileVersion))
 	if err == nil {
 		_, err = db.Exec("INSERT INTO meta(key, value) VALUES(?, ?)", keyHeader, header)
 	}
@@ -109,9 +108,9 @@ func build(path string, h outcome.Header) error {
 	return errors.Join(err, db.Close())
 }
 
-// check refuses what is not a run of a known format. The file is never opened
-// past SQLite: closing such a descriptor would drop the locks that SQLite holds
-// for other connections of this process.
+// check returns an error unless the file is a run of a known format and not truncated. It
+// reads the file only through SQLite, because closing another descriptor would drop the locks
+// that SQLite holds for other connections of this process.
 func (v view) check(ctx context.Context) error {
 	var id, format int
 	const query = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
@@ -129,58 +128,60 @@ func (v view) check(ctx context.Context) error {
 	return v.checkLength(ctx)
 }
 
-// checkLength recognises a file that was cut off. It says nothing while a
-// write-ahead log is beside the file, which may hold the missing pages. A writer may
-// begin or end meanwhile: so the log is looked for last, and the length after the pages.
+// checkLength detects a truncated file. It returns nil if there is a write-ahead log, which
+// may hold the missing pages. A writer may start or end meanwhile, so the order matters: first
+// the number of pages, then the length, and the log last.
 func (v view) checkLength(ctx context.Context) error {
-	whole, err := one[int64](ctx, v, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+	want, err := queryValue[int64](ctx, v, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 	if err != nil {
 		return err
 	}
 	var info os.FileInfo
-	for range 2 { // the log may just have been written back
+	for range 2 { // the log may have been written back between the two checks
 		if info, err = os.Stat(v.path); err != nil {
 			return faultOf(v.path, ErrRead, err)
 		}
-		if info.Size() >= whole {
+		if info.Size() >= want {
 			return nil
 		}
 		if _, err := os.Stat(v.path + "-wal"); err == nil {
 			return nil
 		}
 	}
-	return fault(v.path, ErrDamaged, fmt.Errorf("it has %d of %d bytes", info.Size(), whole))
+	return fault(v.path, ErrDamaged, fmt.Errorf("it has %d of %d bytes", info.Size(), want))
 }
 
-// quickCheck lets SQLite look at every page of a small file.
+// quickCheck lets SQLite check every page of the file, and reports whether the file is small
+// enough for that.
 func (v view) quickCheck(ctx context.Context) (small bool, err error) {
 	info, err := os.Stat(v.path)
 	if err != nil || info.Size() > quickCheckLimit {
 		return false, faultOf(v.path, ErrRead, err)
 	}
-	found, err := one[string](ctx, v, "PRAGMA quick_check(1)")
+	found, err := queryValue[string](ctx, v, "PRAGMA quick_check(1)")
 	if err == nil && found != "ok" {
 		err = fault(v.path, ErrDamaged, errors.New(strings.ReplaceAll(found, "\n", " ")))
 	}
 	return true, err
 }
 
-// Names and reasons of scores repeat in every row, so that the rows refer to a
-// list in the meta table. What does not fit is in the row itself.
+// Names and reasons of scores repeat in every row, so rows refer to a list of them in the meta
+// table. A row holds the words that do not fit into the list itself.
 const (
 	maxScoreNames      = 512
 	maxScoreNameLength = 200
 )
 
-// scoreNames is that list. It only ever grows.
+// scoreNames is the list of names and reasons of scores. It only grows.
 type scoreNames struct {
 	list  []string
-	index map[string]int // word to position, from 1
-	grown bool           // since it was last saved
+	index map[string]int // position of each word, from 1
+	dirty bool           // has words that are not saved
 }
 
-// refer returns the position of the word, from 1, or 0 if it has none.
-func (w *scoreNames) refer(word string) int {
+// intern returns the position of a word, from 1. It adds a missing word, or returns 0 if the
+// list is full or the word too long.
+func (w *scoreNames) intern(word string) int {
 	if n, ok := w.index[word]; ok {
 		return n
 	}
@@ -189,7 +190,7 @@ func (w *scoreNames) refer(word string) int {
 	}
 	w.list = append(w.list, word)
 	w.index[word] = len(w.list)
-	w.grown = true
+	w.dirty = true
 	return len(w.list)
 }
 

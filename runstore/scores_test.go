@@ -14,7 +14,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Scores come back as they were, bit by bit.
+// Scores are decoded bit by bit as they were encoded.
 func TestScores_decodeIsTheInverse(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		want := drawOutcome(rt, "x", 1).Scores
@@ -30,15 +30,15 @@ func TestScores_decodeIsTheInverse(t *testing.T) {
 	})
 }
 
-// TestScores_damaged: what is cut, longer, of another version or impossible is an error, and
-// never a score that nobody gave.
+// TestScores_damaged: truncated, extended or impossible bytes and bytes of another version are
+// errors, and never decode to other scores.
 func TestScores_damaged(t *testing.T) {
 	third, half := 1.0/3, 0.5
 	w := &scoreNames{index: map[string]int{}}
 	good := appendScores(nil, w, []outcome.Score{
 		{Name: "f1", Value: &third, Ratio: &outcome.Ratio{Num: 1, Den: 3}, Weight: &half, Vacuous: true},
 		{Name: "judge", Value: &half, Boolean: true},
-		{Name: strings.Repeat("n", maxScoreNameLength+1), Reason: "nothing was expected"}, // is there itself, without a number
+		{Name: strings.Repeat("n", maxScoreNameLength+1), Reason: "nothing was expected"}, // in the row itself, without a position
 	})
 	_, err := decodeScores(good, w)
 	noError(t, err)
@@ -46,14 +46,14 @@ func TestScores_damaged(t *testing.T) {
 	for n := 1; n < len(good); n++ {
 		bad[fmt.Sprintf("%d of %d bytes", n, len(good))] = good[:n]
 	}
-	one := func(rest ...byte) []byte { return append([]byte{scoresVersion, 1, 1}, rest...) } // a score of the first name
-	bad["unknown flag"] = one(knownFlags + 1)
+	oneScore := func(rest ...byte) []byte { return append([]byte{scoresVersion, 1, 1}, rest...) } // a score with the first name
+	bad["unknown flag"] = oneScore(knownFlags + 1)
 	bad["a name that is not there"] = []byte{scoresVersion, 1, 200, 1, 0}
 	bad["more scores than there is memory for"] = binary.AppendUvarint([]byte{scoresVersion}, 1<<60)
 	bad["a name that is longer than any"] = binary.AppendUvarint([]byte{scoresVersion, 1, 0}, 1<<63)
-	bad["not a number"] = one(append([]byte{hasValue | hasFloat}, binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.NaN()))...)...)
-	bad["an infinite weight"] = one(append([]byte{hasWeight}, binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.Inf(1)))...)...)
-	bad["a value of 1/0"] = one(hasValue|hasRatio, 2, 0) // 2 is 1 as a varint
+	bad["not a number"] = oneScore(append([]byte{hasValue | hasFloat}, binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.NaN()))...)...)
+	bad["an infinite weight"] = oneScore(append([]byte{hasWeight}, binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.Inf(1)))...)...)
+	bad["a value of 1/0"] = oneScore(hasValue|hasRatio, 2, 0) // 2 is 1 as a varint
 	for what, b := range bad {
 		if scores, err := decodeScores(b, w); err == nil {
 			t.Errorf("%s: %v", what, scores)

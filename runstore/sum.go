@@ -13,32 +13,32 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// sum is the checksum of a row: CRC-32C over its values, each with its length
-// and whether it is there. It finds damage, not forgery. A row without one was
-// written by a version that had none, and is not checked.
+// sum is the checksum of a row: CRC-32C over its values, each with its length and a flag for
+// NULL. It detects damage, not forgery. Rows of older versions without a checksum are not
+// checked.
 type sum struct {
 	crc     uint32
-	scratch []byte // what is added next: memory of its own for each would be most of the cost
+	scratch []byte // the next bytes to add; reused, because allocation would be most of the cost
 }
 
-// head begins a value.
-func (s sum) head(size int, there bool) sum {
-	mark := byte(0)
-	if there {
-		mark = 1
+// head starts a value.
+func (s sum) head(size int, present bool) sum {
+	flag := byte(0)
+	if present {
+		flag = 1
 	}
-	s.scratch = binary.LittleEndian.AppendUint64(append(s.scratch[:0], mark), uint64(size))
+	s.scratch = binary.LittleEndian.AppendUint64(append(s.scratch[:0], flag), uint64(size))
 	return s
 }
 
-// add takes in what is in scratch.
+// add adds scratch to the checksum.
 func (s sum) add() sum {
 	s.crc = crc32.Update(s.crc, crc32.MakeTable(crc32.Castagnoli), s.scratch)
 	return s
 }
 
-func (s sum) value(b []byte, there bool) sum {
-	s = s.head(len(b), there).add()
+func (s sum) value(b []byte, present bool) sum {
+	s = s.head(len(b), present).add()
 	s.crc = crc32.Update(s.crc, crc32.MakeTable(crc32.Castagnoli), b)
 	return s
 }
@@ -49,28 +49,28 @@ func (s sum) text(t string) sum {
 	return s.add()
 }
 
-func (s sum) number(n int64, there bool) sum {
-	s = s.head(8, there)
+func (s sum) number(n int64, present bool) sum {
+	s = s.head(8, present)
 	s.scratch = binary.LittleEndian.AppendUint64(s.scratch, uint64(n))
 	return s.add()
 }
 
-// column is how a row has it.
-func (s sum) column() int64 { return int64(s.crc) }
+// stored returns the checksum as rows store it.
+func (s sum) stored() int64 { return int64(s.crc) }
 
 func sumOfItem(id, hash string, input, expected, metadata, source []byte) sum {
 	return sum{}.text(id).text(hash).value(input, true).
 		value(expected, expected != nil).value(metadata, metadata != nil).value(source, source != nil)
 }
 
-// sumOfOutcome has the item's id, not its number, so that an outcome that came
-// to belong to another item is found, and the words that its scores refer to.
-// What changes later (published) is not in it.
+// sumOfOutcome includes the id of the item instead of its seq, to detect an outcome that
+// refers to a wrong item, and the names and reasons of scores. It excludes the column
+// published, which changes later.
 func sumOfOutcome(o outcome.Outcome, started, ended sql.NullInt64, tokens, scores []byte) sum {
 	s := sumOfKey(o).text(string(o.Class)).number(started.Int64, started.Valid).number(ended.Int64, ended.Valid).
 		number(int64(o.Latency), true).value(tokens, len(tokens) > 0).value(scores, len(scores) > 0)
 	if o.CostUSD != nil {
-		s = s.number(int64(math.Float64bits(*o.CostUSD+0)), true) // SQLite keeps no -0
+		s = s.number(int64(math.Float64bits(*o.CostUSD+0)), true) // SQLite stores -0 as 0
 	}
 	for _, score := range o.Scores {
 		s = s.text(strings.ToValidUTF8(score.Name, "\uFFFD")).text(strings.ToValidUTF8(score.Reason, "\uFFFD"))
@@ -84,17 +84,17 @@ func sumOfKey(o outcome.Outcome) sum {
 	return sum{}.text(o.Item).number(int64(o.Trial), true).number(int64(o.Attempt), true)
 }
 
-// is refuses a row whose values are not those that were written.
-func (s sum) is(stored sql.NullInt64, what string) error {
-	if !stored.Valid || stored.Int64 == s.column() {
+// check returns an error if the stored checksum differs.
+func (s sum) check(stored sql.NullInt64, what string) error {
+	if !stored.Valid || stored.Int64 == s.stored() {
 		return nil
 	}
 	return fmt.Errorf("%s is not what was written (its checksum differs)", what)
 }
 
-// matchesHash checks an item by the hash of input and expected output, where
-// that is one of dataset.Hash.
-func matchesHash(item Item) error {
+// checkHash compares the hash of an item's input and expected output with item.Hash, if that
+// has the length of a dataset.Hash.
+func checkHash(item Item) error {
 	if len(item.Hash) != 64 {
 		return nil
 	}
@@ -105,7 +105,7 @@ func matchesHash(item Item) error {
 	return err
 }
 
-// Checksums came after the first files: the columns may not be there.
+// sqlAddSums adds the columns for checksums, which the oldest files do not have.
 const sqlAddSums = `
 	ALTER TABLE item ADD COLUMN sum INTEGER;
 	ALTER TABLE outcome ADD COLUMN sum INTEGER;

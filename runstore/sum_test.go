@@ -20,8 +20,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestSum_oneBit flips one bit at many places of a file: no item and no outcome
-// that was not written may come out of it.
+// TestSum_oneBit flips one bit at many places of a file. The export must not have an item or an
+// outcome that was not written.
 func TestSum_oneBit(t *testing.T) {
 	path, whole := damagedRun(t)
 	content, err := os.ReadFile(path)
@@ -58,8 +58,8 @@ func TestSum_oneBit(t *testing.T) {
 	}
 }
 
-// change lets SQL change a closed run, past everything that checks it.
-func change(t *testing.T, path, statement string) {
+// execSQL changes a closed run without any checks.
+func execSQL(t *testing.T, path, statement string) {
 	t.Helper()
 	db, err := connect(path, "rw")
 	noError(t, err)
@@ -67,8 +67,7 @@ func change(t *testing.T, path, statement string) {
 	noError(t, errors.Join(err, db.Close()))
 }
 
-// downgrade makes the form of version 1 of a run: nothing is packed, and what is large
-// is in the body.
+// downgrade converts a run to version 1, with unpacked values and the large parts in body.
 func downgrade(t *testing.T, path string) {
 	t.Helper()
 	r, err := Load(path)
@@ -90,8 +89,7 @@ func downgrade(t *testing.T, path string) {
 	noError(t, errors.Join(err, db.Close()))
 }
 
-// TestPack_dictionaryTwice: one copy of a dictionary is enough, and each of many rows is
-// packed with it.
+// TestPack_dictionaryTwice: one copy of a dictionary is enough to read the rows packed with it.
 func TestPack_dictionaryTwice(t *testing.T) {
 	run := newRun(t, 40)
 	for n := range 40 {
@@ -102,7 +100,7 @@ func TestPack_dictionaryTwice(t *testing.T) {
 		"UPDATE dictionary SET content = x'00' WHERE copy = 0",
 		"DELETE FROM dictionary WHERE copy = 0",
 	} {
-		change(t, run.Path(), statement)
+		execSQL(t, run.Path(), statement)
 		r, err := Load(run.Path())
 		noError(t, err)
 		if got := len(collect(t, r, Query{Detail: true})); got != 40 {
@@ -112,20 +110,20 @@ func TestPack_dictionaryTwice(t *testing.T) {
 	}
 }
 
-// TestPack_dictionaryLost: without both copies what was packed with them is named as
-// damaged, and the run goes on.
+// TestPack_dictionaryLost: without both copies of a dictionary the rows packed with it are
+// damaged, and the run can be continued.
 func TestPack_dictionaryLost(t *testing.T) {
 	run := newRun(t, 2)
 	noError(t, run.Commit(t.Context(), testOutcome(0, 3000)))
 	noError(t, run.Close())
-	change(t, run.Path(), "UPDATE dictionary SET content = x'00'")
-	again, err := Open(run.Path())
+	execSQL(t, run.Path(), "UPDATE dictionary SET content = x'00'")
+	reopened, err := Open(run.Path())
 	noError(t, err)
-	defer func() { noError(t, again.Close()) }()
-	noError(t, again.Commit(t.Context(), testOutcome(1, 3000)))
+	defer func() { noError(t, reopened.Close()) }()
+	noError(t, reopened.Commit(t.Context(), testOutcome(1, 3000)))
 	for id, want := range map[string]error{"item-000000": ErrDamaged, "item-000001": nil} {
 		var got error
-		for _, err := range again.Outcomes(t.Context(), Query{Item: id, Detail: true}) {
+		for _, err := range reopened.Outcomes(t.Context(), Query{Item: id, Detail: true}) {
 			got = err
 		}
 		if !errors.Is(got, want) {
@@ -134,8 +132,8 @@ func TestPack_dictionaryLost(t *testing.T) {
 	}
 }
 
-// TestUnpublished_fromMemory: what the publisher is given from memory is what it would
-// read, and what is acknowledged leaves the memory.
+// TestUnpublished_fromMemory: outcomes from memory equal those in the file, and acknowledged ones
+// are dropped.
 func TestUnpublished_fromMemory(t *testing.T) {
 	run := newRun(t, 3)
 	o := testOutcome(0, 2000)
@@ -162,13 +160,14 @@ func TestUnpublished_fromMemory(t *testing.T) {
 	if page, err := run.Unpublished(t.Context(), 1, 10); err != nil || len(page) != 2 || page[0].Source != nil {
 		t.Errorf("what is not in memory is read: %+v %v", page, err)
 	}
-	noError(t, run.Ack(t.Context(), Spans, 1)) // scores need little of it
+	noError(t, run.Ack(t.Context(), Spans, 1)) // scores need only a small part
 	if recent := run.writer.tx.recent; recent.bytes != 0 || len(recent.rows) != 0 {
 		t.Errorf("%d bytes of %d rows are kept", recent.bytes, len(recent.rows))
 	}
 }
 
-// TestRoom: there is none from the memory on at which workers wait, until a third of it is free.
+// TestRoom: Room returns a channel from fullRecent on, which is closed when a third of that is
+// free.
 func TestRoom(t *testing.T) {
 	run := newRun(t, 8)
 	if run.Room() != nil {
@@ -181,10 +180,10 @@ func TestRoom(t *testing.T) {
 		noError(t, run.CommitItem(t.Context(), testItem(committed), o, nil))
 	}
 	room := run.Room()
-	if room == nil || committed != 5 { // each has some bytes more than its output
+	if room == nil || committed != 5 { // each is slightly larger than its output
 		t.Fatalf("room after %d outcomes: %v", committed, room)
 	}
-	for oid := int64(1); oid <= 2; oid++ { // 3/5 are left
+	for oid := int64(1); oid <= 2; oid++ { // three fifths are left
 		select {
 		case <-room:
 			t.Fatalf("room when %d of 5 are published", oid-1)
@@ -198,7 +197,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestSum_everyColumn: whichever value of a row is another one, reading says so.
+// TestSum_everyColumn: Check detects a change of any column.
 func TestSum_everyColumn(t *testing.T) {
 	for _, statement := range []string{
 		"UPDATE item SET input = replace(input, 'document', 'documend') WHERE seq = 1",
@@ -228,7 +227,7 @@ func TestSum_everyColumn(t *testing.T) {
 			noError(t, run.Commit(t.Context(), testOutcome(n, 3000)))
 		}
 		noError(t, run.Close())
-		change(t, run.Path(), statement)
+		execSQL(t, run.Path(), statement)
 		r, err := Load(run.Path())
 		noError(t, err)
 		if err := r.Check(t.Context()); !errors.Is(err, ErrDamaged) {
@@ -238,8 +237,8 @@ func TestSum_everyColumn(t *testing.T) {
 	}
 }
 
-// TestSum_olderFile: a file without checksums is read, resumed, and its items
-// are still checked by their hash.
+// TestSum_olderFile: a file without checksums is read and resumed, and its items are checked by
+// their hash.
 func TestSum_olderFile(t *testing.T) {
 	run, err := Create(Path(t.TempDir(), "", "contracts", "old"), testHeader())
 	noError(t, err)
@@ -248,7 +247,7 @@ func TestSum_olderFile(t *testing.T) {
 	noError(t, run.Close())
 	path := run.Path()
 	downgrade(t, path)
-	change(t, path, "ALTER TABLE item DROP COLUMN sum; ALTER TABLE outcome DROP COLUMN sum; ALTER TABLE detail DROP COLUMN sum")
+	execSQL(t, path, "ALTER TABLE item DROP COLUMN sum; ALTER TABLE outcome DROP COLUMN sum; ALTER TABLE detail DROP COLUMN sum")
 	check := func(outcomes int) error {
 		r, err := Load(path)
 		noError(t, err)
@@ -259,18 +258,18 @@ func TestSum_olderFile(t *testing.T) {
 		return r.Check(context.Background())
 	}
 	noError(t, check(1))
-	again, err := Open(path)
+	reopened, err := Open(path)
 	noError(t, err)
-	noError(t, again.Commit(t.Context(), testOutcome(1, 1000)))
-	noError(t, again.Close())
+	noError(t, reopened.Commit(t.Context(), testOutcome(1, 1000)))
+	noError(t, reopened.Close())
 	noError(t, check(2))
-	change(t, path, "UPDATE item SET input = replace(input, 'document', 'documend') WHERE seq = 2")
+	execSQL(t, path, "UPDATE item SET input = replace(input, 'document', 'documend') WHERE seq = 2")
 	if err := check(2); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "item-000001") {
 		t.Errorf("another input: %v", err)
 	}
 }
 
-// TestSum_oddValues: what the file changes on its way in is not taken for damage.
+// TestSum_oddValues: values that the file stores in another form do not count as damage.
 func TestSum_oddValues(t *testing.T) {
 	run := newRun(t, 1)
 	o := testOutcome(0, 100)

@@ -14,44 +14,42 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// A transaction takes what is waiting, up to these bounds: one sync then serves
-// all of it. A single larger write is a transaction of its own.
+// A transaction takes all waiting writes up to the bounds maxBatchWrites and maxBatchBytes,
+// which then share one sync. A larger write has a transaction of its own.
 //
-// Where more outcomes are expected (Run.Expect), a transaction waits gather for those that
-// come soon, until it has gatheredWrites: fewer transactions cost fewer syncs and fewer pages
-// written. Nothing else is made to wait: workers may wait for what was published to be
-// acknowledged.
+// If more outcomes are expected (Run.Expect), a transaction of outcomes waits up to gatherWait
+// until it has gatherWrites: fewer transactions cost fewer syncs and write fewer pages. Other
+// writes never wait, because workers may wait for acknowledgements.
 const (
 	maxBatchWrites = 512
 	maxBatchBytes  = 4 << 20
-	gather         = 15 * time.Millisecond
-	gatheredWrites = 16 // fewer than the engine delivers at once, so that workers do not stand still
+	gatherWait     = 15 * time.Millisecond
+	gatherWrites   = 16 // fewer than the engine delivers at once, so that workers are not idle
 )
 
-// write is one change that somebody waits for.
+// write is one change, for which a caller waits.
 type write struct {
-	apply  func(*tx) error
-	bytes  int
-	shares bool       // others like it come soon
-	done   chan error // holds one
+	apply       func(*tx) error
+	bytes       int
+	expectsMore bool       // similar writes follow soon
+	done        chan error // has a buffer of one
 }
 
-// writer owns the only connection that writes. One goroutine takes what is
-// queued, makes it one transaction with one sync, and then tells everybody. The
-// first error of the disk ends it: everyone waiting gets that error, and so
-// does everyone who comes later.
+// writer owns the only writing connection. Its goroutine commits all queued writes in one
+// transaction with one sync, and then reports the results. The first error of the database
+// is permanent: all waiting and all later writes get it.
 type writer struct {
 	path string
 	db   *sql.DB
 	tx   *tx
 
-	marked   bool         // the file itself says that there is a log
-	expected atomic.Int64 // see Run.Expect
-	queue    chan *write
-	finished chan struct{} // closed when the goroutine has ended
-	failed   error         // owned by the goroutine until finished is closed
+	logMarked bool         // the file, and not only its log, has keyLog
+	expected  atomic.Int64 // see Run.Expect
+	queue     chan *write
+	finished  chan struct{} // closed when the goroutine has ended
+	failure   error         // owned by the goroutine until finished is closed
 
-	stopping sync.Once
+	stopOnce sync.Once
 	mu       sync.Mutex
 	stopped  bool
 	senders  sync.WaitGroup
@@ -76,14 +74,14 @@ func startWriter(path string) (*writer, error) {
 	return w, nil
 }
 
-// submit queues a change and waits until it is durable or refused. Once queued,
-// it is waited for whatever becomes of ctx: nobody is left in doubt.
+// submit queues a change and waits until it is durable or refused. Once the change is queued,
+// submit ignores ctx, so that the caller always learns the result.
 func (w *writer) submit(ctx context.Context, bytes int, apply func(*tx) error) error {
-	return w.wait(ctx, &write{apply: apply, bytes: bytes})
+	return w.enqueue(ctx, &write{apply: apply, bytes: bytes})
 }
 
-// wait is submit for a write without its channel.
-func (w *writer) wait(ctx context.Context, wr *write) error {
+// enqueue is like submit for a write; it sets wr.done.
+func (w *writer) enqueue(ctx context.Context, wr *write) error {
 	w.mu.Lock()
 	if w.stopped {
 		w.mu.Unlock()
@@ -108,52 +106,53 @@ func (w *writer) wait(ctx context.Context, wr *write) error {
 func (w *writer) loop() {
 	defer close(w.finished)
 	for first := range w.queue {
-		batch := w.take(first)
+		batch := w.takeBatch(first)
 		results := make([]error, len(batch))
-		if w.failed == nil {
-			w.failed = w.commit(batch, results)
+		if w.failure == nil {
+			w.failure = w.commit(batch, results)
 		}
 		for i, wr := range batch {
-			if w.failed != nil {
-				results[i] = w.failed
+			if w.failure != nil {
+				results[i] = w.failure
 			}
 			wr.done <- results[i]
 		}
-		w.announce()
+		w.notifyChanged()
 	}
 }
 
-// take returns the first write and what else waits, or comes soon, within the bounds.
-func (w *writer) take(first *write) []*write {
-	batch, bytes, gathers := []*write{first}, first.bytes, first.shares
-	var over <-chan time.Time
+// takeBatch returns the first write and the others that wait or arrive soon, within the
+// bounds of a transaction.
+func (w *writer) takeBatch(first *write) []*write {
+	batch, bytes, gathers := []*write{first}, first.bytes, first.expectsMore
+	var timeout <-chan time.Time
 	for len(batch) < maxBatchWrites && bytes < maxBatchBytes {
 		var wr *write
 		select {
 		case wr = <-w.queue:
 		default:
-			if !gathers || len(batch) >= min(gatheredWrites, int(w.expected.Load())) {
+			if !gathers || len(batch) >= min(gatherWrites, int(w.expected.Load())) {
 				return batch
 			}
-			if over == nil {
-				over = time.After(gather)
+			if timeout == nil {
+				timeout = time.After(gatherWait)
 			}
 			select {
 			case wr = <-w.queue:
-			case <-over:
+			case <-timeout:
 			}
 		}
-		if wr == nil { // it is over, or no more will come
+		if wr == nil { // the wait is over, or the queue is closed
 			return batch
 		}
-		batch, bytes, gathers = append(batch, wr), bytes+wr.bytes, gathers && wr.shares
+		batch, bytes, gathers = append(batch, wr), bytes+wr.bytes, gathers && wr.expectsMore
 	}
 	return batch
 }
 
-// commit makes the batch one durable transaction. The result of a write that
-// was refused (an unknown item, say) is in results and hinders no other; an
-// error of the database is returned, and nothing of the batch is there.
+// commit applies a batch in one durable transaction. It stores errors of single writes, for
+// example an unknown item, in results; they do not affect other writes. After an error of the
+// database it rolls back the whole batch and returns the error.
 func (w *writer) commit(batch []*write, results []error) error {
 	if err := w.tx.exec("BEGIN IMMEDIATE"); err != nil {
 		return faultOf(w.path, ErrWrite, err)
@@ -164,14 +163,14 @@ func (w *writer) commit(batch []*write, results []error) error {
 		err = w.tx.exec("COMMIT")
 	}
 	if err != nil {
-		return w.abandon(err)
+		return w.rollBack(err)
 	}
 	failpoint("after")
-	w.marked = w.marked || w.tx.markLog()
+	w.logMarked = w.logMarked || w.tx.checkpoint()
 	return nil
 }
 
-// apply makes the changes of a batch, and what is to be saved with them.
+// apply applies the writes of a batch, and saves new score names and the mark of the log.
 func (w *writer) apply(batch []*write, results []error) error {
 	for i, wr := range batch {
 		results[i] = wr.apply(w.tx)
@@ -179,15 +178,15 @@ func (w *writer) apply(batch []*write, results []error) error {
 			return results[i]
 		}
 	}
-	if err := w.tx.saveScoreNames(); err != nil || w.marked {
+	if err := w.tx.saveScoreNames(); err != nil || w.logMarked {
 		return err
 	}
 	return w.tx.setMeta(keyLog, true)
 }
 
-// abandon rolls back. SQLite has done so already after some errors, a full disk
-// among them, and then says that there is no transaction.
-func (w *writer) abandon(cause error) error {
+// rollBack rolls the transaction back. After some errors, for example a full disk, SQLite has
+// already done so and reports that there is no transaction.
+func (w *writer) rollBack(cause error) error {
 	err := w.tx.exec("ROLLBACK")
 	if sqliteCode(err) == sqlite3.SQLITE_ERROR {
 		err = nil
@@ -195,33 +194,33 @@ func (w *writer) abandon(cause error) error {
 	return faultOf(w.path, ErrWrite, errors.Join(cause, err))
 }
 
-func (w *writer) announce() {
+func (w *writer) notifyChanged() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// Expect changes how many outcomes are on their way, for which a transaction waits a moment.
-// Where nobody says so, it waits for none.
+// Expect adds more, which may be negative, to the number of outcomes that will be committed
+// soon. A transaction waits briefly for them; by default it waits for none.
 func (r *Run) Expect(more int) { r.writer.expected.Add(int64(more)) }
 
-// Changed returns a channel that is closed after the next transaction, or when
-// the run is closed. Taken before a look at Unpublished it misses nothing:
+// Changed returns a channel that is closed after the next transaction, or when the run is
+// closed. Call it before Unpublished to miss no change:
 //
 //	changed := run.Changed()
 //	pending, err := run.Unpublished(ctx, 0, 100)
-//	… if there were none: <-changed
+//	… if pending is empty: <-changed
 func (r *Run) Changed() <-chan struct{} {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	return r.writer.changed
 }
 
-// stop refuses new writes and waits until those handed in are done. It reports
-// false if that has happened before.
+// stop refuses new writes and waits until the queued ones are done. It returns false if it
+// was called before.
 func (w *writer) stop() (first bool) {
-	w.stopping.Do(func() {
+	w.stopOnce.Do(func() {
 		first = true
 		w.mu.Lock()
 		w.stopped = true
@@ -234,13 +233,12 @@ func (w *writer) stop() (first bool) {
 	return first
 }
 
-// close ends the goroutine if it still runs, writes the log back and closes the
-// connection.
+// close stops the writer if necessary, writes the log back and closes the connection.
 func (w *writer) close() error {
 	w.stop()
 	var err error
-	if w.failed == nil {
-		err = w.tx.settle()
+	if w.failure == nil {
+		err = w.tx.removeLog()
 	}
 	return errors.Join(faultOf(w.path, ErrWrite, errors.Join(err, w.tx.close())), w.db.Close())
 }
@@ -252,27 +250,27 @@ type tx struct {
 	conn  *sql.Conn
 	names *scoreNames
 
-	recent *recent
-	newest atomic.Int64 // the OID of the last outcome that was written
+	recent  *recent
+	lastOID atomic.Int64 // OID of the last outcome that was written
 
 	prepared map[string]*sql.Stmt // by query
 }
 
-// openTx checks the file and prepares the connection. WAL with synchronous FULL: a
-// commit returns when it would survive a power cut, and readers never wait.
+// openTx checks the file and prepares the connection. With a WAL and synchronous=FULL a
+// commit is durable when it returns, and readers never wait.
 func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, faultOf(path, ErrWrite, err)
 	}
-	t = &tx{view: view{path, conn, new(packs)}, conn: conn, prepared: map[string]*sql.Stmt{}}
+	t = &tx{view: view{path, conn, new(codec)}, conn: conn, prepared: map[string]*sql.Stmt{}}
 	t.recent = &recent{rows: map[int64]*outcomeRow{}}
 	defer func() {
 		if err != nil {
 			t, err = nil, faultOf(path, ErrWrite, errors.Join(err, t.close()))
 		}
 	}()
-	if err := t.keepLog(1); err != nil {
+	if err := t.setPersistLog(1); err != nil {
 		return t, err
 	}
 	quick := func(ctx context.Context) error { _, err := t.quickCheck(ctx); return err }
@@ -313,8 +311,8 @@ func (t *tx) exec(query string, args ...any) error {
 	return err
 }
 
-// changed returns how many rows a statement changed.
-func changed(result sql.Result, err error) (int, error) {
+// rowsChanged returns the number of rows that a statement changed.
+func rowsChanged(result sql.Result, err error) (int, error) {
 	if err != nil {
 		return 0, err
 	}
@@ -322,17 +320,17 @@ func changed(result sql.Result, err error) (int, error) {
 	return int(n), err
 }
 
-// atomically undoes what f did if f refuses, so that a refusal leaves nothing
-// behind in a transaction that goes on.
-func (t *tx) atomically(f func() error) error {
+// withSavepoint calls f and undoes its changes if f returns an error, so that the transaction
+// can go on without them. After an error of the database the transaction is lost anyway.
+func (t *tx) withSavepoint(f func() error) error {
 	if err := t.exec("SAVEPOINT write"); err != nil {
 		return err
 	}
-	refused := f()
-	if sqliteCode(refused) != 0 {
-		return refused
+	failure := f()
+	if sqliteCode(failure) != 0 {
+		return failure
 	}
-	if refused != nil {
+	if failure != nil {
 		if err := t.exec("ROLLBACK TO write"); err != nil {
 			return err
 		}
@@ -340,18 +338,18 @@ func (t *tx) atomically(f func() error) error {
 	if err := t.exec("RELEASE write"); err != nil {
 		return err
 	}
-	return refused
+	return failure
 }
 
-// writeAll applies a change for each of the list in one transaction: all or none.
+// writeAll applies a change for each value of list in one transaction, all or none.
 func writeAll[T any](ctx context.Context, r *Run, bytes int, list []T, apply func(*tx, T) error) error {
 	if len(list) == 0 {
 		return nil
 	}
 	return r.writer.submit(ctx, bytes, func(t *tx) error {
-		return t.atomically(func() error {
-			for _, one := range list {
-				if err := apply(t, one); err != nil {
+		return t.withSavepoint(func() error {
+			for _, value := range list {
+				if err := apply(t, value); err != nil {
 					return err
 				}
 			}
@@ -368,7 +366,7 @@ func (t *tx) setMeta(key string, value any) error {
 	return t.exec("INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value", key, text)
 }
 
-// encodeMeta writes what checkMeta lets pass.
+// encodeMeta returns the JSON of a value, or an error if it exceeds the limit of checkMeta.
 func encodeMeta(key string, value any) (string, error) {
 	text, err := json.Marshal(value)
 	if err == nil && len(text) > maxMeta {
@@ -382,49 +380,48 @@ func encodeMeta(key string, value any) (string, error) {
 
 const sqlRemoveFooter = "DELETE FROM meta WHERE key = '" + keyFooter + "'"
 
-// reopen takes the footer away: it no longer speaks of everything in the run.
-func (t *tx) reopen() error {
+// removeFooter removes the footer, which does not describe a row that is being added.
+func (t *tx) removeFooter() error {
 	_, err := t.prepared[sqlRemoveFooter].Exec()
 	return err
 }
 
 func (t *tx) saveScoreNames() error {
-	if !t.names.grown {
+	if !t.names.dirty {
 		return nil
 	}
-	t.names.grown = false
+	t.names.dirty = false
 	return t.setMeta(keyScoreNames, t.names.list)
 }
 
-// keepLog says whether SQLite leaves the log where it is when the last connection ends (1)
-// or not (0): only settle may remove it, who takes the mark of it away first.
-func (t *tx) keepLog(mode int) error {
+// setPersistLog sets whether SQLite keeps the log when the last connection closes (1) or
+// removes it (0). Only removeLog, which first removes the mark of the log, may let it go.
+func (t *tx) setPersistLog(mode int) error {
 	return t.conn.Raw(func(driver any) error {
 		_, err := driver.(sqlite.FileControl).FileControlPersistWAL("main", mode)
 		return err
 	})
 }
 
-// markLog writes what is in the log into the file, the mark of the log among it, and
-// reports whether that is done. A reader or a full disk may hinder it for now: it is
-// tried again with the next commit, who needs nothing of it.
-func (t *tx) markLog() bool {
+// checkpoint writes the log, including the mark of the log, into the file and reports whether
+// it succeeded. A reader or a full disk can prevent that. The commit is durable all the same,
+// and the next commit tries again.
+func (t *tx) checkpoint() bool {
 	var busy, pages, written int
 	row := t.conn.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)")
 	return row.Scan(&busy, &pages, &written) == nil && busy == 0 && pages == written
 }
 
-// settle writes the log back and leaves a single file. A reader in another
-// process can hinder that for the moment: the log is then left to the next
-// writer, and nothing is wrong.
-func (t *tx) settle() error {
+// removeLog writes the log back and leaves a single file. If a reader in another process
+// prevents that, removeLog leaves the log to the next writer and returns nil.
+func (t *tx) removeLog() error {
 	if err := t.exec("PRAGMA busy_timeout=1000"); err != nil {
 		return err
 	}
 	if err := t.exec("DELETE FROM meta WHERE key = ?", keyLog); err != nil {
 		return err
 	}
-	if err := t.keepLog(0); err != nil {
+	if err := t.setPersistLog(0); err != nil {
 		return err
 	}
 	for _, pragma := range []string{"wal_checkpoint(TRUNCATE)", "journal_mode=DELETE"} {

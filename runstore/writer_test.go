@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// TestWriter_take: outcomes wait 15 ms for others that share their transaction, and are on
-// their way; 16 are enough. What does not share ends the wait.
-func TestWriter_take(t *testing.T) {
-	outcome, ack := &write{bytes: 1, shares: true}, &write{bytes: 1}
-	large := &write{bytes: maxBatchBytes, shares: true}
+// TestWriter_takeBatch: a transaction waits up to 15 ms for expected outcomes, until it has 16. A
+// write of another kind ends the wait.
+func TestWriter_takeBatch(t *testing.T) {
+	outcome, ack := &write{bytes: 1, expectsMore: true}, &write{bytes: 1}
+	large := &write{bytes: maxBatchBytes, expectsMore: true}
 	for _, c := range []struct {
 		name     string
 		first    *write
 		expected int64
-		later    []*write // one every 4 ms
+		later    []*write // arrive one every 4 ms
 		want     int
 		took     time.Duration
 	}{
@@ -36,13 +36,13 @@ func TestWriter_take(t *testing.T) {
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
-					for _, one := range c.later {
+					for _, next := range c.later {
 						time.Sleep(4 * time.Millisecond)
-						w.queue <- one
+						w.queue <- next
 					}
 				}()
 				began := time.Now()
-				got := len(w.take(c.first))
+				got := len(w.takeBatch(c.first))
 				if took := time.Since(began); got != c.want || took != c.took {
 					t.Errorf("%d writes after %s, want %d after %s", got, took, c.want, c.took)
 				}
@@ -56,23 +56,23 @@ func TestWriter_take(t *testing.T) {
 	w := &writer{queue: make(chan *write)}
 	close(w.queue)
 	w.expected.Store(2)
-	if got := len(w.take(outcome)); got != 1 {
+	if got := len(w.takeBatch(outcome)); got != 1 {
 		t.Errorf("%d writes of a queue that was closed", got)
 	}
 }
 
-// TestWriter_takeEnough: with 16 outcomes a transaction does not wait, and takes those that
-// are there already.
-func TestWriter_takeEnough(t *testing.T) {
+// TestWriter_takeBatch_full: with 16 outcomes a transaction does not wait, but takes all writes
+// that are queued.
+func TestWriter_takeBatch_full(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &writer{queue: make(chan *write)}
 		w.expected.Store(100)
 		for range 20 {
-			go func() { w.queue <- &write{shares: true} }()
+			go func() { w.queue <- &write{expectsMore: true} }()
 		}
 		synctest.Wait()
 		began := time.Now()
-		if got, took := len(w.take(&write{shares: true})), time.Since(began); got != 21 || took != 0 {
+		if got, took := len(w.takeBatch(&write{expectsMore: true})), time.Since(began); got != 21 || took != 0 {
 			t.Errorf("%d writes after %s, want 21 at once", got, took)
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// TestWriting: while the run is open for writing, by whom; before, after, and
-// when a killed process left its lock behind, nobody.
+// TestWriting: Writing names the process while the run is open for writing. Before, after, and
+// with the lock file of a killed process it returns nil.
 func TestWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.run")
 	if err := runstore.Writing(path); err != nil {

@@ -144,7 +144,7 @@ func (e *exporter) experiments(ctx context.Context) error {
 }
 
 func (e *exporter) footer(ctx context.Context) error {
-	f, ok, err := optionalMeta[outcome.Footer](ctx, e.view, keyFooter)
+	f, ok, err := readMeta[outcome.Footer](ctx, e.view, keyFooter)
 	if ok {
 		e.last.Footer = &f
 	}

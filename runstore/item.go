@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"unicode/utf8"
 
+	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/dataset"
@@ -43,7 +44,7 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 			break
 		}
 	}
-	p, err := r.codec.packerFor(ctx, r.writer, dictItems, sample)
+	encoder, err := r.codec.encoderFor(ctx, r.writer, dictItems, sample)
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 		group.Go(func() error {
 			var sum string
 			if sum, errs[i] = hash(item); errs[i] == nil {
-				rows[i], errs[i] = newItemRow(Item{Item: item, Hash: sum}, p)
+				rows[i], errs[i] = newItemRow(Item{Item: item, Hash: sum}, encoder)
 			}
 			return errs[i]
 		})
@@ -186,8 +187,8 @@ type source struct {
 	Observation string `json:"sourceObservationId,omitempty"`
 }
 
-// newItemRow checks an item and packs its values, unless p is nil.
-func newItemRow(item Item, p *packer) (itemRow, error) {
+// newItemRow checks an item and packs its values, unless encoder is nil.
+func newItemRow(item Item, encoder *zstd.Encoder) (itemRow, error) {
 	row := itemRow{id: item.ID}
 	if item.ID == "" || !utf8.ValidString(item.ID) {
 		return row, badItem(item.ID, errors.New("its id is empty or not UTF-8"))
@@ -213,7 +214,7 @@ func newItemRow(item Item, p *packer) (itemRow, error) {
 			return row, badItem(item.ID, err)
 		}
 		*field.raw, row.size = compacted, row.size+len(compacted)
-		row.values = append(row.values, columnValue(compacted, p))
+		row.values = append(row.values, columnValue(compacted, encoder))
 	}
 	if row.size > maxValue {
 		return row, badItem(item.ID, fmt.Errorf("it has %d bytes, more than %d", row.size, maxValue))
@@ -223,16 +224,16 @@ func newItemRow(item Item, p *packer) (itemRow, error) {
 	return row, nil
 }
 
-// columnValue returns a value as an SQL argument: packed, as text if it is short or p is nil, or
-// nil if it is missing.
-func columnValue(value json.RawMessage, p *packer) any {
+// columnValue returns a value as an SQL argument: packed, as text if it is short or encoder is
+// nil, or nil if it is missing.
+func columnValue(value json.RawMessage, encoder *zstd.Encoder) any {
 	switch {
 	case value == nil:
 		return nil
-	case p == nil || len(value) < minPacked:
+	case encoder == nil || len(value) < minPacked:
 		return string(value)
 	}
-	return p.pack(value)
+	return pack(encoder, value)
 }
 
 func badItem(id string, err error) error { return fmt.Errorf("item %q: %w", id, err) }

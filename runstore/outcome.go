@@ -61,11 +61,11 @@ func (r *Run) commit(ctx context.Context, item *dataset.Item, o outcome.Outcome,
 	if cap(row.large) <= 1<<20 {
 		*scratch = row.large
 	}
-	p, err := r.codec.packerFor(ctx, r.writer, dictDetails, row.large)
+	encoder, err := r.codec.encoderFor(ctx, r.writer, dictDetails, row.large)
 	if err != nil {
 		return err
 	}
-	row.source, row.packed, row.brief = item, p.pack(row.large), brief
+	row.source, row.packed, row.brief = item, pack(encoder, row.large), brief
 	return r.writer.enqueue(ctx, &write{apply: row.insert, bytes: len(row.body) + len(row.packed), expectsMore: true})
 }
 

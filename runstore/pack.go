@@ -46,37 +46,33 @@ ALTER TABLE detail ADD COLUMN large_sum INTEGER;
 // codec packs and unpacks the values of a file. It is safe for concurrent use.
 type codec struct {
 	mu             sync.Mutex
-	maxID          uint32             // the highest number that is known
-	dictionaries   map[uint32][]byte  // by number
-	packers        map[string]*packer // by kind
+	maxID          uint32                   // the highest number that is known
+	dictionaries   map[uint32][]byte        // by number
+	encoders       map[string]*zstd.Encoder // by kind
 	decoder        *zstd.Decoder
 	hasAllFeatures atomic.Bool // the file has all features
 }
 
-// packer packs values of one kind.
-type packer struct{ encoder *zstd.Encoder }
-
-// pack returns the packed value. It returns a short value unchanged, and any value if p is nil.
-func (p *packer) pack(value []byte) []byte {
-	if p == nil || len(value) < minPacked {
+// pack returns the packed value. It returns a short value unchanged, and any value if e is nil.
+func pack(e *zstd.Encoder, value []byte) []byte {
+	if e == nil || len(value) < minPacked {
 		return value
 	}
-	return p.encoder.EncodeAll(value, append(make([]byte, 0, len(value)/4), packedForm))
+	return e.EncodeAll(value, append(make([]byte, 0, len(value)/4), packedForm))
 }
 
-func newPacker(id uint32, dictionary []byte) (*packer, error) {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderDictRaw(id, dictionary), zstd.WithEncoderLevel(zstd.SpeedFastest),
+func newEncoder(id uint32, dictionary []byte) (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderDictRaw(id, dictionary), zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(128<<10), zstd.WithEncoderConcurrency(1))
-	return &packer{encoder}, err
 }
 
-// packerFor returns the packer of a kind. If the file has no dictionary of the kind, packerFor
+// encoderFor returns the encoder of a kind. If the file has no dictionary of the kind, encoderFor
 // stores the beginning of sample as dictionary, which is durable when it returns. If sample is
 // too short for a dictionary it returns nil.
-func (c *codec) packerFor(ctx context.Context, w *writer, kind string, sample []byte) (*packer, error) {
+func (c *codec) encoderFor(ctx context.Context, w *writer, kind string, sample []byte) (*zstd.Encoder, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if existing := c.packers[kind]; existing != nil {
+	if existing := c.encoders[kind]; existing != nil {
 		return existing, nil
 	}
 	if len(sample) < minDictionary {
@@ -96,7 +92,7 @@ func (c *codec) packerFor(ctx context.Context, w *writer, kind string, sample []
 	if err == nil {
 		err = c.add(kind, id, content)
 	}
-	return c.packers[kind], err
+	return c.encoders[kind], err
 }
 
 func sumOfDictionary(id uint32, content []byte) sum {
@@ -105,11 +101,11 @@ func sumOfDictionary(id uint32, content []byte) sum {
 
 // add adds a dictionary to the encoders and the decoder. The caller holds c.mu.
 func (c *codec) add(kind string, id uint32, content []byte) error {
-	newest, err := newPacker(id, content)
+	encoder, err := newEncoder(id, content)
 	if err != nil {
 		return err
 	}
-	c.dictionaries[id], c.packers[kind], c.maxID = content, newest, max(c.maxID, id)
+	c.dictionaries[id], c.encoders[kind], c.maxID = content, encoder, max(c.maxID, id)
 	options := []zstd.DOption{zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxValue), zstd.WithDecoderLowmem(true)}
 	for id, content := range c.dictionaries {
 		options = append(options, zstd.WithDecoderDictRaw(id, content))
@@ -120,7 +116,7 @@ func (c *codec) add(kind string, id uint32, content []byte) error {
 
 func newCodec() (*codec, error) {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxValue), zstd.WithDecoderLowmem(true))
-	return &codec{dictionaries: map[uint32][]byte{}, packers: map[string]*packer{}, decoder: decoder}, err
+	return &codec{dictionaries: map[uint32][]byte{}, encoders: map[string]*zstd.Encoder{}, decoder: decoder}, err
 }
 
 // readDictionaries adds the new dictionaries of the file. It skips copies with a wrong

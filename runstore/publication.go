@@ -252,7 +252,7 @@ func (t *tx) reset(reset Reset) error {
 	if err := checkBits(reset.Bits, n > 0, err); err != nil || reset.Corrected.IsZero() {
 		return err
 	}
-	previous, _, err := optionalMeta[time.Time](ctx, t.view, key)
+	previous, _, err := readMeta[time.Time](ctx, t.view, key)
 	if err != nil || !reset.Corrected.After(previous) {
 		return err
 	}
@@ -297,7 +297,7 @@ func (r *Run) SetDeleting(ctx context.Context, oid int64, scores []string) error
 
 // Deleting returns the ids that the last SetDeleting recorded for an attempt.
 func (r *Reader) Deleting(ctx context.Context, oid int64) (scores []string, err error) {
-	scores, _, err = optionalMeta[[]string](ctx, r.view, deletingKey(oid))
+	scores, _, err = readMeta[[]string](ctx, r.view, deletingKey(oid))
 	return scores, err
 }
 
@@ -323,7 +323,7 @@ func (r *Run) SetTotals(ctx context.Context, totals Totals) error {
 
 // Totals returns the value of the last SetTotals for a trial. ok is false if there is none.
 func (r *Reader) Totals(ctx context.Context, trial int) (t Totals, ok bool, err error) {
-	t, ok, err = optionalMeta[Totals](ctx, r.view, totalsKey(trial))
+	t, ok, err = readMeta[Totals](ctx, r.view, totalsKey(trial))
 	t.Trial = trial
 	return t, ok, err
 }

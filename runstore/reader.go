@@ -133,7 +133,7 @@ func (r *Reader) Close() error {
 // Footer returns the footer. ok is false if there is none, because the run goes on or was
 // killed.
 func (r *Reader) Footer(ctx context.Context) (f outcome.Footer, ok bool, err error) {
-	return optionalMeta[outcome.Footer](ctx, r.view, keyFooter)
+	return readMeta[outcome.Footer](ctx, r.view, keyFooter)
 }
 
 // Check reads a file of up to 8 MiB completely, and returns ErrDamaged if it is damaged. It does
@@ -189,7 +189,7 @@ func (r *Reader) CountItems(ctx context.Context) (int64, error) {
 
 // Header returns the current header. Its fingerprint is set when the listing is complete.
 func (v view) Header(ctx context.Context) (outcome.Header, error) {
-	h, ok, err := optionalMeta[outcome.Header](ctx, v, keyHeader)
+	h, ok, err := readMeta[outcome.Header](ctx, v, keyHeader)
 	if err == nil && !ok {
 		err = fault(v.path, ErrDamaged, errors.New("it has no header"))
 	}
@@ -232,26 +232,19 @@ func (v view) checkLog(ctx context.Context) error {
 	return fault(v.path, ErrDamaged, fmt.Errorf("the log %s-wal is missing, and what was committed last with it", v.path))
 }
 
-// meta decodes the value of a key into into. It returns sql.ErrNoRows if the key does not
-// exist, and ErrDamaged if its value cannot be decoded.
-func (v view) meta(ctx context.Context, key string, into any) error {
-	var text string
-	if err := v.db.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", key).Scan(&text); err != nil {
-		return err
-	}
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return fault(v.path, ErrDamaged, fmt.Errorf("%s: %w", key, err))
-	}
-	return nil
-}
-
-// optionalMeta is like view.meta, but returns ok false if the key does not exist.
-func optionalMeta[T any](ctx context.Context, v view, key string) (value T, ok bool, err error) {
-	err = v.meta(ctx, key, &value)
+// readMeta decodes the value of a key in the meta table. ok is false if the key does not exist.
+// The error is ErrDamaged if the value cannot be decoded.
+func readMeta[T any](ctx context.Context, v view, key string) (value T, ok bool, err error) {
+	text, err := queryValue[string](ctx, v, "SELECT value FROM meta WHERE key = ?", key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return value, false, nil
 	}
-	return value, err == nil, faultOf(v.path, ErrRead, err)
+	if err == nil {
+		if err = json.Unmarshal([]byte(text), &value); err != nil {
+			err = fault(v.path, ErrDamaged, fmt.Errorf("%s: %w", key, err))
+		}
+	}
+	return value, err == nil, err
 }
 
 // queryPage reads rows until they end or have maxPageBytes. scan returns a row and its size in

@@ -123,13 +123,12 @@ func timeOf(ns sql.NullInt64) time.Time {
 }
 
 func notesOf(scores []outcome.Score) []note {
-	notes, hasNotes := make([]note, len(scores)), false
+	if !slices.ContainsFunc(scores, func(s outcome.Score) bool { return s.Comment != "" || len(s.Counts) > 0 }) {
+		return nil
+	}
+	notes := make([]note, len(scores))
 	for i, s := range scores {
 		notes[i] = note{s.Comment, s.Counts}
-		hasNotes = hasNotes || s.Comment != "" || len(s.Counts) > 0
-	}
-	if !hasNotes {
-		return nil
 	}
 	return notes
 }

@@ -326,7 +326,7 @@ func (r *Run) SetPlace(ctx context.Context, place string) error {
 
 // Place returns the value of the last SetPlace, or "".
 func (r *Reader) Place(ctx context.Context) (place string, err error) {
-	place, _, err = optionalMeta[string](ctx, r.view, keyPlace)
+	place, _, err = readMeta[string](ctx, r.view, keyPlace)
 	return place, err
 }
 

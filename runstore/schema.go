@@ -195,7 +195,7 @@ func (w *scoreNames) intern(word string) int {
 }
 
 func (v view) scoreNames(ctx context.Context) (*scoreNames, error) {
-	list, _, err := optionalMeta[[]string](ctx, v, keyScoreNames)
+	list, _, err := readMeta[[]string](ctx, v, keyScoreNames)
 	if err != nil {
 		return nil, err
 	}

@@ -83,13 +83,11 @@ func killAndCheck(t *testing.T, after int) {
 	}
 
 	// Readers see all commits before the log is recovered …
-	r, err := Load(path)
-	noError(t, err)
+	r := mustLoad(t, path)
 	checkContains(t, r, committed)
 	noError(t, r.Close())
 	// … and so does the next writer, which the lock of the killed process does not block.
-	reopened, err := Open(path)
-	noError(t, err)
+	reopened := mustOpen(t, path)
 	checkContains(t, reopened.Reader, committed)
 	noError(t, reopened.Close())
 }
@@ -98,8 +96,7 @@ func checkReader(t *testing.T, path string, after int) {
 	if _, err := Open(path); !errors.Is(err, ErrLocked) {
 		t.Errorf("a second writer: %v", err)
 	}
-	r, err := Load(path)
-	noError(t, err)
+	r := mustLoad(t, path)
 	c, err := r.Counts(t.Context())
 	noError(t, err)
 	if c.Done < int64(after) {
@@ -134,8 +131,7 @@ func TestDisk_fileSizeLimit(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	committed := strings.Fields(string(out))
-	reopened, err := Open(path) // without the limit
-	noError(t, err)
+	reopened := mustOpen(t, path) // without the limit
 	checkContains(t, reopened.Reader, committed)
 	for _, o := range collect(t, reopened.Reader, Query{}) {
 		if o.Item == "item-003999" {
@@ -183,8 +179,7 @@ func TestDisk_fullFailsEverybodyAndThenAll(t *testing.T) {
 		t.Errorf("%d outcomes are there, %d were promised", len(got), committed)
 	}
 	noError(t, run.Close())
-	reopened, err := Open(run.Path())
-	noError(t, err)
+	reopened := mustOpen(t, run.Path())
 	noError(t, reopened.Finish(t.Context(), testFooter()))
 	noError(t, reopened.Close())
 }

@@ -239,10 +239,10 @@ func Salvage(ctx context.Context, path string) (*Reader, error) {
 // copyRun copies a run file with its log, and extends the copy to the length that its first
 // page states.
 func copyRun(from, to string) error {
-	if err := copyPlain(from, to); err != nil {
+	if err := copyFile(from, to); err != nil {
 		return err
 	}
-	if err := copyPlain(from+"-wal", to+"-wal"); ignoreMissing(err) != nil {
+	if err := copyFile(from+"-wal", to+"-wal"); ignoreMissing(err) != nil {
 		return err
 	}
 	f, err := os.OpenFile(to, os.O_RDWR, 0)
@@ -270,7 +270,7 @@ func extendFile(f *os.File) error {
 	return f.Truncate(size)
 }
 
-func copyPlain(from, to string) error {
+func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err

@@ -31,17 +31,17 @@ func drawOutcome(t *rapid.T, item string, attempt int) outcome.Outcome {
 		s := outcome.Score{Name: text.Draw(t, "name"), Reason: text.Draw(t, "reason"), Comment: text.Draw(t, "comment"),
 			Boolean: rapid.Bool().Draw(t, "boolean"), Vacuous: rapid.Bool().Draw(t, "vacuous")}
 		if rapid.Bool().Draw(t, "defined") {
-			s.Value = value(rapid.Float64Range(0, 1).Draw(t, "value"))
+			s.Value = new(rapid.Float64Range(0, 1).Draw(t, "value"))
 		}
 		if rapid.Bool().Draw(t, "pooled") {
 			s.Ratio = &outcome.Ratio{Den: rapid.Int64Range(0, 9).Draw(t, "den")}
 			s.Ratio.Num = rapid.Int64Range(0, s.Ratio.Den).Draw(t, "num")
 			if s.Value != nil && s.Ratio.Den != 0 {
-				s.Value = value(quotient(*s.Ratio))
+				s.Value = new(quotient(*s.Ratio))
 			}
 		}
 		if rapid.Bool().Draw(t, "weighted") {
-			s.Weight = value(rapid.Float64Min(0).Draw(t, "weight"))
+			s.Weight = new(rapid.Float64Min(0).Draw(t, "weight"))
 		}
 		if rapid.Bool().Draw(t, "counted") {
 			s.Counts = outcome.Counts{{Name: text.Draw(t, "key"), N: 1}}

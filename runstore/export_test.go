@@ -12,9 +12,7 @@ import (
 func smallRun(t testing.TB) string {
 	run := newRun(t, 3)
 	noError(t, run.SetExperiment(t.Context(), Experiment{1, "e1", "https://example.org/1"}))
-	for n := range 2 {
-		noError(t, run.Commit(t.Context(), testOutcome(n, 100)))
-	}
+	commitOutcomes(t, run, 2, 100)
 	noError(t, run.Finish(t.Context(), testFooter()))
 	return export(t, run.Reader)
 }

@@ -11,22 +11,14 @@ import (
 func TestFailed(t *testing.T) {
 	run := newRun(t, 5)
 	ctx := t.Context()
-	commit := func(n, trial, attempt int, class outcome.Class) {
-		o := testOutcome(n, 0)
-		o.Trial, o.Attempt, o.Class = trial, attempt, class
-		if class != outcome.OK {
-			o.Failure = &outcome.Failure{Class: class}
-		}
-		noError(t, run.Commit(ctx, o))
-	}
-	commit(4, 1, 1, outcome.Timeout)
-	commit(0, 1, 1, outcome.Timeout)
-	commit(1, 1, 1, outcome.Timeout)
-	commit(1, 1, 2, outcome.OK) // succeeded the second time
-	commit(2, 1, 1, outcome.Timeout)
-	commit(2, 1, 2, outcome.Item) // failed again with another class
-	commit(3, 1, 1, outcome.OK)
-	commit(3, 2, 1, outcome.Item) // failed in another trial
+	commitAttempt(t, run, 4, 1, 1, outcome.Timeout)
+	commitAttempt(t, run, 0, 1, 1, outcome.Timeout)
+	commitAttempt(t, run, 1, 1, 1, outcome.Timeout)
+	commitAttempt(t, run, 1, 1, 2, outcome.OK) // succeeded the second time
+	commitAttempt(t, run, 2, 1, 1, outcome.Timeout)
+	commitAttempt(t, run, 2, 1, 2, outcome.Item) // failed again with another class
+	commitAttempt(t, run, 3, 1, 1, outcome.OK)
+	commitAttempt(t, run, 3, 2, 1, outcome.Item) // failed in another trial
 	for name, test := range map[string]struct {
 		trial   int
 		classes []outcome.Class

@@ -113,8 +113,7 @@ func TestImport_ofExportIsIdentity(t *testing.T) {
 		text := export(t, run.Reader)
 		second := filepath.Join(t.TempDir(), "second.run")
 		noError(t, Import(ctx, strings.NewReader(text), "", second))
-		imported, err := Load(second)
-		noError(t, err)
+		imported := mustLoad(t, second)
 		if diff := cmp.Diff(text, export(t, imported)); diff != "" {
 			t.Errorf("seed %d: %s", seed, diff)
 		}

@@ -145,13 +145,11 @@ func FuzzImport(f *testing.F) {
 		if Import(t.Context(), bytes.NewReader(text), "", first) != nil {
 			return
 		}
-		one, err := Load(first)
-		noError(t, err)
+		one := mustLoad(t, first)
 		defer one.Close()
 		exported := export(t, one)
 		noError(t, Import(t.Context(), strings.NewReader(exported), "", second))
-		two, err := Load(second)
-		noError(t, err)
+		two := mustLoad(t, second)
 		defer two.Close()
 		if diff := cmp.Diff(exported, export(t, two)); diff != "" {
 			t.Error(diff)

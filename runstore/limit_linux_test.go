@@ -59,8 +59,7 @@ func TestDisk_full(t *testing.T) {
 		t.Errorf("the disk is full: %v", err)
 	}
 	noError(t, run.Close())
-	r, err := Load(run.Path())
-	noError(t, err)
+	r := mustLoad(t, run.Path())
 	defer r.Close()
 	if got := collect(t, r, Query{}); len(got) != committed {
 		t.Errorf("%d outcomes are there, %d were promised", len(got), committed)

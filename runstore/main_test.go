@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,27 +62,25 @@ func testItems(from, to int) []dataset.Item {
 	return items
 }
 
-func value(v float64) *float64 { return &v }
-
 // testOutcome returns an outcome with the twelve scores of an extraction and a detail of about size
 // bytes.
 func testOutcome(n, size int) outcome.Outcome {
 	o := outcome.Outcome{
 		Item: fmt.Sprintf("item-%06d", n), Trial: 1, Attempt: 1,
 		Started: testTime, Ended: testTime.Add(time.Second), Latency: 900 * time.Millisecond,
-		Usage: outcome.Usage{Input: 1200, Output: 300}, CostUSD: value(0.0123),
+		Usage: outcome.Usage{Input: 1200, Output: 300}, CostUSD: new(0.0123),
 	}
 	names := []string{"precision", "recall", "f1", "exact_f1", "typed_f1", "type_accuracy"}
 	for i, family := range []string{"entity_", "relationship_"} {
 		for j, name := range names {
 			o.Scores = append(o.Scores, outcome.Score{
-				Name: family + name, Value: value(float64(j+1) / 9), Ratio: &outcome.Ratio{Num: int64(j + 1), Den: 9},
+				Name: family + name, Value: new(float64(j+1) / 9), Ratio: &outcome.Ratio{Num: int64(j + 1), Den: 9},
 				Comment: fmt.Sprintf("%d/9 matched", i+j), Counts: outcome.CountsOf(map[string]int64{"matched": int64(j + 1), "expected": 9}),
 			})
 		}
 	}
 	o.Scores[5].Value, o.Scores[5].Ratio, o.Scores[5].Reason = nil, nil, "nothing was matched"
-	o.Scores = append(o.Scores, outcome.Score{Name: outcome.ErrorScore, Value: value(0), Boolean: true})
+	o.Scores = append(o.Scores, outcome.Score{Name: outcome.ErrorScore, Value: new(0.0), Boolean: true})
 	var entities []string
 	for i := 0; len(entities)*60 < size-800; i++ {
 		sum := sha256.Sum256(fmt.Append(nil, i, n)) // a name that does not compress
@@ -112,15 +111,52 @@ func noError(t testing.TB, err error) {
 	}
 }
 
+// commitOutcomes commits the outcomes of items 0…n-1.
+func commitOutcomes(t testing.TB, run *Run, n, size int) {
+	t.Helper()
+	for i := range n {
+		noError(t, run.Commit(t.Context(), testOutcome(i, size)))
+	}
+}
+
+func commitAttempt(t testing.TB, run *Run, n, trial, attempt int, class outcome.Class) {
+	t.Helper()
+	o := testOutcome(n, 0)
+	o.Trial, o.Attempt, o.Class = trial, attempt, class
+	if class != outcome.OK {
+		o.Failure = &outcome.Failure{Class: class}
+	}
+	noError(t, run.Commit(t.Context(), o))
+}
+
+func mustOpen(t testing.TB, path string) *Run {
+	t.Helper()
+	run, err := Open(path)
+	noError(t, err)
+	return run
+}
+
+func mustLoad(t testing.TB, path string) *Reader {
+	t.Helper()
+	r, err := Load(path)
+	noError(t, err)
+	return r
+}
+
+// values returns the values of a sequence without errors.
+func values[T any](t testing.TB, seq iter.Seq2[T, error]) (list []T) {
+	t.Helper()
+	for value, err := range seq {
+		noError(t, err)
+		list = append(list, value)
+	}
+	return list
+}
+
 // collect returns all outcomes of a query.
 func collect(t testing.TB, r *Reader, q Query) []outcome.Outcome {
 	t.Helper()
-	var all []outcome.Outcome
-	for o, err := range r.Outcomes(context.Background(), q) {
-		noError(t, err)
-		all = append(all, o)
-	}
-	return all
+	return values(t, r.Outcomes(context.Background(), q))
 }
 
 func export(t testing.TB, r *Reader) string {

@@ -21,9 +21,7 @@ func TestOpen_errors(t *testing.T) {
 		return path
 	}
 	run := newRun(t, 200)
-	for n := range 200 {
-		noError(t, run.Commit(t.Context(), testOutcome(n, 500)))
-	}
+	commitOutcomes(t, run, 200, 500)
 	noError(t, run.Close())
 	whole, err := os.ReadFile(run.Path())
 	noError(t, err)
@@ -101,9 +99,7 @@ func TestLoad_damagedRowIsNamed(t *testing.T) {
 		"type":    "UPDATE outcome SET latency = 'x' WHERE oid = 2",
 	} {
 		run := newRun(t, 3)
-		for n := range 3 {
-			noError(t, run.Commit(t.Context(), testOutcome(n, 0)))
-		}
+		commitOutcomes(t, run, 3, 0)
 		noError(t, run.writer.submit(t.Context(), 0, func(t *tx) error { return t.exec(statement) }))
 		var last error
 		for _, err := range run.Outcomes(t.Context(), Query{Detail: true}) {
@@ -125,8 +121,7 @@ func TestCreate_existsAndLocked(t *testing.T) {
 		t.Errorf("second writer: %v", err)
 	}
 	noError(t, run.Close())
-	reopened, err := Open(run.Path())
-	noError(t, err)
+	reopened := mustOpen(t, run.Path())
 	noError(t, reopened.Close())
 }
 

@@ -37,9 +37,7 @@ func TestRun_whatIsCommittedIsReadAgain(t *testing.T) {
 
 func TestRun_rowsAreSmall(t *testing.T) {
 	run := newRun(t, 600)
-	for n := range 600 {
-		noError(t, run.Commit(t.Context(), testOutcome(n, 0)))
-	}
+	commitOutcomes(t, run, 600, 0)
 	var size int
 	noError(t, run.pool.QueryRow(`SELECT max(length(class) + length(tokens) + length(scores) + 8*8) FROM outcome`).Scan(&size))
 	if size > 250 { // 13 scores: 10 ratios of 5 bytes, the rest under 12; the design allows 500
@@ -90,20 +88,11 @@ func TestRun_refusals(t *testing.T) {
 
 func TestOutcomes_queries(t *testing.T) {
 	run := newRun(t, 3)
-	ctx := t.Context()
-	commit := func(n, trial, attempt int, class outcome.Class) {
-		o := testOutcome(n, 0)
-		o.Trial, o.Attempt, o.Class = trial, attempt, class
-		if class != outcome.OK {
-			o.Failure = &outcome.Failure{Class: class}
-		}
-		noError(t, run.Commit(ctx, o))
-	}
-	commit(2, 1, 1, outcome.Timeout)
-	commit(2, 1, 2, outcome.OK)
-	commit(1, 2, 2, outcome.Timeout) // attempts can be committed in any order
-	commit(1, 2, 1, outcome.Item)
-	commit(1, 1, 1, outcome.OK)
+	commitAttempt(t, run, 2, 1, 1, outcome.Timeout)
+	commitAttempt(t, run, 2, 1, 2, outcome.OK)
+	commitAttempt(t, run, 1, 2, 2, outcome.Timeout) // attempts can be committed in any order
+	commitAttempt(t, run, 1, 2, 1, outcome.Item)
+	commitAttempt(t, run, 1, 1, 1, outcome.OK)
 	tests := map[string]struct {
 		query Query
 		want  string // item.trial.attempt

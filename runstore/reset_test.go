@@ -12,9 +12,7 @@ import (
 func TestReset(t *testing.T) {
 	run := newRun(t, 3)
 	ctx := t.Context()
-	for n := range 3 {
-		noError(t, run.Commit(ctx, testOutcome(n, 0)))
-	}
+	commitOutcomes(t, run, 3, 0)
 	second := testOutcome(0, 0)
 	second.Attempt = 2
 	noError(t, run.Commit(ctx, second)) // OID 4 supersedes OID 1
@@ -51,9 +49,7 @@ func TestReset(t *testing.T) {
 func TestReset_corrected(t *testing.T) {
 	run := newRun(t, 2)
 	ctx := t.Context()
-	for n := range 2 {
-		noError(t, run.Commit(ctx, testOutcome(n, 0)))
-	}
+	commitOutcomes(t, run, 2, 0)
 	noError(t, run.Ack(ctx, All, 1, 2))
 	late := testTime.Add(time.Hour)
 	noError(t, run.Reset(ctx, Reset{OID: 2, Bits: Scores, Corrected: late}))

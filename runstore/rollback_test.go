@@ -1,8 +1,6 @@
 package runstore
 
 import (
-	"io"
-	"os"
 	"path/filepath"
 	"testing"
 )
@@ -10,12 +8,9 @@ import (
 // TestLoad_halfDone reads a run with the journal of a killed process. SQLite must roll back before
 // it reads.
 func TestLoad_halfDone(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "r.run")
-	run, err := Create(path, testHeader())
-	noError(t, err)
-	noError(t, run.AddItems(t.Context(), testItems(0, 3), testHash))
+	run := newRun(t, 3)
 	noError(t, run.Close())
+	path := run.Path()
 
 	// A transaction in the journal mode of a closed run. The file and its journal are copied in the
 	// middle of it, after some pages were written.
@@ -27,29 +22,16 @@ func TestLoad_halfDone(t *testing.T) {
 		_, err = db.Exec("INSERT INTO item(id, hash, input) SELECT 'x' || hex(randomblob(20)), '', hex(randomblob(2000))")
 		noError(t, err)
 	}
-	killed := filepath.Join(folder, "killed.run")
-	copyFile(t, path, killed)
-	copyFile(t, path+"-journal", killed+"-journal")
+	killed := filepath.Join(t.TempDir(), "killed.run")
+	noError(t, copyFile(path, killed))
+	noError(t, copyFile(path+"-journal", killed+"-journal"))
 	_, err = db.Exec("ROLLBACK")
 	noError(t, err)
 	noError(t, db.Close())
 
-	r, err := Load(killed)
-	noError(t, err)
+	r := mustLoad(t, killed)
 	defer func() { noError(t, r.Close()) }()
 	if n, err := r.CountItems(t.Context()); err != nil || n != 3 {
 		t.Errorf("%d items, %v", n, err)
 	}
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	in, err := os.Open(from)
-	noError(t, err)
-	defer in.Close()
-	out, err := os.Create(to)
-	noError(t, err)
-	_, err = io.Copy(out, in)
-	noError(t, err)
-	noError(t, out.Close())
 }

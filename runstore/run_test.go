@@ -40,8 +40,7 @@ func TestRun_isOneFileAfterClose(t *testing.T) {
 	data, err := os.ReadFile(path)
 	noError(t, err)
 	noError(t, os.WriteFile(copied, data, 0o400))
-	r, err := Load(copied)
-	noError(t, err)
+	r := mustLoad(t, copied)
 	defer r.Close()
 	if got := collect(t, r, Query{}); len(got) != 1 {
 		t.Errorf("the copy has %d outcomes, want 1", len(got))
@@ -132,8 +131,7 @@ func TestRun_closeFlushesOrRefuses(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	r, err := Load(run.Path())
-	noError(t, err)
+	r := mustLoad(t, run.Path())
 	defer r.Close()
 	if got := collect(t, r, Query{}); len(got) != committed {
 		t.Errorf("%d outcomes are there, %d were promised", len(got), committed)
@@ -162,22 +160,17 @@ func TestCreate_besideOldLog(t *testing.T) {
 	old := newRun(t, 50)
 	path := filepath.Join(t.TempDir(), "again.run")
 	for _, end := range []string{"-wal", "-shm"} {
-		noError(t, copyPlain(old.Path()+end, path+end))
+		noError(t, copyFile(old.Path()+end, path+end))
 	}
 	run, err := Create(path, testHeader())
 	noError(t, err)
 	noError(t, run.AddItems(t.Context(), testItems(100, 101), testHash))
 	noError(t, run.Close())
-	run, err = Open(path) // checks the file completely
-	noError(t, err)
-	var ids []string
-	for item, err := range run.Items(t.Context()) {
-		noError(t, err)
-		ids = append(ids, item.ID)
-	}
+	run = mustOpen(t, path) // checks the file completely
+	items := values(t, run.Items(t.Context()))
 	noError(t, run.Close())
-	if want := testItems(100, 101)[0].ID; len(ids) != 1 || ids[0] != want {
-		t.Errorf("the new run has the items %q, want %q alone", ids, want)
+	if want := testItem(100).ID; len(items) != 1 || items[0].ID != want {
+		t.Errorf("the new run has the items %+v, want %q alone", items, want)
 	}
 }
 
@@ -206,17 +199,11 @@ func TestBuild(t *testing.T) {
 	if got := fileNames(t, folder); len(got) != 1 || got[0] != "a.run" {
 		t.Errorf("left: %q", got)
 	}
-	run, err := Open(path)
-	noError(t, err)
-	items := 0
-	for _, err := range run.Items(t.Context()) {
-		noError(t, err)
-		items++
+	run := mustOpen(t, path)
+	if items := values(t, run.Items(t.Context())); len(items) != 3 {
+		t.Errorf("%d items", len(items))
 	}
 	noError(t, run.Close())
-	if items != 3 {
-		t.Errorf("%d items", items)
-	}
 	if err := Build(path, testHeader(), nil); !errors.Is(err, ErrExists) {
 		t.Errorf("over a run: %v", err)
 	}

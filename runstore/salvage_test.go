@@ -15,9 +15,7 @@ import (
 // damagedRun returns the path of a closed run of 24 outcomes with a footer, and its export.
 func damagedRun(t *testing.T) (path, whole string) {
 	run := newRun(t, 24)
-	for n := range 24 {
-		noError(t, run.Commit(t.Context(), testOutcome(n, 5000)))
-	}
+	commitOutcomes(t, run, 24, 5000)
 	noError(t, run.Finish(t.Context(), testFooter()))
 	whole = export(t, run.Reader)
 	noError(t, run.Close())
@@ -116,15 +114,13 @@ func TestLoad_logMissing(t *testing.T) {
 	run := newRun(t, 8)
 	copied := func(name string, log bool) string {
 		path := filepath.Join(t.TempDir(), name+Extension)
-		noError(t, copyPlain(run.Path(), path))
+		noError(t, copyFile(run.Path(), path))
 		if log {
-			noError(t, copyPlain(run.Path()+"-wal", path+"-wal"))
+			noError(t, copyFile(run.Path()+"-wal", path+"-wal"))
 		}
 		return path
 	}
-	for n := range 8 {
-		noError(t, run.Commit(t.Context(), testOutcome(n, 500)))
-	}
+	commitOutcomes(t, run, 8, 500)
 	withoutLog := copied("alone", false)
 	for range 2 { // SQLite creates an empty log for a reader
 		if _, err := Load(withoutLog); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "alone.run-wal is missing") {
@@ -139,8 +135,7 @@ func TestLoad_logMissing(t *testing.T) {
 	}
 	killed := copied("killed", true)
 	for range 2 { // opened without a write
-		reopened, err := Open(killed)
-		noError(t, err)
+		reopened := mustOpen(t, killed)
 		if all := collect(t, reopened.Reader, Query{}); len(all) != 8 {
 			t.Errorf("%d of 8 outcomes are there", len(all))
 		}
@@ -148,8 +143,7 @@ func TestLoad_logMissing(t *testing.T) {
 	}
 	noError(t, run.Close())
 	for _, path := range []string{killed, copied("closed", false)} {
-		r, err := Load(path)
-		noError(t, err)
+		r := mustLoad(t, path)
 		noError(t, r.Close())
 		if left := fileNames(t, filepath.Dir(path)); len(left) != 1 {
 			t.Errorf("left behind: %q", left)
@@ -162,32 +156,28 @@ func TestOpen_refusedKeepsLog(t *testing.T) {
 	run := newRun(t, 3)
 	noError(t, run.Commit(t.Context(), testOutcome(0, 500)))
 	path := filepath.Join(t.TempDir(), "killed"+Extension)
-	noError(t, copyPlain(run.Path(), path))
-	noError(t, copyPlain(run.Path()+"-wal", path+"-wal"))
+	noError(t, copyFile(run.Path(), path))
+	noError(t, copyFile(run.Path()+"-wal", path+"-wal"))
 	noError(t, run.Close())
 	db, err := connect(path, "rw")
 	noError(t, err)
 	tx, err := openTx(t.Context(), path, db)
 	noError(t, err)
 	noError(t, errors.Join(tx.close(), db.Close()))
-	reopened, err := Open(path)
-	noError(t, err)
+	reopened := mustOpen(t, path)
 	noError(t, reopened.Close())
 }
 
 // TestExport_itemThatIsNoJSON: an item without a checksum may not be JSON. The rest is exported.
 func TestExport_itemThatIsNoJSON(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "r.run")
-	run, err := Create(path, testHeader())
-	noError(t, err)
-	noError(t, run.AddItems(t.Context(), testItems(0, 3), testHash))
+	run := newRun(t, 3)
 	noError(t, run.Close())
+	path := run.Path()
 	execSQL(t, path, "UPDATE item SET input = '{', sum = NULL, hash = 'x' WHERE seq = 2")
-	r, err := Load(path)
-	noError(t, err)
+	r := mustLoad(t, path)
 	defer r.Close()
 	var out bytes.Buffer
-	err = r.Export(t.Context(), &out)
+	err := r.Export(t.Context(), &out)
 	loss, is := errors.AsType[*Loss](err)
 	if !is || loss.Items != 1 || loss.WrittenItems != 2 || len(loss.Named) != 1 {
 		t.Errorf("%v", err)

@@ -70,8 +70,7 @@ func execSQL(t *testing.T, path, statement string) {
 // downgrade converts a run to version 1, with unpacked values and the large parts in body.
 func downgrade(t *testing.T, path string) {
 	t.Helper()
-	r, err := Load(path)
-	noError(t, err)
+	r := mustLoad(t, path)
 	var details []string
 	for o := range r.Outcomes(t.Context(), Query{Detail: true}) {
 		text, err := json.Marshal(body{o.Detail, notesOf(o.Scores)})
@@ -92,17 +91,14 @@ func downgrade(t *testing.T, path string) {
 // TestPack_dictionaryTwice: one copy of a dictionary is enough to read the rows packed with it.
 func TestPack_dictionaryTwice(t *testing.T) {
 	run := newRun(t, 40)
-	for n := range 40 {
-		noError(t, run.Commit(t.Context(), testOutcome(n, 2000)))
-	}
+	commitOutcomes(t, run, 40, 2000)
 	noError(t, run.Close())
 	for _, statement := range []string{
 		"UPDATE dictionary SET content = x'00' WHERE copy = 0",
 		"DELETE FROM dictionary WHERE copy = 0",
 	} {
 		execSQL(t, run.Path(), statement)
-		r, err := Load(run.Path())
-		noError(t, err)
+		r := mustLoad(t, run.Path())
 		if got := len(collect(t, r, Query{Detail: true})); got != 40 {
 			t.Errorf("%s: %d outcomes", statement, got)
 		}
@@ -117,8 +113,7 @@ func TestPack_dictionaryLost(t *testing.T) {
 	noError(t, run.Commit(t.Context(), testOutcome(0, 3000)))
 	noError(t, run.Close())
 	execSQL(t, run.Path(), "UPDATE dictionary SET content = x'00'")
-	reopened, err := Open(run.Path())
-	noError(t, err)
+	reopened := mustOpen(t, run.Path())
 	defer func() { noError(t, reopened.Close()) }()
 	noError(t, reopened.Commit(t.Context(), testOutcome(1, 3000)))
 	for id, want := range map[string]error{"item-000000": ErrDamaged, "item-000001": nil} {
@@ -223,13 +218,10 @@ func TestSum_everyColumn(t *testing.T) {
 		"UPDATE detail SET body = (SELECT body FROM detail WHERE oid = 2), sum = (SELECT sum FROM detail WHERE oid = 2) WHERE oid = 1",
 	} {
 		run := newRun(t, 3)
-		for n := range 2 {
-			noError(t, run.Commit(t.Context(), testOutcome(n, 3000)))
-		}
+		commitOutcomes(t, run, 2, 3000)
 		noError(t, run.Close())
 		execSQL(t, run.Path(), statement)
-		r, err := Load(run.Path())
-		noError(t, err)
+		r := mustLoad(t, run.Path())
 		if err := r.Check(t.Context()); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", statement, err)
 		}
@@ -249,8 +241,7 @@ func TestSum_olderFile(t *testing.T) {
 	downgrade(t, path)
 	execSQL(t, path, "ALTER TABLE item DROP COLUMN sum; ALTER TABLE outcome DROP COLUMN sum; ALTER TABLE detail DROP COLUMN sum")
 	check := func(outcomes int) error {
-		r, err := Load(path)
-		noError(t, err)
+		r := mustLoad(t, path)
 		defer func() { noError(t, r.Close()) }()
 		if got := len(collect(t, r, Query{Detail: true})); got != outcomes {
 			t.Errorf("%d outcomes, want %d", got, outcomes)
@@ -258,8 +249,7 @@ func TestSum_olderFile(t *testing.T) {
 		return r.Check(context.Background())
 	}
 	noError(t, check(1))
-	reopened, err := Open(path)
-	noError(t, err)
+	reopened := mustOpen(t, path)
 	noError(t, reopened.Commit(t.Context(), testOutcome(1, 1000)))
 	noError(t, reopened.Close())
 	noError(t, check(2))

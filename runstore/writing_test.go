@@ -1,4 +1,4 @@
-package runstore_test
+package runstore
 
 import (
 	"errors"
@@ -7,33 +7,26 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"extraction-experiment/outcome"
-	"extraction-experiment/runstore"
 )
 
-// TestWriting: Writing names the process while the run is open for writing. Before, after, and
-// with the lock file of a killed process it returns nil.
+// TestWriting: Writing names the process while the run is open for writing. Before, after, and with
+// the lock file of a killed process it returns nil.
 func TestWriting(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "r.run")
-	if err := runstore.Writing(path); err != nil {
+	if err := Writing(filepath.Join(t.TempDir(), "r.run")); err != nil {
 		t.Errorf("before: %v", err)
 	}
-	run, err := runstore.Create(path, outcome.Header{Name: "r", RunUID: "u", Trials: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = runstore.Writing(path)
-	if !errors.Is(err, runstore.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d ", os.Getpid())) {
+	run := newRun(t, 0)
+	path := run.Path()
+	err := Writing(path)
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d ", os.Getpid())) {
 		t.Errorf("while it is written: %v", err)
 	}
-	if err := run.Close(); err != nil {
-		t.Fatal(err)
+	noError(t, run.Close())
+	if err := Writing(path); err != nil {
+		t.Errorf("after: %v", err)
 	}
-	if err := os.WriteFile(path+".lock", []byte("1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := runstore.Writing(path); err != nil {
+	noError(t, os.WriteFile(path+".lock", []byte("1\n"), 0o600))
+	if err := Writing(path); err != nil {
 		t.Errorf("a lock without a process: %v", err)
 	}
 }

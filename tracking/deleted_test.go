@@ -13,74 +13,68 @@ import (
 // TestModes_itemDeleted archives an item and deletes another while the run goes on. The
 // pinned version lets both be linked.
 func TestModes_itemDeleted(t *testing.T) {
-	for _, mode := range modesOrSample() {
-		t.Run(string(mode), func(t *testing.T) {
-			w := newWorldIn(t, mode)
-			run := w.newRun(t, "base", 4)
-			_, err := w.client.SetDatasetItemStatus(t.Context(), "d", itemID(1), "ARCHIVED")
-			if err == nil {
-				w.delete(t, "dataset-items/"+itemID(2))
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.mustPublish(t, run)
-			verdict, err := w.verify(t, run)
-			if err != nil || !verdict.OK() {
-				t.Errorf("%+v %v", verdict, err)
-			}
-		})
-	}
+	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
+		w := newWorldIn(t, mode)
+		run := w.newRun(t, "base", 4)
+		_, err := w.client.SetDatasetItemStatus(t.Context(), "d", itemID(1), "ARCHIVED")
+		if err == nil {
+			w.delete(t, "dataset-items/"+itemID(2))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.mustPublish(t, run)
+		verdict, err := w.verify(t, run)
+		if err != nil || !verdict.OK() {
+			t.Errorf("%+v %v", verdict, err)
+		}
+	})
 }
 
 // TestModes_linkRefused: Langfuse does not have the items. If the server stores links, the
 // error says so, and traces and scores are published all the same; otherwise it does not matter.
 func TestModes_linkRefused(t *testing.T) {
-	for _, mode := range modesOrSample() {
-		t.Run(string(mode), func(t *testing.T) {
-			w := newWorldIn(t, mode)
-			run := w.newRun(t, "base", 3)
-			w.mustPublish(t, run)
-			commitSecond(t, run, 2, 1)
-			w.refuse("dataset-run-items", http.StatusNotFound)
-			err := w.publish(t, run)
-			if mode == embedded.ModeV4 {
-				if err != nil {
-					t.Fatal(err)
-				}
-				return
+	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
+		w := newWorldIn(t, mode)
+		run := w.newRun(t, "base", 3)
+		w.mustPublish(t, run)
+		commitSecond(t, run, 2, 1)
+		w.refuse("dataset-run-items", http.StatusNotFound)
+		err := w.publish(t, run)
+		if mode == embedded.ModeV4 {
+			if err != nil {
+				t.Fatal(err)
 			}
-			var left *tracking.UnpublishedError
-			if !errors.As(err, &left) || left.Left != 1 || !strings.Contains(err.Error(), `1 item: cannot be linked any more`) {
-				t.Fatalf("got %v", err)
-			}
-			w.front.Store(nil)
-			verdict, err := w.verify(t, run)
-			if err != nil || verdict.Total() != 1 || verdict.Counts[tracking.WrongRunItem] != 1 {
-				t.Errorf("%+v %v", verdict.Findings, err)
-			}
-		})
-	}
+			return
+		}
+		var left *tracking.UnpublishedError
+		if !errors.As(err, &left) || left.Left != 1 || !strings.Contains(err.Error(), `1 item: cannot be linked any more`) {
+			t.Fatalf("got %v", err)
+		}
+		w.front.Store(nil)
+		verdict, err := w.verify(t, run)
+		if err != nil || verdict.Total() != 1 || verdict.Counts[tracking.WrongRunItem] != 1 {
+			t.Errorf("%+v %v", verdict.Findings, err)
+		}
+	})
 }
 
 // TestModes_datasetGone: no item can be linked from the start.
 func TestModes_datasetGone(t *testing.T) {
-	for _, mode := range modesOrSample() {
-		t.Run(string(mode), func(t *testing.T) {
-			w := newWorldIn(t, mode)
-			run := w.newRun(t, "base", 3)
-			w.refuse("dataset-run-items", http.StatusNotFound)
-			err := w.publish(t, run)
-			if mode == embedded.ModeV4 { // it does not store links
-				if items, _ := w.stored(t, "base"); err != nil || len(items) != 3 {
-					t.Errorf("%d of 3 items, %v", len(items), err)
-				}
-				return
+	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
+		w := newWorldIn(t, mode)
+		run := w.newRun(t, "base", 3)
+		w.refuse("dataset-run-items", http.StatusNotFound)
+		err := w.publish(t, run)
+		if mode == embedded.ModeV4 { // it does not store links
+			if items, _ := w.stored(t, "base"); err != nil || len(items) != 3 {
+				t.Errorf("%d of 3 items, %v", len(items), err)
 			}
-			var left *tracking.UnpublishedError
-			if !errors.As(err, &left) || left.Left != 3 || left.ExitCode() != 69 || !strings.Contains(err.Error(), `its dataset "d" was deleted`) {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
+			return
+		}
+		var left *tracking.UnpublishedError
+		if !errors.As(err, &left) || left.Left != 3 || left.ExitCode() != 69 || !strings.Contains(err.Error(), `its dataset "d" was deleted`) {
+			t.Errorf("got %v", err)
+		}
+	})
 }

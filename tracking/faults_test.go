@@ -88,48 +88,54 @@ func (w *world) acceptSome(t *testing.T, rw http.ResponseWriter, r *http.Request
 // requests.
 func TestModes_faults(t *testing.T) {
 	suite.Slow(t, "it publishes 1,500 items")
-	for _, mode := range modesOrSample() {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			const n = 500
-			w := newWorldIn(t, mode)
-			run := w.newRun(t, "base", n)
-			finish(t, run, start.Add(time.Hour))
-			w.injectFaults(t)
-			w.config.MaxAttempts = 0 // the default
-			client, err := langfuse.New(w.config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.client = client
-			w.calls.Store(0)
-			// Occasionally a link fails five times in a row. Then the round is retried.
-			cfg := tracking.Config{Site: w.site(), Run: run}
-			if err := tracking.Publish(t.Context(), cfg, closed()); err != nil {
-				t.Fatal(err)
-			}
-			// 3 rounds (200, 200 and 100): 3 requests of spans, 4 + 4 + 2 of scores, 1 for the
-			// scores of the run and 1 link that opens it; n links if the server stores them.
-			ideal := int64(15)
-			if mode != embedded.ModeV4 {
-				ideal += n - 1
-			}
-			got := w.calls.Load()
-			t.Logf("%d requests, %d without faults", got, ideal)
-			if got >= 2*ideal {
-				t.Errorf("%d requests, and %d would have been enough without faults", got, ideal)
-			}
-			w.front.Store(nil) // verify without faults
-			verdict, err := w.verify(t, run)
-			if err != nil || !verdict.OK() || verdict.Checked.Items != n {
-				t.Errorf("%+v %v", verdict, err)
-			}
-		})
-	}
+	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
+		t.Parallel()
+		const n = 500
+		w := newWorldIn(t, mode)
+		run := w.newRun(t, "base", n)
+		finish(t, run, start.Add(time.Hour))
+		w.injectFaults(t)
+		w.config.MaxAttempts = 0 // the default
+		client, err := langfuse.New(w.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.client = client
+		w.calls.Store(0)
+		// Occasionally a link fails five times in a row. Then the round is retried.
+		cfg := tracking.Config{Site: w.site(), Run: run}
+		if err := tracking.Publish(t.Context(), cfg, closed()); err != nil {
+			t.Fatal(err)
+		}
+		// 3 rounds (200, 200 and 100): 3 requests of spans, 4 + 4 + 2 of scores, 1 for the
+		// scores of the run and 1 link that opens it; n links if the server stores them.
+		ideal := int64(15)
+		if mode != embedded.ModeV4 {
+			ideal += n - 1
+		}
+		got := w.calls.Load()
+		t.Logf("%d requests, %d without faults", got, ideal)
+		if got >= 2*ideal {
+			t.Errorf("%d requests, and %d would have been enough without faults", got, ideal)
+		}
+		w.front.Store(nil) // verify without faults
+		verdict, err := w.verify(t, run)
+		if err != nil || !verdict.OK() || verdict.Checked.Items != n {
+			t.Errorf("%+v %v", verdict, err)
+		}
+	})
 }
 
 // modesOrSample returns the modes for most tests. The sample omits v4-dual, which combines the
 // others.
 func modesOrSample() []embedded.Mode {
 	return suite.Of([]embedded.Mode{embedded.ModeV3, embedded.ModeV4}, embedded.Modes())
+}
+
+// inModes runs a subtest for each mode.
+func inModes(t *testing.T, modes []embedded.Mode, test func(t *testing.T, mode embedded.Mode)) {
+	t.Helper()
+	for _, mode := range modes {
+		t.Run(string(mode), func(t *testing.T) { test(t, mode) })
+	}
 }

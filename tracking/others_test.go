@@ -9,88 +9,85 @@ import (
 	"time"
 
 	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
 )
 
 // TestModes_otherScores: another program scores a trace, its root span and the run, with names
 // that the run has. That is not a difference, and Repair leaves it.
 func TestModes_otherScores(t *testing.T) {
-	for _, mode := range modesOrSample() {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t, mode, harm{})
-			like, mean := s.score(t, s.trace(1, 1), "entity_f1"), s.runScore("entity_f1_as_zero")
-			judge := langfuse.ScoreCreate{ID: "judge", Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(0.1), TraceID: s.trace(1, 1), Environment: "judges"}
-			if err := s.client.CreateScore(t.Context(), judge); err != nil {
-				t.Fatal(err)
-			}
-			s.overwriteScore(t, "another-id", like, 0.9)
-			s.overwriteScore(t, "another-mean", mean, 0.5)
-			s.deleteScore(t, s.score(t, s.trace(3, 1), "error").ID) // something to repair
-			before, after, err := s.repair(t, s.run)
-			if err != nil || before.Total() != 1 || !after.OK() {
-				t.Fatalf("%+v\n%+v\n%v", before.Findings, after.Findings, err)
-			}
-			var ids []string
-			for _, other := range after.Others {
-				ids = append(ids, other.ID)
-			}
-			// Sorted by item, with the run itself first, then by id.
-			if after.OthersCount != 3 || len(ids) != 3 || ids[0] != "another-mean" || ids[1] != "another-id" || ids[2] != "judge" {
-				t.Errorf("others: %+v", after.Others)
-			}
-			query := langfuse.ScoresQuery{IDs: []string{"judge", "another-id", "another-mean"}}
-			if left := collect(t, s.client.ReadScores(t.Context(), s.server.Capabilities, query)); len(left) != 3 {
-				t.Errorf("%d of 3 scores of others are left: %+v", len(left), left)
-			}
-		})
-	}
+	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
+		t.Parallel()
+		s := newScene(t, mode, harm{})
+		like, mean := s.score(t, s.trace(1, 1), "entity_f1"), s.runScore("entity_f1_as_zero")
+		judge := langfuse.ScoreCreate{ID: "judge", Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(0.1), TraceID: s.trace(1, 1), Environment: "judges"}
+		if err := s.client.CreateScore(t.Context(), judge); err != nil {
+			t.Fatal(err)
+		}
+		s.overwriteScore(t, "another-id", like, 0.9)
+		s.overwriteScore(t, "another-mean", mean, 0.5)
+		s.deleteScore(t, s.score(t, s.trace(3, 1), "error").ID) // something to repair
+		before, after, err := s.repair(t, s.run)
+		if err != nil || before.Total() != 1 || !after.OK() {
+			t.Fatalf("%+v\n%+v\n%v", before.Findings, after.Findings, err)
+		}
+		var ids []string
+		for _, other := range after.Others {
+			ids = append(ids, other.ID)
+		}
+		// Sorted by item, with the run itself first, then by id.
+		if after.OthersCount != 3 || len(ids) != 3 || ids[0] != "another-mean" || ids[1] != "another-id" || ids[2] != "judge" {
+			t.Errorf("others: %+v", after.Others)
+		}
+		query := langfuse.ScoresQuery{IDs: []string{"judge", "another-id", "another-mean"}}
+		if left := collect(t, s.client.ReadScores(t.Context(), s.server.Capabilities, query)); len(left) != 3 {
+			t.Errorf("%d of 3 scores of others are left: %+v", len(left), left)
+		}
+	})
 }
 
 // TestModes_scoreAhead: a program whose clock is ahead changed a score. Langfuse keeps the score
 // with the latest timestamp, which no response shows. Repair deletes the score and sends it again.
 // If the deletion has no effect, Repair sends nothing, and the remaining finding explains why.
 func TestModes_scoreAhead(t *testing.T) {
-	for _, mode := range modesOrSample() {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t, mode, harm{})
-			like := s.score(t, s.trace(1, 1), "entity_f1")
-			ahead := langfuse.ScoreCreate{
-				ID: like.ID, Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(0.9), Environment: like.Environment,
-				TraceID: s.trace(1, 1), ObservationID: like.Subject.ID, Timestamp: time.Now().AddDate(1, 0, 0),
+	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
+		t.Parallel()
+		s := newScene(t, mode, harm{})
+		like := s.score(t, s.trace(1, 1), "entity_f1")
+		ahead := langfuse.ScoreCreate{
+			ID: like.ID, Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(0.9), Environment: like.Environment,
+			TraceID: s.trace(1, 1), ObservationID: like.Subject.ID, Timestamp: time.Now().AddDate(1, 0, 0),
+		}
+		mean := s.runScore("entity_f1_as_zero")
+		aheadMean := ahead
+		aheadMean.ID, aheadMean.Name, aheadMean.TraceID, aheadMean.ObservationID, aheadMean.DatasetRunID = mean.ID, mean.Name, "", "", mean.Subject.ID
+		if err := errors.Join(s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{ahead, aheadMean})...); err != nil {
+			t.Fatal(err)
+		}
+		var sent atomic.Int32 // requests after a deletion
+		var deleted atomic.Bool
+		s.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
+			if deleted.Load() && strings.HasSuffix(r.URL.Path, "/ingestion") {
+				sent.Add(1)
 			}
-			mean := s.runScore("entity_f1_as_zero")
-			aheadMean := ahead
-			aheadMean.ID, aheadMean.Name, aheadMean.TraceID, aheadMean.ObservationID, aheadMean.DatasetRunID = mean.ID, mean.Name, "", "", mean.Subject.ID
-			if err := errors.Join(s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{ahead, aheadMean})...); err != nil {
-				t.Fatal(err)
+			if r.Method != http.MethodDelete {
+				return false
 			}
-			var sent atomic.Int32 // requests after a deletion
-			var deleted atomic.Bool
-			s.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
-				if deleted.Load() && strings.HasSuffix(r.URL.Path, "/ingestion") {
-					sent.Add(1)
-				}
-				if r.Method != http.MethodDelete {
-					return false
-				}
-				deleted.Store(true)
-				_, _ = rw.Write([]byte(`{"message":"queued"}`))
-				return true
-			})
-			before, after, err := s.repair(t, s.run)
-			if err != nil || before.Total() != 2 || after.Total() != 2 || !deleted.Load() || sent.Load() > 0 {
-				t.Fatalf("%d sent\n%+v\n%+v\n%v", sent.Load(), before.Findings, after.Findings, err)
-			}
-			for _, f := range after.Findings {
-				if !strings.Contains(f.Detail, "a clock that is ahead") || !strings.Contains(f.Detail, "score "+f.ScoreID) {
-					t.Errorf("the reason is not named: %s", f.Detail)
-				}
-			}
-			s.front.Store(nil)
-			if _, after, err := s.repair(t, s.run); err != nil || !after.OK() {
-				t.Errorf("%+v %v", after.Findings, err)
-			}
+			deleted.Store(true)
+			_, _ = rw.Write([]byte(`{"message":"queued"}`))
+			return true
 		})
-	}
+		before, after, err := s.repair(t, s.run)
+		if err != nil || before.Total() != 2 || after.Total() != 2 || !deleted.Load() || sent.Load() > 0 {
+			t.Fatalf("%d sent\n%+v\n%+v\n%v", sent.Load(), before.Findings, after.Findings, err)
+		}
+		for _, f := range after.Findings {
+			if !strings.Contains(f.Detail, "a clock that is ahead") || !strings.Contains(f.Detail, "score "+f.ScoreID) {
+				t.Errorf("the reason is not named: %s", f.Detail)
+			}
+		}
+		s.front.Store(nil)
+		if _, after, err := s.repair(t, s.run); err != nil || !after.OK() {
+			t.Errorf("%+v %v", after.Findings, err)
+		}
+	})
 }

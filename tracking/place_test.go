@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/tracking"
 )
 
@@ -52,45 +53,41 @@ func checkRefused[E error](s *scene, target *world, verifyFails bool, texts ...s
 // TestModes_elsewhere: a server with the same project and dataset name, but without the run, is
 // refused because of its address.
 func TestModes_elsewhere(t *testing.T) {
-	for _, mode := range modesOrSample() {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t, mode, harm{})
-			other := newWorldIn(t, mode)
-			other.newRun(t, "theirs", 6)
-			checkRefused[*tracking.ElsewhereError](s, other, true,
-				"published to "+s.client.BaseURL(), "this is "+other.client.BaseURL(), "set LANGFUSE_BASE_URL to "+s.client.BaseURL(), "nothing was written")
-		})
-	}
+	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
+		t.Parallel()
+		s := newScene(t, mode, harm{})
+		other := newWorldIn(t, mode)
+		other.newRun(t, "theirs", 6)
+		checkRefused[*tracking.ElsewhereError](s, other, true,
+			"published to "+s.client.BaseURL(), "this is "+other.client.BaseURL(), "set LANGFUSE_BASE_URL to "+s.client.BaseURL(), "nothing was written")
+	})
 }
 
 // TestModes_renamed: the same server is accepted under another address.
 func TestModes_renamed(t *testing.T) {
-	for _, mode := range modesOrSample() {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t, mode, harm{})
-			renamed := httptest.NewServer(s.store.Handler())
-			defer renamed.Close()
-			cfg := s.world.config
-			cfg.BaseURL = renamed.URL
-			moved := &world{config: cfg, server: s.server}
-			var err error
-			if moved.client, err = langfuse.New(cfg); err != nil {
-				t.Fatal(err)
-			}
-			commitSecond(t, s.run, 3, 1)
-			moved.mustPublish(t, s.run)
-			verify := s.verifyConfig(s.run)
-			verify.Client = moved.client
-			if verdict, err := tracking.Verify(t.Context(), verify); err != nil || verdict.Checked.Items != 6 {
-				t.Errorf("%+v %v", verdict, err)
-			}
-			if place, err := s.run.Place(t.Context()); err != nil || place != s.client.BaseURL() {
-				t.Errorf("the run was published to %q, %v", place, err)
-			}
-		})
-	}
+	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
+		t.Parallel()
+		s := newScene(t, mode, harm{})
+		renamed := httptest.NewServer(s.store.Handler())
+		defer renamed.Close()
+		cfg := s.world.config
+		cfg.BaseURL = renamed.URL
+		moved := &world{config: cfg, server: s.server}
+		var err error
+		if moved.client, err = langfuse.New(cfg); err != nil {
+			t.Fatal(err)
+		}
+		commitSecond(t, s.run, 3, 1)
+		moved.mustPublish(t, s.run)
+		verify := s.verifyConfig(s.run)
+		verify.Client = moved.client
+		if verdict, err := tracking.Verify(t.Context(), verify); err != nil || verdict.Checked.Items != 6 {
+			t.Errorf("%+v %v", verdict, err)
+		}
+		if place, err := s.run.Place(t.Context()); err != nil || place != s.client.BaseURL() {
+			t.Errorf("the run was published to %q, %v", place, err)
+		}
+	})
 }
 
 // TestPlace_free: a run without acknowledgements may be published to another server that has its
@@ -110,47 +107,43 @@ func TestPlace_free(t *testing.T) {
 // TestModes_opened: the run was opened on a server, which acknowledged nothing. It is not published
 // to another server, which has neither its dataset nor a trace that would show it to be the same.
 func TestModes_opened(t *testing.T) {
-	for _, mode := range modesOrSample() {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			w := newWorldIn(t, mode)
-			run := w.newRun(t, "base", 3)
-			w.refuse("otel", http.StatusBadGateway)
-			if err := w.publish(t, run); err == nil {
-				t.Fatal("published all the same")
-			}
-			other := newWorldIn(t, mode)
-			other.routes.Clear()
-			var elsewhere *tracking.ElsewhereError
-			if err := other.publish(t, run); !errors.As(err, &elsewhere) || !strings.Contains(err.Error(), "published to "+w.client.BaseURL()) {
-				t.Errorf("published elsewhere: %v", err)
-			}
-			verify := other.verifyConfig(run)
-			if _, err := tracking.Verify(t.Context(), verify); !errors.As(err, &elsewhere) {
-				t.Errorf("verified elsewhere: %v", err)
-			}
-			if written := other.writes(); len(written) > 0 {
-				t.Errorf("written: %v", written)
-			}
-		})
-	}
+	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
+		t.Parallel()
+		w := newWorldIn(t, mode)
+		run := w.newRun(t, "base", 3)
+		w.refuse("otel", http.StatusBadGateway)
+		if err := w.publish(t, run); err == nil {
+			t.Fatal("published all the same")
+		}
+		other := newWorldIn(t, mode)
+		other.routes.Clear()
+		var elsewhere *tracking.ElsewhereError
+		if err := other.publish(t, run); !errors.As(err, &elsewhere) || !strings.Contains(err.Error(), "published to "+w.client.BaseURL()) {
+			t.Errorf("published elsewhere: %v", err)
+		}
+		verify := other.verifyConfig(run)
+		if _, err := tracking.Verify(t.Context(), verify); !errors.As(err, &elsewhere) {
+			t.Errorf("verified elsewhere: %v", err)
+		}
+		if written := other.writes(); len(written) > 0 {
+			t.Errorf("written: %v", written)
+		}
+	})
 }
 
 // TestModes_otherDataset: the dataset of that name has another id.
 func TestModes_otherDataset(t *testing.T) {
-	for _, mode := range modesOrSample() {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t, mode, harm{})
-			s.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
-				if !strings.HasSuffix(r.URL.Path, "/v2/datasets/d") {
-					return false
-				}
-				rw.Header().Set("Content-Type", "application/json")
-				_, _ = fmt.Fprint(rw, `{"id":"made-again","name":"d","createdAt":"2026-11-21T09:00:00Z","updatedAt":"2026-11-21T09:00:00Z"}`)
-				return true
-			})
-			checkRefused[*tracking.ElsewhereError](s, s.world, false, `id made-again`, "deleted and made again", "nothing was written")
+	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
+		t.Parallel()
+		s := newScene(t, mode, harm{})
+		s.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, "/v2/datasets/d") {
+				return false
+			}
+			rw.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprint(rw, `{"id":"made-again","name":"d","createdAt":"2026-11-21T09:00:00Z","updatedAt":"2026-11-21T09:00:00Z"}`)
+			return true
 		})
-	}
+		checkRefused[*tracking.ElsewhereError](s, s.world, false, `id made-again`, "deleted and made again", "nothing was written")
+	})
 }

@@ -70,33 +70,31 @@ func TestPublisher_refusedScores(t *testing.T) {
 // first item.
 func TestModes_itemsGone(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []embedded.Mode{embedded.ModeV3, embedded.ModeV4Dual} {
-		t.Run(string(mode), func(t *testing.T) {
-			w := newWorldIn(t, mode)
-			run := w.newRun(t, "base", 5)
-			w.mustPublish(t, run)
-			for i := range 4 {
-				commitSecond(t, run, i, 1)
+	inModes(t, []embedded.Mode{embedded.ModeV3, embedded.ModeV4Dual}, func(t *testing.T, mode embedded.Mode) {
+		w := newWorldIn(t, mode)
+		run := w.newRun(t, "base", 5)
+		w.mustPublish(t, run)
+		for i := range 4 {
+			commitSecond(t, run, i, 1)
+		}
+		finish(t, run, start.Add(time.Minute))
+		w.refuse("dataset-run-items", http.StatusNotFound)
+		for range 2 { // publishing again gives the same error
+			err := w.publish(t, run)
+			want := `4 results are scored and not published: 4 items: cannot be linked any more, because the item or its dataset "d" was deleted in Langfuse; ` +
+				`its trace and scores were sent without: langfuse: POST /api/public/dataset-run-items: 404: refused by the test (first: item "item-000"); ` +
+				`sending it again changes nothing before the cause is gone; everything is in the run file`
+			if err == nil || err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
 			}
-			finish(t, run, start.Add(time.Minute))
-			w.refuse("dataset-run-items", http.StatusNotFound)
-			for range 2 { // publishing again gives the same error
-				err := w.publish(t, run)
-				want := `4 results are scored and not published: 4 items: cannot be linked any more, because the item or its dataset "d" was deleted in Langfuse; ` +
-					`its trace and scores were sent without: langfuse: POST /api/public/dataset-run-items: 404: refused by the test (first: item "item-000"); ` +
-					`sending it again changes nothing before the cause is gone; everything is in the run file`
-				if err == nil || err.Error() != want {
-					t.Errorf("got  %v\nwant %s", err, want)
-				}
-			}
-			// Repair sends the missing score. The server refuses the links again.
-			s := &scene{w, t, run}
-			s.deleteScore(t, s.score(t, s.trace(4, 1), "entity_f1").ID)
-			before, after, err := s.repair(t, s.run)
-			var left *tracking.UnpublishedError
-			if !errors.As(err, &left) || !left.Refused || before.Total() != 6 || after.Total() != 5 || after.Counts[tracking.MissingRunItem] != 5 {
-				t.Errorf("%+v\n%+v\n%v", before.Counts, after.Counts, err)
-			}
-		})
-	}
+		}
+		// Repair sends the missing score. The server refuses the links again.
+		s := &scene{w, t, run}
+		s.deleteScore(t, s.score(t, s.trace(4, 1), "entity_f1").ID)
+		before, after, err := s.repair(t, s.run)
+		var left *tracking.UnpublishedError
+		if !errors.As(err, &left) || !left.Refused || before.Total() != 6 || after.Total() != 5 || after.Counts[tracking.MissingRunItem] != 5 {
+			t.Errorf("%+v\n%+v\n%v", before.Counts, after.Counts, err)
+		}
+	})
 }

@@ -44,51 +44,49 @@ func scoredSpans(t *testing.T, r *http.Request) (spans []string) {
 // server has its span.
 func TestModes_roundsOverlap(t *testing.T) {
 	t.Parallel()
-	for _, mode := range suite.Of([]embedded.Mode{embedded.ModeV3}, embedded.Modes()) {
-		t.Run(string(mode), func(t *testing.T) {
-			w := newWorldIn(t, mode)
-			run := w.newRun(t, "base", 210)
-			var mu sync.Mutex
-			stored := map[string]bool{}
-			record := func(kind, id string) bool {
+	inModes(t, suite.Of([]embedded.Mode{embedded.ModeV3}, embedded.Modes()), func(t *testing.T, mode embedded.Mode) {
+		w := newWorldIn(t, mode)
+		run := w.newRun(t, "base", 210)
+		var mu sync.Mutex
+		stored := map[string]bool{}
+		record := func(kind, id string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if kind == embedded.DropSpan {
+				stored[id] = true
+			}
+			return false
+		}
+		w.drop.Store(&record)
+		links, exports := newArrivals(201), newArrivals(2) // the spans of 200 outcomes fill one request
+		w.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/dataset-run-items"):
+				links.add()
+			case strings.HasSuffix(r.URL.Path, "/v1/traces"):
+				exports.add()
+				if mode != embedded.ModeV4 {
+					links.await(t, "links came while spans were on their way")
+				}
+			case strings.HasSuffix(r.URL.Path, "/ingestion"):
+				exports.await(t, "spans came while scores were on their way")
 				mu.Lock()
 				defer mu.Unlock()
-				if kind == embedded.DropSpan {
-					stored[id] = true
-				}
-				return false
-			}
-			w.drop.Store(&record)
-			links, exports := newArrivals(201), newArrivals(2) // the spans of 200 outcomes fill one request
-			w.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
-				switch {
-				case strings.HasSuffix(r.URL.Path, "/dataset-run-items"):
-					links.add()
-				case strings.HasSuffix(r.URL.Path, "/v1/traces"):
-					exports.add()
-					if mode != embedded.ModeV4 {
-						links.await(t, "links came while spans were on their way")
-					}
-				case strings.HasSuffix(r.URL.Path, "/ingestion"):
-					exports.await(t, "spans came while scores were on their way")
-					mu.Lock()
-					defer mu.Unlock()
-					for _, id := range scoredSpans(t, r) {
-						if !stored[id] {
-							t.Errorf("a score came before its span %s", id)
-						}
+				for _, id := range scoredSpans(t, r) {
+					if !stored[id] {
+						t.Errorf("a score came before its span %s", id)
 					}
 				}
-				return false
-			})
-			w.mustPublish(t, run)
-			verdict, err := w.verify(t, run)
-			// 210 error scores, and entity_f1 of the 140 that did not fail.
-			if err != nil || !verdict.OK() || verdict.Checked.Items != 210 || verdict.Checked.Scores != 350 {
-				t.Errorf("%+v %+v %v", verdict.Checked, verdict.Counts, err)
 			}
+			return false
 		})
-	}
+		w.mustPublish(t, run)
+		verdict, err := w.verify(t, run)
+		// 210 error scores, and entity_f1 of the 140 that did not fail.
+		if err != nil || !verdict.OK() || verdict.Checked.Items != 210 || verdict.Checked.Scores != 350 {
+			t.Errorf("%+v %+v %v", verdict.Checked, verdict.Counts, err)
+		}
+	})
 }
 
 // arrivals waits for a number of requests of one kind.

@@ -325,29 +325,27 @@ func (s *scene) checkVerdict(h harm) {
 // use.
 func TestModes_runDeleted(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []embedded.Mode{embedded.ModeV4Dual, embedded.ModeV3} {
-		t.Run(string(mode), func(t *testing.T) {
-			s := newScene(t, mode, harm{})
-			old, _, err := s.run.Experiment(t.Context(), 1)
-			if err == nil {
-				s.delete(t, "datasets/d/runs/base")
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			before, after, err := s.repair(t, s.run)
-			if err != nil || before.Counts[tracking.MissingRunItem] != 6 || !after.OK() {
-				t.Fatalf("%v\n%+v\n%+v", err, before.Findings, after.Findings)
-			}
-			current, _, err := s.run.Experiment(t.Context(), 1)
-			if err != nil || current.ID == old.ID || after.Experiments[0] != current.ID {
-				t.Errorf("the id was %s, is %s, verified as %s; %v", old.ID, current.ID, after.Experiments, err)
-			}
-			if got := s.totals(t, s.run); got["items_planned"] != 6 {
-				t.Errorf("the scores of the run with the new id: %v", got)
-			}
-		})
-	}
+	inModes(t, []embedded.Mode{embedded.ModeV4Dual, embedded.ModeV3}, func(t *testing.T, mode embedded.Mode) {
+		s := newScene(t, mode, harm{})
+		old, _, err := s.run.Experiment(t.Context(), 1)
+		if err == nil {
+			s.delete(t, "datasets/d/runs/base")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after, err := s.repair(t, s.run)
+		if err != nil || before.Counts[tracking.MissingRunItem] != 6 || !after.OK() {
+			t.Fatalf("%v\n%+v\n%+v", err, before.Findings, after.Findings)
+		}
+		current, _, err := s.run.Experiment(t.Context(), 1)
+		if err != nil || current.ID == old.ID || after.Experiments[0] != current.ID {
+			t.Errorf("the id was %s, is %s, verified as %s; %v", old.ID, current.ID, after.Experiments, err)
+		}
+		if got := s.totals(t, s.run); got["items_planned"] != 6 {
+			t.Errorf("the scores of the run with the new id: %v", got)
+		}
+	})
 }
 
 // TestVerify_patient: a missing score appears while Verify looks repeatedly.

@@ -74,22 +74,20 @@ func TestPublisher_deletionSurvives(t *testing.T) {
 // TestModes_slowServer: the server shows accepted scores late, and loses deletions before that. The
 // scores of the replaced attempt are deleted all the same, and Verify waits.
 func TestModes_slowServer(t *testing.T) {
-	for _, mode := range modesOrSample() {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			w := newWorldOf(t, embedded.Config{Mode: mode, IngestionDelay: 300 * time.Millisecond, DeleteDelay: 200 * time.Millisecond})
-			run := w.newRun(t, "base", 3)
-			w.mustPublish(t, run)
-			commitSecond(t, run, 2, 1)
-			finish(t, run, start.Add(time.Minute))
-			w.mustPublish(t, run)
-			cfg := tracking.VerifyConfig{Site: w.site(), Run: run.Reader, Wait: langfuse.Wait{Timeout: time.Minute, First: 10 * time.Millisecond}}
-			verdict, err := tracking.Verify(t.Context(), cfg)
-			if err != nil || !verdict.OK() || verdict.SupersededCount != 1 {
-				t.Errorf("%+v %v", verdict, err)
-			}
-		})
-	}
+	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
+		t.Parallel()
+		w := newWorldOf(t, embedded.Config{Mode: mode, IngestionDelay: 300 * time.Millisecond, DeleteDelay: 200 * time.Millisecond})
+		run := w.newRun(t, "base", 3)
+		w.mustPublish(t, run)
+		commitSecond(t, run, 2, 1)
+		finish(t, run, start.Add(time.Minute))
+		w.mustPublish(t, run)
+		cfg := tracking.VerifyConfig{Site: w.site(), Run: run.Reader, Wait: langfuse.Wait{Timeout: time.Minute, First: 10 * time.Millisecond}}
+		verdict, err := tracking.Verify(t.Context(), cfg)
+		if err != nil || !verdict.OK() || verdict.SupersededCount != 1 {
+			t.Errorf("%+v %v", verdict, err)
+		}
+	})
 }
 
 // TestPublisher_scoresBetweenLooks: the scores of a replaced attempt appear after the publisher

@@ -89,7 +89,6 @@ func killAndCheck(t *testing.T, after int) {
 	// … and so does the next writer, which the lock of the killed process does not block.
 	reopened := mustOpen(t, path)
 	checkContains(t, reopened.Reader, committed)
-	noError(t, reopened.Close())
 }
 
 func checkReader(t *testing.T, path string, after int) {
@@ -102,7 +101,6 @@ func checkReader(t *testing.T, path string, after int) {
 	if c.Done < int64(after) {
 		t.Errorf("a reader sees %d outcomes, %d were promised", c.Done, after)
 	}
-	noError(t, r.Close())
 }
 
 func checkContains(t *testing.T, r *Reader, committed []string) {
@@ -139,7 +137,6 @@ func TestDisk_fileSizeLimit(t *testing.T) {
 		}
 	}
 	noError(t, reopened.Commit(t.Context(), testOutcome(childItems-1, 100)))
-	noError(t, reopened.Close())
 }
 
 func TestDisk_fullFailsEverybodyAndThenAll(t *testing.T) {
@@ -181,7 +178,6 @@ func TestDisk_fullFailsEverybodyAndThenAll(t *testing.T) {
 	noError(t, run.Close())
 	reopened := mustOpen(t, run.Path())
 	noError(t, reopened.Finish(t.Context(), testFooter()))
-	noError(t, reopened.Close())
 }
 
 func TestChanged_wakesAtClose(t *testing.T) {

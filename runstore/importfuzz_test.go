@@ -146,11 +146,9 @@ func FuzzImport(f *testing.F) {
 			return
 		}
 		one := mustLoad(t, first)
-		defer one.Close()
 		exported := export(t, one)
 		noError(t, Import(t.Context(), strings.NewReader(exported), "", second))
 		two := mustLoad(t, second)
-		defer two.Close()
 		if diff := cmp.Diff(exported, export(t, two)); diff != "" {
 			t.Error(diff)
 		}

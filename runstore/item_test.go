@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/outcome"
 )
 
 func TestRun_addItemsIsAllOrNothing(t *testing.T) {
@@ -78,9 +79,7 @@ func TestUnrun(t *testing.T) {
 	for _, n := range []int{0, 2, 3, 9} {
 		noError(t, run.Commit(ctx, testOutcome(n, 0)))
 	}
-	other := testOutcome(5, 0)
-	other.Trial = 2
-	noError(t, run.Commit(ctx, other))
+	commitAttempt(t, run, 5, 2, 1, outcome.OK)
 	take := func(trial int) (seqs []int64) {
 		for after := int64(0); ; {
 			page, err := run.Unrun(ctx, trial, after, 2)

@@ -60,7 +60,6 @@ func TestDisk_full(t *testing.T) {
 	}
 	noError(t, run.Close())
 	r := mustLoad(t, run.Path())
-	defer r.Close()
 	if got := collect(t, r, Query{}); len(got) != committed {
 		t.Errorf("%d outcomes are there, %d were promised", len(got), committed)
 	}

@@ -129,17 +129,21 @@ func commitAttempt(t testing.TB, run *Run, n, trial, attempt int, class outcome.
 	noError(t, run.Commit(t.Context(), o))
 }
 
+// mustOpen opens a run, closed at the end of the test.
 func mustOpen(t testing.TB, path string) *Run {
 	t.Helper()
 	run, err := Open(path)
 	noError(t, err)
+	t.Cleanup(func() { noError(t, run.Close()) })
 	return run
 }
 
+// mustLoad loads a run, closed at the end of the test.
 func mustLoad(t testing.TB, path string) *Reader {
 	t.Helper()
 	r, err := Load(path)
 	noError(t, err)
+	t.Cleanup(func() { noError(t, r.Close()) })
 	return r
 }
 

@@ -16,5 +16,4 @@ func TestPlace(t *testing.T) {
 	if place, err := r.Place(t.Context()); err != nil || place != "https://two.example/sub" {
 		t.Errorf("it is at %q, %v", place, err)
 	}
-	noError(t, r.Close())
 }

@@ -14,9 +14,7 @@ func TestPublishing(t *testing.T) {
 	ctx := t.Context()
 	changed := run.Changed()
 	for n := range 3 {
-		o := testOutcome(n, 0)
-		o.Class, o.Failure = outcome.Timeout, &outcome.Failure{Class: outcome.Timeout}
-		noError(t, run.Commit(ctx, o))
+		commitAttempt(t, run, n, 1, 1, outcome.Timeout)
 	}
 	<-changed
 	pending := func(page []Pending, err error) string {
@@ -59,9 +57,7 @@ func TestPublishing(t *testing.T) {
 	}
 	check("refused", "1:3 3:0", "")
 	for n := range 3 { // run again: OIDs 1 and 2 were published, 3 was not
-		o := testOutcome(n, 0)
-		o.Attempt, o.Class, o.Failure = 2, outcome.Item, &outcome.Failure{Class: outcome.Item}
-		noError(t, run.Commit(ctx, o))
+		commitAttempt(t, run, n, 1, 2, outcome.Item)
 	}
 	check("superseded", "4:0 5:0 6:0", "1:11 2:15")
 	noError(t, run.Ack(ctx, Withdrawn, 1))

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/outcome"
 )
 
 func TestReset(t *testing.T) {
 	run := newRun(t, 3)
 	ctx := t.Context()
 	commitOutcomes(t, run, 3, 0)
-	second := testOutcome(0, 0)
-	second.Attempt = 2
-	noError(t, run.Commit(ctx, second)) // OID 4 supersedes OID 1
+	commitAttempt(t, run, 0, 1, 2, outcome.OK) // OID 4 supersedes OID 1
 	noError(t, run.Ack(ctx, All, 1, 2, 3, 4))
 	noError(t, run.Ack(ctx, Withdrawn, 1))
 	check := func(step, unpublished, retracted string) {

@@ -30,7 +30,6 @@ func TestLoad_halfDone(t *testing.T) {
 	noError(t, db.Close())
 
 	r := mustLoad(t, killed)
-	defer func() { noError(t, r.Close()) }()
 	if n, err := r.CountItems(t.Context()); err != nil || n != 3 {
 		t.Errorf("%d items, %v", n, err)
 	}

@@ -41,7 +41,6 @@ func TestRun_isOneFileAfterClose(t *testing.T) {
 	noError(t, err)
 	noError(t, os.WriteFile(copied, data, 0o400))
 	r := mustLoad(t, copied)
-	defer r.Close()
 	if got := collect(t, r, Query{}); len(got) != 1 {
 		t.Errorf("the copy has %d outcomes, want 1", len(got))
 	}
@@ -132,7 +131,6 @@ func TestRun_closeFlushesOrRefuses(t *testing.T) {
 		}
 	}
 	r := mustLoad(t, run.Path())
-	defer r.Close()
 	if got := collect(t, r, Query{}); len(got) != committed {
 		t.Errorf("%d outcomes are there, %d were promised", len(got), committed)
 	}

@@ -114,7 +114,6 @@ func TestPack_dictionaryLost(t *testing.T) {
 	noError(t, run.Close())
 	execSQL(t, run.Path(), "UPDATE dictionary SET content = x'00'")
 	reopened := mustOpen(t, run.Path())
-	defer func() { noError(t, reopened.Close()) }()
 	noError(t, reopened.Commit(t.Context(), testOutcome(1, 3000)))
 	for id, want := range map[string]error{"item-000000": ErrDamaged, "item-000001": nil} {
 		var got error

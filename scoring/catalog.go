@@ -9,7 +9,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// The names of the scores, as they are recorded.
+// Names of the scores, as they are recorded.
 const (
 	EntityPrecision      = "entity_precision"
 	EntityRecall         = "entity_recall"
@@ -24,73 +24,73 @@ const (
 	ItemPerfect          = "item_perfect"
 )
 
-// Headlines returns the most important scores, if there is no room for all: those of the
-// specification, and the recall and F1 that its relationship_accuracy, a precision, lacks.
+// Headlines returns the scores to show if there is no room for all: those of the specification,
+// plus relationship recall and F1, since relationship_accuracy is only a precision.
 func Headlines() []string {
 	return []string{EntityPrecision, EntityRecall, EntityF1, RelationshipAccuracy, RelationshipRecall, RelationshipF1, TypeAccuracy}
 }
 
-// Family says which list a score is about.
+// Family is the list that a score is about.
 type Family string
 
-// The families of scores.
+// Families of scores.
 const (
 	EntityFamily       Family = "entities"
 	RelationshipFamily Family = "relationships"
 	ItemFamily         Family = "item"
 )
 
-// Definition says what a score means.
+// Definition describes one score.
 type Definition struct {
 	Name    string
 	Family  Family
 	Meaning string // one sentence for people
 	Boolean bool   // the score is 0 or 1 and means no or yes
 
-	// The score is numerator / denominator, or 2·numerator / the sum of two
-	// denominators, all of them names of counts.
-	numerator   string
-	denominator []string
-	also        []string // counts that stand with the score as well
-	matched     string   // how its comment calls what the numerator counts
+	// The score is numerator / denominator[0], or 2·numerator / (denominator[0] +
+	// denominator[1]). All are names of counts.
+	numerator     string
+	denominator   []string
+	extraCounts   []string // further counts that are recorded with the score
+	numeratorText string   // what the numerator counts, in words for the comment of the score
 }
 
-// Catalog returns the definition of every score, in the order in which they
-// are given and shown: those of the specification first.
+// Catalog returns the definitions of all scores in the order in which they are recorded and
+// shown: those of the specification first.
 func Catalog() []Definition {
 	entities := []string{"expected_entities", "extracted_entities"}
 	relationships := []string{"expected_relationships", "extracted_relationships"}
 	return []Definition{
 		{Name: EntityPrecision, Family: EntityFamily, Meaning: "How much of what was extracted is right.",
-			numerator: "matched_entities", denominator: entities[1:], matched: "extracted entities matched"},
+			numerator: "matched_entities", denominator: entities[1:], numeratorText: "extracted entities matched"},
 		{Name: EntityRecall, Family: EntityFamily, Meaning: "How much of what was expected was found.",
-			numerator: "matched_entities", denominator: entities[:1], matched: "expected entities matched"},
+			numerator: "matched_entities", denominator: entities[:1], numeratorText: "expected entities matched"},
 		{Name: EntityF1, Family: EntityFamily, Meaning: "Precision and recall in one number, their harmonic mean.",
-			numerator: "matched_entities", denominator: entities, matched: "matched"},
+			numerator: "matched_entities", denominator: entities, numeratorText: "matched"},
 		{Name: RelationshipAccuracy, Family: RelationshipFamily, Meaning: "How much of what was extracted is right: a precision. " +
 			"Read it beside relationship_recall; one sure statement out of many expected gives 1.",
-			numerator: "correct_relationships", denominator: relationships[1:], matched: "extracted relationships correct",
-			also: []string{"rel_exact", "rel_inverse", "rel_fuzzy", "rel_inverse_fuzzy"}},
+			numerator: "correct_relationships", denominator: relationships[1:], numeratorText: "extracted relationships correct",
+			extraCounts: []string{"rel_exact", "rel_inverse", "rel_fuzzy", "rel_inverse_fuzzy"}},
 		{Name: TypeAccuracy, Family: EntityFamily, Meaning: "How many of the matched entities have the expected type; " +
 			"pairs whose expected entity has no type are left out.",
-			numerator: "type_correct", denominator: []string{"type_judged"}, matched: "judged types correct",
-			also: []string{"matched_entities"}},
+			numerator: "type_correct", denominator: []string{"type_judged"}, numeratorText: "judged types correct",
+			extraCounts: []string{"matched_entities"}},
 		{Name: RelationshipRecall, Family: RelationshipFamily, Meaning: "How much of what was expected was found.",
-			numerator: "correct_relationships", denominator: relationships[:1], matched: "expected relationships found"},
+			numerator: "correct_relationships", denominator: relationships[:1], numeratorText: "expected relationships found"},
 		{Name: RelationshipF1, Family: RelationshipFamily, Meaning: "Relationship accuracy and recall in one number.",
-			numerator: "correct_relationships", denominator: relationships, matched: "correct"},
+			numerator: "correct_relationships", denominator: relationships, numeratorText: "correct"},
 		{Name: EntityExactF1, Family: EntityFamily, Meaning: "Entity F1 where only equal names count; " +
 			"the difference to entity_f1 is what fuzzy matching adds.",
-			numerator: "exact_entities", denominator: entities, matched: "of equal name"},
+			numerator: "exact_entities", denominator: entities, numeratorText: "of equal name"},
 		{Name: EntityTypedF1, Family: EntityFamily, Meaning: "Entity F1 where only pairs of the expected type count.",
-			numerator: "type_correct", denominator: entities, matched: "of correct type"},
+			numerator: "type_correct", denominator: entities, numeratorText: "of correct type"},
 		{Name: EntityStrictF1, Family: EntityFamily, Meaning: "Entity F1 where only pairs of equal name and expected type count.",
-			numerator: "strict_entities", denominator: entities, matched: "of equal name and correct type"},
+			numerator: "strict_entities", denominator: entities, numeratorText: "of equal name and correct type"},
 		{Name: ItemPerfect, Family: ItemFamily, Boolean: true, Meaning: "Whether nothing is wrong: for tests of paired yes/no results."},
 	}
 }
 
-// ratio returns the score of the counts.
+// ratio calculates the score from the counts.
 func (d Definition) ratio(counts map[string]int64) *outcome.Ratio {
 	n, m := counts[d.numerator], counts[d.denominator[0]]
 	if len(d.denominator) == 2 {
@@ -99,33 +99,32 @@ func (d Definition) ratio(counts map[string]int64) *outcome.Ratio {
 	return &outcome.Ratio{Num: n, Den: m}
 }
 
-// comment says in words what the score is made of.
+// comment writes the calculation in words.
 func (d Definition) comment(counts map[string]int64) string {
 	n, m := counts[d.numerator], counts[d.denominator[0]]
 	if len(d.denominator) == 1 {
-		return fmt.Sprintf("%d/%d %s", n, m, d.matched)
+		return fmt.Sprintf("%d/%d %s", n, m, d.numeratorText)
 	}
-	return fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, counts[d.denominator[1]])
+	return fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.numeratorText, m, counts[d.denominator[1]])
 }
 
-// countsOf returns the counts that stand with the score.
+// countsOf returns the counts that are recorded with the score.
 func (d Definition) countsOf(counts map[string]int64) outcome.Counts {
-	of := make(outcome.Counts, 0, 1+len(d.denominator)+len(d.also))
-	of.Set(d.numerator, counts[d.numerator])
-	for _, names := range [2][]string{d.denominator, d.also} {
+	list := make(outcome.Counts, 0, 1+len(d.denominator)+len(d.extraCounts))
+	list.Set(d.numerator, counts[d.numerator])
+	for _, names := range [2][]string{d.denominator, d.extraCounts} {
 		for _, name := range names {
-			of.Set(name, counts[name])
+			list.Set(name, counts[name])
 		}
 	}
-	return of
+	return list
 }
 
-// typed reports whether the score is an F1 of entities that counts only pairs of
-// the expected type.
+// typed reports whether the score is an entity F1 that counts only pairs of the expected type.
 func (d Definition) typed() bool { return d.Name == EntityTypedF1 || d.Name == EntityStrictF1 }
 
-// Counts are the integers that all scores are made of. A family is nil where
-// the expected output does not annotate it.
+// Counts are the numbers from which all scores are calculated. A family is nil if the expected
+// output does not annotate it.
 type Counts struct {
 	Entities      *EntityCounts
 	Relationships *RelationshipCounts
@@ -136,17 +135,17 @@ type EntityCounts struct {
 	Expected  int64
 	Extracted int64
 	Matched   int64
-	// Exact were matched with equal normalised names (or aliases).
+	// Exact counts pairs with equal normalised names, or an equal alias.
 	Exact int64
-	// TypeJudged were matched and the expected entity has a type.
+	// TypeJudged counts pairs whose expected entity has a type.
 	TypeJudged  int64
 	TypeCorrect int64
-	// Strict have an exact name and the correct type.
+	// Strict counts pairs with an exact name and the correct type.
 	Strict int64
 }
 
-// RelationshipCounts are the counts of relationships; Correct is the sum of
-// the four ways to match.
+// RelationshipCounts are the counts of relationships. Correct is the sum of the four ways to
+// match.
 type RelationshipCounts struct {
 	Expected     int64
 	Extracted    int64
@@ -157,15 +156,14 @@ type RelationshipCounts struct {
 	InverseFuzzy int64
 }
 
-// namedCount is one count with its name; it is not defined where its family is not
-// annotated.
+// namedCount is one count with its name. It is undefined if its family is not annotated.
 type namedCount struct {
 	name    string
 	value   int64
 	defined bool
 }
 
-// list returns every count in the order of the documentation.
+// list returns all counts in the order of the documentation.
 func (c Counts) list() []namedCount {
 	entities, relationships := c.Entities != nil, c.Relationships != nil
 	e, r := cmp.Or(c.Entities, &EntityCounts{}), cmp.Or(c.Relationships, &RelationshipCounts{})
@@ -181,7 +179,7 @@ func (c Counts) list() []namedCount {
 	}
 }
 
-// Map returns the counts that are defined, by name.
+// Map returns the counts of the annotated families by name.
 func (c Counts) Map() map[string]int64 {
 	m := map[string]int64{}
 	for _, n := range c.list() {
@@ -192,8 +190,8 @@ func (c Counts) Map() map[string]int64 {
 	return m
 }
 
-// MarshalJSON writes one flat object with every name; the counts of a family
-// that is not annotated are null.
+// MarshalJSON writes one flat object with all names. The counts of a family that is not annotated
+// are null.
 func (c Counts) MarshalJSON() ([]byte, error) {
 	w := textutil.JSONWriter{B: []byte{'{'}}
 	for _, n := range c.list() {
@@ -207,10 +205,11 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 	return w.B, w.Err
 }
 
-// untyped is the group of what has no type.
+// untyped is the name of the group without a type.
 const untyped = "(no type)"
 
-// addGroups names the groups that count anything, by their types, and adds them.
+// addGroups appends the groups whose counts are not all 0. byType and types are indexed by the
+// number of the type.
 func (r *Result) addGroups(kind string, byType []outcome.Group, types []string) {
 	r.Groups = slices.Grow(r.Groups, len(byType))
 	for typ, group := range byType {

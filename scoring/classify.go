@@ -12,22 +12,23 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Classify gives every fault of a result its cause.
+// Classify returns the faults of a result: each missed, spurious or wrongly typed thing is in
+// exactly one fault, with one cause.
 //
-// A missed and a spurious thing that explain each other are one fault with both
-// indices; the most similar pairs are joined first, each thing at most once.
-// What is left over of the extracted side is, by the first rule that holds:
-// dangling, a duplicate, swapped or of the wrong relationship type (where its
-// counterpart has a better partner), invented, spurious. What is left over of
-// the expected side is missed, or a duplicate where the gold repeats itself.
+// A missed and a spurious thing that explain each other are one fault with both indices. The most
+// similar pairs are joined first, each thing at most once. An extracted thing without a pair gets
+// the first cause that applies: dangling, duplicate, swapped or wrong relationship type (if its
+// counterpart has a better partner), invented, spurious. An expected thing without a pair is
+// missed, or a duplicate if the gold repeats itself.
 //
-// A boundary fault needs a similarity of at least 0.5, or one name whose words
-// are in a row within the other's. inDocument says whether a name is in
-// the document; nil calls nothing invented. Faults are in the order of the
-// expected list, entities first, then the rest in the order of the extracted
-// one. The counts by cause do not depend on the order of the lists, but for
-// collapsed repetitions, which are worded as the first of them. Cost O(f·log f)
-// for f faults.
+// A boundary fault needs a similarity of at least 0.5, or that the words of one name occur in a
+// row in the other. inDocument reports whether the document contains a name; if it is nil,
+// nothing is invented.
+//
+// Faults are in the order of the expected list, entities first, followed by those with an
+// extracted index only, in the order of the extracted list. The number of faults of each cause
+// does not depend on the order of the lists, except that collapsed repetitions count with the
+// wording of the first. Cost: O(f·log f) for f faults.
 func Classify(r Result, inDocument func(name string) bool) []Fault {
 	if inDocument == nil {
 		inDocument = func(string) bool { return true }
@@ -38,77 +39,77 @@ func Classify(r Result, inDocument func(name string) bool) []Fault {
 			entities.add(CauseWrongType, &m.ExpectedIndex, &m.ExtractedIndex)
 		}
 	}
-	entities.missed = cli.Each(r.MissedEntities, EntityMiss.loose)
-	entities.spurious = cli.Each(r.SpuriousEntities, EntityMiss.loose)
+	entities.missed = cli.Each(r.MissedEntities, EntityMiss.asMiss)
+	entities.spurious = cli.Each(r.SpuriousEntities, EntityMiss.asMiss)
 	relationships := classifier{what: ARelationship, inDocument: inDocument}
-	relationships.missed = cli.Each(r.MissedRelationships, RelationshipMiss.loose)
-	relationships.spurious = cli.Each(r.SpuriousRelationships, RelationshipMiss.loose)
+	relationships.missed = cli.Each(r.MissedRelationships, RelationshipMiss.asMiss)
+	relationships.spurious = cli.Each(r.SpuriousRelationships, RelationshipMiss.asMiss)
 	faults := entities.classify(r.Duplicates.ExtractedEntities)
 	return append(faults, relationships.classify(r.Duplicates.ExtractedRelationships)...)
 }
 
-// loose is a missed or spurious thing.
-type loose struct {
-	index  int
-	text   string
-	reason Reason
-	names  []string
-	cause  Cause // that it has in common with the nearest of the other side, where that is free; "" for none
-	near   near
+// miss is a missed or spurious thing.
+type miss struct {
+	index       int
+	text        string
+	reason      Reason
+	names       []string
+	cause       Cause // of the fault that it forms with the counterpart if that is free; "" if they form none
+	counterpart counterpart
 }
 
-// near is the nearest thing of the other side.
-type near struct {
+// counterpart is the most similar thing of the other side.
+type counterpart struct {
 	index      int
 	text       string
 	similarity float64
 }
 
-func (m EntityMiss) loose() loose {
-	l := loose{index: m.Index, text: m.Name + "\x00" + m.Type, reason: m.Reason, names: []string{m.Name}}
+func (m EntityMiss) asMiss() miss {
+	l := miss{index: m.Index, text: m.Name + "\x00" + m.Type, reason: m.Reason, names: []string{m.Name}}
 	n := m.Nearest
 	if n == nil {
 		return l
 	}
-	l.near = near{n.Index, n.Name + "\x00" + n.Type, n.Similarity}
+	l.counterpart = counterpart{n.Index, n.Name + "\x00" + n.Type, n.Similarity}
 	if n.TakenBy == nil && (m.Reason == ReasonFuzzyOff ||
-		m.Reason == ReasonUnderThreshold && (n.Similarity >= leastBoundary || partOf(m.Name, n.Name))) {
+		m.Reason == ReasonUnderThreshold && (n.Similarity >= minBoundarySimilarity || partOf(m.Name, n.Name))) {
 		l.cause = CauseBoundary
 	}
 	return l
 }
 
-func (m RelationshipMiss) loose() loose {
-	l := loose{index: m.Index, text: m.text(), reason: m.Reason, names: []string{m.Source, m.Target}}
+func (m RelationshipMiss) asMiss() miss {
+	l := miss{index: m.Index, text: m.text(), reason: m.Reason, names: []string{m.Source, m.Target}}
 	n := m.Nearest
 	if n == nil {
 		return l
 	}
-	l.near = near{n.Index, n.text(), n.SourceSimilarity + n.TargetSimilarity}
+	l.counterpart = counterpart{n.Index, n.text(), n.SourceSimilarity + n.TargetSimilarity}
 	switch {
 	case n.TakenBy != nil:
 	case m.Reason == ReasonWrongDirection:
 		l.cause = CauseSwapped
 	case m.Reason == ReasonWrongType:
 		l.cause = CauseWrongRelationshipType
-	case m.Reason == ReasonFuzzyOff, m.Reason == ReasonWrongEnd && n.hasNear(m.Statement):
+	case m.Reason == ReasonFuzzyOff, m.Reason == ReasonWrongEnd && n.hasSimilarEnd(m.Statement):
 		l.cause = CauseBoundary
 	}
 	return l
 }
 
-// leastBoundary is the similarity from which a name that did not match is still
-// called similar.
-const leastBoundary = 0.5
+// minBoundarySimilarity is the similarity from which an unmatched name makes a boundary fault.
+const minBoundarySimilarity = 0.5
 
-// hasNear reports whether the end of a statement that is less similar is still so, or a
-// part of a name here.
-func (n *NearestRelationship) hasNear(s Statement) bool {
+// hasSimilarEnd reports whether the less similar end of s is similar to its counterpart in n, or
+// one contains the words of the other.
+func (n *NearestRelationship) hasSimilarEnd(s Statement) bool {
 	end := s.Source
 	if n.TargetSimilarity < n.SourceSimilarity {
 		end = s.Target
 	}
-	return min(n.SourceSimilarity, n.TargetSimilarity) >= leastBoundary || partOf(end, n.Source) || partOf(end, n.Target)
+	return min(n.SourceSimilarity, n.TargetSimilarity) >= minBoundarySimilarity ||
+		partOf(end, n.Source) || partOf(end, n.Target)
 }
 
 func (s Statement) text() string { return s.Source + "\x00" + s.Type + "\x00" + s.Target }
@@ -117,7 +118,7 @@ func (s Statement) text() string { return s.Source + "\x00" + s.Type + "\x00" + 
 type classifier struct {
 	what             string
 	inDocument       func(name string) bool
-	missed, spurious []loose
+	missed, spurious []miss
 	faults           []Fault
 }
 
@@ -125,7 +126,7 @@ func (c *classifier) add(cause Cause, expected, extracted *int) {
 	c.faults = append(c.faults, Fault{Cause: cause, What: c.what, Expected: expected, Extracted: extracted})
 }
 
-// classify makes faults of pairs, the best first, and then of what is in none.
+// classify joins the best pairs first, then gives each remaining thing its own fault.
 func (c *classifier) classify(duplicates []Duplicate) []Fault {
 	repeated := repetitions(duplicates, c.spurious)
 	expected, extracted := map[int]bool{}, map[int]bool{}
@@ -146,7 +147,7 @@ func (c *classifier) classify(duplicates []Duplicate) []Fault {
 	}
 	for _, m := range c.spurious {
 		if !extracted[m.index] {
-			c.add(c.leftOver(m, repeated[m.index]), nil, &m.index)
+			c.add(c.unpairedCause(m, repeated[m.index]), nil, &m.index)
 		}
 	}
 	place := func(index *int) int { return *cmp.Or(index, new(math.MaxInt)) }
@@ -156,8 +157,8 @@ func (c *classifier) classify(duplicates []Duplicate) []Fault {
 	return c.faults
 }
 
-// leftOver is the cause of a spurious thing that is in no pair.
-func (c *classifier) leftOver(m loose, repeated bool) Cause {
+// unpairedCause returns the cause of a spurious thing that is in no pair.
+func (c *classifier) unpairedCause(m miss, repeated bool) Cause {
 	switch {
 	case m.reason == ReasonDangling || m.reason == ReasonEmptyEnd:
 		return CauseDangling
@@ -173,26 +174,26 @@ func (c *classifier) leftOver(m loose, repeated bool) Cause {
 	return CauseSpurious
 }
 
-// faultPair is an expected and an extracted thing that may be one fault.
+// faultPair is an expected and an extracted thing that may form one fault.
 type faultPair struct {
 	cause               Cause
 	similarity          float64
 	expected, extracted int
-	text                string // of both, so that ties do not depend on the order of the lists
+	text                string // of both; decides ties independently of the order of the lists
 }
 
-// pairs returns every pair of a missed and a spurious thing of which one explains
-// the other, the best first. Repetitions are in none.
+// pairs returns all pairs of a missed and a spurious thing that may form one fault, the best
+// first. Repetitions are in no pair.
 func (c *classifier) pairs(repeated map[int]bool) []faultPair {
 	var pairs []faultPair
 	for _, m := range c.missed {
-		if m.cause != "" && !repeated[m.near.index] {
-			pairs = append(pairs, faultPair{m.cause, m.near.similarity, m.index, m.near.index, m.text + "\x00" + m.near.text})
+		if n := m.counterpart; m.cause != "" && !repeated[n.index] {
+			pairs = append(pairs, faultPair{m.cause, n.similarity, m.index, n.index, m.text + "\x00" + n.text})
 		}
 	}
 	for _, m := range c.spurious {
-		if m.cause != "" && !repeated[m.index] {
-			pairs = append(pairs, faultPair{m.cause, m.near.similarity, m.near.index, m.index, m.near.text + "\x00" + m.text})
+		if n := m.counterpart; m.cause != "" && !repeated[m.index] {
+			pairs = append(pairs, faultPair{m.cause, n.similarity, n.index, m.index, n.text + "\x00" + m.text})
 		}
 	}
 	rank := func(cause Cause) int {
@@ -205,8 +206,8 @@ func (c *classifier) pairs(repeated map[int]bool) []faultPair {
 	return pairs
 }
 
-// partOf reports whether the words of one name are in a row in the other, and
-// the names differ.
+// partOf reports whether the names differ and the words of the shorter occur in a row in the
+// longer.
 func partOf(a, b string) bool {
 	a, b = textutil.FoldName(a), textutil.FoldName(b)
 	if len(a) > len(b) {
@@ -215,17 +216,17 @@ func partOf(a, b string) bool {
 	return a != "" && a != b && strings.Contains(" "+b+" ", " "+a+" ")
 }
 
-// repetitions returns which of the spurious things, by index, repeat another.
-// Where one of those that say the same is matched, all others do; else all but the
-// one that is first by its text.
-func repetitions(list []Duplicate, spurious []loose) map[int]bool {
+// repetitions returns the indices of the spurious things that repeat another. If one of several
+// equal things is matched, all others are repetitions; otherwise all but the one whose text sorts
+// first.
+func repetitions(list []Duplicate, spurious []miss) map[int]bool {
 	texts := map[int]string{}
 	for _, m := range spurious {
 		texts[m.index] = m.text
 	}
 	groups := map[int][]int{}
 	for _, d := range list {
-		if !d.Collapsed { // else it counts nowhere
+		if !d.Collapsed { // a collapsed one is not counted
 			groups[d.Of] = append(groups[d.Of], d.Index)
 		}
 	}
@@ -243,67 +244,67 @@ func repetitions(list []Duplicate, spurious []loose) map[int]bool {
 	return repeated
 }
 
-// dictionary gives each distinct text a number, in the order of the texts, so
-// that whatever is decided by comparing numbers is decided by content and not
-// by the order of a list. 0 is the empty text.
+// dictionary numbers distinct normalised texts in the order of the texts. Comparing numbers is
+// comparing texts, so decisions do not depend on the order of the lists. The empty text has
+// number 0.
 //
-// Every text is added first, then the dictionary is closed, then it answers.
+// All texts are added first; close assigns the numbers, which id returns afterwards.
 type dictionary struct {
-	spell   func(string) string
-	places  map[string]int // of the texts as given
-	spelled []string       // by place
-	ids     []int          // by place
-	texts   []string       // by number
+	normalise  func(string) string
+	slots      map[string]int // by the text as given
+	normalised []string       // by slot
+	ids        []int          // number by slot
+	texts      []string       // by number
 }
 
 func newDictionary(spell func(string) string) *dictionary {
-	return &dictionary{spell: spell, places: map[string]int{}}
+	return &dictionary{normalise: spell, slots: map[string]int{}}
 }
 
-// add returns the place of the text, by which its number is found later.
+// add returns the slot of a text. After close, ids has the text's number at this slot.
 func (d *dictionary) add(raw string) int {
-	place, known := d.places[raw]
+	place, known := d.slots[raw]
 	if !known {
-		place = len(d.spelled)
-		d.places[raw] = place
-		d.spelled = append(d.spelled, d.spell(raw))
+		place = len(d.normalised)
+		d.slots[raw] = place
+		d.normalised = append(d.normalised, d.normalise(raw))
 	}
 	return place
 }
 
 func (d *dictionary) close() {
-	d.texts = append(append(make([]string, 0, len(d.spelled)+1), ""), d.spelled...)
+	d.texts = append(append(make([]string, 0, len(d.normalised)+1), ""), d.normalised...)
 	slices.Sort(d.texts)
 	d.texts = slices.Compact(d.texts)
-	d.ids = make([]int, len(d.spelled))
-	for place, text := range d.spelled {
+	d.ids = make([]int, len(d.normalised))
+	for place, text := range d.normalised {
 		d.ids[place], _ = slices.BinarySearch(d.texts, text)
 	}
 }
 
-// id returns the number of a text that was added.
-func (d *dictionary) id(raw string) int { return d.ids[d.places[raw]] }
+// id returns the number of a text that was added before close.
+func (d *dictionary) id(raw string) int { return d.ids[d.slots[raw]] }
 
-// profile is what comparing one name with others needs.
+// profile has the properties of a name that comparisons need.
 type profile struct {
 	runes []rune
-	// letters has a bit for each code point of the name, by its value modulo
-	// 64. One edit takes at most one bit away and adds at most one.
+	// letters has a bit for the value modulo 64 of each code point of the name. One edit removes
+	// at most one bit and adds at most one.
 	letters uint64
-	digits  *string  // the decimal digits in order; nil until asked for
-	tokens  []string // words without dots, at most maxTokens
+	digits  *string  // the decimal digits in order; nil until digitsOf is called
+	tokens  []string // words without dots, at most maxTokens; nil until tokensOf is called
 }
 
-// names are the distinct names of one call with their profiles.
+// names are the distinct names of one call, with their profiles.
 type names struct {
 	*dictionary
-	numbers  []int     // all in order, see only
-	profiles []profile // by number, made when first asked for
-	room     []rune    // for the next profiles
+	numbers  []int     // 0, 1, 2 …: the memory of the lists that single returns
+	profiles []profile // by number, filled by profile
+	buffer   []rune    // free memory for the runes of profiles
 }
 
-// only returns the list of one name.
-func (n *names) only(id int) []int { return n.numbers[id : id+1 : id+1] }
+// single returns a list of one number without allocating.
+func (n *names) single(id int) []int { return n.numbers[id : id+1 : id+1] }
 
 func (n *names) profile(id int) *profile {
 	if n.profiles == nil {
@@ -313,19 +314,19 @@ func (n *names) profile(id int) *profile {
 	if p.runes != nil {
 		return p
 	}
-	if cap(n.room)-len(n.room) < len(text) {
-		n.room = make([]rune, 0, max(256, len(text)))
+	if cap(n.buffer)-len(n.buffer) < len(text) {
+		n.buffer = make([]rune, 0, max(256, len(text)))
 	}
-	from := len(n.room)
+	from := len(n.buffer)
 	for _, r := range text {
-		n.room = append(n.room, r)
+		n.buffer = append(n.buffer, r)
 		p.letters |= 1 << (uint32(r) % 64)
 	}
-	p.runes = slices.Clip(n.room[from:])
+	p.runes = slices.Clip(n.buffer[from:])
 	return p
 }
 
-// digitsOf returns the decimal digits of a name, in order.
+// digitsOf returns the decimal digits of a name in order.
 func (n *names) digitsOf(id int) string {
 	p := n.profile(id)
 	if p.digits == nil {
@@ -340,49 +341,45 @@ func (n *names) digitsOf(id int) string {
 	return *p.digits
 }
 
-// leastEdits returns a lower bound of the edit distance of two names that
-// costs next to nothing, from the letters that they use.
-func leastEdits(a, b uint64) int {
+// minEdits returns a cheap lower bound of the edit distance of two names from their letters.
+func minEdits(a, b uint64) int {
 	return max(bits.OnesCount64(a&^b), bits.OnesCount64(b&^a))
 }
 
-// Cause says what kind of fault stands between an extraction and what was
-// expected. Every missed, spurious or wrongly typed thing has exactly one; see
-// Classify.
+// Cause is the kind of a fault. Classify assigns one to every missed, spurious or wrongly typed
+// thing.
 type Cause string
 
-// The causes, of entities and of relationships.
+// Causes of faults of entities and relationships.
 const (
-	// CauseMissed: expected, and nothing extracted answers to it.
+	// CauseMissed: expected, without an extracted counterpart.
 	CauseMissed Cause = "missed"
 	// CauseSpurious: extracted, named in the document, and not expected.
 	CauseSpurious Cause = "spurious"
-	// CauseBoundary: extracted with a name that is similar and not similar
-	// enough, "Microsoft" for "Microsoft Corporation".
+	// CauseBoundary: the extracted name is similar, but not similar enough: "Microsoft" for
+	// "Microsoft Corporation".
 	CauseBoundary Cause = "boundary"
-	// CauseWrongType: an entity matched, with another type than expected.
+	// CauseWrongType: an entity matched, but its type is not the expected one.
 	CauseWrongType Cause = "wrong_type"
-	// CauseSwapped: a relationship whose ends are the wrong way round.
+	// CauseSwapped: the ends of a relationship are swapped.
 	CauseSwapped Cause = "swapped_direction"
-	// CauseWrongRelationshipType: a relationship between the right ends, of
-	// another type.
+	// CauseWrongRelationshipType: the ends of a relationship are right, the type is not.
 	CauseWrongRelationshipType Cause = "wrong_relationship_type"
-	// CauseDangling: a relationship with an end that names no entity.
+	// CauseDangling: an end of a relationship is empty or refers to no entity.
 	CauseDangling Cause = "dangling_end"
-	// CauseDuplicate: a repetition of something that is matched, or listed,
-	// already.
+	// CauseDuplicate: a repetition of something that is matched or listed already.
 	CauseDuplicate Cause = "duplicate"
-	// CauseInvented: extracted with a name that the document does not contain.
+	// CauseInvented: the document does not contain the extracted name.
 	CauseInvented Cause = "invented"
 )
 
-// CauseMeaning is a cause with one sentence for people.
+// CauseMeaning is a cause with a sentence that explains it to users.
 type CauseMeaning struct {
 	Cause   Cause
 	Meaning string
 }
 
-// Causes lists every cause in the order of the documentation.
+// Causes lists all causes in the order of the documentation.
 func Causes() []CauseMeaning {
 	return []CauseMeaning{
 		{CauseMissed, "Expected, and nothing extracted answers to it."},
@@ -397,18 +394,18 @@ func Causes() []CauseMeaning {
 	}
 }
 
-// Fault is one thing that is wrong with an extraction.
+// Fault is one error of an extraction.
 type Fault struct {
 	Cause Cause `json:"cause"`
-	// What is "entity" or "relationship".
+	// What is AnEntity or ARelationship.
 	What string `json:"what"`
-	// Expected and Extracted are indices of the given lists; nil where that
-	// side has no part in the fault.
+	// Expected and Extracted are indices of the given lists; nil if the fault does not involve
+	// that side.
 	Expected  *int `json:"expected,omitempty"`
 	Extracted *int `json:"extracted,omitempty"`
 }
 
-// What a Fault is about.
+// Values of Fault.What.
 const (
 	AnEntity      = "entity"
 	ARelationship = "relationship"

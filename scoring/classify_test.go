@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// written shows a fault as "cause what expected>extracted".
-func written(f Fault) string {
+// faultText formats a fault as "cause what expected>extracted".
+func faultText(f Fault) string {
 	index := func(i *int) string {
 		if i == nil {
 			return "-"
@@ -169,7 +169,7 @@ func TestClassify(t *testing.T) {
 			faults := Classify(r, func(name string) bool { return strings.Contains(document, strings.ToLower(name)) })
 			var got []string
 			for _, f := range faults {
-				got = append(got, written(f))
+				got = append(got, faultText(f))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
@@ -178,8 +178,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestClassify_once: every miss and every wrong type is in exactly one fault,
-// and nothing else is in any.
+// TestClassify_once checks that every miss and every wrong type is in exactly one fault, and
+// nothing else is in any.
 func TestClassify_once(t *testing.T) {
 	scorer := mustNew(t, DefaultOptions())
 	name := rapid.SampledFrom([]string{"", "Ada", "Ada Lovelace", "Adam Lovelace", "London", "Londen", "Microsoft", "Microsoft Corp", "J. Smith", "John Smith"})
@@ -230,8 +230,8 @@ func TestClassify_once(t *testing.T) {
 	})
 }
 
-// TestClassify_order: how often each cause is given does not depend on the order
-// of the lists. (Where repetitions are collapsed, the wording of the first counts.)
+// TestClassify_order checks that the number of faults of each cause does not depend on the order
+// of the lists. Collapsed repetitions are excluded, since they have the wording of the first.
 func TestClassify_order(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOptions(t)

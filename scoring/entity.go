@@ -7,8 +7,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// entityNodes groups the entities of a side that have a name by their names, and
-// within by type.
+// entityNodes groups the entities that have a name by their names, and within a group by type.
 func (s *side) entityNodes() []node {
 	order := make([]int, 0, len(s.entities))
 	for i, e := range s.entities {
@@ -21,8 +20,7 @@ func (s *side) entityNodes() []node {
 		func(i int) int { return s.entities[i].typ })
 }
 
-// compareEntities orders entities by content: names and type, then how they are
-// spelled.
+// compareEntities orders entities by normalised names and type, then by name and type as given.
 func (s *side) compareEntities(i, j int) int {
 	a, b := &s.entities[i], &s.entities[j]
 	if d := cmp.Or(slices.Compare(a.names, b.names), cmp.Compare(a.typ, b.typ)); d != 0 {
@@ -32,21 +30,21 @@ func (s *side) compareEntities(i, j int) int {
 	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Type, y.Type))
 }
 
-// matchEntities links and matches the entities of both sides.
+// matchEntities returns the best assignment between the entities of both sides.
 func (c *call) matchEntities() *matching {
 	m := &matching{expected: c.expected.entityNodes(), extracted: c.extracted.entityNodes()}
-	byName := make([]int, len(c.names.texts)) // extracted nodes + 1
-	c.exactEntities(m, byName)
-	search := budget{searchAllowance}
+	byName := make([]int, len(c.names.texts)) // by name, the extracted node + 1
+	c.linkEqualNames(m, byName)
+	left := budget{searchAllowance}
 	if c.options.FuzzyEntities {
-		c.similarEntities(m, byName, &search)
+		c.linkSimilarNames(m, byName, &left)
 	}
-	c.assign(m, "entities", &search)
+	c.assign(m, "entities", &left)
 	return m
 }
 
-// exactEntities links nodes that share a name.
-func (c *call) exactEntities(m *matching, byName []int) {
+// linkEqualNames links nodes that share a name, and fills byName.
+func (c *call) linkEqualNames(m *matching, byName []int) {
 	for x, n := range m.extracted {
 		byName[c.extracted.entities[n.first].name] = x + 1
 	}
@@ -61,14 +59,14 @@ func (c *call) exactEntities(m *matching, byName []int) {
 	}
 }
 
-// similarEntities links nodes that share no name and have similar ones; the
-// most similar names decide.
-func (c *call) similarEntities(m *matching, byName []int, search *budget) {
-	m.closeNodes()
+// linkSimilarNames links nodes that have similar names but none in common. Of several similar
+// pairs of names of two nodes, the most similar counts.
+func (c *call) linkSimilarNames(m *matching, byName []int, left *budget) {
+	m.settleNodes()
 	var ours, theirs []int
 	var owners [][2]int
 	for e, n := range m.expected {
-		if n.closed {
+		if n.settled {
 			continue
 		}
 		for _, name := range c.expected.entities[n.first].names {
@@ -76,17 +74,17 @@ func (c *call) similarEntities(m *matching, byName []int, search *budget) {
 		}
 	}
 	for _, n := range m.extracted { // in the order of the names
-		if !n.closed {
+		if !n.settled {
 			theirs = append(theirs, c.extracted.entities[n.first].name)
 		}
 	}
 	ours, nodesOf := sortedSet(ours), newIndex(len(c.names.texts), owners)
-	similar := c.similarAmong(ours, theirs, search)
+	similar := c.findSimilar(ours, theirs, left)
 	m.links = slices.Grow(m.links, len(c.similarNames))
 	for _, name := range ours {
 		for _, other := range similar[name] {
 			for _, e := range nodesOf.of(name) {
-				if !search.spend(edgeCost) {
+				if !left.spend(edgeCost) {
 					break
 				}
 				match := statementMatch{ends: ends{source: other.similarity}}
@@ -98,8 +96,8 @@ func (c *call) similarEntities(m *matching, byName []int, search *budget) {
 	m.links = slices.CompactFunc(m.links, func(a, b link) bool { return a.expected == b.expected && a.extracted == b.extracted })
 }
 
-// scoreEntities matches the entities, writes matches, misses and groups into
-// the result, and returns the counts.
+// scoreEntities matches the entities, adds matches, misses and groups to the result, and returns
+// the counts.
 func (c *call) scoreEntities(r *Result) *EntityCounts {
 	m := c.matchEntities()
 	expected, extracted := c.expected.entities, c.extracted.entities
@@ -124,21 +122,21 @@ func (c *call) scoreEntities(r *Result) *EntityCounts {
 	}
 	for _, x := range extracted {
 		if x.partner >= 0 && expected[x.partner].typ == 0 {
-			x.typ = 0 // it is not judged
+			x.typ = 0 // not judged
 		}
 		groups[x.typ].Extracted++
 	}
 	r.addGroups("entity_type", groups, c.types.texts)
 	r.MissedEntities = c.entityMisses(&c.expected, &c.extracted)
 	r.SpuriousEntities = c.entityMisses(&c.extracted, &c.expected)
-	if c.nearest.exhausted() {
+	if c.nearestBudget.exhausted() {
 		c.warn("entities: too many misses to look for the nearest of each; the scores are not affected")
 	}
 	return counts
 }
 
-// typed reports whether an expected entity with a name has a type.
-func (c *call) typed() bool {
+// hasExpectedType reports whether any expected entity has both a name and a type.
+func (c *call) hasExpectedType() bool {
 	return slices.ContainsFunc(c.expected.entities, func(e entity) bool { return e.name != 0 && e.typ != 0 })
 }
 
@@ -194,29 +192,29 @@ func (s similarity) ratio() outcome.Ratio {
 	return outcome.Ratio{Num: int64(s.num), Den: int64(s.den)}
 }
 
-// entityMisses explains the entities of one side that have no partner.
-func (c *call) entityMisses(here, there *side) []EntityMiss {
-	missed := unmatched(len(here.entities), func(i int) int { return here.entities[i].partner }, here.compareEntities)
+// entityMisses explains the entities of own that have no partner.
+func (c *call) entityMisses(own, opposite *side) []EntityMiss {
+	missed := unmatched(len(own.entities), func(i int) int { return own.entities[i].partner }, own.compareEntities)
 	if len(missed) == 0 || !c.explains {
 		return nil
 	}
-	search := c.newEntitySearch(there)
+	search := c.newEntitySearch(opposite)
 	var misses []EntityMiss
 	for _, i := range missed {
-		e := here.entities[i]
-		given := here.given.Entities[e.index]
+		e := own.entities[i]
+		given := own.given.Entities[e.index]
 		miss := EntityMiss{Index: e.index, Name: given.Name, Type: given.Type}
 		var nearest int
 		var near similarity
 		nearest, near, miss.Reason = search.nearestTo(e)
 		if nearest >= 0 {
-			other := there.entities[nearest]
-			theirs := there.given.Entities[other.index]
+			other := opposite.entities[nearest]
+			theirs := opposite.given.Entities[other.index]
 			miss.Nearest = &NearestEntity{
 				Index: other.index, Name: theirs.Name, Type: theirs.Type, Similarity: near.value(), Ratio: near.ratio(),
 			}
 			if other.partner >= 0 {
-				taker := &here.entities[other.partner]
+				taker := &own.entities[other.partner]
 				miss.Nearest.TakenBy = &taker.index
 				if taker.name == e.name {
 					miss.Reason = ReasonDuplicate
@@ -229,8 +227,8 @@ func (c *call) entityMisses(here, there *side) []EntityMiss {
 	return misses
 }
 
-// unmatched returns the members that have no partner, in the order of their content:
-// so a search cut short stops at the same place whatever the order of the list.
+// unmatched returns the members without a partner, ordered by content: if a search is cut short,
+// it stops at the same place for every order of the list.
 func unmatched(n int, partner func(i int) int, compare func(i, j int) int) []int {
 	var list []int
 	for i := range n {
@@ -242,20 +240,20 @@ func unmatched(n int, partner func(i int) int, compare func(i, j int) int) []int
 	return list
 }
 
-// entitySearch looks for the nearest entity of one side by name.
+// entitySearch finds the entity of one side with the most similar name.
 type entitySearch struct {
 	c       *call
 	names   []int // sorted
-	members []int // by name, the one to show: an unmatched one first; -1 for none
+	members []int // by name, the entity to show, preferably an unmatched one; -1 for none
 }
 
-func (c *call) newEntitySearch(there *side) *entitySearch {
+func (c *call) newEntitySearch(opposite *side) *entitySearch {
 	s := &entitySearch{c: c, members: slices.Repeat([]int{-1}, len(c.names.texts))}
 	better := func(i, j int) bool {
-		taken := falseFirst(there.entities[i].partner >= 0, there.entities[j].partner >= 0)
-		return cmp.Or(taken, there.compareEntities(i, j)) < 0
+		taken := falseFirst(opposite.entities[i].partner >= 0, opposite.entities[j].partner >= 0)
+		return cmp.Or(taken, opposite.compareEntities(i, j)) < 0
 	}
-	for i, e := range there.entities {
+	for i, e := range opposite.entities {
 		for _, name := range e.names {
 			known := s.members[name]
 			if known < 0 {
@@ -270,14 +268,14 @@ func (c *call) newEntitySearch(there *side) *entitySearch {
 	return s
 }
 
-// nearEdits returns how many edits may lie between near names, the longer of that
-// length: what is less than a third similar is not near.
-func nearEdits(longer int) int { return min(2*longer/3, nearestEdits) }
+// maxNearEdits returns the most edits between near names of which the longer has this length.
+// Names less than a third similar are not near.
+func maxNearEdits(longer int) int { return min(2*longer/3, nearestEdits) }
 
-// nearestTo finds the member of the other side with the most similar name, -1 for
-// none, and says why the two do not match; of equally similar names it takes the
-// first by its text.
-func (s *entitySearch) nearestTo(e entity) (member int, best similarity, why Reason) {
+// nearestTo returns the member of the other side with the most similar name, or -1, the
+// similarity, and the reason why the two do not match. Of equally similar names it takes the
+// first by text.
+func (s *entitySearch) nearestTo(e entity) (member int, best similarity, reason Reason) {
 	if e.name == 0 {
 		return -1, best, ReasonEmptyName
 	}
@@ -287,11 +285,11 @@ func (s *entitySearch) nearestTo(e entity) (member int, best similarity, why Rea
 		}
 	}
 	best = similarity{den: 1}
-	nearest, of := 0, 0 // 0 for none
+	nearest, of := 0, 0 // names; 0 for none
 	for _, name := range e.names {
 		for _, other := range s.names {
-			similar, ok := s.closer(name, other, best)
-			if s.c.nearest.exhausted() {
+			similar, ok := s.moreSimilar(name, other, best)
+			if s.c.nearestBudget.exhausted() {
 				return -1, best, ReasonNotSearched
 			}
 			if ok {
@@ -302,27 +300,27 @@ func (s *entitySearch) nearestTo(e entity) (member int, best similarity, why Rea
 	if nearest == 0 {
 		return -1, best, ReasonNothingSimilar
 	}
-	return s.members[nearest], best, s.c.whyNot(of, nearest, best)
+	return s.members[nearest], best, s.c.mismatchReason(of, nearest, best)
 }
 
-// closer returns the similarity of two names if it is higher than what is
-// known, and at least a third.
-func (s *entitySearch) closer(a, b int, known similarity) (similarity, bool) {
+// moreSimilar returns the similarity of two names if it is higher than known and at least a
+// third.
+func (s *entitySearch) moreSimilar(a, b int, known similarity) (similarity, bool) {
 	p, q := s.c.names.profile(a), s.c.names.profile(b)
 	longer := max(len(p.runes), len(q.runes))
-	limit := min(nearEdits(longer), moreThan(known).maxDistance(longer))
-	s.c.nearest.spend(1)
-	if leastEdits(p.letters, q.letters) > limit {
+	limit := min(maxNearEdits(longer), thresholdAt(known).maxDistance(longer))
+	s.c.nearestBudget.spend(1)
+	if minEdits(p.letters, q.letters) > limit {
 		return similarity{}, false
 	}
-	return s.c.within(a, b, limit, &s.c.nearest)
+	return s.c.similarityWithin(a, b, limit, &s.c.nearestBudget)
 }
 
-// whyNot says why two different names did not match: of two similar ones that
-// were free to match one has another partner.
-func (c *call) whyNot(a, b int, s similarity) Reason {
+// mismatchReason returns why two different names did not match. If they may match, one of them
+// has another partner.
+func (c *call) mismatchReason(a, b int, s similarity) Reason {
 	switch {
-	case !c.threshold.exceeded(s) && !c.initialsAgree(a, b):
+	case !c.threshold.matches(s) && !c.initialsAgree(a, b):
 		return ReasonUnderThreshold
 	case !c.options.FuzzyEntities:
 		return ReasonFuzzyOff
@@ -332,18 +330,17 @@ func (c *call) whyNot(a, b int, s similarity) Reason {
 	return ReasonTaken
 }
 
-// Duplicate is a repetition in one list.
+// Duplicate is a repetition within one list.
 type Duplicate struct {
 	Index int `json:"index"`
-	// Of is the index of the first one of its kind.
+	// Of is the index of the first of the equal things.
 	Of int `json:"of"`
-	// Collapsed says that the repetition was left out of the counts.
+	// Collapsed reports whether the repetition was left out of the counts.
 	Collapsed bool `json:"collapsed,omitempty"`
 }
 
-// Duplicates are the repetitions of all lists, found whether or not they are
-// collapsed: entities of equal normalised name and type, and relationships
-// that state the same fact.
+// Duplicates are the repetitions in all lists, whether or not they are collapsed: entities of
+// equal normalised name and type, and relationships that state the same fact.
 type Duplicates struct {
 	ExpectedEntities       []Duplicate `json:"expected_entities,omitempty"`
 	ExtractedEntities      []Duplicate `json:"extracted_entities,omitempty"`
@@ -351,8 +348,8 @@ type Duplicates struct {
 	ExtractedRelationships []Duplicate `json:"extracted_relationships,omitempty"`
 }
 
-// sameFacts returns for each relationship of a side the first one that states
-// the same fact, itself included.
+// sameFacts returns for each relationship of a side the index of the first one that states the
+// same fact, which may be its own.
 func (c *call) sameFacts(s *side) []int {
 	type fact struct {
 		form
@@ -373,10 +370,10 @@ func (c *call) sameFacts(s *side) []int {
 			first.join(facts[k-1].index, f.index)
 			continue
 		}
-		turned := fact{f.swapped(), f.targetRef, f.sourceRef, 0}
+		reversed := fact{f.swapped(), f.targetRef, f.sourceRef, 0}
 		for _, r := range c.reversals[f.typ] {
-			turned.typ = r.typ
-			if at, ok := slices.BinarySearchFunc(facts, turned, compare); ok {
+			reversed.typ = r.typ
+			if at, ok := slices.BinarySearchFunc(facts, reversed, compare); ok {
 				first.join(f.index, facts[at].index)
 			}
 		}

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestMatching_solve_withoutBudget: a group that is too large for the best assignment takes the best
-// pairs first, whatever the order of its links, and says so. One of these leads to 10 + 1 by the
-// best pair first, and to 9 + 8 by the best assignment; the other, which hangs together with
-// nothing, is not touched by that.
+// TestMatching_solve_withoutBudget checks that a component that is too large for the best
+// assignment is solved by the best pair first, in any order of its links, and is counted as
+// degraded. For the first component, the best pair first gives 10 + 1, the best assignment 9 + 8.
+// The second component has one link and does not change.
 func TestMatching_solve_withoutBudget(t *testing.T) {
 	single := func(n int) (nodes []node) {
 		for i := range n {

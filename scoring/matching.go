@@ -7,26 +7,26 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// node is a group of things on one side that have equal names, in pools by
-// type. Relationships have one pool of type 0.
+// node is a group of things on one side that have equal names, in pools by type. Relationships
+// have one pool of type 0.
 type node struct {
-	first int // of its members
+	first int // member
 	pools []pool
 	size  int
 
-	closed bool // see closeNodes
-	place  int  // of its first pool among the rows or columns of a transport, + 1
+	settled bool // see settleNodes
+	offset  int  // of its first pool among the rows or columns of a transport, + 1; 0 before addPools
 }
 
-// pool is a group of equal things: only their spelling and their place in the
-// list differ.
+// pool is a group of equal things, which differ only in their spelling and their place in the
+// list.
 type pool struct {
 	typ     int
-	members []int // sorted by spelling; the first are taken first
+	members []int // sorted by spelling, taken from the front
 }
 
-// nodesOf groups members by content, in an order in which equal ones are together,
-// and of those the ones of a type, the smallest type first.
+// nodesOf groups the members in order into nodes of equal members, and each node into pools by
+// type. Nodes are in the order of compare, pools in the order of their types.
 func nodesOf(order []int, compare func(i, j int) int, equal func(i, j int) bool, typ func(i int) int) []node {
 	slices.SortFunc(order, func(i, j int) int { return cmp.Or(compare(i, j), cmp.Compare(i, j)) })
 	nodes, pools := make([]node, 0, len(order)), make([]pool, 0, len(order))
@@ -47,40 +47,39 @@ func nodesOf(order []int, compare func(i, j int) int, equal func(i, j int) bool,
 	return nodes
 }
 
-// link says that a node of the expected side may be matched with a node of
-// the extracted side.
+// link allows a node of the expected side to be matched with a node of the extracted side.
 type link struct {
 	expected, extracted int // nodes
 	exact               bool
-	gain                gain           // of one pair, types left aside
-	match               statementMatch // how; of entities, by source alone
+	gain                gain           // of one pair, without types
+	match               statementMatch // entities use its source similarity only
 }
 
-// pairing is one matched pair.
+// pairing is a matched pair.
 type pairing struct {
 	expected, extracted int // members
-	link                int // index into the links
+	link                int // index into matching.links
 }
 
-// matching chooses among links. Nodes and links are in an order that depends
-// on content only, and so is the result.
+// matching chooses pairs among links. The order of nodes and links depends on content only, and
+// so does the result.
 type matching struct {
 	expected, extracted []node
-	links               []link // sorted by expected, extracted; one per pair of nodes
+	links               []link // sorted by expected, then extracted; one for each pair of nodes
 	pairs               []pairing
-	degraded            int // components that were too large for the best solution
+	degraded            int // number of components that were too large for the best assignment
 
-	transport     *transport // of the component that is solved
-	rows, columns []int      // its pools, by their numbers within their nodes
+	transport     *transport // of the current component
+	rows, columns []int      // of the transport: the number of the pool within its node
 
-	// Of takeBest: the best links, and the extracted nodes that were seen there, or
-	// that one of them leads to.
+	// Memory of takeUniqueBest: the best links, the extracted nodes that any link of the
+	// component leads to, and those that a best link leads to.
 	best        []int
 	seen, taken []bool
 }
 
-// withTypes returns the gain of a pair of these types; it prefers the most
-// equal types, then most equal types on exact names, then fewest wrong types.
+// withTypes returns the gain of a pair of these types. It prefers the most equal types, then the
+// most equal types on exact names, then the fewest wrong types.
 func (l link) withTypes(expected, extracted int) gain {
 	g := l.gain
 	switch {
@@ -95,26 +94,26 @@ func (l link) withTypes(expected, extracted int) gain {
 	return g
 }
 
-// closeNodes marks the nodes that the exact links use up in every best solution,
-// because each of the two has no other: the smaller one. Nothing else needs to be
-// looked for on their behalf.
-func (m *matching) closeNodes() {
-	of, by := make([]int, len(m.expected)), make([]int, len(m.extracted))
+// settleNodes marks nodes whose members are all matched in every best assignment: if an exact
+// link joins two nodes that have no other, the smaller is settled, or both if they are equally
+// large. Settled nodes need no further links.
+func (m *matching) settleNodes() {
+	expectedLinks, extractedLinks := make([]int, len(m.expected)), make([]int, len(m.extracted))
 	for _, l := range m.links {
-		of[l.expected]++
-		by[l.extracted]++
+		expectedLinks[l.expected]++
+		extractedLinks[l.extracted]++
 	}
 	for _, l := range m.links {
-		if of[l.expected] == 1 && by[l.extracted] == 1 {
+		if expectedLinks[l.expected] == 1 && extractedLinks[l.extracted] == 1 {
 			e, x := &m.expected[l.expected], &m.extracted[l.extracted]
-			e.closed, x.closed = e.size <= x.size, x.size <= e.size
+			e.settled, x.settled = e.size <= x.size, x.size <= e.size
 		}
 	}
 }
 
-// assign chooses among the links of a family, and warns of what was not looked at.
-func (c *call) assign(m *matching, family string, search *budget) {
-	if search.exhausted() {
+// assign solves the matching of a family, and warns if a limit was reached.
+func (c *call) assign(m *matching, family string, left *budget) {
+	if left.exhausted() {
 		c.warn("%s: too many or too long names to compare all of them; above a certain length only equal ones were matched", family)
 	}
 	m.transport, c.links = &c.transport, m.links
@@ -125,8 +124,8 @@ func (c *call) assign(m *matching, family string, search *budget) {
 	}
 }
 
-// sortLinks sorts the links by their nodes, and those of the same ones by the
-// similarity of entities.
+// sortLinks sorts the links by their nodes, and links of the same nodes by source similarity, the
+// highest first.
 func (m *matching) sortLinks() {
 	slices.SortStableFunc(m.links, func(a, b link) int {
 		if d := cmp.Or(a.expected-b.expected, a.extracted-b.extracted); d != 0 {
@@ -136,8 +135,8 @@ func (m *matching) sortLinks() {
 	})
 }
 
-// solve fills pairs, in the order of the expected members, with the best one-to-one
-// assignment: the one of largest total gain. Components that share no node are solved apart.
+// solve fills pairs with the one-to-one assignment of the largest total gain, in the order of the
+// expected members. It solves each connected component by itself.
 func (m *matching) solve(left *budget) {
 	m.pairs = make([]pairing, 0, min(len(m.expected), len(m.extracted)))
 	m.seen, m.taken = make([]bool, len(m.extracted)), make([]bool, len(m.extracted))
@@ -145,8 +144,8 @@ func (m *matching) solve(left *budget) {
 	for root := range m.expected {
 		component := components.of(root)
 		if len(component) == 1 {
-			m.pushAll(component[0])
-		} else if !m.takeBest(component, left) && !m.solveBest(component, left) {
+			m.pairAlong(component[0])
+		} else if !m.takeUniqueBest(component, left) && !m.solveBest(component, left) {
 			m.degraded++
 			m.solveGreedily(component)
 		}
@@ -154,8 +153,8 @@ func (m *matching) solve(left *budget) {
 	slices.SortFunc(m.pairs, func(a, b pairing) int { return cmp.Compare(a.expected, b.expected) })
 }
 
-// components returns the links that hang together, as indices, by their first
-// expected node.
+// components returns the indices of the links of each connected component, by the smallest
+// expected node of the component.
 func (m *matching) components() index {
 	set := newDisjointSet(len(m.expected) + len(m.extracted))
 	for _, l := range m.links {
@@ -168,11 +167,11 @@ func (m *matching) components() index {
 	return newIndex(len(m.expected), roots)
 }
 
-// takeBest solves a component of single things in which each expected one has one
-// best link, and no two of these lead to the same extracted one: no assignment is
-// better. It spends what transport.solve would, which finds the same with one step a
-// row. It reports false, having changed nothing, where it does not apply.
-func (m *matching) takeBest(component []int, left *budget) bool {
+// takeUniqueBest solves a component in which all nodes have one member, each expected node has a
+// unique best link, and no two of these lead to the same extracted node: no assignment is better.
+// It spends as much of the budget as transport.solve would, which finds the same pairs. If the
+// component is not of this kind, it returns false and changes nothing.
+func (m *matching) takeUniqueBest(component []int, left *budget) bool {
 	m.best = m.best[:0]
 	columns := 0
 	for rest := component; len(rest) > 0; {
@@ -207,13 +206,13 @@ func (m *matching) takeBest(component []int, left *budget) bool {
 	}
 	left.spend(work)
 	for _, i := range m.best {
-		m.take(i, 0, 0, 1)
+		m.pairMembers(i, 0, 0, 1)
 	}
 	return true
 }
 
-// solveBest solves one component as a transport between pools. It reports
-// false, having changed nothing, where that would take too much.
+// solveBest solves a component as a transport between pools. If the component is too large or the
+// budget does not suffice, it returns false without adding pairs.
 func (m *matching) solveBest(component []int, left *budget) bool {
 	if !m.load(component) || !m.transport.solve(left) {
 		return false
@@ -223,13 +222,13 @@ func (m *matching) solveBest(component []int, left *budget) bool {
 			if a.flow == 0 || a.column == len(m.columns) {
 				continue
 			}
-			m.take(a.link, m.rows[r], m.columns[a.column], a.flow)
+			m.pairMembers(a.link, m.rows[r], m.columns[a.column], a.flow)
 		}
 	}
 	return true
 }
 
-// load makes the transport that of a component; false where it is too large.
+// load sets up the transport for a component, or returns false if the component is too large.
 func (m *matching) load(component []int) bool {
 	t := m.transport
 	t.supply, t.demand, t.arcs = t.supply[:0], t.demand[:0], t.arcs[:0]
@@ -241,8 +240,8 @@ func (m *matching) load(component []int) bool {
 		if arcs += len(from.pools) * len(to.pools); arcs > arcLimit {
 			return false
 		}
-		row, column := from.placeIn(&m.rows, &t.supply), to.placeIn(&m.columns, &t.demand)
-		t.arcs = grown(t.arcs, len(m.rows))
+		row, column := from.addPools(&m.rows, &t.supply), to.addPools(&m.columns, &t.demand)
+		t.arcs = growLists(t.arcs, len(m.rows))
 		for p, expected := range from.pools {
 			for q, extracted := range to.pools {
 				gain := l.withTypes(expected.typ, extracted.typ)
@@ -258,20 +257,20 @@ func (m *matching) load(component []int) bool {
 	return units <= unitLimit
 }
 
-// placeIn returns the first of the rows or columns that are the pools of a node,
-// and adds them, with their sizes, where the node is new. A node is in one component only.
-func (n *node) placeIn(places, sizes *[]int) int {
-	if n.place == 0 {
-		n.place = len(*places) + 1
+// addPools returns the row or column of the node's first pool. On the first call it appends the
+// pools and their sizes to places and sizes. A node belongs to one component only.
+func (n *node) addPools(places, sizes *[]int) int {
+	if n.offset == 0 {
+		n.offset = len(*places) + 1
 		for p, pool := range n.pools {
 			*places, *sizes = append(*places, p), append(*sizes, len(pool.members))
 		}
 	}
-	return n.place - 1
+	return n.offset - 1
 }
 
-// solveGreedily takes the best link first and pairs as much along it as there
-// is left. It is what remains for components that are too large.
+// solveGreedily takes the links by their gain, the best first, and pairs all members that are
+// left along each. It is used for components that are too large for solveBest.
 func (m *matching) solveGreedily(component []int) {
 	slices.SortStableFunc(component, func(i, j int) int {
 		a, b := m.links[i].gain, m.links[j].gain
@@ -281,27 +280,25 @@ func (m *matching) solveGreedily(component []int) {
 		return cmp.Compare(i, j)
 	})
 	for _, i := range component {
-		m.pushAll(i)
+		m.pairAlong(i)
 	}
 }
 
-// pushAll pairs as many as possible along one link, so that as many types as
-// possible are equal and as few as possible wrong. Where a component has no
-// other link, that is the best solution.
-func (m *matching) pushAll(i int) {
+// pairAlong pairs as many members as possible along one link, first those of equal types, then
+// with as few wrong types as possible. For a component of one link, that is the best assignment.
+func (m *matching) pairAlong(i int) {
 	l := m.links[i]
 	expected, extracted := &m.expected[l.expected], &m.extracted[l.extracted]
 	for p := range expected.pools {
 		q, ok := slices.BinarySearchFunc(extracted.pools, expected.pools[p].typ, func(x pool, typ int) int { return cmp.Compare(x.typ, typ) })
 		if ok {
-			m.take(i, p, q, min(len(expected.pools[p].members), len(extracted.pools[q].members)))
+			m.pairMembers(i, p, q, min(len(expected.pools[p].members), len(extracted.pools[q].members)))
 		}
 	}
-	// Pools are sorted by type: expected things without one, which cannot be
-	// wrong, come first.
+	// Pools are sorted by type. Expected things without a type, which is never wrong, come first.
 	for p, q := 0, 0; p < len(expected.pools) && q < len(extracted.pools); {
 		n := min(len(expected.pools[p].members), len(extracted.pools[q].members))
-		m.take(i, p, q, n)
+		m.pairMembers(i, p, q, n)
 		if len(expected.pools[p].members) == 0 {
 			p++
 		} else {
@@ -310,8 +307,9 @@ func (m *matching) pushAll(i int) {
 	}
 }
 
-// take pairs n members of two pools.
-func (m *matching) take(i, p, q, n int) {
+// pairMembers pairs the first n members of pool p of the expected node and pool q of the
+// extracted node of link i, and removes them from the pools.
+func (m *matching) pairMembers(i, p, q, n int) {
 	l := m.links[i]
 	from, to := &m.expected[l.expected].pools[p], &m.extracted[l.extracted].pools[q]
 	for k := range n {
@@ -320,14 +318,13 @@ func (m *matching) take(i, p, q, n int) {
 	from.members, to.members = from.members[n:], to.members[n:]
 }
 
-// gain is what one matched pair is worth, or a sum or difference of such:
-// three words, each compared only where the ones before are equal. A word may
-// hold several counts, each in a field of its own of 21 bits; no count gets
-// near the width of its field (see unitLimit), so that comparing words
-// compares the counts in order, also where differences make some negative.
+// gain is the value of one matched pair, or a sum or difference of such values: three words,
+// compared one after the other. A word may hold several counts, each in a field of 21 bits.
+// unitLimit keeps the counts smaller than their fields, so comparing words compares the counts in
+// order, even if some are negative.
 type gain [3]int64
 
-// field is the weight of the next field of a word.
+// field is the weight of the next higher field of a word.
 const field = 1 << 21
 
 func (g gain) plus(h gain) gain  { return gain{g[0] + h[0], g[1] + h[1], g[2] + h[2]} }

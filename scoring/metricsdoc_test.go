@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/metrics.md")
 
-// TestMetricsDoc keeps docs/metrics.md equal to the catalogue and the tables.
+// TestMetricsDoc checks that docs/metrics.md equals the catalogue and the tables.
 func TestMetricsDoc(t *testing.T) {
 	path := filepath.Join("..", "docs", "metrics.md")
 	want := metricsDoc()
@@ -57,7 +57,7 @@ func metricsDoc() string {
 		if d.Boolean {
 			scale = "0 or 1 (yes/no"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s, higher is better) | %s | %s |\n", d.Name, d.formula(), scale, d.nothing(), source)
+		fmt.Fprintf(&b, "| `%s` | %s | %s, higher is better) | %s | %s |\n", d.Name, d.formula(), scale, d.zeroOverZero(), source)
 	}
 	b.WriteString("\n")
 	for _, d := range Catalog() {
@@ -71,21 +71,21 @@ func metricsDoc() string {
 	b.WriteString("\n## Relation tables\n\nThe default tables (`specification`); `extended` adds those marked +.\n\n| type | inverse |\n|---|---|\n")
 	spec, extended := SpecificationVocabulary(), ExtendedVocabulary()
 	for i, p := range extended.Inverse {
-		fmt.Fprintf(&b, "| %s`%s` | `%s` |\n", plus(i >= len(spec.Inverse)), p[0], p[1])
+		fmt.Fprintf(&b, "| %s`%s` | `%s` |\n", plusIf(i >= len(spec.Inverse)), p[0], p[1])
 	}
 	b.WriteString("\nSymmetric:")
 	for i, s := range extended.Symmetric {
 		if i > 0 {
 			b.WriteString(",")
 		}
-		fmt.Fprintf(&b, " %s`%s`", plus(i >= len(spec.Symmetric)), s)
+		fmt.Fprintf(&b, " %s`%s`", plusIf(i >= len(spec.Symmetric)), s)
 	}
 	b.WriteString(".\n")
 	fmt.Fprintf(&b, docLimits, searchAllowance/1_000_000, searchAllowance/edgeCost/1_000_000, assignAllowance/1_000_000, maxTokens)
 	return b.String()
 }
 
-func plus(more bool) string {
+func plusIf(more bool) string {
 	if more {
 		return "+ "
 	}
@@ -157,7 +157,8 @@ const docLimits = `
 Work is bounded by counted steps, so that hostile input cannot stall a run; reaching a limit is a warning on the item. Comparing names: %d million steps for entities and as many for relationships, or %d million similar pairs; names are taken from the shortest, and from where the steps are used up only equal names match. Assignment: %d million steps; groups of similar names beyond that are matched best pair first, which is still one-to-one and independent of the order of the lists but may miss the best total. A name of more than %d words has no initials. The nearest misses are looked for within limits of their own; no score depends on them.
 `
 
-// formula is what ratio computes: each count alone tells its factors.
+// formula returns what ratio computes. It finds the factor of each count by setting only that
+// count to 1.
 func (d Definition) formula() string {
 	if len(d.denominator) == 0 {
 		return "entity_f1 = 1 and relationship_f1 = 1, where annotated, and type_accuracy is 1 or undefined"
@@ -183,8 +184,8 @@ func (d Definition) formula() string {
 	return strings.Join(above, " + ") + " / " + divisor
 }
 
-// nothing says what 0/0 is.
-func (d Definition) nothing() string {
+// zeroOverZero returns what the score is if its formula is 0/0.
+func (d Definition) zeroOverZero() string {
 	const one = "1 when nothing is expected and nothing extracted (marked vacuous), otherwise 0"
 	switch {
 	case d.Name == TypeAccuracy:

@@ -14,25 +14,25 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Normalisation says how names are spelled before they are compared.
+// Normalisation is how names are normalised before they are compared.
 type Normalisation string
 
-// The normalisations of names. Each reads a byte that is not UTF-8 as U+FFFD,
-// as JSON readers do, and treats a name of white space only as empty.
+// Normalisations of names. Each reads bytes that are not UTF-8 as U+FFFD, as JSON readers do, and
+// treats a name that is only white space as empty.
 const (
-	// NFKCCaseFold is NFKC, full case folding and NFKC again; runs of white
-	// space become one space, the ends are trimmed. ß equals SS, ﬁ equals fi,
-	// final and other sigma are equal. Diacritics and punctuation stay.
+	// NFKCCaseFold applies NFKC, full case folding and NFKC again, makes runs of white space one
+	// space, and trims the ends. ß equals SS, ﬁ equals fi, and a final sigma equals other sigmas.
+	// Diacritics and punctuation stay.
 	NFKCCaseFold Normalisation = "nfkc_casefold"
-	// Lower lower-cases code point by code point and treats white space
-	// likewise; composed and decomposed letters differ.
+	// Lower makes each code point lower case and treats white space as NFKCCaseFold does.
+	// Composed and decomposed letters differ.
 	Lower Normalisation = "lower"
-	// None compares names as they are written.
+	// None compares names as they are given.
 	None Normalisation = "none"
 )
 
-// spell brings a name into the form in which it is compared.
-func (o Options) spell(name string) string {
+// normalise returns the form of a name that is compared.
+func (o Options) normalise(name string) string {
 	switch o.Normalise {
 	case Lower:
 		name = textutil.OneSpace(strings.ToLower(textutil.ValidUTF8(name)))
@@ -49,9 +49,8 @@ func (o Options) spell(name string) string {
 	return name
 }
 
-// dropDiacritics removes the combining marks of the Latin, Greek and Cyrillic
-// scripts: é becomes e, й becomes и. Letters that do not decompose (ø, ł) and
-// the vowel signs of other scripts stay.
+// dropDiacritics removes the combining marks of the Latin, Greek and Cyrillic scripts: é becomes
+// e, й becomes и. Letters that do not decompose (ø, ł) and the vowel signs of other scripts stay.
 func dropDiacritics(s string) string {
 	marks := strings.Map(func(r rune) rune {
 		if r >= 0x0300 && r <= 0x036F || r >= 0x1AB0 && r <= 0x1AFF ||
@@ -63,30 +62,30 @@ func dropDiacritics(s string) string {
 	return norm.NFC.String(marks)
 }
 
-// entity is one entity of a side, with what it is compared by.
+// entity is one entity of a side, as numbers of a dictionary.
 type entity struct {
-	index   int // in the list as given
+	index   int // in the given list
 	name    int
 	typ     int
 	names   []int // name and aliases, sorted; nil for an empty name
-	partner int   // that it is matched with, of the other side; -1 for none
+	partner int   // the matched entity of the other side; -1 for none
 }
 
-// statement is one relationship of a side, with what it is compared by.
+// statement is one relationship of a side.
 type statement struct {
-	index   int // in the list as given
-	forms   []form
-	partner int // that it is matched with, of the other side; -1 for none
+	index   int    // in the given list
+	forms   []form // one, or several if repetitions are collapsed
+	partner int    // the matched statement of the other side; -1 for none
 }
 
-// form is one wording of a statement.
+// form is one wording of a statement, as numbers of the dictionaries.
 type form struct{ source, typ, target int }
 
-// swapped is the form with its ends exchanged.
+// swapped returns the form with its ends exchanged.
 func (f form) swapped() form { return form{f.target, f.typ, f.source} }
 
-// prepareEntities numbers the names and types of a side, finds repetitions and
-// collapses them if asked to.
+// prepareEntities sets the numbers of names and types of a side, and finds repetitions, which it
+// collapses if the options say so.
 func (c *call) prepareEntities(s *side, aliases bool) {
 	first := make(map[[2]int]int, len(s.entities))
 	kept, empty, collapse := s.entities[:0], 0, c.options.Dedupe == Exact
@@ -112,12 +111,12 @@ func (c *call) prepareEntities(s *side, aliases bool) {
 	}
 	s.entities = kept
 	if empty > 0 {
-		c.warn("%s: %s with an empty name, which counts and never matches", s.word, textutil.Counted(empty, "entity"))
+		c.warn("%s: %s with an empty name, which counts and never matches", s.label, textutil.Counted(empty, "entity"))
 	}
 }
 
 func (c *call) namesOfEntity(given extraction.Entity, name int, aliases bool) []int {
-	all := c.names.only(name)
+	all := c.names.single(name)
 	if aliases {
 		for _, alias := range given.Aliases {
 			if id := c.names.id(alias); id != 0 {
@@ -128,9 +127,9 @@ func (c *call) namesOfEntity(given extraction.Entity, name int, aliases bool) []
 	return sortedSet(all)
 }
 
-// prepareRelationships numbers the ends and types of a side, finds repetitions
-// and collapses them if asked to. An end that refers to nothing is empty,
-// whatever is written beside the reference.
+// prepareRelationships sets the numbers of ends and types of a side, and finds repetitions, which
+// it collapses if the options say so. An end that is a dangling reference is empty, even if it
+// has a name.
 func (c *call) prepareRelationships(s *side) {
 	dangling := 0
 	for i, r := range s.given.Relationships {
@@ -148,7 +147,7 @@ func (c *call) prepareRelationships(s *side) {
 	}
 	if dangling > 0 {
 		c.warn("%s: %s with an end that refers to no entity, which counts and never matches",
-			s.word, textutil.Counted(dangling, "relationship"))
+			s.label, textutil.Counted(dangling, "relationship"))
 	}
 	first, collapse := c.sameFacts(s), c.options.Dedupe == Exact
 	for i, of := range first {
@@ -174,13 +173,13 @@ func (c *call) prepareRelationships(s *side) {
 	s.relationships = kept
 }
 
-// reversal is a converse by its number.
+// reversal is a converse, with the number of its type.
 type reversal struct {
 	typ     int
 	inverse bool
 }
 
-// reversalsOf looks up every type that occurs, the type itself first.
+// reversalsOf returns the converses of each type, those that are not inverses first.
 func (c *call) reversalsOf() [][]reversal {
 	all := make([][]reversal, len(c.types.texts))
 	for typ, text := range c.types.texts {
@@ -202,12 +201,12 @@ func sortedSet[T cmp.Ordered](list []T) []T {
 	return slices.Compact(list)
 }
 
-// maxTokens is how many words a name may have to be read with initials; a
-// longer one is not a person's name, and comparing it is quadratic in the words.
+// maxTokens is the most words of a name that has initials. A longer name is not that of a person,
+// and comparing words takes quadratic time.
 const maxTokens = 32
 
-// tokensOf returns the words of a name without their dots, or none where the
-// initials rule does not apply: fewer than two words, or more than maxTokens.
+// tokensOf returns the words of a name without dots. It returns none if the name has fewer than
+// two words or more than maxTokens, since the initials rule does not apply then.
 func (n *names) tokensOf(id int) []string {
 	p := n.profile(id)
 	if p.tokens == nil {
@@ -219,11 +218,10 @@ func (n *names) tokensOf(id int) []string {
 	return p.tokens
 }
 
-// sameByInitials reports whether two names are one by their initials: the last
-// words are equal, the first words agree, the middle words of the shorter name
-// agree in order with middle words of the longer, and the words left over in
-// the longer are single letters. Words agree if they are equal or one is the
-// single letter that begins the other.
+// sameByInitials reports whether two names agree by their initials: the last words are equal, the
+// first words agree, the middle words of the shorter name agree in order with middle words of the
+// longer, and the other middle words of the longer are single letters. Words agree if they are
+// equal or one is the single letter that begins the other.
 func sameByInitials(a, b []string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -234,9 +232,9 @@ func sameByInitials(a, b []string) bool {
 	return alignMiddle(a[1:len(a)-1], b[1:len(b)-1])
 }
 
-// alignMiddle reports whether every word of a agrees, in order, with a word of
-// b while the rest of b is single letters. fits[i] says whether the first i
-// words of a fit the words of b seen so far.
+// alignMiddle reports whether every word of a agrees, in order, with a word of b, and the other
+// words of b are single letters. fits[i] reports whether the first i words of a fit the words of
+// b seen so far.
 func alignMiddle(a, b []string) bool {
 	fits := make([]bool, len(a)+1)
 	fits[0] = true
@@ -258,13 +256,12 @@ func isLetter(word string) bool {
 	return size == len(word) && unicode.IsLetter(r)
 }
 
-// initialsAgree reports whether two names are one by their initials, where these
-// count.
+// initialsAgree reports whether two names agree by their initials, if the options allow that.
 func (c *call) initialsAgree(a, b int) bool {
 	return c.options.Initials && sameByInitials(c.names.tokensOf(a), c.names.tokensOf(b))
 }
 
-// byLastToken groups names by their last word, for the initials rule.
+// byLastToken groups names by their last word, for compareInitials.
 func (c *call) byLastToken(b []key) map[string][]int {
 	if !c.options.Initials {
 		return nil
@@ -279,8 +276,8 @@ func (c *call) byLastToken(b []key) map[string][]int {
 	return groups
 }
 
-// compareInitials finds the names with the same last word that are one with a
-// name by their initials.
+// compareInitials appends to similarNames the names in byLast that agree with a name by their
+// initials.
 func (c *call) compareInitials(name int, byLast map[string][]int, left *budget) {
 	if len(byLast) == 0 {
 		return
@@ -297,33 +294,33 @@ func (c *call) compareInitials(name int, byLast map[string][]int, left *budget) 
 			continue
 		}
 		if left.spend(edgeCost) {
-			c.similarNames = append(c.similarNames, similarTo{other, c.withInitials(name, other, left)})
+			c.similarNames = append(c.similarNames, similarTo{other, c.initialsSimilarity(name, other, left)})
 		}
 	}
 }
 
-// withInitials returns the similarity of two names that are one by their
-// initials: 0.9, or the plain similarity where that is higher.
-func (c *call) withInitials(a, b int, left *budget) similarity {
-	limit := moreThan(byInitials).maxDistance(c.longer(a, b))
+// initialsSimilarity returns the similarity of two names that agree by their initials: 0.9, or
+// the plain similarity if that is higher.
+func (c *call) initialsSimilarity(a, b int, left *budget) similarity {
+	limit := thresholdAt(byInitials).maxDistance(c.longer(a, b))
 	if !left.covers(limit) {
 		return byInitials
 	}
-	s, ok := c.within(a, b, limit, left)
+	s, ok := c.similarityWithin(a, b, limit, left)
 	if !ok {
 		return byInitials
 	}
-	s.initials = !c.threshold.exceeded(s)
+	s.initials = !c.threshold.matches(s)
 	return s
 }
 
-// endNames knows which names an end of an expected relationship stands for:
-// an end that is a name of an expected entity stands for all its names.
+// endNames knows the names that an end of an expected relationship stands for. A name of an
+// expected entity stands for all names of that entity.
 type endNames struct {
 	all      *names
 	entities []entity
-	byName   map[int][]int    // entities that have several names
-	together map[string][]int // names of several entities
+	byName   map[int][]int    // entities that have several names, by name
+	combined map[string][]int // names of several entities, by the text of their indices
 }
 
 func newEndNames(all *names, entities []entity) endNames {
@@ -339,69 +336,68 @@ func newEndNames(all *names, entities []entity) endNames {
 	return a
 }
 
-// names returns all names that an end stands for, sorted. Ends of the same
-// entities share one list: an entity may have very many names.
+// names returns all names that an end stands for, sorted. Ends of the same entities share one
+// list, since an entity may have very many names.
 func (a *endNames) names(end int) []int {
 	owners := a.byName[end]
 	switch len(owners) {
 	case 0:
-		return a.all.only(end)
+		return a.all.single(end)
 	case 1:
 		return a.entities[owners[0]].names
 	}
 	key := fmt.Sprint(owners)
-	if _, known := a.together[key]; !known {
+	if _, known := a.combined[key]; !known {
 		var all []int
 		for _, i := range owners {
 			all = append(all, a.entities[i].names...)
 		}
-		a.together[key] = sortedSet(all)
+		a.combined[key] = sortedSet(all)
 	}
-	return a.together[key]
+	return a.combined[key]
 }
 
-// MatchType says how a relationship came to match.
+// MatchType is the way in which two relationships match.
 type MatchType string
 
-// The ways in which relationships match, the preferred first.
+// Ways in which relationships match, the preferred first.
 const (
-	// ExactMatch: same type and equal ends; of a symmetric type also swapped.
+	// ExactMatch: the same type and equal ends; for a symmetric type, the ends may be swapped.
 	ExactMatch MatchType = "exact"
-	// InverseMatch: inverse types and equal ends, swapped.
+	// InverseMatch: inverse types, and equal ends that are swapped.
 	InverseMatch MatchType = "inverse"
-	// FuzzyMatch: as exact, with at least one end similar instead of equal.
+	// FuzzyMatch: as ExactMatch, but at least one end is similar instead of equal.
 	FuzzyMatch MatchType = "fuzzy"
-	// InverseFuzzyMatch: as inverse, with at least one end similar.
+	// InverseFuzzyMatch: as InverseMatch, but at least one end is similar instead of equal.
 	InverseFuzzyMatch MatchType = "inverse-fuzzy"
 )
 
-// matchTypes has them by rank.
+// matchTypes has the match types by rank.
 var matchTypes = [...]MatchType{ExactMatch, InverseMatch, FuzzyMatch, InverseFuzzyMatch}
 
-// statementMatch is how an expected statement can be matched with an extracted one.
+// statementMatch is a way to match an expected statement with an extracted one.
 type statementMatch struct {
-	rank int32 // of matchTypes
+	rank int32 // index into matchTypes
 	ends
 }
 
 // ends are the similarities of the ends of two statements.
 type ends struct{ source, target similarity }
 
-// ppm is the sum of both in millionths.
+// ppm returns the sum of both similarities in millionths.
 func (e ends) ppm() int64 { return e.source.ppm() + e.target.ppm() }
 
-// equal reports whether both ends are.
+// equal reports whether both ends are equal.
 func (e ends) equal() bool { return e.source == equalNames && e.target == equalNames }
 
-// isExact reports whether the match is an ExactMatch.
 func (w statementMatch) isExact() bool { return w.rank == 0 }
 
 func (w statementMatch) betterThan(v statementMatch) bool {
 	return w.rank < v.rank || w.rank == v.rank && w.ppm() > v.ppm()
 }
 
-// gain orders assignments: most exact, most exact or inverse, most pairs,
-// most similar ends, most of the same type.
+// gain orders assignments by the most exact matches, then exact or inverse matches, pairs,
+// similarity of the ends, and pairs of the same type.
 func (w statementMatch) gain() gain {
 	g := gain{1, w.ppm(), 0}
 	if w.equal() {

@@ -15,59 +15,56 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Dedupe says what happens to repeated entities and statements.
+// Dedupe is the treatment of repeated entities and statements.
 type Dedupe string
 
-// The ways to treat repetitions.
+// Treatments of repetitions.
 const (
-	// KeepAll counts every repetition: one of them matches, the others are
+	// KeepAll counts every repetition: at most one of the equal things matches, the others are
 	// wrong.
 	KeepAll Dedupe = "none"
-	// Exact collapses, on both sides, entities of equal name and type, and
-	// statements of the same fact: the same triple, the swapped triple of a
-	// symmetric type, or the inverse statement. The first is kept; it has the
-	// aliases, and stands for the wordings, of all that it replaces.
+	// Exact collapses, on both sides, entities of equal name and type, and statements of the same
+	// fact: the same triple, the swapped triple of a symmetric type, or the inverse statement.
+	// The first is kept. It gets the aliases and wordings of all that it replaces.
 	Exact Dedupe = "exact"
 )
 
-// Options decide what counts as a match. DefaultOptions returns the ones of
-// the specification; the zero value is not valid, because it has no threshold.
+// Options decide what counts as a match. DefaultOptions returns those of the specification. The
+// zero value is not valid, since it has no threshold.
 type Options struct {
-	// Normalise is how names are spelled before they are compared; empty is
-	// NFKCCaseFold.
+	// Normalise is how names are normalised before they are compared; "" is NFKCCaseFold.
 	Normalise Normalisation
-	// Threshold is the decimal text of a number from 0 to 1, compared exactly.
-	// Two different names match if their similarity is greater.
+	// Threshold is the decimal text of a number from 0 to 1 with at most 18 decimals. Two
+	// different names match if their similarity is greater. The comparison is exact.
 	Threshold string
-	// ThresholdInclusive lets a similarity that equals the threshold match too.
+	// ThresholdInclusive matches names whose similarity equals the threshold, too.
 	ThresholdInclusive bool
-	// FoldDiacritics makes é equal e.
+	// FoldDiacritics makes é equal to e.
 	FoldDiacritics bool
 	// FuzzyEntities matches entities whose names are similar but not equal.
 	FuzzyEntities bool
 	// FuzzyRelationships matches statements whose ends are similar but not equal.
 	FuzzyRelationships bool
-	// Initials matches "J. Smith" with "John Smith", wherever similar names
-	// match. It changes nothing where fuzzy matching is off.
+	// Initials matches "J. Smith" with "John Smith". It has no effect where fuzzy matching is
+	// off.
 	Initials bool
-	// DigitsEqual keeps similar names apart whose digits differ: "Apollo 11"
-	// and "Apollo 12".
+	// DigitsEqual does not match similar names with different digits, like "Apollo 11" and
+	// "Apollo 12".
 	DigitsEqual bool
-	// Inverse and Symmetric are the relation tables, see Vocabulary. Nil and
-	// empty mean that there are none.
+	// Inverse and Symmetric are the relation tables of a Vocabulary; nil and empty tables are
+	// equal.
 	Inverse   [][2]string
 	Symmetric []string
-	// TypeAliases names types that are one type ("PER": "Person"), of
-	// entities and of relationships alike. Types connected by any number of
-	// entries are one, in whatever direction they are written.
+	// TypeAliases maps types to the type that they are the same as ("PER": "Person"), for
+	// entities and relationships. All types connected by entries, in either direction, are one
+	// type.
 	TypeAliases map[string]string
-	// Dedupe is what happens to repetitions; empty is KeepAll.
+	// Dedupe is the treatment of repetitions; "" is KeepAll.
 	Dedupe Dedupe
 }
 
-// DefaultOptions returns the options of the specification: names case-folded,
-// more than 0.85 similar, fuzzy matching on, 14 inverse pairs and 9 symmetric
-// types, repetitions counted.
+// DefaultOptions returns the options of the specification: NFKCCaseFold, similarity above 0.85,
+// fuzzy matching, 14 inverse pairs and 9 symmetric types, and KeepAll.
 func DefaultOptions() Options {
 	v := SpecificationVocabulary()
 	return Options{
@@ -81,16 +78,16 @@ func DefaultOptions() Options {
 	}
 }
 
-// optionsError says everything that is wrong with options; it has exit code 64.
+// optionsError wraps the problems of options in an error with exit code 64.
 func optionsError(err error) error { return cli.Usage("scoring options: %w", err) }
 
-// Validate returns nil, or an error of exit code 64 with every problem at once.
+// Validate returns all problems of the options as one error with exit code 64, or nil.
 func (o Options) Validate() error {
 	_, err := o.check()
 	return err
 }
 
-// check is Validate, and returns the threshold.
+// check validates the options and returns the threshold.
 func (o Options) check() (threshold, error) {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -119,67 +116,66 @@ func (o Options) check() (threshold, error) {
 	return t, nil
 }
 
-// MarshalJSON writes the options in one canonical form: every option is
-// present, the threshold is its shortest text, tables are in normal spelling,
-// sorted, and called by their name where they are a known one. Options that
-// mean the same give the same bytes, and ParseOptions reads them back.
+// MarshalJSON writes the options in a canonical form: every option is present, the threshold is
+// its shortest text, and tables are normalised, sorted, and replaced by their name if they are a
+// known vocabulary. Options of the same meaning have equal bytes, and ParseOptions reads them.
+// Invalid options are an error.
 func (o Options) MarshalJSON() ([]byte, error) {
 	t, err := o.check()
 	if err != nil {
 		return nil, err
 	}
 	o.Normalise, o.Dedupe, o.Threshold = cmp.Or(o.Normalise, NFKCCaseFold), cmp.Or(o.Dedupe, KeepAll), t.text
-	o.Inverse, o.Symmetric, o.TypeAliases = canonicalPairs(o.Inverse), canonicalTypes(o.Symmetric), oneTypeOf(o.TypeAliases)
+	o.Inverse, o.Symmetric, o.TypeAliases = canonicalPairs(o.Inverse), canonicalTypes(o.Symmetric), resolveAliases(o.TypeAliases)
 	maps.DeleteFunc(o.TypeAliases, func(alias, to string) bool { return alias == to })
 	w := textutil.JSONWriter{B: []byte{'{'}}
 	for _, option := range o.list() {
-		w.Value(option.name, named(option.value))
+		w.Value(option.name, tableName(option.value))
 	}
 	w.Close()
 	return w.B, w.Err
 }
 
-// maxDecimals is how many decimals a threshold may have; with them every
-// comparison fits 128 bits.
+// maxDecimals is the most decimals of a threshold. With them, every comparison fits in 128 bits.
 const maxDecimals = 18
 
-// threshold is a decimal fraction, kept as integers: floating point decides
-// equality wrongly for many thresholds and lengths.
+// threshold is a decimal fraction in integers, since floating point decides equality wrongly for
+// many thresholds and lengths.
 type threshold struct {
-	text      string // the shortest
+	text      string // the shortest decimal text
 	num, den  uint64
 	inclusive bool
 }
 
 // parseThreshold reads the decimal text of a number from 0 to 1.
 func parseThreshold(text string) (threshold, error) {
-	wrong := fmt.Errorf("threshold %q: expected a number from 0 to 1 with at most %d decimals, such as 0.85",
+	invalid := fmt.Errorf("threshold %q: expected a number from 0 to 1 with at most %d decimals, such as 0.85",
 		shorten(text), maxDecimals)
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(strings.TrimSpace(text)), "e")
 	shift, err := strconv.Atoi(cmp.Or(exponent, "0"))
 	if err != nil || max(shift, -shift) > maxDecimals || len(mantissa) > 100 || strings.Trim(mantissa, "0123456789.") != "" {
-		return threshold{}, wrong // before it is computed: 1e-999999999 is long
+		return threshold{}, invalid // before SetString, which expands 1e-999999999
 	}
 	value, ok := new(big.Rat).SetString(mantissa + "e" + strconv.Itoa(shift))
 	if !ok || value.Cmp(big.NewRat(1, 1)) > 0 {
-		return threshold{}, wrong
+		return threshold{}, invalid
 	}
 	decimals, _ := value.FloatPrec()
 	if decimals > maxDecimals {
-		return threshold{}, wrong
+		return threshold{}, invalid
 	}
 	return threshold{text: value.FloatString(decimals), num: value.Num().Uint64(), den: value.Denom().Uint64()}, nil
 }
 
-// moreThan is the threshold that only higher similarities exceed.
-func moreThan(s similarity) threshold { return threshold{num: uint64(s.num), den: uint64(s.den)} }
+// thresholdAt returns the threshold that similarities above s exceed.
+func thresholdAt(s similarity) threshold { return threshold{num: uint64(s.num), den: uint64(s.den)} }
 
-// maxDistance returns the largest edit distance d at which two names, the
-// longer of which has m code points, are similar enough: (m-d)/m > threshold,
-// or >= where it is inclusive. It is -1 where no distance is.
+// maxDistance returns the largest edit distance d at which two names match if the longer has m
+// code points: (m-d)/m > threshold, or >= if the threshold is inclusive. It returns -1 if there
+// is none.
 func (t threshold) maxDistance(m int) int {
-	// (m-d)·den > num·m  ⇔  d < m·(den-num)/den. The quotient is at most m,
-	// so that the 128-bit division cannot overflow.
+	// (m-d)·den > num·m  ⇔  d < m·(den-num)/den. The quotient is at most m, so the 128-bit
+	// division cannot overflow.
 	hi, lo := bits.Mul64(uint64(m), t.den-t.num)
 	quotient, rest := bits.Div64(hi, lo, t.den)
 	if !t.inclusive && rest == 0 {
@@ -188,38 +184,36 @@ func (t threshold) maxDistance(m int) int {
 	return int(quotient)
 }
 
-// exceeded reports whether a similarity of edits is enough.
-func (t threshold) exceeded(s similarity) bool { return int(s.den-s.num) <= t.maxDistance(int(s.den)) }
+// matches reports whether a similarity by edit distance is enough for a match.
+func (t threshold) matches(s similarity) bool { return int(s.den-s.num) <= t.maxDistance(int(s.den)) }
 
-// shorten cuts text that goes into a message.
+// shorten cuts text for a message.
 func shorten(s string) string { return textutil.Cut(s, 40) }
 
-// The allowances of one call, in steps of very roughly one nanosecond. They
-// are counted, not timed, and spent in an order that depends on content only,
-// so that the same lists always stop at the same place.
+// Allowances of one call, in steps of roughly one nanosecond. Steps are counted, not timed, and are
+// spent in an order that depends on content only, so the same lists always stop at the same place.
 const (
-	// searchAllowance bounds the search for similar names, per family. About
-	// 30,000 names against 30,000 without any equal ones fit.
+	// searchAllowance bounds the search for similar names of a family. It suffices for about
+	// 30,000 names against 30,000 others.
 	searchAllowance = 1_000_000_000
 	// editCost is charged for each step of an edit distance.
 	editCost = 3
-	// edgeCost is charged for each pair found, which bounds their memory: at
-	// most two million of them.
+	// edgeCost is charged for each pair found. It bounds the memory: at most two million pairs.
 	edgeCost = 500
-	// assignAllowance bounds the assignment, per family.
+	// assignAllowance bounds the assignment of a family.
 	assignAllowance = 500_000_000
 	// arcLimit bounds the memory of one assignment.
 	arcLimit = 2_000_000
-	// unitLimit keeps the digits of a gain apart, see gain.
+	// unitLimit keeps the counts of a gain within their fields.
 	unitLimit = 1 << 17
-	// nearestEdits is how many edits away the nearest miss may be.
+	// nearestEdits is the most edits between a miss and its nearest counterpart.
 	nearestEdits = 200
-	// nearestAllowance bounds the search for the nearest misses, which
-	// explain and never count.
+	// nearestAllowance bounds the search for the nearest counterparts of misses, which no score
+	// depends on.
 	nearestAllowance = 50_000_000
 )
 
-// budget is an allowance that is being spent.
+// budget is what is left of an allowance.
 type budget struct{ left int64 }
 
 // spend takes n steps and reports whether the allowance covered them.
@@ -230,8 +224,8 @@ func (b *budget) spend(n int) bool {
 
 func (b *budget) exhausted() bool { return b.left < 0 }
 
-// covers reports whether an edit distance within limit is covered, and uses
-// the allowance up if it is not.
+// covers reports whether the budget is enough for an edit distance of at most limit. If it is
+// not, covers exhausts the budget.
 func (b *budget) covers(limit int) bool {
 	if int64(limit)*int64(limit) <= b.left {
 		return true
@@ -240,26 +234,26 @@ func (b *budget) covers(limit int) bool {
 	return false
 }
 
-// Names of the relation tables that Options can refer to.
+// Names of vocabularies in the JSON form of Options.
 const (
-	// Specification is the default: 14 inverse pairs and 9 symmetric types.
+	// Specification is the name of SpecificationVocabulary, the default.
 	Specification = "specification"
-	// Extended adds pairs that are common in practice.
+	// Extended is the name of ExtendedVocabulary.
 	Extended = "extended"
 )
 
-// Vocabulary says which relationship types state the same fact.
+// Vocabulary tells which relationship types state the same fact.
 type Vocabulary struct {
-	// Inverse pairs: a(x, y) says what b(y, x) says. The relation is
-	// symmetric, never transitive; a type may have several inverses, or be
-	// its own.
+	// Inverse has pairs of types: a(x, y) says the same as b(y, x). The relation is symmetric, but not
+	// transitive. A type may have several inverses, or be its own.
 	Inverse [][2]string
-	// Symmetric types: a(x, y) says what a(y, x) says. A type that is also
-	// its own inverse is symmetric.
+	// Symmetric has types for which a(x, y) says the same as a(y, x). A type that is also its own
+	// inverse is symmetric.
 	Symmetric []string
 }
 
-// SpecificationVocabulary returns the tables of the specification.
+// SpecificationVocabulary returns the tables of the specification: 14 inverse pairs and 9
+// symmetric types.
 func SpecificationVocabulary() Vocabulary {
 	return Vocabulary{
 		Inverse: [][2]string{
@@ -276,8 +270,8 @@ func SpecificationVocabulary() Vocabulary {
 	}
 }
 
-// ExtendedVocabulary returns the tables of the specification and the pairs
-// that existing systems use beside them.
+// ExtendedVocabulary returns the tables of the specification with 4 more inverse pairs and 2 more
+// symmetric types that existing systems use.
 func ExtendedVocabulary() Vocabulary {
 	v := SpecificationVocabulary()
 	v.Inverse = append(v.Inverse, [][2]string{
@@ -287,13 +281,13 @@ func ExtendedVocabulary() Vocabulary {
 	return v
 }
 
-// vocabularies returns the tables by their names in the options.
+// vocabularies returns the vocabularies by their names.
 func vocabularies() map[string]Vocabulary {
 	return map[string]Vocabulary{Specification: SpecificationVocabulary(), Extended: ExtendedVocabulary()}
 }
 
-// canonicalPairs spells every pair in normal form, the smaller type first,
-// sorted and without repetitions.
+// canonicalPairs normalises the types, puts the smaller type of each pair first, sorts the pairs
+// and removes repetitions.
 func canonicalPairs(pairs [][2]string) [][2]string {
 	out := make([][2]string, 0, len(pairs))
 	for _, p := range pairs {
@@ -304,7 +298,8 @@ func canonicalPairs(pairs [][2]string) [][2]string {
 	return slices.Compact(out)
 }
 
-// canonicalTypes spells every type in normal form, sorted, once; it is never nil.
+// canonicalTypes returns the normalised types, sorted and without repetitions. The result is not
+// nil.
 func canonicalTypes(types []string) []string {
 	return sortedSet(append([]string{}, cli.Each(types, textutil.FoldType)...))
 }

@@ -86,7 +86,7 @@ func TestParseOptions_problems(t *testing.T) {
 			t.Errorf("%s: no exit code 64", in)
 		}
 	}
-	// All at once.
+	// All problems are reported at once.
 	_, err := ParseOptions([]byte(`{"initials":1,"treshold":1}`), DefaultOptions())
 	if err == nil || !strings.Contains(err.Error(), "initials") || !strings.Contains(err.Error(), "treshold") {
 		t.Errorf("got %v", err)
@@ -107,7 +107,7 @@ func TestOptions_MarshalJSON(t *testing.T) {
 	if string(raw) != want {
 		t.Errorf("got  %s\nwant %s", raw, want)
 	}
-	// The same meaning, written differently.
+	// Options of the same meaning in different spellings.
 	same := []Options{
 		with(func(o *Options) { o.Threshold, o.Inverse = " 0.8500", append(o.Inverse[5:], o.Inverse[:5]...) }),
 		with(func(o *Options) { o.Normalise, o.Dedupe, o.Threshold = "", "", "85e-2" }),
@@ -164,7 +164,8 @@ func TestThreshold_maxDistance(t *testing.T) {
 	})
 }
 
-// The tables keep what they promise.
+// TestVocabulary checks that each inverse pair is known in both directions, and that no table
+// repeats itself.
 func TestVocabulary(t *testing.T) {
 	for name, v := range map[string]Vocabulary{Specification: SpecificationVocabulary(), Extended: ExtendedVocabulary()} {
 		o := with(func(o *Options) { o.Inverse, o.Symmetric = v.Inverse, v.Symmetric })

@@ -12,18 +12,17 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// ParseOptions reads options from a JSON object. A key that is absent or null
-// keeps the value of base, with which it shares its tables; a table that is given
-// replaces the table of base.
+// ParseOptions reads options from a JSON object. A key that is absent or null keeps the value of
+// base; the result shares such tables with base. A table that is given replaces that of base as a
+// whole.
 //
-// Accepted forms: threshold as a number or as text (its decimal text is what
-// counts); inverse as the name of a table ("specification", "extended"), a
-// list of pairs, or an object from a type to its inverse or inverses;
-// symmetric as the name of a table or a list; type_aliases as an object from
+// Accepted forms: threshold as a number or as text (its decimal text counts); inverse as the name
+// of a table ("specification", "extended"), a list of pairs, or an object from a type to its
+// inverse or inverses; symmetric as the name of a table or a list; type_aliases as an object from
 // an alias to its type.
 //
-// The error is an error of exit code 64 that joins every problem: an unknown key is
-// one, and names the nearest known key.
+// The error has exit code 64 and joins all problems. Unknown keys are problems; the message
+// suggests the nearest known key.
 func ParseOptions(raw []byte, base Options) (Options, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &values); err != nil || values == nil {
@@ -50,14 +49,14 @@ func ParseOptions(raw []byte, base Options) (Options, error) {
 	return o, o.Validate()
 }
 
-// option is one of Options in JSON.
+// option is the JSON form of one field of Options.
 type option struct {
 	name     string
-	value    any    // where it is kept
-	expected string // what is written for it
+	value    any    // pointer to the field
+	expected string // the accepted form, for messages
 }
 
-// list returns every option in the order in which they are written.
+// list returns all options in the order in which MarshalJSON writes them.
 func (o *Options) list() []option {
 	return []option{
 		{"normalise", &o.Normalise, "a string"},
@@ -75,7 +74,7 @@ func (o *Options) list() []option {
 	}
 }
 
-// read replaces the option; nothing of a table that was there stays.
+// read replaces the value of the option. It clears a table first, since decoding would add to it.
 func (o option) read(raw json.RawMessage) error {
 	reflect.ValueOf(o.value).Elem().SetZero()
 	err := json.Unmarshal(raw, o.value)
@@ -85,10 +84,10 @@ func (o option) read(raw json.RawMessage) error {
 	return err
 }
 
-// decimal is a number as it is written, or the text of one.
+// decimal is the text of a number.
 type decimal string
 
-// UnmarshalJSON keeps whatever is written; Options.check judges it.
+// UnmarshalJSON keeps the text of any value; Options.check validates it.
 func (d *decimal) UnmarshalJSON(raw []byte) error {
 	*d = decimal(raw)
 	if raw[0] == '"' {
@@ -97,7 +96,7 @@ func (d *decimal) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// inverseTable is Vocabulary.Inverse in JSON.
+// inverseTable is the JSON form of Vocabulary.Inverse.
 type inverseTable [][2]string
 
 // UnmarshalJSON reads the name of a table, a list of pairs, or an object from a
@@ -134,7 +133,7 @@ func (t *inverseTable) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// symmetricTable is Vocabulary.Symmetric in JSON.
+// symmetricTable is the JSON form of Vocabulary.Symmetric.
 type symmetricTable []string
 
 // UnmarshalJSON reads the name of a table or a list of types.
@@ -147,7 +146,7 @@ func (t *symmetricTable) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// vocabularyOf returns the vocabulary of that name.
+// vocabularyOf returns the vocabulary whose name is the JSON string raw.
 func vocabularyOf(raw []byte) (Vocabulary, error) {
 	var name string
 	err := json.Unmarshal(raw, &name)
@@ -158,9 +157,9 @@ func vocabularyOf(raw []byte) (Vocabulary, error) {
 	return v, err
 }
 
-// named returns the name of the vocabulary that has this table, or the value as it
-// is.
-func named(value any) any {
+// tableName returns the name of the vocabulary that has this table, or the value itself if it is
+// no known table.
+func tableName(value any) any {
 	for name, v := range vocabularies() {
 		same := false
 		switch table := value.(type) {
@@ -176,10 +175,10 @@ func named(value any) any {
 	return value
 }
 
-// oneOrMore is a type, or a list of them.
+// oneOrMore is a type, or a list of types, in JSON.
 type oneOrMore []string
 
-// UnmarshalJSON reads what is not a list as the only type of one.
+// UnmarshalJSON reads a single type as a list of one.
 func (l *oneOrMore) UnmarshalJSON(raw []byte) error {
 	if raw[0] == '[' {
 		return json.Unmarshal(raw, (*[]string)(l))

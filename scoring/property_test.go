@@ -18,9 +18,9 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// checkCatalogue holds every score of the catalogue to what all must keep:
-// it is there, once and in order; within its range; consistent with its ratio;
-// and it has either a value or a reason.
+// checkCatalogue checks what holds for all results: every score of the catalogue occurs once and
+// in order, is within its range and consistent with its ratio, and has either a value or a
+// reason.
 func checkCatalogue(t interface{ Fatalf(string, ...any) }, r Result) {
 	catalogue := Catalog()
 	if len(r.Scores) != len(catalogue) {
@@ -47,7 +47,7 @@ func checkCatalogue(t interface{ Fatalf(string, ...any) }, r Result) {
 	}
 }
 
-// checkMeasure holds the short form of a result to the long one.
+// checkMeasure checks that the result of Measure equals that of Score except for explanations.
 func checkMeasure(t interface{ Fatalf(string, ...any) }, long, short Result) {
 	plain := func(list []outcome.Score) []outcome.Score {
 		list = slices.Clone(list)
@@ -107,7 +107,7 @@ func shuffled(e extraction.Extraction, r *rand.Rand) extraction.Extraction {
 	return e
 }
 
-// contents is a result without indices and without the order of lists.
+// contents returns a result without indices and with sorted lists.
 func contents(r Result) map[string]any {
 	var lines []string
 	for _, m := range r.Entities {
@@ -163,8 +163,8 @@ func TestScore_orderOfListsChangesNothing(t *testing.T) {
 	})
 }
 
-// Collapsing keeps the spelling of the first, so that matches may show another
-// one; counts and scores stay.
+// TestScore_orderOfListsChangesNothing_collapsed compares counts and scores only: collapsing
+// keeps the spelling of the first, so matches may show another one.
 func TestScore_orderOfListsChangesNothing_collapsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOptions(t)
@@ -202,9 +202,8 @@ func TestScore_swappingSidesSwapsPrecisionAndRecall(t *testing.T) {
 	})
 }
 
-// Gold that can match throughout: names and ends are not empty. An entity
-// without a type is never of the correct type, which the scores of typed
-// pairs say.
+// TestScore_goldAgainstItself uses gold that can match completely: no names, types or ends are
+// empty.
 func TestScore_goldAgainstItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := mustNew(t, drawOptions(t))
@@ -292,13 +291,13 @@ func FuzzSimilarity(f *testing.F) {
 			return
 		}
 		checkDistance(t, a, b, limit)
-		n := &names{dictionary: newDictionary(DefaultOptions().spell)}
+		n := &names{dictionary: newDictionary(DefaultOptions().normalise)}
 		n.add(a)
 		n.add(b)
 		n.close()
 		p, q := n.profile(n.id(a)), n.profile(n.id(b))
-		if d, _ := (&editor{}).distance(p.runes, q.runes, 1<<20); leastEdits(p.letters, q.letters) > d {
-			t.Fatalf("%q and %q: at least %d edits, but %d do", a, b, leastEdits(p.letters, q.letters), d)
+		if d, _ := (&editor{}).distance(p.runes, q.runes, 1<<20); minEdits(p.letters, q.letters) > d {
+			t.Fatalf("%q and %q: at least %d edits, but %d do", a, b, minEdits(p.letters, q.letters), d)
 		}
 	})
 }

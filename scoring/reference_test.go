@@ -13,9 +13,9 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// The reference below tries every one-to-one assignment. It shares no code
-// with the package: names are lower-case ASCII already, distances come from a
-// library, the threshold is a big fraction, and gains are slices.
+// The reference implementation below tries every one-to-one assignment. It shares no code with the
+// package: names are lower-case ASCII, a library computes distances, the threshold is a big.Rat, and
+// gains are slices.
 
 type refOptions struct {
 	threshold string
@@ -29,8 +29,8 @@ func refSimilarity(a, b string) *big.Rat {
 	return big.NewRat(int64(longer-levenshtein.ComputeDistance(a, b)), int64(longer))
 }
 
-// refMatch returns whether two names match, exactly or not, and the similarity
-// in millionths.
+// refMatch returns whether two names match, whether they are equal, and the similarity in
+// millionths.
 func (o refOptions) refMatch(expected []string, extracted string) (ok, exact bool, ppm int64) {
 	limit, _ := new(big.Rat).SetString(o.threshold)
 	for _, name := range expected {
@@ -49,8 +49,8 @@ func (o refOptions) refMatch(expected []string, extracted string) (ok, exact boo
 	return ok, false, ppm
 }
 
-// refBest returns the best sum over all assignments; gain gives nil for pairs
-// that must not match.
+// refBest returns the largest sum of gains over all assignments. gain returns nil for pairs that
+// must not match.
 func refBest(n, m, width int, gain func(i, j int) []int64) []int64 {
 	used := make([]bool, m)
 	var best []int64
@@ -122,8 +122,8 @@ func (o refOptions) refWay(expected, extracted extraction.Relationship) []int64 
 			return
 		}
 		equal := exact1 && exact2
-		// exact, exact or inverse, pairs, similarity, same type; and then the
-		// four kinds, to be counted.
+		// The gain: exact, exact or inverse, pairs, similarity, same type. The last four are counts of the
+		// match types.
 		g := []int64{toInt(equal && !inverse), toInt(equal), 1, ppm1 + ppm2, toInt(!inverse),
 			toInt(equal && !inverse), toInt(equal && inverse), toInt(!equal && !inverse), toInt(!equal && inverse)}
 		rank := func(g []int64) int { return slices.Index(g[5:9], 1) }
@@ -151,7 +151,7 @@ func (o refOptions) refRelationships(expected, extracted []extraction.Relationsh
 	}
 }
 
-// someNames are close enough to each other that the choice is hard.
+// someNames are similar to each other, so that many assignments are possible.
 var someNames = []string{
 	"", "anna berg", "anna bergh", "anne berg", "hanna berg", "anna bers", "item 001", "item 002", "item 012", "item 011", "rome",
 }
@@ -161,7 +161,7 @@ var someThresholds = []string{"0.85", "0.7", "0.875", "0.5", "0.9", "1", "0"}
 var someEnds, someRelations = []string{"", "anna berg", "anna bergh", "anne berg", "item 001", "item 002", "rome"},
 	[]string{"", "owns", "owned_by", "holds", "married_to", "mirrors", "at"}
 
-// drawFew draws some of a list: among few there is more to choose from.
+// drawFew draws 2 to 4 elements of a list. With few different ones, more of them match.
 func drawFew(t *rapid.T, label string, list []string) []string {
 	return rapid.SliceOfN(rapid.SampledFrom(list), 2, 4).Draw(t, label)
 }
@@ -195,8 +195,8 @@ func drawRelationships(t *rapid.T, label string, most int, ends, types []string)
 	return list
 }
 
-// TestScore_best: of the assignments of as many pairs the best is the one that is said, in
-// whatever order the lists are. "anna berg" and "anna bergh", "item 001" and "item 002" are similar.
+// TestScore_best checks which of several possible assignments is the best, in both orders of the
+// expected list. "anna berg" and "anna bergh", "item 001" and "item 002" are similar.
 func TestScore_best(t *testing.T) {
 	entities := map[string]struct {
 		expected, extracted []extraction.Entity
@@ -286,8 +286,8 @@ func TestScore_relationships_likeEveryAssignment(t *testing.T) {
 	})
 }
 
-// TestTransport_likeEveryAssignment compares the solver itself, supplies and
-// demands of several units included. One transport takes the room of the one before.
+// TestTransport_likeEveryAssignment compares the solver with the reference, for supplies and
+// demands of up to 2. All runs reuse one transport.
 func TestTransport_likeEveryAssignment(t *testing.T) {
 	var p transport
 	rapid.Check(t, func(t *rapid.T) {
@@ -295,7 +295,7 @@ func TestTransport_likeEveryAssignment(t *testing.T) {
 		columns := rapid.SliceOfN(rapid.IntRange(1, 2), 1, 3).Draw(t, "demand")
 		gains := make([][][]int64, len(rows))
 		p.supply, p.demand = append(p.supply[:0], rows...), append(p.demand[:0], columns...)
-		p.arcs = grown(p.arcs[:0], len(rows))
+		p.arcs = growLists(p.arcs[:0], len(rows))
 		for r := range rows {
 			gains[r] = make([][]int64, len(columns))
 			for c := range columns {
@@ -332,15 +332,15 @@ func TestTransport_likeEveryAssignment(t *testing.T) {
 	})
 }
 
-// TestTakeBest_likeTransport: where the short way applies, the pairs and what they
-// cost are those of the solver.
-func TestTakeBest_likeTransport(t *testing.T) {
+// TestTakeUniqueBest_likeTransport checks that takeUniqueBest, if it applies, finds the same
+// pairs as the solver and spends as much of the budget.
+func TestTakeUniqueBest_likeTransport(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, columns := rapid.IntRange(1, 4).Draw(t, "rows"), rapid.IntRange(1, 4).Draw(t, "columns")
 		most := int64(rapid.IntRange(1, 30).Draw(t, "most"))
 		allowance := budget{int64(rapid.IntRange(0, 150).Draw(t, "allowance"))}
 		var links []link
-		made := func() (m matching) {
+		newMatching := func() (m matching) {
 			nodes := func(n int, seed int) (list []node) {
 				for i := range n {
 					list = append(list, node{pools: []pool{{(i*seed + seed) % 3, []int{i}}}, size: 1})
@@ -360,9 +360,9 @@ func TestTakeBest_likeTransport(t *testing.T) {
 				}
 			}
 		}
-		short, long := made(), made()
+		short, long := newMatching(), newMatching()
 		left, spent := allowance, allowance
-		if !short.takeBest(component, &left) {
+		if !short.takeUniqueBest(component, &left) {
 			if left != allowance || short.pairs != nil {
 				t.Fatal("something was changed")
 			}

@@ -10,42 +10,42 @@ import (
 // relationMatching links and matches the relationships of both sides.
 type relationMatching struct {
 	matching
-	c       *call
-	byForm  map[form]int  // extracted node of a form
-	ends    []bool        // by name, whether it is at the end of an extracted one
-	similar [][]similarTo // by name of expected ends, such names
-	reach   [][]similarTo // by expected end, equal names included
-	room    []similarTo   // for the next of reach
-	last    []int         // by extracted node, its latest link + 1
-	search  budget
+	c               *call
+	byForm          map[form]int  // the extracted node of a form
+	isEnd           []bool        // by name, whether an extracted relationship has it as an end
+	similar         [][]similarTo // by name of an expected end, the similar names of extracted ends
+	matchableCache  [][]similarTo // by expected end, the result of matchable
+	matchableBuffer []similarTo   // memory of the lists in matchableCache
+	latestLink      []int         // by extracted node, its latest link + 1
+	searchBudget    budget
 }
 
 func (c *call) matchRelationships() *relationMatching {
-	m := &relationMatching{c: c, ends: make([]bool, len(c.names.texts)), search: budget{searchAllowance}}
+	m := &relationMatching{c: c, isEnd: make([]bool, len(c.names.texts)), searchBudget: budget{searchAllowance}}
 	m.expected, m.extracted = c.expected.statementNodes(), c.extracted.statementNodes()
 	m.byForm = make(map[form]int, len(m.extracted))
-	m.last = make([]int, len(m.extracted))
+	m.latestLink = make([]int, len(m.extracted))
 	m.similar = make([][]similarTo, len(c.names.texts))
-	m.room = slices.Grow(c.reachable[:0], 2*len(m.expected)+1) // not nil, and so are its parts
+	m.matchableBuffer = slices.Grow(c.matchable[:0], 2*len(m.expected)+1) // not nil, and neither are its slices: see matchable
 	m.links = c.links[:0]
 	for x, n := range m.extracted {
 		for _, f := range c.extracted.relationships[n.first].forms {
 			m.byForm[f] = x
-			m.ends[f.source], m.ends[f.target] = true, true
+			m.isEnd[f.source], m.isEnd[f.target] = true, true
 		}
 	}
-	m.reach = make([][]similarTo, len(c.names.texts))
-	for e := range m.expected { // most of a good extraction, and needs no search
+	m.matchableCache = make([][]similarTo, len(c.names.texts))
+	for e := range m.expected { // finds most matches of a good extraction without a search
 		m.findMatches(e, true)
 	}
-	m.findOthers()
+	m.findInexactMatches()
 	m.sortLinks()
-	c.reachable = m.room
-	c.assign(&m.matching, "relationships", &m.search)
+	c.matchable = m.matchableBuffer
+	c.assign(&m.matching, "relationships", &m.searchBudget)
 	return m
 }
 
-// statementNodes groups the statements of a side that can match by what they say.
+// statementNodes groups equal statements of a side, without those that have an empty end or type.
 func (s *side) statementNodes() []node {
 	order := make([]int, 0, len(s.relationships))
 	for i, r := range s.relationships {
@@ -58,30 +58,30 @@ func (s *side) statementNodes() []node {
 		func(int) int { return 0 })
 }
 
-// findOthers finds the other matches, for the statements that exact ones do not
-// use up.
-func (m *relationMatching) findOthers() {
-	m.closeNodes()
+// findInexactMatches finds inverse and fuzzy matches for the nodes that exact matches do not
+// settle.
+func (m *relationMatching) findInexactMatches() {
+	m.settleNodes()
 	if m.c.options.FuzzyRelationships {
-		m.joinEnds()
+		m.findSimilarEnds()
 	}
-	clear(m.reach)
-	exact, next := m.links, 0 // in the order of the expected statements
+	clear(m.matchableCache)
+	exact, next := m.links, 0 // in the order of the expected nodes
 	for e := range m.expected {
 		for ; next < len(exact) && exact[next].expected == e; next++ {
-			m.last[exact[next].extracted] = next + 1
+			m.latestLink[exact[next].extracted] = next + 1
 		}
-		if !m.expected[e].closed {
+		if !m.expected[e].settled {
 			m.findMatches(e, false)
 		}
 	}
 }
 
-// joinEnds finds the similar names among the ends of open statements.
-func (m *relationMatching) joinEnds() {
+// findSimilarEnds finds similar names among the ends of the nodes that are not settled.
+func (m *relationMatching) findSimilarEnds() {
 	var ours, theirs []int
 	for _, n := range m.expected {
-		if n.closed {
+		if n.settled {
 			continue
 		}
 		for _, f := range m.c.expected.relationships[n.first].forms {
@@ -89,37 +89,37 @@ func (m *relationMatching) joinEnds() {
 		}
 	}
 	for _, n := range m.extracted {
-		if n.closed {
+		if n.settled {
 			continue
 		}
 		for _, f := range m.c.extracted.relationships[n.first].forms {
 			theirs = append(theirs, f.source, f.target)
 		}
 	}
-	m.similar = m.c.similarAmong(sortedSet(ours), sortedSet(theirs), &m.search)
+	m.similar = m.c.findSimilar(sortedSet(ours), sortedSet(theirs), &m.searchBudget)
 }
 
-// findMatches notes the best match from one expected statement to each extracted
-// one.
+// findMatches links an expected node with each extracted node that matches, by the best match of
+// the two.
 func (m *relationMatching) findMatches(e int, exactOnly bool) {
 	for _, f := range m.c.expected.relationships[m.expected[e].first].forms {
-		// The same words are found whatever the budget.
+		// Equal forms are found even if the budget is used up.
 		if x, ok := m.byForm[f]; ok && exactOnly {
-			m.note(e, x, similarTo{f.source, equalNames}, similarTo{f.target, equalNames}, false)
+			m.addLink(e, x, similarTo{f.source, equalNames}, similarTo{f.target, equalNames}, false)
 		}
-		source, target := m.reachable(f.source), m.reachable(f.target)
+		source, target := m.matchable(f.source), m.matchable(f.target)
 		try := func(typ int, swapped, inverse bool) {
 			for _, s := range source {
 				for _, t := range target {
-					if !m.search.spend(20) {
+					if !m.searchBudget.spend(20) {
 						return
 					}
 					wanted := form{s.name, typ, t.name}
 					if swapped {
 						wanted = wanted.swapped()
 					}
-					if x, ok := m.byForm[wanted]; ok && !m.extracted[x].closed {
-						m.note(e, x, s, t, inverse)
+					if x, ok := m.byForm[wanted]; ok && !m.extracted[x].settled {
+						m.addLink(e, x, s, t, inverse)
 					}
 				}
 			}
@@ -133,7 +133,9 @@ func (m *relationMatching) findMatches(e int, exactOnly bool) {
 	}
 }
 
-func (m *relationMatching) note(e, x int, s, t similarTo, inverse bool) {
+// addLink adds a link between nodes e and x, or replaces the match of their link if this one is
+// better.
+func (m *relationMatching) addLink(e, x int, s, t similarTo, inverse bool) {
 	w := statementMatch{ends: ends{s.similarity, t.similarity}}
 	if inverse {
 		w.rank = 1
@@ -141,53 +143,52 @@ func (m *relationMatching) note(e, x int, s, t similarTo, inverse bool) {
 	if !w.equal() {
 		w.rank += 2
 	}
-	at := m.last[x] - 1
+	at := m.latestLink[x] - 1
 	known := at >= 0 && m.links[at].expected == e
 	switch {
 	case known && !w.betterThan(m.links[at].match):
 		return
 	case known:
-	case !m.search.spend(edgeCost) && !w.isExact():
+	case !m.searchBudget.spend(edgeCost) && !w.isExact():
 		return
 	default:
 		at = len(m.links)
-		m.links, m.last[x] = append(m.links, link{}), at+1
+		m.links, m.latestLink[x] = append(m.links, link{}), at+1
 	}
 	m.links[at] = link{e, x, w.isExact(), w.gain(), w}
 }
 
-// reachable returns the names at extracted ends that an expected end may be
-// matched with: equal to one of its names, or similar to one. It costs in
-// proportion to the names; where the budget is used up, the end itself is
-// still compared.
-func (m *relationMatching) reachable(end int) []similarTo {
-	if list := m.reach[end]; list != nil {
+// matchable returns the names of extracted ends that an expected end may match: those equal or
+// similar to one of its names. The cost is proportional to the number of names. If the budget is
+// used up, the result is the end itself. A list in the cache is never nil.
+func (m *relationMatching) matchable(end int) []similarTo {
+	if list := m.matchableCache[end]; list != nil {
 		return list
 	}
 	names := m.c.endNames.names(end)
-	if !m.search.spend(len(names)) {
+	if !m.searchBudget.spend(len(names)) {
 		return []similarTo{{end, equalNames}}
 	}
-	from := len(m.room)
+	from := len(m.matchableBuffer)
 	for _, name := range names {
-		if m.ends[name] {
-			m.room = append(m.room, similarTo{name, equalNames})
+		if m.isEnd[name] {
+			m.matchableBuffer = append(m.matchableBuffer, similarTo{name, equalNames})
 		}
-		m.room = append(m.room, m.similar[name]...)
+		m.matchableBuffer = append(m.matchableBuffer, m.similar[name]...)
 	}
-	list := m.room[from:]
-	m.search.spend(20 * len(list))
-	m.reach[end] = bestOfEach(list)
-	return m.reach[end]
+	list := m.matchableBuffer[from:]
+	m.searchBudget.spend(20 * len(list))
+	m.matchableCache[end] = bestOfEach(list)
+	return m.matchableCache[end]
 }
 
-// scoreRelationships matches the relationships, writes matches, misses and
-// groups into the result, and returns the counts.
+// scoreRelationships matches the relationships, adds matches, misses and groups to the result,
+// and returns the counts.
 func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 	m := c.matchRelationships()
 	expected, extracted := c.expected.relationships, c.extracted.relationships
 	counts := &RelationshipCounts{Expected: int64(len(expected)), Extracted: int64(len(extracted))}
-	ways := [...]*int64{&counts.Exact, &counts.Inverse, &counts.Fuzzy, &counts.InverseFuzzy}
+	byRank := [...]*int64{&counts.Exact, &counts.Inverse, &counts.Fuzzy, &counts.InverseFuzzy}
 	if c.explains {
 		r.Relationships = make([]RelationshipMatch, 0, len(m.pairs))
 	}
@@ -195,7 +196,7 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 	for _, p := range m.pairs {
 		w := m.links[p.link].match
 		counts.Correct++
-		*ways[w.rank]++
+		*byRank[w.rank]++
 		expected[p.expected].partner, extracted[p.extracted].partner = p.extracted, p.expected
 		if c.explains {
 			r.Relationships = append(r.Relationships, c.relationshipMatch(p, w))
@@ -205,7 +206,7 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 		groups[e.forms[0].typ].Expected++
 	}
 	for _, x := range extracted {
-		// What matched by an inverse type is in the group of that type.
+		// A statement that matched counts in the group of the expected type, even if its own is the inverse.
 		typ := x.forms[0].typ
 		if x.partner >= 0 {
 			typ = expected[x.partner].forms[0].typ
@@ -233,14 +234,13 @@ func (c *call) relationshipMatch(p pairing, w statementMatch) RelationshipMatch 
 	}
 }
 
-// statement shows a relationship as it was given; an end that refers to nothing
-// shows the reference.
+// statement returns a relationship as given. A dangling end shows its reference.
 func (s *side) statement(i int) Statement {
 	r := &s.given.Relationships[s.relationships[i].index]
 	return Statement{Source: cmp.Or(r.Source, r.SourceRef), Type: r.Type, Target: cmp.Or(r.Target, r.TargetRef)}
 }
 
-// compareStatements orders statements by what they say, then by how.
+// compareStatements orders statements by their normalised forms, then by their text as given.
 func (s *side) compareStatements(i, j int) int {
 	if d := slices.CompareFunc(s.relationships[i].forms, s.relationships[j].forms, form.compare); d != 0 {
 		return d
@@ -249,21 +249,20 @@ func (s *side) compareStatements(i, j int) int {
 	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Target, b.Target))
 }
 
-// relationshipMisses explains the relationships of one side that have no
-// partner.
-func (c *call) relationshipMisses(m *relationMatching, here, there *side) []RelationshipMiss {
-	partner := func(i int) int { return here.relationships[i].partner }
-	missed := unmatched(len(here.relationships), partner, here.compareStatements)
+// relationshipMisses explains the relationships of own that have no partner.
+func (c *call) relationshipMisses(m *relationMatching, own, opposite *side) []RelationshipMiss {
+	partner := func(i int) int { return own.relationships[i].partner }
+	missed := unmatched(len(own.relationships), partner, own.compareStatements)
 	if len(missed) == 0 || !c.explains {
 		return nil
 	}
-	search := newStatementSearch(c, m, here, there)
+	search := newStatementSearch(c, m, own, opposite)
 	left := budget{nearestAllowance}
 	var misses []RelationshipMiss
 	for _, i := range missed {
-		r := here.relationships[i]
-		given := here.given.Relationships[r.index]
-		miss := RelationshipMiss{Index: r.index, Statement: here.statement(i)}
+		r := own.relationships[i]
+		given := own.given.Relationships[r.index]
+		miss := RelationshipMiss{Index: r.index, Statement: own.statement(i)}
 		f := r.forms[0]
 		switch {
 		case given.Dangling():
@@ -278,7 +277,7 @@ func (c *call) relationshipMisses(m *relationMatching, here, there *side) []Rela
 		misses = append(misses, miss)
 	}
 	if left.exhausted() {
-		c.warn("%s relationships: too many misses to look for the nearest of each; the scores are not affected", here.word)
+		c.warn("%s relationships: too many misses to look for the nearest of each; the scores are not affected", own.label)
 	}
 	slices.SortFunc(misses, func(a, b RelationshipMiss) int { return cmp.Compare(a.Index, b.Index) })
 	return misses
@@ -288,19 +287,19 @@ func (f form) compare(g form) int {
 	return cmp.Or(cmp.Compare(f.source, g.source), cmp.Compare(f.typ, g.typ), cmp.Compare(f.target, g.target))
 }
 
-// statementSearch looks for the nearest statement of the other side among
-// those that share an end.
+// statementSearch finds the nearest statement of the other side among those that share an end, or
+// have a similar one.
 type statementSearch struct {
-	c           *call
-	here, there *side
-	byEnd       index // members of there, by the names of their ends
-	similar     index // names that are similar enough, both ways
-	seen        []int // by member of there, the last miss that it was compared with + 1
+	c             *call
+	own, opposite *side
+	byEnd         index // members of opposite, by the names of their ends
+	similar       index // by name, the names that are similar enough, in both directions
+	seen          []int // by member of opposite, the index of the last miss that it was compared with, + 1
 }
 
-func newStatementSearch(c *call, m *relationMatching, here, there *side) *statementSearch {
+func newStatementSearch(c *call, m *relationMatching, own, opposite *side) *statementSearch {
 	var ends, similar [][2]int
-	for i, r := range there.relationships {
+	for i, r := range opposite.relationships {
 		ends = append(ends, [2]int{r.forms[0].source, i}, [2]int{r.forms[0].target, i})
 	}
 	for name, list := range m.similar {
@@ -309,30 +308,30 @@ func newStatementSearch(c *call, m *relationMatching, here, there *side) *statem
 		}
 	}
 	n := len(c.names.texts)
-	return &statementSearch{c, here, there, newIndex(n, ends), newIndex(n, similar), make([]int, len(there.relationships))}
+	return &statementSearch{c, own, opposite, newIndex(n, ends), newIndex(n, similar), make([]int, len(opposite.relationships))}
 }
 
-// candidate is how near a statement of the other side comes.
+// candidate is a statement of the other side, and how near it comes to a miss.
 type candidate struct {
 	member int
 	reason Reason
-	rank   int // of the reason, the nearest first; unrelated for none
+	rank   int // of the reason, the nearest first; or unrelated
 	ends
 }
 
-// unrelated is the rank of what does not come near.
+// unrelated is the rank of a candidate that is not near.
 const unrelated = 5
 
 func (s *statementSearch) isNearer(a, b candidate) bool {
 	if a.rank != b.rank {
 		return a.rank < b.rank
 	}
-	taken := func(c candidate) bool { return s.there.relationships[c.member].partner >= 0 }
+	taken := func(c candidate) bool { return s.opposite.relationships[c.member].partner >= 0 }
 	return cmp.Or(cmp.Compare(b.ppm(), a.ppm()), falseFirst(taken(a), taken(b)),
-		s.there.compareStatements(a.member, b.member)) < 0
+		s.opposite.compareStatements(a.member, b.member)) < 0
 }
 
-// explain writes the reason and the nearest statement into a miss.
+// explain sets the reason and the nearest statement of a miss with the form f.
 func (s *statementSearch) explain(miss *RelationshipMiss, f form, left *budget) {
 	best := candidate{reason: ReasonNothingSimilar, rank: unrelated}
 	related := s.related(f)
@@ -356,22 +355,22 @@ func (s *statementSearch) explain(miss *RelationshipMiss, f form, left *budget) 
 	if best.rank == unrelated {
 		return
 	}
-	other := s.there.relationships[best.member]
+	other := s.opposite.relationships[best.member]
 	miss.Nearest = &NearestRelationship{
-		Index: other.index, Statement: s.there.statement(best.member),
+		Index: other.index, Statement: s.opposite.statement(best.member),
 		SourceSimilarity: best.source.value(), TargetSimilarity: best.target.value(),
 	}
 	if other.partner < 0 {
 		return
 	}
-	taker := &s.here.relationships[other.partner]
+	taker := &s.own.relationships[other.partner]
 	miss.Nearest.TakenBy = &taker.index
 	if best.reason == ReasonTaken && taker.forms[0] == f {
 		miss.Reason = ReasonDuplicate
 	}
 }
 
-// related returns the names of either end and those similar to them, sorted.
+// related returns the names of both ends and the names similar to them, sorted.
 func (s *statementSearch) related(f form) []int {
 	var all []int
 	for _, end := range []int{f.source, f.target} {
@@ -382,9 +381,9 @@ func (s *statementSearch) related(f form) []int {
 	return sortedSet(all)
 }
 
-// judge says how near statement i of the other side comes to a form.
+// judge compares the form of a miss with statement i of the other side, in both directions.
 func (s *statementSearch) judge(f form, i int, left *budget) candidate {
-	g := s.there.relationships[i].forms[0]
+	g := s.opposite.relationships[i].forms[0]
 	sameType := f.typ == g.typ
 	reverse := slices.ContainsFunc(s.c.reversals[f.typ], func(r reversal) bool { return r.typ == g.typ })
 	consider := func(g form, right bool) candidate {
@@ -411,14 +410,13 @@ func (s *statementSearch) judge(f form, i int, left *budget) candidate {
 	return straight
 }
 
-// holds reports whether two ends are similar enough to be one.
+// holds reports whether a similarity of two ends is enough for a match.
 func (s *statementSearch) holds(e similarity) bool {
-	return e == equalNames || e.initials || s.c.threshold.exceeded(e)
+	return e == equalNames || e.initials || s.c.threshold.matches(e)
 }
 
-// end returns the similarity of an end to an end of the other side, 0 where
-// it is less than a third. Aliases make ends equal and are not compared
-// otherwise.
+// end returns the similarity of an end to an end of the other side, or 0 if it is less than a
+// third. Of the names that a stands for, only the end itself is compared if none is equal.
 func (s *statementSearch) end(a, b int, left *budget) similarity {
 	if _, alias := slices.BinarySearch(s.c.endNames.names(a), b); alias {
 		return equalNames
@@ -429,7 +427,7 @@ func (s *statementSearch) end(a, b int, left *budget) similarity {
 	if s.c.initialsAgree(a, b) {
 		return byInitials
 	}
-	if similar, ok := s.c.within(a, b, nearEdits(s.c.longer(a, b)), left); ok {
+	if similar, ok := s.c.similarityWithin(a, b, maxNearEdits(s.c.longer(a, b)), left); ok {
 		return similar
 	}
 	return similarity{den: 1}

@@ -12,7 +12,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// The table of exact values: edits and longer length, at more than 0.85.
+// TestSimilarity_exactValues checks the number of edits and the longer length of pairs of names,
+// and whether they match at more than 0.85.
 func TestSimilarity_exactValues(t *testing.T) {
 	tests := []struct {
 		expected, extracted string
@@ -99,7 +100,7 @@ func TestScore_types(t *testing.T) {
 	wantScore(t, scoreEntities(t, DefaultOptions(), ents("Ada", ""), ents("Ada", "y")), ItemPerfect, 1, 1, 1)
 }
 
-// What existing systems get wrong.
+// TestScore_oddities has cases that other systems get wrong.
 func TestScore_oddities(t *testing.T) {
 	t.Run("the best assignment, not the first", func(t *testing.T) {
 		// In list order "anna bergh" would take "anna berg", and leave
@@ -120,7 +121,7 @@ func TestScore_oddities(t *testing.T) {
 		if diff := cmp.Diff(want, r.Warnings); diff != "" {
 			t.Error(diff)
 		}
-		// Whatever is written beside the reference.
+		// Names beside a dangling reference do not count.
 		for _, odd := range []extraction.Relationship{{Source: "A", SourceRef: "e9", Target: "B", Type: "owns"}, {Source: "A", Target: "B", TargetRef: "e9", Type: "owns"}} {
 			r := scoreRelationships(t, DefaultOptions(), rels("A", "owns", "B"), []extraction.Relationship{odd})
 			wantScore(t, r, RelationshipAccuracy, 0, 1, 0)
@@ -208,7 +209,7 @@ func TestScore_relationshipRules(t *testing.T) {
 	}
 }
 
-// Each option changes a result.
+// TestOptions_change checks that each option changes a result.
 func TestOptions_change(t *testing.T) {
 	tests := map[string]struct {
 		change              func(*Options)
@@ -241,13 +242,13 @@ func TestOptions_change(t *testing.T) {
 			}
 		})
 	}
-	twice := ents("Ada", "x", "ADA", "X")
-	r := scoreEntities(t, with(func(o *Options) { o.Dedupe = Exact }), twice, ents("Ada", "x"))
+	duplicated := ents("Ada", "x", "ADA", "X")
+	r := scoreEntities(t, with(func(o *Options) { o.Dedupe = Exact }), duplicated, ents("Ada", "x"))
 	wantScore(t, r, EntityF1, 2, 2, 1)
 	if !r.Duplicates.ExpectedEntities[0].Collapsed {
 		t.Errorf("duplicates %+v", r.Duplicates)
 	}
-	wantScore(t, scoreEntities(t, DefaultOptions(), twice, ents("Ada", "x")), EntityF1, 2, 3, 2.0/3)
+	wantScore(t, scoreEntities(t, DefaultOptions(), duplicated, ents("Ada", "x")), EntityF1, 2, 3, 2.0/3)
 	none := with(func(o *Options) { o.Inverse, o.Symmetric = nil, nil })
 	wantMatchType(t, scoreRelationships(t, none, rels("A", "owns", "B"), rels("B", "owned_by", "A")), "")
 	wantMatchType(t, scoreRelationships(t, none, rels("A", "married_to", "B"), rels("B", "married_to", "A")), "")
@@ -274,7 +275,7 @@ func TestSameByInitials(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, p := range [][2]string{{tt.a, tt.b}, {tt.b, tt.a}} {
-			n := &names{dictionary: newDictionary(DefaultOptions().spell)}
+			n := &names{dictionary: newDictionary(DefaultOptions().normalise)}
 			n.add(p[0])
 			n.add(p[1])
 			n.close()
@@ -351,8 +352,8 @@ func TestScore_groups(t *testing.T) {
 	}
 }
 
-// TestScore_groups_untyped: what is matched with an entity of no expected type, which is not
-// judged, is beside it, and not as a wrong one of another type.
+// TestScore_groups_untyped checks that an entity that is matched with one of no expected type
+// counts in the group without a type, and not as an error of another type.
 func TestScore_groups_untyped(t *testing.T) {
 	r := scoreEntities(t, DefaultOptions(), ents("Ada", "", "Bob", "", "Cy", "person"), ents("Ada", "person", "Bob", "-", "Cy", "person", "Dee", "person"))
 	want := []outcome.Group{
@@ -364,7 +365,7 @@ func TestScore_groups_untyped(t *testing.T) {
 	}
 }
 
-// TestScore_explained: what a score says of itself, and the counts that stand with it.
+// TestScore_explained checks the comments of scores and the counts that are recorded with them.
 func TestScore_explained(t *testing.T) {
 	s := mustNew(t, DefaultOptions())
 	r := s.Score(
@@ -400,8 +401,8 @@ func TestScore_explained(t *testing.T) {
 	}
 }
 
-// TestScore_repeatedGold: gold that says a thing twice is warned of, as one of both cannot match;
-// not where such repetitions are taken out.
+// TestScore_repeatedGold checks the warning about gold that repeats itself, and that there is
+// none if repetitions are collapsed.
 func TestScore_repeatedGold(t *testing.T) {
 	gold := extraction.Extraction{Entities: ents("Ada", "Person", "ada", "Person"), Relationships: rels("A", "owns", "B", "B", "owned_by", "A")}
 	for dedupe, want := range map[Dedupe][]string{
@@ -481,7 +482,7 @@ func TestUndelivered(t *testing.T) {
 			}
 		})
 	}
-	// What delivery defines is what is missing without it, when all matches.
+	// If everything matches, the scores of a delivered item are those that a failed one lacks.
 	gold := extraction.Extraction{Entities: ents("Ada", "x"), Relationships: rels("A", "owns", "B")}
 	s := mustNew(t, DefaultOptions())
 	if got, want := len(s.Undelivered(gold)), len(s.Score(gold, gold).Scores); got != want || slices.ContainsFunc(s.Score(gold, gold).Scores, func(s outcome.Score) bool { return s.Value == nil }) {

@@ -16,7 +16,7 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// randomName makes a name of two or three words; names are mostly far apart.
+// randomName returns a name of two or three random words. Few such names are similar.
 func randomName(r *rand.Rand) string {
 	var words []string
 	for range 2 + r.IntN(2) {
@@ -44,8 +44,8 @@ func randomExtraction(r *rand.Rand, n int) extraction.Extraction {
 	return e
 }
 
-// perturbed is an extraction as a model might return it: some things are
-// missing, some misspelled, some mistyped, some made up.
+// perturbed returns gold as a model might extract it: some things are missing, misspelled,
+// mistyped, swapped or invented.
 func perturbed(r *rand.Rand, gold extraction.Extraction) extraction.Extraction {
 	spelling := map[string]string{}
 	misspell := func(name string) string {
@@ -88,9 +88,9 @@ func perturbed(r *rand.Rand, gold extraction.Extraction) extraction.Extraction {
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-// within fails if scoring takes longer than a hang would: the limits are
-// generous for a busy machine, what is measured is beside each.
-func within(t *testing.T, limit time.Duration, expected, extracted extraction.Extraction) Result {
+// scoreWithin scores and fails if that takes longer than limit, which is generous for a busy
+// machine.
+func scoreWithin(t *testing.T, limit time.Duration, expected, extracted extraction.Extraction) Result {
 	t.Helper()
 	start := time.Now()
 	r := mustNew(t, DefaultOptions()).Score(expected, extracted)
@@ -113,7 +113,7 @@ func TestScore_longNames(t *testing.T) {
 		return b.String()[:n]
 	}
 	t.Run("one of 70,000 code points", func(t *testing.T) {
-		within(t, 10*time.Second, extraction.Extraction{Entities: ents(long(70_000), "")}, extraction.Extraction{Entities: ents(long(70_000), "")})
+		scoreWithin(t, 10*time.Second, extraction.Extraction{Entities: ents(long(70_000), "")}, extraction.Extraction{Entities: ents(long(70_000), "")})
 	})
 	t.Run("eight of 10,000", func(t *testing.T) {
 		suite.Slow(t, "64 pairs of long names")
@@ -121,30 +121,30 @@ func TestScore_longNames(t *testing.T) {
 		for range 8 {
 			expected, extracted = append(expected, long(10_000), ""), append(extracted, long(10_000), "")
 		}
-		within(t, 20*time.Second, extraction.Extraction{Entities: ents(expected...)}, extraction.Extraction{Entities: ents(extracted...)})
+		scoreWithin(t, 20*time.Second, extraction.Extraction{Entities: ents(expected...)}, extraction.Extraction{Entities: ents(extracted...)})
 	})
 	t.Run("similar ones match", func(t *testing.T) {
 		name := long(10_000)
-		got := within(t, 5*time.Second, extraction.Extraction{Entities: ents(name, "")}, extraction.Extraction{Entities: ents("x"+name[2:], "")})
+		got := scoreWithin(t, 5*time.Second, extraction.Extraction{Entities: ents(name, "")}, extraction.Extraction{Entities: ents("x"+name[2:], "")})
 		if got.Counts.Entities.Matched != 1 {
 			t.Errorf("%+v", got.Counts.Entities)
 		}
 	})
 	t.Run("repetitive ones", func(t *testing.T) {
 		a, b := strings.Repeat("ab", 5000), strings.Repeat("aab", 3333)
-		within(t, 10*time.Second, extraction.Extraction{Entities: ents(a, ""), Relationships: rels(a, "owns", b)}, extraction.Extraction{Entities: ents(b, ""), Relationships: rels(b, "owns", a)})
+		scoreWithin(t, 10*time.Second, extraction.Extraction{Entities: ents(a, ""), Relationships: rels(a, "owns", b)}, extraction.Extraction{Entities: ents(b, ""), Relationships: rels(b, "owns", a)})
 	})
 }
 
 func TestScore_invalidUTF8(t *testing.T) {
 	bad := ents("caf\xe9", "p\xff", "caf\xe8", "", "\xff", "")
-	r := within(t, 5*time.Second, extraction.Extraction{Entities: bad, Relationships: rels("\xff", "owns", "\xfe")}, extraction.Extraction{Entities: bad, Relationships: rels("\xff", "owns", "\xfe")})
+	r := scoreWithin(t, 5*time.Second, extraction.Extraction{Entities: bad, Relationships: rels("\xff", "owns", "\xfe")}, extraction.Extraction{Entities: bad, Relationships: rels("\xff", "owns", "\xfe")})
 	if r.Counts.Entities.Exact != 3 || r.Counts.Relationships.Exact != 1 {
 		t.Errorf("%+v %+v", r.Counts.Entities, r.Counts.Relationships)
 	}
 }
 
-// numbered makes names that are all similar to very many others.
+// numbered returns n entities and relationships whose names are similar to very many others.
 func numbered(from, n int) extraction.Extraction {
 	var e extraction.Extraction
 	for i := range n {
@@ -159,10 +159,10 @@ func TestScore_large(t *testing.T) {
 	t.Run("10,000 against a perturbed copy", func(t *testing.T) {
 		r := newRand(2)
 		gold := randomExtraction(r, 10_000)
-		within(t, 60*time.Second, gold, perturbed(r, gold))
+		scoreWithin(t, 60*time.Second, gold, perturbed(r, gold))
 	})
 	t.Run("600 similar names against 600 others", func(t *testing.T) {
-		got := within(t, 60*time.Second, numbered(0, 600), numbered(300, 600))
+		got := scoreWithin(t, 60*time.Second, numbered(0, 600), numbered(300, 600))
 		if got.Counts.Entities.Exact != 300 || got.Counts.Relationships.Exact != 300 {
 			t.Errorf("%+v %+v", got.Counts.Entities, got.Counts.Relationships)
 		}
@@ -170,9 +170,9 @@ func TestScore_large(t *testing.T) {
 	t.Run("3,000 similar names against 3,000 others", func(t *testing.T) {
 		a, b := numbered(0, 3_000), numbered(3_000, 3_000)
 		a.Relationships, b.Relationships = nil, nil
-		first := within(t, 60*time.Second, a, b)
+		first := scoreWithin(t, 60*time.Second, a, b)
 		r := newRand(3)
-		second := within(t, 60*time.Second, shuffled(a, r), shuffled(b, r))
+		second := scoreWithin(t, 60*time.Second, shuffled(a, r), shuffled(b, r))
 		if diff := cmp.Diff(first.Counts, second.Counts); diff != "" || len(first.Warnings) == 0 {
 			t.Errorf("warnings %q, counts differ by %s", first.Warnings, diff)
 		}
@@ -184,7 +184,7 @@ func TestScore_large(t *testing.T) {
 			b.Entities = append(b.Entities, extraction.Entity{Name: "ADA", Type: fmt.Sprint("a", 2*i)})
 		}
 		// Types a0, a2 … a19998 are on both sides.
-		if got := within(t, 60*time.Second, a, b); got.Counts.Entities.Strict != 10_000 || got.Counts.Entities.Matched != 20_000 {
+		if got := scoreWithin(t, 60*time.Second, a, b); got.Counts.Entities.Strict != 10_000 || got.Counts.Entities.Matched != 20_000 {
 			t.Errorf("%+v", got.Counts.Entities)
 		}
 	})

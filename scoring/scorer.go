@@ -1,31 +1,29 @@
-// Package scoring compares an extraction with what was expected and says how
-// good it is, item by item: counts, scores, matches, misses and reasons.
+// Package scoring compares an extraction with what was expected, item by item: it returns counts,
+// scores, matches, misses and reasons.
 //
-// It is pure: nothing is read, written or sent, no result depends on another, and it knows
-// nothing about items, runs or Langfuse. It does not average either; package outcome
-// computes means and pooled values from the ratios.
+// It does no I/O, keeps no state between calls, and knows nothing about items, runs or Langfuse.
+// It does not average: package outcome computes means and pooled values from the ratios.
 //
-// One call goes through these steps:
+// One call has these steps:
 //
-//  1. normalise names and types, and give each distinct one a number in the
-//     order of its text, so that nothing below depends on the order of a list;
-//  2. find repeated entities and statements, and collapse them if asked to;
-//  3. link what may be matched: equal names, similar names, and statements
-//     that say the same, directly or by inverse;
-//  4. choose among the links one optimal one-to-one assignment;
-//  5. count, derive the scores from the counts, and explain every match and
-//     every miss.
+//  1. Normalise names and types, and number the distinct ones in the order of their text, so that no
+//     result depends on the order of a list.
+//  2. Find repeated entities and statements, and collapse them if the options say so.
+//  3. Link what may match: equal names, similar names, and statements that say the same, directly or by
+//     inverse.
+//  4. Choose the best one-to-one assignment among the links.
+//  5. Count, calculate the scores from the counts, and explain every match and every miss.
 //
-// What each score means is in Catalog and, for readers, in docs/metrics.md.
+// Catalog defines the scores; docs/metrics.md describes them for users.
 //
 //	scorer, err := scoring.New(scoring.DefaultOptions())
 //	if err != nil { … }
 //	result := scorer.Score(expected, extracted)
 //	for _, s := range result.Scores { fmt.Println(s.Name, s.Comment) }
 //
-// Work on hostile input is bounded by fixed limits (see options.go). If one is reached, the
-// matching is still one-to-one and independent of the order of the lists, and
-// Result.Warnings says what was left out.
+// Fixed limits bound the work on hostile input (see options.go). If one is reached, the matching
+// is still one-to-one and independent of the order of the lists, and Result.Warnings says what
+// was left out.
 package scoring
 
 import (
@@ -40,36 +38,35 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Version names the meaning of the scores. It changes whenever the same input
-// and options could give another count or score; runs scored by different
-// versions are not comparable.
+// Version identifies the meaning of the scores. It changes if the same input and options could
+// give another count or score. Runs scored by different versions are not comparable.
 const Version = "2"
 
-// Scorer compares extractions with what was expected. It is immutable and safe
-// for concurrent use.
+// Scorer compares extractions with what was expected. It is immutable and safe for concurrent
+// use.
 type Scorer struct {
-	options   Options
-	catalog   []Definition
-	threshold threshold
-	oneType   map[string]string     // types that are another's alias, normal spelling
-	converses map[string][]converse // by type, normal spelling, both ways
-	buffers   sync.Pool             // of *buffers
+	options       Options
+	catalog       []Definition
+	threshold     threshold
+	canonicalType map[string]string     // see resolveAliases
+	converses     map[string][]converse // by normalised type, in both directions
+	buffers       sync.Pool             // of *buffers
 }
 
-// converse is a type that says with swapped ends what another type says: an inverse,
-// or the type itself where it is symmetric.
+// converse is a type that says with swapped ends what another type says: its inverse, or the type
+// itself if it is symmetric.
 type converse struct {
 	typ     string
 	inverse bool
 }
 
-// New returns a scorer, or an error of exit code 64 with everything that is wrong.
+// New returns a scorer, or an error with exit code 64 that joins all problems of the options.
 func New(o Options) (*Scorer, error) {
 	t, err := o.check()
 	if err != nil {
 		return nil, err
 	}
-	s := &Scorer{options: o, catalog: Catalog(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
+	s := &Scorer{options: o, catalog: Catalog(), threshold: t, canonicalType: resolveAliases(o.TypeAliases)}
 	s.converses = map[string][]converse{}
 	add := func(a, b string, inverse bool) { s.converses[a] = append(s.converses[a], converse{b, inverse}) }
 	for _, name := range o.Symmetric {
@@ -83,20 +80,20 @@ func New(o Options) (*Scorer, error) {
 	return s, nil
 }
 
-// typeText brings a type into normal form; of aliases of one another, one
-// stands for all.
+// typeText returns the normalised form of a type; all aliases of a type have the same.
 func (s *Scorer) typeText(raw string) string {
 	text := textutil.FoldType(raw)
-	if one, ok := s.oneType[text]; ok {
+	if one, ok := s.canonicalType[text]; ok {
 		return one
 	}
 	return text
 }
 
-// oneTypeOf says for each type of an alias table which type stands for it: of
-// those connected, one that is nobody's alias, and the first of several.
-func oneTypeOf(aliases map[string]string) map[string]string {
-	isAlias := map[string]bool{} // every type of the table, and whether it is one
+// resolveAliases maps each type of an alias table to the type that stands for it and all types
+// connected with it: one that is no alias if there is any, and of several the first in
+// alphabetical order.
+func resolveAliases(aliases map[string]string) map[string]string {
+	isAlias := map[string]bool{} // has every type of the table as a key
 	for alias, to := range aliases {
 		from, to := textutil.FoldType(alias), textutil.FoldType(to)
 		isAlias[from], isAlias[to] = isAlias[from] || from != to, isAlias[to]
@@ -119,7 +116,7 @@ func oneTypeOf(aliases map[string]string) map[string]string {
 	return one
 }
 
-// falseFirst orders truth values.
+// falseFirst compares two bools; false is less than true.
 func falseFirst(a, b bool) int {
 	switch {
 	case a == b:
@@ -132,18 +129,18 @@ func falseFirst(a, b bool) int {
 
 // Score compares what was extracted with what was expected.
 //
-// A nil list of expected is not annotated: its family of scores is undefined.
-// A nil list of extracted is read as empty. The ends of relationships are
-// names: references are resolved by extraction.DecodeExtraction. The order of
-// the lists changes nothing but indices. Cost: about linear in the input where
-// names are equal or far apart; similar names are compared pairwise, within
-// fixed limits that Result.Warnings tells of.
+// A nil list of expected is not annotated: the scores of its family have no value. A nil list of
+// extracted is empty. The ends of relationships are names; extraction.DecodeExtraction resolves
+// references. The order of the lists changes only indices.
+//
+// The cost is about linear in the input if names are equal or far apart. Similar names are
+// compared in pairs, within fixed limits; Result.Warnings reports a limit that was reached.
 func (s *Scorer) Score(expected, extracted extraction.Extraction) Result {
 	return newCall(s, expected, extracted, true).score()
 }
 
-// Measure is Score for who wants the numbers alone: matches are not listed, misses are
-// not explained, and scores are without their counts and comments.
+// Measure is Score without explanations: matches and misses are not listed, and scores have no
+// counts and, except for item_perfect, no comments.
 func (s *Scorer) Measure(expected, extracted extraction.Extraction) Result {
 	return newCall(s, expected, extracted, false).score()
 }
@@ -169,7 +166,7 @@ func (c *call) score() Result {
 	return r
 }
 
-// Reasons for which a score has no value.
+// Reasons why a score has no value.
 const (
 	ItemFailed                = "the item failed"
 	EntitiesNotAnnotated      = "the expected output does not annotate entities"
@@ -180,10 +177,10 @@ const (
 	Untyped                   = "no expected entity has a type"
 )
 
-// scoresOf derives every score of the catalogue from the counts.
+// scoresOf calculates all scores of the catalogue from the counts.
 func (c *call) scoresOf(n Counts) []outcome.Score {
 	scores, values := make([]outcome.Score, 0, len(c.catalog)+2), make([]float64, len(c.catalog))
-	counts, typed := n.Map(), c.typed()
+	counts, typed := n.Map(), c.hasExpectedType()
 	for i, d := range c.catalog {
 		s := outcome.Score{Name: d.Name, Boolean: d.Boolean, Reason: n.undefined(d, typed)}
 		if s.Reason != "" {
@@ -191,7 +188,7 @@ func (c *call) scoresOf(n Counts) []outcome.Score {
 			continue
 		}
 		if d.Family == ItemFamily {
-			judgeItem(&s, scores)
+			scoreItem(&s, scores)
 		} else {
 			s.Ratio, s.Vacuous = d.ratio(counts), n.vacuous(d.Family)
 			if c.explains {
@@ -213,7 +210,7 @@ func (c *call) scoresOf(n Counts) []outcome.Score {
 	return scores
 }
 
-// undefined returns why a score has no value, or "".
+// undefined returns why a score has no value, or "". typed is the result of hasExpectedType.
 func (c Counts) undefined(d Definition, typed bool) string {
 	switch {
 	case d.Family == ItemFamily && c.Entities == nil && c.Relationships == nil:
@@ -240,8 +237,8 @@ func (c Counts) vacuous(f Family) bool {
 	return c.Relationships.Expected+c.Relationships.Extracted == 0
 }
 
-// judgeItem says whether anything is wrong by the scores before.
-func judgeItem(s *outcome.Score, before []outcome.Score) {
+// scoreItem sets item_perfect from the scores before it.
+func scoreItem(s *outcome.Score, before []outcome.Score) {
 	s.Ratio, s.Comment, s.Vacuous = &outcome.Ratio{Num: 1, Den: 1}, "everything is right", true
 	for _, name := range []string{EntityF1, RelationshipF1, TypeAccuracy} {
 		part, _ := outcome.Lookup(before, name)
@@ -255,19 +252,18 @@ func judgeItem(s *outcome.Score, before []outcome.Score) {
 	}
 }
 
-// Undelivered returns the scores of an item that failed: those that its
-// expected output would define, without a value, so that they can be counted
-// as zero. type_accuracy is among them when an expected entity with a name has
-// a type, entity_typed_f1 and entity_strict_f1 also when none is expected.
+// Undelivered returns the scores of a failed item: those that its expected output defines,
+// without a value, so that they count as zero. They include type_accuracy if an expected entity
+// with a name has a type, and entity_typed_f1 and entity_strict_f1 also if no entity is expected.
 func (s *Scorer) Undelivered(expected extraction.Extraction) []outcome.Score {
 	typed := slices.ContainsFunc(expected.Entities, func(e extraction.Entity) bool {
-		return s.typeText(e.Type) != "" && s.options.spell(e.Name) != ""
+		return s.typeText(e.Type) != "" && s.options.normalise(e.Name) != ""
 	})
 	var counts Counts
 	if expected.Entities != nil {
 		counts.Entities = &EntityCounts{Expected: int64(len(expected.Entities))}
 		if typed {
-			counts.Entities.TypeJudged = 1 // if it were matched
+			counts.Entities.TypeJudged = 1 // a possible count
 		}
 	}
 	if expected.Relationships != nil {
@@ -282,33 +278,33 @@ func (s *Scorer) Undelivered(expected extraction.Extraction) []outcome.Score {
 	return scores
 }
 
-// call is the state of one call of Score.
+// call is the state of one call of Score or Measure.
 type call struct {
 	*Scorer
-	explains  bool
-	names     *names
-	types     *dictionary
-	reversals [][]reversal // by type
-	expected  side
-	extracted side
-	endNames  endNames
-	nearest   budget
-	warnings  []string
+	explains      bool
+	names         *names
+	types         *dictionary
+	reversals     [][]reversal // by type
+	expected      side
+	extracted     side
+	endNames      endNames
+	nearestBudget budget
+	warnings      []string
 	*buffers
 }
 
-// buffers are memory that calls use one after the other; no result holds any of it.
+// buffers are memory that calls reuse one after the other. Results never refer to it.
 type buffers struct {
 	editor       editor
 	transport    transport
-	links        []link      // of the family that is matched
-	similarNames []similarTo // those that similarAmong finds
-	reachable    []similarTo // names that ends may be matched with
+	links        []link      // of the current family
+	similarNames []similarTo // the result of findSimilar
+	matchable    []similarTo // see relationMatching.matchable
 }
 
-// side is one of the two extractions, prepared.
+// side is one of the two extractions, prepared for matching.
 type side struct {
-	word          string
+	label         string
 	given         extraction.Extraction
 	entities      []entity
 	relationships []statement
@@ -317,13 +313,13 @@ type side struct {
 }
 
 func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool) *call {
-	names := &names{dictionary: newDictionary(s.options.spell)}
-	names.places = make(map[string]int, len(expected.Entities)+len(extracted.Entities))
+	names := &names{dictionary: newDictionary(s.options.normalise)}
+	names.slots = make(map[string]int, len(expected.Entities)+len(extracted.Entities))
 	c := &call{
 		Scorer: s, explains: explains, names: names, types: newDictionary(s.typeText),
-		expected:  side{word: "expected", given: expected},
-		extracted: side{word: "extracted", given: extracted},
-		nearest:   budget{nearestAllowance},
+		expected:      side{label: "expected", given: expected},
+		extracted:     side{label: "extracted", given: extracted},
+		nearestBudget: budget{nearestAllowance},
 	}
 	if c.buffers, _ = s.buffers.Get().(*buffers); c.buffers == nil {
 		c.buffers = &buffers{}
@@ -342,8 +338,8 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool
 	return c
 }
 
-// collect adds every name and type of one side to the dictionaries, and notes
-// their places.
+// collect adds all names and types of a side to the dictionaries and keeps their slots in the
+// entities and statements. prepareEntities and prepareRelationships replace the slots by numbers.
 func (c *call) collect(s *side, aliases bool) {
 	s.entities = make([]entity, len(s.given.Entities))
 	for i, given := range s.given.Entities {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// similarity is how much alike two names are: num/den, 1 when equal.
+// similarity is the similarity of two names, num/den: 1 if they are equal.
 type similarity struct {
 	num, den int32
 	initials bool // the initials rule decided
@@ -13,35 +13,33 @@ type similarity struct {
 
 var equalNames = similarity{num: 1, den: 1}
 
-// byInitials is the similarity that the initials rule gives.
+// byInitials is the similarity of names that agree by their initials only.
 var byInitials = similarity{num: 9, den: 10, initials: true}
 
-// ppm is the similarity in millionths, rounded down: what is added up when
-// pairs are chosen.
+// ppm returns the similarity in millionths, rounded down. Assignments compare sums of these.
 func (s similarity) ppm() int64 { return int64(s.num) * 1_000_000 / int64(s.den) }
 
-// compareBest puts the higher similarity first, and of equal ones the one that
-// needs no initials.
+// compareBest orders the higher similarity first, and of equal ones the one without initials.
 func compareBest(s, t similarity) int {
 	d := cmp.Compare(int64(t.num)*int64(s.den), int64(s.num)*int64(t.den))
 	return cmp.Or(d, falseFirst(s.initials, t.initials))
 }
 
-// similarTo is one name that is similar to another, but not equal.
+// similarTo is a name and its similarity to another name.
 type similarTo struct {
 	name int
 	similarity
 }
 
-// key is the part of a profile that rules most pairs out; keys lie next to each
-// other in memory, because very many pairs are looked at.
+// key is the part of a profile that rules out most pairs. Keys are adjacent in memory, since very
+// many pairs are compared.
 type key struct {
 	letters uint64
 	length  int
 	name    int
 }
 
-// keysOf returns the keys of names, from the shortest name to the longest.
+// keysOf returns the keys of names, the shortest name first.
 func (c *call) keysOf(list []int) []key {
 	keys := make([]key, 0, len(list))
 	for _, name := range list {
@@ -54,14 +52,13 @@ func (c *call) keysOf(list []int) []key {
 	return keys
 }
 
-// similarAmong returns, by the numbers of all names, for each name of a the names of b
-// that are similar enough, in the order of their numbers. Equal names are left out.
-// The lists hold until the next call.
+// findSimilar returns for each name of a the names of b that are similar enough to match, without
+// the name itself, in the order of their numbers. The result is indexed by name. Its lists are
+// valid until the next call.
 //
-// Names are taken from the shortest to the longest, and only names whose
-// length allows a match are looked at. If the budget runs out, what was found
-// until then is returned.
-func (c *call) similarAmong(a, b []int, left *budget) [][]similarTo {
+// Names are compared from the shortest to the longest, and only with names whose length allows a
+// match. If the budget is used up, the result has what was found until then.
+func (c *call) findSimilar(a, b []int, left *budget) [][]similarTo {
 	found := make([][]similarTo, len(c.names.texts))
 	c.similarNames = c.similarNames[:0]
 	ours, theirs := c.keysOf(a), c.keysOf(b)
@@ -87,8 +84,8 @@ func (c *call) similarAmong(a, b []int, left *budget) [][]similarTo {
 	return found
 }
 
-// compareEdits finds the names among others, sorted by length, that are similar to
-// one by edit distance.
+// compareEdits appends to similarNames the names among others, which are sorted by length, that
+// match k by edit distance.
 func (c *call) compareEdits(k key, others []key, left *budget) {
 	if !left.spend(len(others)) {
 		return
@@ -100,13 +97,13 @@ func (c *call) compareEdits(k key, others []key, left *budget) {
 			length = other.length
 			limit = c.threshold.maxDistance(max(length, k.length))
 		}
-		if leastEdits(k.letters, other.letters) > limit || other.name == k.name || c.digitsDiffer(k.name, other.name) {
+		if minEdits(k.letters, other.letters) > limit || other.name == k.name || c.digitsDiffer(k.name, other.name) {
 			continue
 		}
 		if !left.covers(limit) {
 			return
 		}
-		if s, ok := c.within(k.name, other.name, limit, left); ok && left.spend(edgeCost) {
+		if s, ok := c.similarityWithin(k.name, other.name, limit, left); ok && left.spend(edgeCost) {
 			c.similarNames = append(c.similarNames, similarTo{other.name, s})
 		}
 		if left.exhausted() {
@@ -115,9 +112,9 @@ func (c *call) compareEdits(k key, others []key, left *budget) {
 	}
 }
 
-// within returns the similarity of two names by edit distance; false where that is
-// more than the limit.
-func (c *call) within(a, b, limit int, left *budget) (similarity, bool) {
+// similarityWithin returns the similarity of two names by edit distance, and false if the
+// distance is more than limit.
+func (c *call) similarityWithin(a, b, limit int, left *budget) (similarity, bool) {
 	d, work := c.editor.distance(c.names.profile(a).runes, c.names.profile(b).runes, limit)
 	left.spend(editCost * work)
 	longer := c.longer(a, b)
@@ -133,7 +130,7 @@ func (c *call) digitsDiffer(a, b int) bool {
 	return c.options.DigitsEqual && c.names.digitsOf(a) != c.names.digitsOf(b)
 }
 
-// bestOfEach sorts by name and keeps the highest similarity of each.
+// bestOfEach sorts list by name and keeps the highest similarity of each name.
 func bestOfEach(list []similarTo) []similarTo {
 	slices.SortFunc(list, func(s, t similarTo) int {
 		return cmp.Or(s.name-t.name, compareBest(s.similarity, t.similarity))
@@ -141,22 +138,20 @@ func bestOfEach(list []similarTo) []similarTo {
 	return slices.CompactFunc(list, func(s, t similarTo) bool { return s.name == t.name })
 }
 
-// editor computes edit distances. It keeps its working memory between calls
-// and is not safe for concurrent use.
+// editor computes edit distances. It reuses its memory, so it is not safe for concurrent use.
 type editor struct{ previous, current []int }
 
-// unreached marks a diagonal that no path of so few edits gets to.
+// unreached marks a diagonal that no path with this number of edits reaches.
 const unreached = -1 << 30
 
-// distance returns the Levenshtein distance of a and b (insertions, deletions
-// and substitutions of code points, each 1) if it is at most limit, or -1 if
-// it is larger; and how many steps that took.
+// distance returns the Levenshtein distance of a and b (insertions, deletions and substitutions
+// of code points, each 1), or -1 if it is larger than limit; and the number of steps of the
+// computation.
 //
-// It follows, for 0, 1, 2 … edits, how far along each diagonal of the edit
-// matrix one can get (Ukkonen 1985), and gives up after limit edits. That
-// takes about limit² steps, and at most (2·limit+1)·max(len(a), len(b)) where
-// a and b repeat themselves; a library without a limit fills the whole matrix,
-// which is 12.7 s for two names of 70,000 code points.
+// For 0, 1, 2 … edits, it computes how far along each diagonal of the edit matrix a path can get
+// (Ukkonen 1985), and stops after limit edits. That takes about limit² steps, and at most
+// (2·limit+1)·max(len(a), len(b)) if a and b are repetitive. A library without a limit fills the
+// whole matrix: 12.7 s for two names of 70,000 code points.
 func (ed *editor) distance(a, b []rune, limit int) (int, int) {
 	a, b = trimCommon(a, b)
 	if len(a) > len(b) {
@@ -172,10 +167,10 @@ func (ed *editor) distance(a, b []rune, limit int) (int, int) {
 	}
 	ed.reserve(2*limit + 5)
 	previous, current := ed.previous, ed.current
-	zero := limit + 2 // where diagonal 0 is kept
+	zero := limit + 2 // index of diagonal 0
 	work := 1
 	for edits := 0; edits <= limit; edits++ {
-		// A diagonal further from the goal than edits are left cannot end there.
+		// A path cannot reach the goal from a diagonal that is more diagonals away than edits are left.
 		low := max(-edits, goal-(limit-edits))
 		high := min(edits, goal+(limit-edits))
 		for _, d := range [...]int{low - 2, low - 1, high + 1, high + 2} {
@@ -205,7 +200,7 @@ func (ed *editor) distance(a, b []rune, limit int) (int, int) {
 	return -1, work
 }
 
-// reserve makes room for n diagonals and forgets what was there.
+// reserve provides memory for n diagonals, all of them unreached.
 func (ed *editor) reserve(n int) {
 	if cap(ed.previous) < n {
 		ed.previous, ed.current = make([]int, n), make([]int, n)
@@ -216,8 +211,7 @@ func (ed *editor) reserve(n int) {
 	}
 }
 
-// trimCommon drops what a and b begin and end with in common; it never
-// contributes to the distance.
+// trimCommon removes the common prefix and suffix of a and b, which do not change the distance.
 func trimCommon(a, b []rune) ([]rune, []rune) {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
@@ -228,7 +222,7 @@ func trimCommon(a, b []rune) ([]rune, []rune) {
 	return a, b
 }
 
-// disjointSet keeps things in groups that can be joined.
+// disjointSet keeps the numbers from 0 in groups that can be joined (union-find).
 type disjointSet struct{ parent []int }
 
 func newDisjointSet(n int) *disjointSet {
@@ -247,16 +241,17 @@ func (d *disjointSet) find(i int) int {
 	return i
 }
 
-// join puts both into one group; its root is the smaller of the two roots.
+// join merges the groups of i and j. The root of a group is its smallest member.
 func (d *disjointSet) join(i, j int) {
 	i, j = d.find(i), d.find(j)
 	d.parent[max(i, j)] = min(i, j)
 }
 
-// index lists values by key, in the order in which they were given.
+// index maps each key to a list of values.
 type index struct{ starts, values []int }
 
-// newIndex makes the index of pairs of a key and a value; keys are under n.
+// newIndex makes the index of pairs of a key and a value. Keys are less than n. The values of a
+// key keep their order.
 func newIndex(n int, pairs [][2]int) index {
 	x := index{make([]int, n+2), make([]int, len(pairs))}
 	for _, p := range pairs {
@@ -265,7 +260,7 @@ func newIndex(n int, pairs [][2]int) index {
 	for key := range n {
 		x.starts[key+2] += x.starts[key+1]
 	}
-	for _, p := range pairs { // each start moves on to that of the next key
+	for _, p := range pairs { // moves each start to that of the next key
 		x.values[x.starts[p[0]+1]] = p[1]
 		x.starts[p[0]+1]++
 	}

@@ -7,7 +7,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// One test per scenario of the specification, by its name.
+// This file has a test for each scenario of the specification, with the name of the scenario.
 
 func ents(nameAndType ...string) []extraction.Entity {
 	list := []extraction.Entity{}
@@ -60,7 +60,7 @@ func wantUndefined(t *testing.T, r Result, name, reason string) {
 	}
 }
 
-// wantMatch checks the one matched pair; kind "" means that there is none.
+// wantMatch checks the only matched pair. If kind is "", there must be none.
 func wantMatch(t *testing.T, r Result, kind EntityMatchKind, num, den int64) {
 	t.Helper()
 	if kind == "" {
@@ -87,7 +87,7 @@ func wantMatchType(t *testing.T, r Result, kind MatchType) {
 	}
 }
 
-// Three of four extracted are right, three of five expected are found.
+// specEntities returns entities of which 3 of 5 expected match 3 of 4 extracted.
 func specEntities() (expected, extracted []extraction.Entity) {
 	return ents("Ada", "person", "Bob", "person", "Rome", "place", "Oslo", "place", "Acme", "company"),
 		ents("Ada", "person", "Bob", "place", "Rome", "place", "Lima", "place")
@@ -115,7 +115,7 @@ func TestSpec_EntityF1ScoreCalculation(t *testing.T) {
 
 func TestSpec_RelationshipAccuracyCalculation(t *testing.T) {
 	expected := rels("A", "owns", "B", "C", "owns", "D", "E", "owns", "F", "G", "owns", "H")
-	// One sure statement of four expected: accuracy is a precision.
+	// One extracted statement of four expected: accuracy is a precision.
 	r := scoreRelationships(t, DefaultOptions(), expected, rels("A", "owns", "B"))
 	wantScore(t, r, "relationship_accuracy", 1, 1, 1)
 	wantScore(t, r, "relationship_recall", 1, 4, 0.25)
@@ -136,7 +136,7 @@ func TestSpec_ExactNameMatch(t *testing.T) {
 	if r.Entities[0].Similarity != 1.0 {
 		t.Errorf("similarity %v, want 1.0", r.Entities[0].Similarity)
 	}
-	// Also where nothing can exceed the threshold.
+	// Equal names match even if no similarity can exceed the threshold.
 	r = scoreEntities(t, with(func(o *Options) { o.Threshold = "1" }), ents("John Smith", ""), ents("John Smith", ""))
 	wantMatch(t, r, ExactName, 1, 1)
 }

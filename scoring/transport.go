@@ -2,93 +2,92 @@ package scoring
 
 import "slices"
 
-// arc lets units of a row go to a column.
+// arc allows units of a row to go to a column.
 type arc struct {
 	column int
 	gain   gain
 	flow   int
-	link   int // that it stands for
+	link   int // index into matching.links
 }
 
-// transport distributes the supply of rows over the demand of columns, along
-// arcs, so that the total gain is as large as possible. Rows and columns stand
-// for groups of equal things; with all supplies and demands 1 it is the
-// assignment problem. One takes the room of the one before.
+// transport distributes the supply of rows over the demand of columns, along arcs, so that the
+// total gain is as large as possible. Rows and columns are groups of equal things. If all
+// supplies and demands are 1, it is the assignment problem. A transport can be reused; it keeps
+// its memory.
 type transport struct {
 	supply []int
 	demand []int
 	arcs   [][]arc // by row
 
-	// The working memory of solve.
-	into     [][][2]int // by column: the (row, arc) that lead to it
+	// Memory of solve.
+	incoming [][][2]int // by column: the (row, arc) that lead to it
 	rowPrice []gain
 	colPrice []gain
-	rows     []reach
-	columns  []reach
-	gaining  []*arc // of the way found, those that get units
-	losing   []*arc
+	rows     []pathStep
+	columns  []pathStep
+	forward  []*arc // arcs of the path that get units
+	backward []*arc
 }
 
-// reach is how a row or a column was reached while looking for a way.
-type reach struct {
+// pathStep is how the search for the cheapest path reached a row or a column.
+type pathStep struct {
 	cost    gain
-	row     int // before the column
-	arc     int // of that row; of a row, that by which it was reached
+	row     int // of a column: the row before it
+	arc     int // of a column: the arc of that row; of a row: its arc to the column before it
 	reached bool
 	done    bool
 }
 
-// solve computes the flows and reports whether the budget sufficed; if it did
-// not, the flows are of no use.
+// solve computes the flows and reports whether the budget sufficed. If not, the flows are
+// unusable.
 //
-// It is the method of shortest augmenting paths with prices (Hungarian
-// method): rows come in one after the other, each along the way that adds the
-// most, which may move units of earlier rows to other columns. A last column
-// of gain 0 and endless demand takes what is better left unmatched. Of several
-// optimal solutions the choice depends on the order of rows and arcs only.
-// Time O(rows · (arcs + columns²)) in the worst case.
+// It uses successive shortest augmenting paths with prices (the Hungarian method): rows enter one
+// after the other, and their units follow the path that adds the most gain, which may move units
+// of earlier rows to other columns. An extra last column of gain 0 and unlimited demand takes
+// units that are better left unmatched. The choice among optimal solutions depends only on the
+// order of rows and arcs. Time O(rows · (arcs + columns²)) in the worst case.
 func (t *transport) solve(left *budget) bool {
-	t.start()
+	t.prepare()
 	for row := range t.supply {
-		t.enter(row)
+		t.enterRow(row)
 		for t.supply[row] > 0 {
 			end, ok := t.search(row, left)
 			if !ok {
 				return false
 			}
-			t.reprice(end)
-			t.push(row, end)
+			t.updatePrices(end)
+			t.augment(row, end)
 		}
 	}
 	return true
 }
 
-// start adds the last column, and makes room.
-func (t *transport) start() {
+// prepare adds the last column and provides the memory.
+func (t *transport) prepare() {
 	units := 0
 	for row := range t.arcs {
 		units += t.supply[row]
 		t.arcs[row] = append(t.arcs[row], arc{column: len(t.demand)})
 	}
 	t.demand = append(t.demand, units)
-	t.into = grown(t.into[:0], len(t.demand))
-	t.rowPrice, t.colPrice = zeros(t.rowPrice, len(t.supply)), zeros(t.colPrice, len(t.demand))
-	t.rows, t.columns = zeros(t.rows, len(t.supply)), zeros(t.columns, len(t.demand))
+	t.incoming = growLists(t.incoming[:0], len(t.demand))
+	t.rowPrice, t.colPrice = zeroed(t.rowPrice, len(t.supply)), zeroed(t.colPrice, len(t.demand))
+	t.rows, t.columns = zeroed(t.rows, len(t.supply)), zeroed(t.columns, len(t.demand))
 	for row, arcs := range t.arcs {
 		for k, a := range arcs {
-			t.into[a.column] = append(t.into[a.column], [2]int{row, k})
+			t.incoming[a.column] = append(t.incoming[a.column], [2]int{row, k})
 		}
 	}
 }
 
-// reduced is the cost of an arc (its gain, negated) less the prices of its
-// ends; never negative for a row that has entered, 0 where units flow.
+// reduced returns the cost of an arc (its negated gain) minus the prices of its ends. It is never
+// negative for a row that has entered, and 0 where units flow.
 func (t *transport) reduced(row int, a arc) gain {
 	return gain{}.minus(a.gain).minus(t.rowPrice[row]).minus(t.colPrice[a.column])
 }
 
-// enter gives a new row the price at which its best arc costs nothing.
-func (t *transport) enter(row int) {
+// enterRow sets the price of a new row so that its best arc has reduced cost 0.
+func (t *transport) enterRow(row int) {
 	best := t.reduced(row, t.arcs[row][0])
 	for _, a := range t.arcs[row][1:] {
 		if cost := t.reduced(row, a); cost.less(best) {
@@ -98,11 +97,12 @@ func (t *transport) enter(row int) {
 	t.rowPrice[row] = best
 }
 
-// search finds the cheapest way from a row to a column with demand left.
+// search finds the cheapest path from a row to a column with demand left. It returns false if the
+// budget is used up.
 func (t *transport) search(from int, left *budget) (int, bool) {
 	clear(t.rows)
 	clear(t.columns)
-	t.rows[from] = reach{reached: true}
+	t.rows[from] = pathStep{reached: true}
 	t.relax(from)
 	work := len(t.rows) + len(t.columns) + len(t.arcs[from])
 	for {
@@ -113,16 +113,16 @@ func (t *transport) search(from int, left *budget) (int, bool) {
 		if t.demand[next] > 0 {
 			return next, left.spend(work)
 		}
-		for _, in := range t.into[next] {
+		for _, in := range t.incoming[next] {
 			row, k := in[0], in[1]
 			if t.arcs[row][k].flow == 0 || t.rows[row].reached {
 				continue
 			}
-			t.rows[row] = reach{cost: column.cost, arc: k, reached: true}
+			t.rows[row] = pathStep{cost: column.cost, arc: k, reached: true}
 			t.relax(row)
 			work += len(t.arcs[row])
 		}
-		work += len(t.into[next])
+		work += len(t.incoming[next])
 		if !left.spend(work) {
 			return 0, false
 		}
@@ -138,13 +138,13 @@ func (t *transport) relax(row int) {
 		}
 		cost := t.rows[row].cost.plus(t.reduced(row, a))
 		if !column.reached || cost.less(column.cost) {
-			*column = reach{cost: cost, row: row, arc: k, reached: true}
+			*column = pathStep{cost: cost, row: row, arc: k, reached: true}
 		}
 	}
 }
 
-// cheapest returns the reached column of least cost that is not done. There
-// is one: the last column is always reached, and taken when it is done.
+// cheapest returns the reached column of the least cost that is not done. There always is one:
+// the last column is reached from every row, and the search ends there.
 func (t *transport) cheapest() int {
 	best := -1
 	for c := range t.columns {
@@ -158,9 +158,9 @@ func (t *transport) cheapest() int {
 	return best
 }
 
-// reprice keeps every reduced cost non-negative after a search that ended at
-// a column, and those along the way found 0.
-func (t *transport) reprice(end int) {
+// updatePrices changes the prices after a search that ended at a column, so that no reduced cost
+// is negative and those along the path are 0.
+func (t *transport) updatePrices(end int) {
 	total := t.columns[end].cost
 	for row := range t.rows {
 		if r := t.rows[row]; r.reached {
@@ -174,32 +174,32 @@ func (t *transport) reprice(end int) {
 	}
 }
 
-// push sends as many units as fit along the way found.
-func (t *transport) push(from, end int) {
+// augment sends as many units as possible along the path from a row to the column end.
+func (t *transport) augment(from, end int) {
 	units := min(t.supply[from], t.demand[end])
-	t.gaining, t.losing = t.gaining[:0], t.losing[:0]
+	t.forward, t.backward = t.forward[:0], t.backward[:0]
 	for column := end; ; {
 		row := t.columns[column].row
-		t.gaining = append(t.gaining, &t.arcs[row][t.columns[column].arc])
+		t.forward = append(t.forward, &t.arcs[row][t.columns[column].arc])
 		if row == from {
 			break
 		}
 		back := &t.arcs[row][t.rows[row].arc]
-		t.losing = append(t.losing, back)
+		t.backward = append(t.backward, back)
 		units, column = min(units, back.flow), back.column
 	}
-	for _, a := range t.gaining {
+	for _, a := range t.forward {
 		a.flow += units
 	}
-	for _, a := range t.losing {
+	for _, a := range t.backward {
 		a.flow -= units
 	}
 	t.supply[from] -= units
 	t.demand[end] -= units
 }
 
-// grown makes a list of lists longer, by empty ones that have the room that was there.
-func grown[T any](lists [][]T, n int) [][]T {
+// growLists extends lists to length n by empty lists, which keep the memory of earlier ones.
+func growLists[T any](lists [][]T, n int) [][]T {
 	lists = slices.Grow(lists, n-len(lists))
 	for k := len(lists); k < n; k++ {
 		lists = append(lists, lists[:k+1][k][:0])
@@ -207,8 +207,8 @@ func grown[T any](lists [][]T, n int) [][]T {
 	return lists
 }
 
-// zeros returns a list of so many zeros, in the room of another.
-func zeros[T any](list []T, n int) []T {
+// zeroed returns a list of n zeros in the memory of list, if that is large enough.
+func zeroed[T any](list []T, n int) []T {
 	list = slices.Grow(list[:0], n)[:n]
 	clear(list)
 	return list

@@ -273,9 +273,7 @@ func (d *dictionary) add(raw string) int {
 }
 
 func (d *dictionary) close() {
-	d.texts = append(append(make([]string, 0, len(d.normalised)+1), ""), d.normalised...)
-	slices.Sort(d.texts)
-	d.texts = slices.Compact(d.texts)
+	d.texts = sortedSet(slices.Concat([]string{""}, d.normalised))
 	d.ids = make([]int, len(d.normalised))
 	for place, text := range d.normalised {
 		d.ids[place], _ = slices.BinarySearch(d.texts, text)

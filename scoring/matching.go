@@ -272,12 +272,8 @@ func (n *node) addPools(places, sizes *[]int) int {
 // solveGreedily takes the links by their gain, the best first, and pairs all members that are
 // left along each. It is used for components that are too large for solveBest.
 func (m *matching) solveGreedily(component []int) {
-	slices.SortStableFunc(component, func(i, j int) int {
-		a, b := m.links[i].gain, m.links[j].gain
-		if c := slices.Compare(b[:], a[:]); c != 0 {
-			return c
-		}
-		return cmp.Compare(i, j)
+	slices.SortFunc(component, func(i, j int) int {
+		return cmp.Or(slices.Compare(m.links[j].gain[:], m.links[i].gain[:]), cmp.Compare(i, j))
 	})
 	for _, i := range component {
 		m.pairAlong(i)
@@ -331,11 +327,5 @@ func (g gain) plus(h gain) gain  { return gain{g[0] + h[0], g[1] + h[1], g[2] + 
 func (g gain) minus(h gain) gain { return gain{g[0] - h[0], g[1] - h[1], g[2] - h[2]} }
 
 func (g gain) less(h gain) bool {
-	if g[0] != h[0] {
-		return g[0] < h[0]
-	}
-	if g[1] != h[1] {
-		return g[1] < h[1]
-	}
-	return g[2] < h[2]
+	return g[0] < h[0] || g[0] == h[0] && (g[1] < h[1] || g[1] == h[1] && g[2] < h[2])
 }

@@ -2,7 +2,6 @@ package scoring
 
 import (
 	"encoding/json"
-	"errors"
 	"math/big"
 	"slices"
 	"strings"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"extraction-experiment/internal/cli"
 )
 
 func TestParseOptions(t *testing.T) {
@@ -81,8 +82,7 @@ func TestParseOptions_problems(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", in, err, want)
 			continue
 		}
-		var coded interface{ ExitCode() int }
-		if !errors.As(err, &coded) || coded.ExitCode() != 64 {
+		if cli.ExitCode(err) != 64 {
 			t.Errorf("%s: no exit code 64", in)
 		}
 	}

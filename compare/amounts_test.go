@@ -13,20 +13,20 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// cautious is a source that was not checked as a whole.
-type cautious struct{ *memory }
+// cautious is a Source that implements Cautious.
+type cautious struct{ *memoryRun }
 
 func (c cautious) Unchecked() []string { return []string{"its " + c.name + " was not looked at"} }
 
 func TestCompare_amounts(t *testing.T) {
-	base, cand := newRun("b", .5, .6, .7, .8), costing(newRun("c", .5, .6, .7, .8), .03)
+	base, cand := newRun("b", .5, .6, .7, .8), withCost(newRun("c", .5, .6, .7, .8), .03)
 	cand.outcomes[3].CostUSD = nil
 	for i := range base.outcomes {
 		cand.outcomes[i].Latency *= 4
 	}
-	base.outcomes[0].FromCache, base.outcomes[0].Latency = 1, 1 // says nothing of the model
+	base.outcomes[0].FromCache, base.outcomes[0].Latency = 1, 1 // a cache hit tells nothing about the model
 	base.outcomes[1].Latency = 0
-	r := compared(t, Config{}, base, cand)
+	r := mustCompare(t, Config{}, base, cand)
 	// Three items whose cost is known in both: 0.01 and 0.03 each, three times as much.
 	if c := r.Cost; c.N != 3 || !near(c.Base, .01) || !near(c.Candidate, .03) || !near(c.Difference, .02) || !near(c.Ratio, 3) {
 		t.Errorf("cost %+v", c)
@@ -37,28 +37,28 @@ func TestCompare_amounts(t *testing.T) {
 	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, "the cost of 0 items of the base and 1 of the candidate is unknown") {
 		t.Errorf("%q", text)
 	}
-	// As many are unknown in both, or all in one: nothing to warn of beside the numbers.
-	for name, tt := range map[string][2]*memory{
-		"both": {costing(newRun("b", .5, .6), -1), costing(newRun("c", .5, .6), -1)},
-		"one":  {newRun("b", .5, .6), costing(newRun("c", .5, .6), -1)},
-		"none": {costing(newRun("b", .5, .6), 0), newRun("c", .5, .6)},
+	// There is no warning if as many are unknown in both, or all in one.
+	for name, tt := range map[string][2]*memoryRun{
+		"both": {withCost(newRun("b", .5, .6), -1), withCost(newRun("c", .5, .6), -1)},
+		"one":  {newRun("b", .5, .6), withCost(newRun("c", .5, .6), -1)},
+		"none": {withCost(newRun("b", .5, .6), 0), newRun("c", .5, .6)},
 	} {
-		r := compared(t, Config{}, tt[0], tt[1])
+		r := mustCompare(t, Config{}, tt[0], tt[1])
 		if text := strings.Join(r.Warnings, "\n"); strings.Contains(text, "unknown") || r.Cost.Ratio != nil {
 			t.Errorf("%s: %q, %+v", name, text, r.Cost)
 		}
 	}
-	// A trial whose cost is not known leaves the cost of its item unknown.
+	// The cost of an item is unknown if that of a trial is.
 	second := newOutcome("item-0001", .6)
 	second.Trial, second.CostUSD = 2, nil
 	cand.outcomes = slices.Insert(cand.outcomes, 2, second)
-	if r := compared(t, Config{}, base, cand); r.Cost.N != 2 {
+	if r := mustCompare(t, Config{}, base, cand); r.Cost.N != 2 {
 		t.Errorf("cost %+v", r.Cost)
 	}
 }
 
 func TestCompare_groups(t *testing.T) {
-	add := func(m *memory, groups ...outcome.Group) *memory {
+	add := func(m *memoryRun, groups ...outcome.Group) *memoryRun {
 		m.outcomes[0].Groups = groups
 		return m
 	}
@@ -66,7 +66,7 @@ func TestCompare_groups(t *testing.T) {
 		return outcome.Group{Kind: kind, Name: name, Expected: expected, Extracted: extracted}
 	}
 	groups := []outcome.Group{group("type", "c", 1, 5), group("type", "b", 1, 4), group("type", "a", 1, 4), group("type", "z", 2, 0), group("kind", "k", 0, 1)}
-	r := compared(t, Config{}, add(newRun("b", .5), groups...), add(newRun("c", .5), groups...))
+	r := mustCompare(t, Config{}, add(newRun("b", .5), groups...), add(newRun("c", .5), groups...))
 	var got []string
 	for _, g := range r.Groups {
 		got = append(got, g.Name)
@@ -74,25 +74,25 @@ func TestCompare_groups(t *testing.T) {
 	if diff := cmp.Diff([]string{"k", "z", "c", "a", "b"}, got); diff != "" {
 		t.Error(diff)
 	}
-	for _, tt := range [][2]*memory{{add(newRun("b", .5)), newRun("c", .5)}, {newRun("b", .5), add(newRun("c", .5))}} {
-		if r := compared(t, Config{}, tt[0], tt[1]); r.Groups == nil || len(r.Groups) != 0 {
+	for _, tt := range [][2]*memoryRun{{add(newRun("b", .5)), newRun("c", .5)}, {newRun("b", .5), add(newRun("c", .5))}} {
+		if r := mustCompare(t, Config{}, tt[0], tt[1]); r.Groups == nil || len(r.Groups) != 0 {
 			t.Errorf("a run without counts by type: %+v", r.Groups)
 		}
 	}
 }
 
-// TestCompare_worse: what changed for the worse, where less is better, too.
+// TestCompare_worse checks regressions, also of a score for which less is better.
 func TestCompare_worse(t *testing.T) {
 	base, cand := newRun("b", .5, failed, .5, failed), newRun("c", failed, .5, .5, failed)
-	r := compared(t, Config{Metric: "error"}, base, cand)
+	r := mustCompare(t, Config{Metric: "error"}, base, cand)
 	if r.Regressions != 1 || !slices.Equal(r.Regressed, []ItemChange{{"item-0000", 0, 1, -1}}) {
 		t.Errorf("%d: %+v", r.Regressions, r.Regressed)
 	}
 	if len(r.Changed) != 2 || r.Changed[0].Delta != -1 || r.Changed[1].Delta != 1 {
 		t.Errorf("%+v", r.Changed)
 	}
-	// What is defined in one run only, or differs by nothing that counts, did not change.
-	r = compared(t, Config{}, newRun("b", .5, undefined, .5, .5), newRun("c", undefined, .5, .5+Epsilon/2, .4))
+	// An item did not change if its score is defined in one run only, or differs by less than Epsilon.
+	r = mustCompare(t, Config{}, newRun("b", .5, undefined, .5, .5), newRun("c", undefined, .5, .5+Epsilon/2, .4))
 	if len(r.Changed) != 1 || r.Changed[0].Item != "item-0003" || r.Changed[0].Candidate != .4 {
 		t.Errorf("%+v", r.Changed)
 	}
@@ -106,33 +106,33 @@ func TestCompare_worse(t *testing.T) {
 	}
 }
 
-// TestCompare_pooledClusters: what pooled values are worth goes by clusters too. The four items of
-// a document change alike: the interval is twice as wide.
+// TestCompare_pooledClusters checks that intervals of pooled values use clusters. The four items
+// of a document change alike, so the interval is twice as wide.
 func TestCompare_pooledClusters(t *testing.T) {
 	var b, c []float64
 	for i := range 4 * 80 {
 		b, c = append(b, .5), append(c, .5+.1*float64(i/4%3-1))
 	}
 	base, cand := newRun("b", b...), newRun("c", c...)
-	plain, clustered := compared(t, Config{}, base, cand).Primary().Pooled, compared(t, Config{ClusterBy: "source.doc"}, base, cand).Primary().Pooled
+	plain, clustered := mustCompare(t, Config{}, base, cand).Primary().Pooled, mustCompare(t, Config{ClusterBy: "source.doc"}, base, cand).Primary().Pooled
 	wide := (clustered.CI95[1] - clustered.CI95[0]) / (plain.CI95[1] - plain.CI95[0])
 	if plain.N != 320 || clustered.N != 320 || plain.Difference != clustered.Difference || wide < 1.8 || wide > 2.2 {
 		t.Errorf("%+v, clustered %+v: %v times as wide", plain, clustered, wide)
 	}
 	cand.outcomes[7].Scores[0].Ratio = nil
-	if p := compared(t, Config{}, base, cand).Primary().Pooled; p != nil {
+	if p := mustCompare(t, Config{}, base, cand).Primary().Pooled; p != nil {
 		t.Errorf("one item has no counts: %+v", p)
 	}
 }
 
 func TestCompare_says(t *testing.T) {
-	custom := func(m *memory, fingerprint, uncertified string) *memory {
+	custom := func(m *memoryRun, fingerprint, uncertified string) *memoryRun {
 		m.header.Scorer.Custom = []outcome.CustomScorer{{Name: "tone", Evaluator: "e", Fingerprint: fingerprint, Uncertified: uncertified}}
 		return m
 	}
 	const uncertified = "tone comes from an evaluator that is not certified: never asked"
 	for name, tt := range map[string]struct {
-		base, cand *memory
+		base, cand *memoryRun
 		want       string
 		says       bool
 	}{
@@ -145,7 +145,7 @@ func TestCompare_says(t *testing.T) {
 		"few clusters":      {newRun("b", slices.Repeat([]float64{.5, .6}, 16)...), newRun("c", slices.Repeat([]float64{.5, .7}, 16)...), "few clusters (8): only large differences can be found", true},
 		"clusters":          {newRun("b", slices.Repeat([]float64{.5, .6}, 20)...), newRun("c", slices.Repeat([]float64{.5, .7}, 20)...), "few clusters", false},
 	} {
-		text := strings.Join(compared(t, Config{ClusterBy: "source.doc"}, tt.base, tt.cand).Warnings, "\n")
+		text := strings.Join(mustCompare(t, Config{ClusterBy: "source.doc"}, tt.base, tt.cand).Warnings, "\n")
 		if strings.Contains(text, tt.want) != tt.says {
 			t.Errorf("%s: %q", name, text)
 		}
@@ -176,16 +176,16 @@ func TestCompare_says(t *testing.T) {
 	}
 }
 
-// TestCompare_beyond: values above 1 that change by 1 are those of no yes/no score.
+// TestCompare_beyond checks that a score with values above 1 that change by 1 is not a yes/no score.
 func TestCompare_beyond(t *testing.T) {
-	counts := func(name string, v float64) *memory {
+	counts := func(name string, v float64) *memoryRun {
 		m := newRun(name, slices.Repeat([]float64{.5}, 30)...)
 		for i := range m.outcomes {
 			m.outcomes[i].Scores = append(m.outcomes[i].Scores, outcome.Score{Name: "count", Value: new(2 + v*float64(i%2))})
 		}
 		return m
 	}
-	for _, s := range compared(t, Config{}, counts("b", 0), counts("c", 1)).Scores {
+	for _, s := range mustCompare(t, Config{}, counts("b", 0), counts("c", 1)).Scores {
 		// Half of 30 rise by 1: 0.5 ± 2.045·√(0.25/29).
 		if s.Name == "count" && (s.CI95 == nil || s.CI95[0] < .309 || s.CI95[0] > .311 || s.CI95[1] < .689 || s.CI95[1] > .691) {
 			t.Errorf("%v", *s.CI95)
@@ -193,9 +193,9 @@ func TestCompare_beyond(t *testing.T) {
 	}
 }
 
-// TestCompare_repeats: scores that differ alike over other items are two.
+// TestCompare_repeats checks that scores with equal differences of different items do not repeat each other.
 func TestCompare_repeats(t *testing.T) {
-	run := func(name string, gain float64) *memory {
+	run := func(name string, gain float64) *memoryRun {
 		m := newRun(name, slices.Repeat([]float64{.5, .6}, 15)...)
 		for i := range m.outcomes {
 			for k, score := range []string{"even", "odd"} {
@@ -206,7 +206,7 @@ func TestCompare_repeats(t *testing.T) {
 		}
 		return m
 	}
-	for _, s := range compared(t, Config{}, run("b", 0), run("c", .1)).Scores {
+	for _, s := range mustCompare(t, Config{}, run("b", 0), run("c", .1)).Scores {
 		if s.Repeats != "" && (s.Name == "even" || s.Name == "odd") {
 			t.Errorf("%s repeats %s", s.Name, s.Repeats)
 		}
@@ -242,7 +242,7 @@ func TestFlips(t *testing.T) {
 }
 
 func TestRank_says(t *testing.T) {
-	l := ranked(t, Config{}, newRun("a", 1, 1, failed), newRun("b", 0, 0, .5))
+	l := mustRank(t, Config{}, newRun("a", 1, 1, failed), newRun("b", 0, 0, .5))
 	want := []string{"a: 1 of 3 outcomes failed and count as 0", "few items: intervals are rough, and only large differences can be found"}
 	if diff := cmp.Diff(want, l.Warnings); diff != "" {
 		t.Error(diff)
@@ -250,12 +250,12 @@ func TestRank_says(t *testing.T) {
 	if p := l.ToBest(1); p.First != "a" || p.Second != "b" || l.ToBest(0).First != "" || l.ToBest(2).First != "" {
 		t.Errorf("%+v", p)
 	}
-	var odd []*memory
+	var odd []*memoryRun
 	for i := range 3 {
-		odd = append(odd, level(fmt.Sprint("r", i), 20, .5-float64(i)/10, 0))
+		odd = append(odd, levelRun(fmt.Sprint("r", i), 20, .5-float64(i)/10, 0))
 	}
 	odd[2].header.Scorer.Version = "2"
-	if err := ranked(t, Config{}, odd...).Err(); strings.Count(err.Error(), "r2 cannot be compared") != 1 {
+	if err := mustRank(t, Config{}, odd...).Err(); strings.Count(err.Error(), "r2 cannot be compared") != 1 {
 		t.Errorf("once for every second run: %v", err)
 	}
 }

@@ -26,36 +26,36 @@ type collector struct {
 
 	items        int
 	scored       int  // items that failed in neither run
-	differs      bool // the results of an item do, or are not known
+	differs      bool // the results of an item differ or are unknown
 	columns      map[string]*column
 	seenClusters map[string]bool
 	cost         amounts
 	latency      amounts
 	groups       map[[2]string]*[2]outcome.Group // by kind and name: base, candidate
-	grouped      [2]bool                         // base, candidate: there are counts by type
-	most         *stats.Shortlist[changed]
+	hasGroups    [2]bool                         // base, candidate: any item has counts by type
+	mostChanged  *stats.Shortlist[changedItem]
 	regressed    *stats.Shortlist[ItemChange]
 
 	onlyBase, onlyCand []string // ids without an outcome in the other run
-	without            []string // ids without an outcome in either
-	trials             [2]int   // most trials of an item
-	uneven             [2]int   // items with fewer trials than the header says
+	inNeither          []string // ids without an outcome in either
+	trials             [2]int   // the most trials of an item
+	fewerTrials        [2]int   // number of items with fewer trials than the header says
 }
 
 func newCollector(c Config, base, cand run) *collector {
 	return &collector{
 		Config: c, runs: [2]run{base, cand},
 		columns: map[string]*column{}, seenClusters: map[string]bool{}, groups: map[[2]string]*[2]outcome.Group{},
-		most:      stats.NewShortlist(c.Changed, compareChanged),
-		regressed: stats.NewShortlist(MaxRegressed, compareRegressed),
+		mostChanged: stats.NewShortlist(c.Changed, compareChanged),
+		regressed:   stats.NewShortlist(MaxRegressed, compareRegressed),
 	}
 }
 
-// collect streams both runs.
+// collect reads the outcomes of both runs.
 func (r *collector) collect(ctx context.Context) error {
-	left, byID := maps.Clone(r.runs[0].hashes), func(a, b *unit) int { return cmp.Compare(a.id, b.id) }
+	left, byID := maps.Clone(r.runs[0].hashes), func(a, b *runItem) int { return cmp.Compare(a.id, b.id) }
 	order := r.Order
-	for both, err := range stats.Merge(byID, r.runs[0].units(ctx, order), r.runs[1].units(ctx, order)) {
+	for both, err := range stats.Merge(byID, r.runs[0].runItems(ctx, order), r.runs[1].runItems(ctx, order)) {
 		if err != nil {
 			return err
 		}
@@ -65,25 +65,25 @@ func (r *collector) collect(ctx context.Context) error {
 		case c == nil:
 			r.onlyBase = append(r.onlyBase, b.id)
 		default:
-			r.pair(b, c)
+			r.addItem(b, c)
 		}
 		delete(left, cmp.Or(both[0], both[1]).id)
 	}
-	r.without = slices.Collect(maps.Keys(left))
+	r.inNeither = slices.Collect(maps.Keys(left))
 	return nil
 }
 
-// pair takes one item into account.
-func (r *collector) pair(base, cand *unit) {
+// addItem adds an item that has outcomes in both runs.
+func (r *collector) addItem(base, cand *runItem) {
 	r.items++
-	for i, u := range []*unit{base, cand} {
+	for i, u := range []*runItem{base, cand} {
 		r.trials[i] = max(r.trials[i], len(u.trials))
 		if len(u.trials) < r.runs[i].header.Trials {
-			r.uneven[i]++
+			r.fewerTrials[i]++
 		}
 	}
 	r.differs = r.differs || !base.sameResults(cand)
-	cluster := r.runs[0].clusters.of[base.id]
+	cluster := r.runs[0].clusters.byItem[base.id]
 	r.seenClusters[cluster] = true
 	scored := base.failed+cand.failed == 0
 	for i := range base.values {
@@ -101,10 +101,10 @@ func (r *collector) pair(base, cand *unit) {
 	}
 	r.cost.add(base.meanCost(), cand.meanCost())
 	r.latency.add(base.latency.MeanOrNil(), cand.latency.MeanOrNil())
-	r.change(base, cand)
+	r.addChange(base, cand)
 }
 
-// column returns that of a score, a new one at first.
+// column returns the column of a score. The first call for a score creates it.
 func (r *collector) column(score string) *column {
 	if r.columns[score] == nil {
 		r.columns[score] = &column{clustered: r.clustered()}
@@ -112,21 +112,22 @@ func (r *collector) column(score string) *column {
 	return r.columns[score]
 }
 
-func (u *unit) find(name string) *value {
+// find returns the value of a score, or nil.
+func (u *runItem) find(name string) *value {
 	if i := slices.IndexFunc(u.values, func(v value) bool { return v.name == name }); i >= 0 {
 		return &u.values[i]
 	}
 	return nil
 }
 
-// missing lists items that were not run, or not in every trial.
-func (r *collector) missing() []Mismatch {
+// missingOutcomes lists items without an outcome, or without one in every trial.
+func (r *collector) missingOutcomes() []Mismatch {
 	found := slices.Concat(
-		affected(r.onlyBase, "without an outcome in the candidate"),
-		affected(r.onlyCand, "without an outcome in the base"),
-		affected(r.without, "without an outcome in either run"))
+		itemMismatch(r.onlyBase, "without an outcome in the candidate"),
+		itemMismatch(r.onlyCand, "without an outcome in the base"),
+		itemMismatch(r.inNeither, "without an outcome in either run"))
 	for i, which := range []string{"base", "candidate"} {
-		if n := r.uneven[i]; n > 0 {
+		if n := r.fewerTrials[i]; n > 0 {
 			found = append(found, Mismatch{What: textutil.Counted(n, "item") + " not run in every trial of the " + which})
 		}
 	}
@@ -137,47 +138,47 @@ func compareRegressed(a, b ItemChange) int {
 	return cmp.Or(cmp.Compare(a.Delta, b.Delta), cmp.Compare(a.Item, b.Item))
 }
 
-// clusters knows the clusters of items.
+// clusters maps items to clusters.
 type clusters struct {
-	key     string            // "" takes every item for itself
-	of      map[string]string // by item, what is its cluster's alone
-	without int               // items that have no value
-	bare    json.RawMessage   // the metadata of the first of them
+	key           string            // Config.ClusterBy
+	byItem        map[string]string // the name of the cluster by item id
+	withoutValue  int               // number of items without a value
+	firstMetadata json.RawMessage   // of the first item without a value
 }
 
-func newClusters(key string) *clusters { return &clusters{key: key, of: map[string]string{}} }
+func newClusters(key string) *clusters { return &clusters{key: key, byItem: map[string]string{}} }
 
-// add takes an item into account. One without a value is a cluster of its own.
+// add adds an item. An item without a value is a cluster of its own.
 func (c *clusters) add(item Item) {
 	if c.key == "" {
 		return
 	}
 	value, ok := lookup(item.Metadata, c.key)
 	if !ok {
-		if c.without++; c.without == 1 {
-			c.bare = item.Metadata
+		if c.withoutValue++; c.withoutValue == 1 {
+			c.firstMetadata = item.Metadata
 		}
-		c.of[item.ID] = "item " + item.ID
+		c.byItem[item.ID] = "item " + item.ID
 		return
 	}
-	sum := sha256.Sum256([]byte(value)) // which may be long
-	c.of[item.ID] = "value " + string(sum[:])
+	sum := sha256.Sum256([]byte(value)) // values may be long
+	c.byItem[item.ID] = "value " + string(sum[:])
 }
 
-// check is an error of usage where no item has the key: each would silently stand for
-// itself.
+// check returns a usage error if no item has the key, since every item would silently be a
+// cluster of its own.
 func (c *clusters) check() error {
-	if c.key == "" || len(c.of) == 0 || c.without < len(c.of) {
+	if c.key == "" || len(c.byItem) == 0 || c.withoutValue < len(c.byItem) {
 		return nil
 	}
 	var object map[string]json.RawMessage
-	_ = json.Unmarshal(c.bare, &object) // what is not an object has no keys
+	_ = json.Unmarshal(c.firstMetadata, &object) // a value that is not an object has no keys
 	known := slices.Sorted(maps.Keys(object))
 	return cli.Usage("cluster-by: no item has %q in its metadata; the first has: %s", c.key, textutil.Listed(c.key, known))
 }
 
-// lookup returns the value at a path below a JSON object as text: a string as
-// it is, anything else in canonical form. Null is not a value.
+// lookup returns the value at a path in a JSON object as text: a string as it is, other values in
+// canonical form. It returns false for null and for a missing value.
 func lookup(raw json.RawMessage, path string) (string, bool) {
 	for value := range dataset.ValuesAt(raw, path) {
 		var text *string
@@ -191,11 +192,11 @@ func lookup(raw json.RawMessage, path string) (string, bool) {
 	return "", false
 }
 
-// addGroups adds what one item counts for each type, in both runs. Absurd counts are left
-// out, and the run's summary says so.
+// addGroups adds the counts by type of one item. Absurd counts are left out; the summary of the
+// run reports them.
 func (r *collector) addGroups(base, cand []outcome.Group) {
 	for i, list := range [][]outcome.Group{base, cand} {
-		r.grouped[i] = r.grouped[i] || len(list) > 0
+		r.hasGroups[i] = r.hasGroups[i] || len(list) > 0
 		for _, g := range list {
 			key := [2]string{g.Kind, g.Name}
 			if r.groups[key] == nil {
@@ -207,10 +208,10 @@ func (r *collector) addGroups(base, cand []outcome.Group) {
 	}
 }
 
-// groupList sorts by kind, then the most expected first, then by name.
+// groupList sorts groups by kind, then by the most expected and extracted, then by name.
 func (r *collector) groupList() []Group {
-	if !r.grouped[0] || !r.grouped[1] {
-		return []Group{} // a run without counts by type is not one that matched nothing
+	if !r.hasGroups[0] || !r.hasGroups[1] {
+		return []Group{} // a run without counts by type did not necessarily match nothing
 	}
 	list := make([]Group, 0, len(r.groups))
 	for key, both := range r.groups {
@@ -229,24 +230,24 @@ func (r *collector) groupList() []Group {
 	return list
 }
 
-// changed is an item on the shortlist, with the outcomes that explain it.
-type changed struct {
+// changedItem is an item on the shortlist, with the outcomes that explain the change.
+type changedItem struct {
 	ItemChange
 	base, cand []outcome.Outcome // by trial
 }
 
-// change offers an item to the lists of those that changed most. Delta is
-// turned round where less is better, so that below 0 is always worse.
-func (r *collector) change(base, cand *unit) {
-	b, inBase := base.find(r.Metric).defined()
-	c, inCand := cand.find(r.Metric).defined()
+// addChange offers an item to the shortlists of changes and regressions. In a regression, a Delta
+// below 0 is always worse, even if less of the score is better.
+func (r *collector) addChange(base, cand *runItem) {
+	b, inBase := base.find(r.Metric).mean()
+	c, inCand := cand.find(r.Metric).mean()
 	if !inBase || !inCand || math.Abs(c-b) <= Epsilon {
 		return
 	}
 	item := ItemChange{Item: base.id, Base: b, Candidate: c, Delta: c - b}
-	r.most.Offer(changed{item, withoutOutput(base.trials), withoutOutput(cand.trials)})
+	r.mostChanged.Offer(changedItem{item, withoutOutput(base.trials), withoutOutput(cand.trials)})
 	worse := item
-	if r.lower(r.Metric) {
+	if r.isLowerBetter(r.Metric) {
 		worse.Delta = -worse.Delta
 	}
 	if worse.Delta < -Epsilon {
@@ -254,7 +255,7 @@ func (r *collector) change(base, cand *unit) {
 	}
 }
 
-// withoutOutput copies outcomes that are kept for their explanations.
+// withoutOutput copies outcomes without their output, to be kept for their explanations.
 func withoutOutput(trials []outcome.Outcome) []outcome.Outcome {
 	return cli.Each(trials, func(o outcome.Outcome) outcome.Outcome {
 		o.Output = nil
@@ -262,42 +263,42 @@ func withoutOutput(trials []outcome.Outcome) []outcome.Outcome {
 	})
 }
 
-// compareChanged puts the largest changes first, of equal ones the losses.
-func compareChanged(a, b changed) int {
+// compareChanged orders the largest changes first, and of equal ones the losses.
+func compareChanged(a, b changedItem) int {
 	return cmp.Or(cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)), cmp.Compare(a.Delta, b.Delta), cmp.Compare(a.Item, b.Item))
 }
 
-// changes explains the items of the shortlist.
+// changes returns the items of the shortlist with explanations.
 func (r *collector) changes() ([]Change, error) {
 	list := []Change{}
-	for _, item := range r.most.Values() {
+	for _, item := range r.mostChanged.Values() {
 		c := Change{
 			ItemChange: item.ItemChange, BaseComment: r.comments(item.base), CandidateComment: r.comments(item.cand),
-			BaseFailure: failure(item.base), CandidateFailure: failure(item.cand),
+			BaseFailure: failureText(item.base), CandidateFailure: failureText(item.cand),
 		}
 		before, err := r.matches(item.base)
 		after, errAfter := r.matches(item.cand)
 		if err := errors.Join(err, errAfter); err != nil {
 			return nil, fmt.Errorf("reading what was matched in item %q: %w", item.Item, err)
 		}
-		c.Lost, c.Gained, c.Kept = movedMatches(before, after, len(item.base), len(item.cand))
+		c.Lost, c.Gained, c.Kept = compareMatches(before, after, len(item.base), len(item.cand))
 		list = append(list, c)
 	}
 	return list, nil
 }
 
-// comments is what the trials say of the primary score, each thing once.
+// comments joins the distinct comments of the primary score in all trials.
 func (r *collector) comments(trials []outcome.Outcome) string {
-	var said []string
+	var texts []string
 	for _, o := range trials {
-		if s, _ := outcome.Lookup(o.Scores, r.Metric); s.Comment != "" && !slices.Contains(said, s.Comment) {
-			said = append(said, s.Comment)
+		if s, _ := outcome.Lookup(o.Scores, r.Metric); s.Comment != "" && !slices.Contains(texts, s.Comment) {
+			texts = append(texts, s.Comment)
 		}
 	}
-	return strings.Join(said, " · ")
+	return strings.Join(texts, " · ")
 }
 
-// matches are those of all trials, one after the other.
+// matches returns the matches of all trials.
 func (r *collector) matches(trials []outcome.Outcome) (all []string, err error) {
 	for _, o := range trials {
 		if r.Matches == nil || !isValue(o.Explanation) {
@@ -312,21 +313,21 @@ func (r *collector) matches(trials []outcome.Outcome) (all []string, err error) 
 	return all, nil
 }
 
-// movedMatches returns what the base matched more often than the candidate, what it matched less
-// often, and how many it matched as often. Of several trials a match counts by how often a trial has
-// it, and that stands with it.
-func movedMatches(base, cand []string, trialsOfBase, trialsOfCand int) (lost, gained []string, kept int) {
-	times := map[string][2]int{}
+// compareMatches returns the matches that the base has more often than the candidate, those that
+// it has less often, and the number that both have. If a run has several trials, a match counts
+// by its share of the trials, and its line gets these numbers.
+func compareMatches(base, cand []string, trialsOfBase, trialsOfCand int) (lost, gained []string, kept int) {
+	counts := map[string][2]int{}
 	for i, lines := range [2][]string{base, cand} {
 		for _, line := range lines {
-			n := times[line]
+			n := counts[line]
 			n[i]++
-			times[line] = n
+			counts[line] = n
 		}
 	}
 	lost, gained = []string{}, []string{}
-	for _, line := range slices.Sorted(maps.Keys(times)) {
-		n := times[line]
+	for _, line := range slices.Sorted(maps.Keys(counts)) {
+		n := counts[line]
 		more, same := n[0]-n[1], min(n[0], n[1])
 		if trialsOfBase > 1 || trialsOfCand > 1 {
 			if more, same = cmp.Compare(n[0]*trialsOfCand, n[1]*trialsOfBase), 0; more == 0 {
@@ -341,8 +342,9 @@ func movedMatches(base, cand []string, trialsOfBase, trialsOfCand int) (lost, ga
 	return lost, gained, kept
 }
 
-// failure is that of the first trial that failed, with how many did; "" where none did.
-func failure(trials []outcome.Outcome) string {
+// failureText describes the first failed trial, and how many trials failed if not all did. It is
+// "" if none failed.
+func failureText(trials []outcome.Outcome) string {
 	failed := slices.DeleteFunc(slices.Clone(trials), func(o outcome.Outcome) bool { return !o.Failed() })
 	if len(failed) == 0 {
 		return ""
@@ -359,13 +361,13 @@ func failure(trials []outcome.Outcome) string {
 
 func isValue(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// amounts accumulates something consumed per item.
+// amounts accumulates the consumption of items in both runs, for example cost.
 type amounts struct {
 	difference, base, cand stats.Moments
 	unknown                [2]int
 }
 
-// add takes an item into account; nil is not known.
+// add adds an item; nil is unknown.
 func (a *amounts) add(base, cand *float64) {
 	for i, known := range []*float64{base, cand} {
 		if known == nil {

@@ -1,29 +1,26 @@
-// Package compare says whether a candidate run is better than a base run over the same
-// items, by how much, and whether that can be trusted.
+// Package compare tells whether a candidate run is better than a base run over the same items, by
+// how much, and whether that can be trusted.
 //
-// It is pure: runs come in as streams of outcomes through a Source, and results go out as
-// data (Comparison); nothing is printed or opened. It knows no harness: the caller turns
-// matches into words.
+// It is pure: runs are streams of outcomes from a Source, results are data (Comparison); it
+// prints and opens nothing. It knows no harness: the caller's Config.Matches reads explanations.
 //
-// One comparison goes through these steps:
+// One comparison has these steps:
 //
-//  1. check that the runs can be compared at all: same items with the same
-//     content, same scorer and options, both complete. Otherwise the Result
-//     holds every Mismatch and nothing else.
-//  2. go through both runs item by item, in order of their ids, and keep of each
-//     only the difference of each score; a failed item counts as 0 wherever its
-//     expected output defines the score, trials are averaged within the item;
-//  3. estimate: paired difference with its interval, clustered if asked for,
-//     sign-flip p-value, Holm's correction over the secondary scores, pooled
-//     difference by paired bootstrap, McNemar on yes/no results;
-//  4. warn of what makes the numbers weak;
-//  5. judge the rules of a Gate: pass, fail or inconclusive, each with its reason.
+//  1. Check that the runs can be compared: the same items with the same content, the same scorer and
+//     options, both complete. Otherwise the Result has every Mismatch and nothing else.
+//  2. Read both runs item by item, in the order of their ids, and keep only the difference of each score. A
+//     failed item counts as 0 if its expected output defines the score; trials are averaged within the item.
+//  3. Estimate: the paired difference with its interval, clustered if Config.ClusterBy is set, the sign-flip
+//     p-value, Holm's correction over the secondary scores, the pooled difference by paired bootstrap, and
+//     McNemar's test on yes/no results.
+//  4. Warn of everything that makes the numbers weak.
+//  5. Judge the rules of a Gate: pass, fail or inconclusive, each with its reason.
 //
-// Rank compares every two of several runs in the same way and puts them in order
-// (Leaderboard); Gate.JudgeRun asks the rules of one run by itself.
+// Rank compares all pairs of several runs in the same way and orders the runs (Leaderboard).
+// Gate.JudgeRun judges the rules of a single run.
 //
-// The formulas are in package stats. Exchanging base and candidate negates
-// every difference and leaves every p-value.
+// The formulas are in package stats. Exchanging base and candidate negates every difference and
+// changes no p-value.
 //
 //	result, err := compare.Config{Gate: gate}.Compare(ctx, base, candidate)
 //	os.Exit(cli.ExitCode(result.Err()))
@@ -45,8 +42,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// conclude says what the corrected p-values allow to, and judges the gate.
-func (c Config) conclude(base Side, r *Result) (err error) {
+// setVerdicts sets the verdicts from the corrected p-values, and judges the gate.
+func (c Config) setVerdicts(base Side, r *Result) (err error) {
 	if len(r.Incompatible) > 0 {
 		return nil
 	}
@@ -58,16 +55,15 @@ func (c Config) conclude(base Side, r *Result) (err error) {
 	return err
 }
 
-// Compare compares every candidate with the base, in the order given. What
-// cannot be compared is a Result with its Incompatible filled in, not an error.
+// Compare compares every candidate with the base, in the given order. If a candidate cannot be
+// compared, its Result has Incompatible, and there is no error.
 //
-// Both runs are streamed: memory grows by the items' ids and, per item and
-// score, about 50 bytes. Measured on two busy cores: 2,000 items of 12 scores and
-// 10 KB in 1 s, 20,000 in 12 s with 30 MB, most of it spent on resampling.
+// Both runs are streamed. Memory grows by the ids of the items and by about 50 bytes for each
+// item and score. Measured on two busy cores: 2,000 items of 12 scores and 10 KB in 1 s, 20,000
+// in 12 s with 30 MB; most of the time is resampling.
 //
-// Errors: those of the sources, and of Gate.Check; one of usage when no item has the primary
-// score, or a rule names a score that is not there; or when no item of
-// the base has Config.ClusterBy.
+// Errors: those of the sources and of Gate.Check; a usage error if no item has the primary score,
+// a rule names an unknown score, or no item of the base has Config.ClusterBy.
 func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) (Comparison, error) {
 	if len(candidates) == 0 {
 		return Comparison{}, errors.New("comparing: there is no candidate")
@@ -75,11 +71,11 @@ func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) 
 	if err := c.Gate.Check(); err != nil {
 		return Comparison{}, err
 	}
-	opened, err := open(ctx, base, c.ClusterBy)
+	opened, err := openRun(ctx, base, c.ClusterBy)
 	if err != nil {
 		return Comparison{}, err
 	}
-	c = c.filled(opened.header)
+	c = c.withDefaults(opened.header)
 	if c.Metric == "" {
 		return Comparison{}, errors.New("comparing: the base names no primary score: name one")
 	}
@@ -92,29 +88,30 @@ func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) 
 		out.Base = side
 		out.Candidates = append(out.Candidates, result)
 	}
-	correct(out.Candidates)
+	correctPValues(out.Candidates)
 	for i := range out.Candidates {
-		if err := c.conclude(out.Base, &out.Candidates[i]); err != nil {
+		if err := c.setVerdicts(out.Base, &out.Candidates[i]); err != nil {
 			return Comparison{}, err
 		}
 	}
-	c.warnOfMany(out.Candidates)
+	c.warnOfCandidates(out.Candidates)
 	return out, nil
 }
 
-// run is what is read of a run before its outcomes are.
+// run is what Compare and Rank read of a run before its outcomes.
 type run struct {
 	Source
-	header   outcome.Header
-	footer   outcome.Footer
-	ended    bool              // there is a footer
-	hashes   map[string]string // of the items, by their ids
-	clusters *clusters
-	sum      *outcome.Summariser // of the outcomes that were read
+	header     outcome.Header
+	footer     outcome.Footer
+	ended      bool              // the run has a footer
+	hashes     map[string]string // of the items, by id
+	clusters   *clusters
+	summariser *outcome.Summariser // of the outcomes that were read
 }
 
-// open reads a run, and the clusters of its items where a key is given.
-func open(ctx context.Context, s Source, clusterBy string) (r run, err error) {
+// openRun reads header, items and footer of a run, and the clusters of its items if clusterBy is
+// not "".
+func openRun(ctx context.Context, s Source, clusterBy string) (r run, err error) {
 	r = run{Source: s, hashes: map[string]string{}, clusters: newClusters(clusterBy)}
 	if r.header, err = s.Header(ctx); err != nil {
 		return r, err
@@ -133,53 +130,54 @@ func open(ctx context.Context, s Source, clusterBy string) (r run, err error) {
 	return r, err
 }
 
-// unfinished returns a Mismatch for a run that is not complete.
-func (r run) unfinished(called string) []Mismatch {
+// checkFinished returns a Mismatch if the run is not complete. name is that of the side, for the
+// message.
+func (r run) checkFinished(name string) []Mismatch {
 	if r.ended && r.footer.Status == outcome.Complete {
 		return nil
 	}
-	status := cmp.Or(r.footer.Status, outcome.Unfinished) // going on, or killed
-	return []Mismatch{{What: fmt.Sprintf("the %s is not complete (%s); finish it with --resume", called, status)}}
+	status := cmp.Or(r.footer.Status, outcome.Unfinished) // without a footer, the run still runs or was killed
+	return []Mismatch{{What: fmt.Sprintf("the %s is not complete (%s); finish it with --resume", name, status)}}
 }
 
-// side sums up the run, of which all outcomes were read.
+// side returns the summary of the run. All outcomes must have been read.
 func (r run) side() Side {
-	out := Side{Where: r.Where(), Summary: r.sum.Summary()}
+	out := Side{Where: r.Where(), Summary: r.summariser.Summary()}
 	if r.ended {
 		out.Summary.Finish(r.footer)
 	}
 	return out
 }
 
-// compareOne compares one candidate, and sums the base up beside it.
+// compareOne compares one candidate with the base, and returns the summary of the base, too.
 func (c Config) compareOne(ctx context.Context, base run, candidate Source) (Result, Side, error) {
-	cand, err := open(ctx, candidate, "")
+	cand, err := openRun(ctx, candidate, "")
 	if err != nil {
 		return Result{}, Side{}, err
 	}
-	both := newCollector(c, base, cand)
-	if err := both.collect(ctx); err != nil {
+	collected := newCollector(c, base, cand)
+	if err := collected.collect(ctx); err != nil {
 		return Result{}, Side{}, err
 	}
-	different := compareItems(base.hashes, cand.hashes)
-	if len(different) == 0 {
-		different = both.missing()
+	mismatches := compareItems(base.hashes, cand.hashes)
+	if len(mismatches) == 0 {
+		mismatches = collected.missingOutcomes()
 	}
-	ofBase, ofCand := both.runs[0].side(), both.runs[1].side()
+	baseSide, candSide := collected.runs[0].side(), collected.runs[1].side()
 	problems := slices.Concat(compareHeaders(base.header, cand.header),
-		base.unfinished("base"), cand.unfinished("candidate"), different)
+		base.checkFinished("base"), cand.checkFinished("candidate"), mismatches)
 	if len(problems) > 0 {
-		out := newResult(ofCand)
+		out := newResult(candSide)
 		out.Incompatible = problems
-		return out, ofBase, nil
+		return out, baseSide, nil
 	}
-	result, err := both.result(ctx, ofBase, ofCand)
-	result.Warnings = append(result.Warnings, unchecked(base.Source, candidate)...)
-	return result, ofBase, err
+	result, err := collected.result(ctx, baseSide, candSide)
+	result.Warnings = append(result.Warnings, uncheckedWarnings(base.Source, candidate)...)
+	return result, baseSide, err
 }
 
-// unchecked says what cannot be checked of the two runs.
-func unchecked(base, cand Source) (warnings []string) {
+// uncheckedWarnings returns what could not be checked about the two runs.
+func uncheckedWarnings(base, cand Source) (warnings []string) {
 	for i, s := range []Source{base, cand} {
 		if cautious, ok := s.(Cautious); ok {
 			for _, text := range cautious.Unchecked() {
@@ -190,7 +188,7 @@ func unchecked(base, cand Source) (warnings []string) {
 	return warnings
 }
 
-// newResult has no null where a list belongs.
+// newResult returns a Result whose lists are empty, since nil would be null in JSON.
 func newResult(cand Side) Result {
 	return Result{
 		Candidate: cand, Verdict: Unclear, Incompatible: []Mismatch{}, Scores: []Score{}, YesNo: []YesNo{},
@@ -198,7 +196,7 @@ func newResult(cand Side) Result {
 	}
 }
 
-// result computes everything from what was collected.
+// result calculates the Result from the collected items.
 func (r *collector) result(ctx context.Context, base, cand Side) (Result, error) {
 	out := newResult(cand)
 	out.Items, out.Scored, out.Identical = r.items, r.scored, r.items > 0 && !r.differs
@@ -206,7 +204,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 		out.Clusters = len(r.seenClusters)
 	}
 	if r.columns[r.Metric] == nil {
-		return out, unknownMetric(r.Metric, slices.Sorted(maps.Keys(r.columns)))
+		return out, unknownMetricError(r.Metric, slices.Sorted(maps.Keys(r.columns)))
 	}
 	order := r.order()
 	names := func(yield func(string, error) bool) {
@@ -222,9 +220,9 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 			return out, err
 		}
 		name, i := s.Name, len(out.Scores)
-		s.Incomparable = incomparable(name, base.Summary, cand.Summary)
+		s.Incomparable = incomparableReason(name, base.Summary, cand.Summary)
 		if out.Identical && s.same() {
-			s.CI95, s.Unclustered = nil, nil // there is nothing that chance may hide
+			s.CI95, s.Unclustered = nil, nil // identical outputs leave nothing to chance
 		}
 		if s.Primary = name == r.Metric; s.Primary {
 			out.Regressions = s.Losses
@@ -233,7 +231,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 			s.Repeats = order[at]
 		}
 		out.Scores = append(out.Scores, s)
-		if col := r.columns[name]; col.boolean && !col.between {
+		if col := r.columns[name]; col.boolean && !col.notYesNo {
 			out.YesNo = append(out.YesNo, r.mcNemar(name, col))
 		}
 	}
@@ -248,7 +246,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 	return out, nil
 }
 
-// order lists the scores: the primary one, those of Config.Order, the rest.
+// order lists the names of the scores: the primary one, those of Config.Order, the others.
 func (r *collector) order() []string {
 	var names []string
 	for _, name := range slices.Concat([]string{r.Metric}, r.Order, slices.Sorted(maps.Keys(r.columns))) {
@@ -259,94 +257,91 @@ func (r *collector) order() []string {
 	return names
 }
 
-// Epsilon is the size up to which a difference counts as none: a regression is a difference
-// of an item below −Epsilon, and a value this close to a threshold is at it.
+// Epsilon is the largest difference that counts as none. A regression is a difference of an item
+// below −Epsilon, and a value this close to a threshold equals it.
 const Epsilon = 1e-9
 
-// Config says how runs are compared. The zero value is usable. Safe for concurrent use if
-// Matches is.
+// Config has the settings of a comparison. The zero value is usable. A Config is safe for
+// concurrent use if Matches is.
 type Config struct {
-	// Metric is the primary score, the one that decides; "" is the primary
-	// score of the base.
+	// Metric is the primary score, which decides; "" is the primary score of the base.
 	Metric string
-	// ClusterBy is a key of the items' metadata, with dots between nested
-	// keys. Items of equal value share a source and are not independent. ""
-	// takes every item for itself.
+	// ClusterBy is a key of the items' metadata; dots separate nested keys. Items with equal
+	// values have the same source and are not independent. If it is "", every item is
+	// independent.
 	ClusterBy string
-	// Seed drives the permutation test and the bootstrap; 0 is 1.
+	// Seed is the seed of the permutation test and the bootstrap; 0 is 1.
 	Seed uint64
-	// Flips is how many combinations of signs are drawn where there are too
-	// many for all; 0 is 10,000.
+	// Flips is the number of sign combinations to draw if there are too many to try all; 0 is
+	// 10,000.
 	Flips int
-	// Changed is how many of the items that changed most are kept; 0 is 10,
-	// negative none.
+	// Changed is the number of items to keep of those that changed most; 0 is 10, negative none.
 	Changed int
-	// Order lists score names in the order in which they are shown; scores
-	// that it does not name follow in alphabetical order.
+	// Order lists score names in the order in which they are shown. Other scores follow
+	// alphabetically.
 	Order []string
-	// LowerIsBetter names scores of which less is better; outcome.ErrorScore
-	// always is.
+	// LowerIsBetter names scores for which less is better. outcome.ErrorScore always is one.
 	LowerIsBetter []string
-	// Matches lists what an explanation says was matched, one line each; nil
-	// leaves matches out. Lines that say the same are the same match.
+	// Matches returns the matches in an explanation, one line each; nil lists none. Equal lines
+	// are the same match.
 	Matches func(explanation json.RawMessage) ([]string, error)
-	// Gate is judged for every candidate; the zero value judges nothing.
+	// Gate is judged for every candidate; the zero value has no rules.
 	Gate Gate
 }
 
-// filled has the defaults, the first run's primary score among them.
-func (c Config) filled(first outcome.Header) Config {
+// withDefaults returns the config with its defaults, which include the primary score of the first
+// run.
+func (c Config) withDefaults(first outcome.Header) Config {
 	c.Metric = cmp.Or(c.Metric, first.Scorer.Primary)
 	c.Seed, c.Flips, c.Changed = cmp.Or(c.Seed, 1), cmp.Or(c.Flips, 10_000), cmp.Or(c.Changed, 10)
 	return c
 }
 
-// clustered reports whether items are taken by clusters.
+// clustered reports whether items are grouped into clusters.
 func (c Config) clustered() bool { return c.ClusterBy != "" }
 
-// lower reports whether less of a score is better.
-func (c Config) lower(score string) bool {
+// isLowerBetter reports whether less of a score is better.
+func (c Config) isLowerBetter(score string) bool {
 	return score == outcome.ErrorScore || slices.Contains(c.LowerIsBetter, score)
 }
 
-// Source is one run, wherever it lies. It is read from the start several times
-// when there are several candidates. After an error a sequence ends.
+// Source is one run, in any storage. With several candidates it is read from the start several
+// times. A sequence ends after an error.
 type Source interface {
-	// Where says where the run is from, for the report: a file's path, or
-	// that the run was read from Langfuse.
+	// Where describes the origin of the run for reports: the path of a file, or Langfuse.
 	Where() string
+	// Header returns the header of the run.
 	Header(ctx context.Context) (outcome.Header, error)
-	// Footer returns ok == false while the run is not finished.
+	// Footer returns ok == false if the run is not finished.
 	Footer(ctx context.Context) (f outcome.Footer, ok bool, err error)
-	// Items returns every item of the run once, in any order.
+	// Items yields every item of the run once, in any order.
 	Items(ctx context.Context) iter.Seq2[Item, error]
-	// Outcomes returns the newest attempt of every item and trial, ordered by
-	// the bytes of the item id, then by trial. Groups, comments of scores and
-	// explanations may be missing, and so are then the breakdown by type and
-	// what was matched.
+	// Outcomes yields the newest attempt of every item and trial, ordered by the bytes of the
+	// item id, then by trial. If groups, comments of scores or explanations are missing, so are
+	// the breakdown by type and the matches in the result.
 	Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error]
 }
 
-// Cautious is a Source that knows what cannot be checked about it; a comparison with it
-// says so.
+// Cautious is a Source with properties that cannot be checked. Comparisons have what Unchecked
+// returns as warnings.
 type Cautious interface {
 	Unchecked() []string
 }
 
-// Item is what is compared of an item before its outcome is.
+// Item is the part of an item that a comparison reads before its outcome.
 type Item struct {
 	ID string
-	// Hash is that of input and expected output; "" is unknown, and then only
-	// the fingerprint of the dataset vouches for the content.
+	// Hash is the hash of input and expected output. If it is "", only the fingerprint of the
+	// dataset shows that the content is the same.
 	Hash string
-	// Metadata is looked at only with Config.ClusterBy.
+	// Metadata is only read if Config.ClusterBy is set.
 	Metadata json.RawMessage
 }
 
-// decimal writes a number for a reason, with at most six significant digits.
+// decimal formats a number for a reason, with at most six significant digits.
 func decimal(v float64) string { return digits(v, 6) }
 
-// signed writes a difference with its sign, with at most four significant digits.
+// signed formats a difference with its sign, with at most four significant digits.
 func signed(v float64) string {
 	if v > 0 {
 		return "+" + digits(v, 4)
@@ -354,14 +349,14 @@ func signed(v float64) string {
 	return digits(v, 4)
 }
 
-// digits writes a number with so many significant digits, and no exponent.
+// digits formats a number with at most this many significant digits and without an exponent.
 func digits(v float64, significant int) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', significant, 64), 64) // what was written can be read
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', significant, 64), 64) // FormatFloat wrote it, so it is valid
 	return strconv.FormatFloat(rounded+0, 'f', -1, 64)                                 // no "-0"
 }
 
-// list joins the first of total words.
-func list(shown []string, total int) string {
+// joinFirst joins the first of total words, and counts the others.
+func joinFirst(shown []string, total int) string {
 	text := strings.Join(shown, ", ")
 	if more := total - len(shown); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// undefined is NaN in newRun.
+// undefined is an undefined value in newRun.
 var undefined = math.NaN()
 
 func near(p *float64, want float64) bool { return p != nil && math.Abs(*p-want) < 1e-12 }
@@ -26,7 +26,7 @@ func TestCompare_byHand(t *testing.T) {
 	// side, 0.6 − 0 and 0 − 0.5.
 	base := newRun("b", 0.5, 0.5, 1, 0.6, 0.4, 0.4, failed, 0.5)
 	cand := newRun("c", 0.6, 0.7, 1, 0.5, 0.5, 0.5, 0.6, failed)
-	r := compared(t, Config{}, base, cand)
+	r := mustCompare(t, Config{}, base, cand)
 	s := primaryOf(t, r)
 	// Base (0.5+0.5+1+0.6+0.4+0.4+0+0.5)/8 = 3.9/8, candidate 4.4/8.
 	if s.N != 8 || !near(s.Base, 3.9/8) || !near(s.Candidate, 4.4/8) || !near(s.Difference, 0.5/8) {
@@ -71,7 +71,7 @@ func TestCompare_byHand(t *testing.T) {
 	}
 }
 
-// TestCompare_weak: what is said of a comparison that rests on little.
+// TestCompare_weak checks the warnings about weak comparisons.
 func TestCompare_weak(t *testing.T) {
 	list := func(n int, v float64) []float64 { return slices.Repeat([]float64{v}, n) }
 	halves := slices.Concat(list(8, 0.6), list(7, 0.4)) // of 15 items, gained and lost
@@ -86,15 +86,15 @@ func TestCompare_weak(t *testing.T) {
 		"most of it":      {list(31, 0.5), append(list(16, 0.5), halves...), []string{"16 of 31 items tie: the difference rests on the other 15"}},
 		"all by the same": {list(20, 0.5), list(20, 0.75), []string{"f1 changed by the same in all of 20 items: nothing is known of how it varies, so that there is no interval, and nothing can be claimed"}},
 	} {
-		if diff := cmp.Diff(tt.want, compared(t, Config{}, newRun("b", tt.base...), newRun("c", tt.cand...)).Warnings); diff != "" {
+		if diff := cmp.Diff(tt.want, mustCompare(t, Config{}, newRun("b", tt.base...), newRun("c", tt.cand...)).Warnings); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	// Of a score that an outcome names twice the first counts, as everywhere.
+	// If an outcome lists a score twice, the first counts.
 	base, cand := newRun("b", 0.5, 0.5), newRun("c", 0.6, 0.6)
 	zero := 0.0
 	cand.outcomes[0].Scores = append(cand.outcomes[0].Scores, outcome.Score{Name: "f1", Value: &zero})
-	if s := primaryOf(t, compared(t, Config{}, base, cand)); !near(s.Candidate, 0.6) {
+	if s := primaryOf(t, mustCompare(t, Config{}, base, cand)); !near(s.Candidate, 0.6) {
 		t.Errorf("named twice: %+v", s)
 	}
 }
@@ -103,7 +103,7 @@ func TestCompare_yesNo(t *testing.T) {
 	// perfect: items 0–4 gained, 5 lost, 6 both, 7 neither: 2·(1+6)/2^6 = 0.21875.
 	base := newRun("b", .5, .5, .5, .5, .5, 1, 1, .5)
 	cand := newRun("c", 1, 1, 1, 1, 1, .5, 1, .5)
-	r := compared(t, Config{}, base, cand)
+	r := mustCompare(t, Config{}, base, cand)
 	i := slices.IndexFunc(r.YesNo, func(y YesNo) bool { return y.Name == "perfect" })
 	if y := r.YesNo[max(0, i)]; i < 0 || !near(y.P, 0.21875) || y.Gained != 5 || y.Lost != 1 || y.Both != 1 || y.None != 1 {
 		t.Errorf("%+v", r.YesNo)
@@ -115,12 +115,12 @@ func TestCompare_yesNo(t *testing.T) {
 	if len(r.YesNo) != 2 {
 		t.Errorf("%+v", r.YesNo)
 	}
-	// f1 is not a yes/no score, even where it is 0 or 1 in every item.
-	if r := compared(t, Config{}, newRun("b", 1, 0, 1), newRun("c", 1, 1, 0)); len(r.YesNo) != 2 {
+	// f1 is not a yes/no score, even if it is 0 or 1 in every item.
+	if r := mustCompare(t, Config{}, newRun("b", 1, 0, 1), newRun("c", 1, 1, 0)); len(r.YesNo) != 2 {
 		t.Errorf("%+v", r.YesNo)
 	}
 	// More errors are worse.
-	r = compared(t, Config{}, newRun("b", .5, .5, .5, .5, .5, .5, .5), newRun("c", failed, failed, failed, failed, failed, failed, .5))
+	r = mustCompare(t, Config{}, newRun("b", .5, .5, .5, .5, .5, .5, .5), newRun("c", failed, failed, failed, failed, failed, failed, .5))
 	for _, s := range r.Scores {
 		if s.Name == "error" && (s.Wins != 0 || s.Losses != 6 || s.Verdict != Worse || !s.LowerIsBetter) {
 			t.Errorf("error: %+v", s)
@@ -128,10 +128,10 @@ func TestCompare_yesNo(t *testing.T) {
 	}
 }
 
-// TestCompare_pooledError: of error, failed items have counts too.
+// TestCompare_pooledError checks that failed items have counts of error.
 func TestCompare_pooledError(t *testing.T) {
 	base, cand := newRun("b", .5, .5, failed, .5), newRun("c", .5, failed, failed, .5)
-	for _, run := range []*memory{base, cand} {
+	for _, run := range []*memoryRun{base, cand} {
 		for _, o := range run.outcomes {
 			for i := range o.Scores {
 				if s := &o.Scores[i]; s.Name == outcome.ErrorScore {
@@ -140,7 +140,7 @@ func TestCompare_pooledError(t *testing.T) {
 			}
 		}
 	}
-	r := compared(t, Config{}, base, cand)
+	r := mustCompare(t, Config{}, base, cand)
 	for _, s := range r.Scores {
 		switch p := s.Pooled; s.Name {
 		case outcome.ErrorScore:
@@ -155,9 +155,9 @@ func TestCompare_pooledError(t *testing.T) {
 	}
 }
 
-// TestCompare_opposed: 60 items of few entities gain, 10 of many lose.
+// TestCompare_opposed compares runs in which 60 items of few entities gain and 10 of many lose.
 func TestCompare_opposed(t *testing.T) {
-	run := func(name string, small, large float64) *memory {
+	run := func(name string, small, large float64) *memoryRun {
 		values := append(slices.Repeat([]float64{small}, 60), slices.Repeat([]float64{large}, 10)...)
 		for i := range values {
 			values[i] += 0.01 * float64(i%5)
@@ -178,19 +178,19 @@ func TestCompare_opposed(t *testing.T) {
 		"both rose":                  {0.7, 0.9, ""},
 	}
 	for name, tt := range tests {
-		got := strings.Join(compared(t, Config{}, run("b", 0.5, 0.8), run("c", tt.small, tt.large)).Warnings, "\n")
+		got := strings.Join(mustCompare(t, Config{}, run("b", 0.5, 0.8), run("c", tt.small, tt.large)).Warnings, "\n")
 		if !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "opposite") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
 }
 
-// TestCompare_typesOfNothing: a type that one run has nothing of has no F1 there,
-// and no difference.
+// TestCompare_typesOfNothing checks that a type without anything in one run has no F1 there, and
+// no difference.
 func TestCompare_typesOfNothing(t *testing.T) {
 	base, cand := newRun("b", .5, .5), newRun("c", .5, .5)
 	cand.outcomes[0].Groups = append(cand.outcomes[0].Groups, outcome.Group{Kind: "entity_type", Name: "City", Extracted: 1})
-	groups := compared(t, Config{}, base, cand).Groups
+	groups := mustCompare(t, Config{}, base, cand).Groups
 	if len(groups) != 2 {
 		t.Fatalf("%+v", groups)
 	}
@@ -202,17 +202,17 @@ func TestCompare_typesOfNothing(t *testing.T) {
 func TestCompare_undefined(t *testing.T) {
 	base := newRun("b", .5, undefined, undefined, .5, .5, .5, .5, .5, .5)
 	cand := newRun("c", .6, undefined, .5, undefined, .6, .6, .6, .6, .7)
-	s := primaryOf(t, compared(t, Config{}, base, cand))
+	s := primaryOf(t, mustCompare(t, Config{}, base, cand))
 	if s.N != 6 || s.Undefined != 3 || s.UndefinedBase != 1 || s.UndefinedCandidate != 1 || s.Verdict != Better {
 		t.Errorf("%+v", s)
 	}
-	// Five items are too few to claim anything, however clear.
-	s = primaryOf(t, compared(t, Config{}, newRun("b", .5, .5, .5, .5, .5), newRun("c", .6, .6, .6, .6, .7)))
+	// Five items are too few to claim any difference.
+	s = primaryOf(t, mustCompare(t, Config{}, newRun("b", .5, .5, .5, .5, .5), newRun("c", .6, .6, .6, .6, .7)))
 	if s.Verdict != Unclear || !near(s.P, 2./32) || s.CI95[0] <= 0 || s.Detectable != nil || s.Needed != nil {
 		t.Errorf("five items: %+v", s)
 	}
-	// One item has no interval; none at all is an error that names the scores.
-	s = primaryOf(t, compared(t, Config{}, newRun("b", .5), newRun("c", .6)))
+	// One item has no interval. An unknown score is an error that lists the known ones.
+	s = primaryOf(t, mustCompare(t, Config{}, newRun("b", .5), newRun("c", .6)))
 	if s.CI95 != nil || s.Verdict != Unclear || s.Needed != nil {
 		t.Errorf("one item: %+v", s)
 	}
@@ -225,17 +225,17 @@ func TestCompare_undefined(t *testing.T) {
 func TestCompare_changed(t *testing.T) {
 	base := newRun("b", .5, .5, .5, .2)
 	cand := newRun("c", .5, .3, .7, 1)
-	r := compared(t, Config{Matches: matchesOf, Changed: 2}, base, cand)
+	r := mustCompare(t, Config{Matches: matchesOf, Changed: 2}, base, cand)
 	want := []Change{
 		{ItemChange{"item-0003", .2, 1, .8}, "20 matched", "100 matched", "", "", slices.Repeat([]string{"Ada"}, 8), []string{}, 2},
-		// Of two changes of 0.2 the loss comes first.
+		// Of two equal changes, the loss comes first.
 		{ItemChange{"item-0001", .5, .3, -.2}, "50 matched", "30 matched", "", "", []string{}, []string{"Ada", "Ada"}, 3},
 	}
 	if diff := cmp.Diff(want, r.Changed); diff != "" {
 		t.Error(diff)
 	}
 	cand.outcomes[3] = newOutcome("item-0003", failed)
-	r = compared(t, Config{Matches: matchesOf}, base, cand)
+	r = mustCompare(t, Config{Matches: matchesOf}, base, cand)
 	i := slices.IndexFunc(r.Changed, func(c Change) bool { return c.Item == "item-0003" })
 	if r.Changed[i].CandidateFailure != "timeout: no answer" || len(r.Changed[i].Lost) != 2 {
 		t.Errorf("%+v", r.Changed[i])
@@ -248,8 +248,8 @@ func TestCompare_clusters(t *testing.T) {
 	for i := range 40 {
 		b, c = append(b, .5), append(c, .5+[]float64{.1, .1, -.05, .1, .1, .1, -.1, .1, .1, .1}[i/4])
 	}
-	plain := primaryOf(t, compared(t, Config{}, newRun("b", b...), newRun("c", c...)))
-	r := compared(t, Config{ClusterBy: "source.doc"}, newRun("b", b...), newRun("c", c...))
+	plain := primaryOf(t, mustCompare(t, Config{}, newRun("b", b...), newRun("c", c...)))
+	r := mustCompare(t, Config{ClusterBy: "source.doc"}, newRun("b", b...), newRun("c", c...))
 	s := primaryOf(t, r)
 	for _, y := range r.YesNo { // the items of a cluster are not independent
 		if y.P != nil {
@@ -259,12 +259,12 @@ func TestCompare_clusters(t *testing.T) {
 	if r.Clusters != 10 || s.Clusters != 10 || *s.SE <= *plain.SE || *s.Unclustered != *plain.CI95 || *s.P <= *plain.P {
 		t.Errorf("clustered %+v, plain %+v", s, plain)
 	}
-	// 20 items, 5 documents: whatever the interval says, nothing is claimed, as p is
-	// 2/2^5 at least. From 6 documents on something is.
+	// With 20 items of 5 documents, p is at least 2/2^5, so nothing is claimed, whatever the interval. With
+	// 6 documents, a difference is claimed.
 	better := []float64{.6, .6, .6, .6, .7, .7, .7, .7, .6, .6, .6, .6, .7, .7, .7, .7, .6, .6, .6, .6, .7, .7, .7, .7}
 	gate := Gate{Rules: []Rule{mustRule(t, "f1 >= base - 0.1")}}
 	for n, want := range map[int]Verdict{20: Unclear, 24: Better} {
-		r = compared(t, Config{ClusterBy: "source.doc", Gate: gate}, newRun("b", b[:n]...), newRun("c", better[:n]...))
+		r = mustCompare(t, Config{ClusterBy: "source.doc", Gate: gate}, newRun("b", b[:n]...), newRun("c", better[:n]...))
 		s := primaryOf(t, r)
 		few := strings.Contains(strings.Join(r.Warnings, "\n"), "5 clusters: too few")
 		if s.CI95[0] <= 0 || s.Verdict != want || few != (n == 20) || (s.Detectable == nil) != few || (s.Needed == nil) != few || (r.Gate.Answer == Pass) == few {
@@ -273,13 +273,13 @@ func TestCompare_clusters(t *testing.T) {
 	}
 	some := newRun("b", b...)
 	some.items[7].Metadata = json.RawMessage(`{"source":{"part":1}}`)
-	r = compared(t, Config{ClusterBy: "source.doc"}, some, newRun("c", c...))
+	r = mustCompare(t, Config{ClusterBy: "source.doc"}, some, newRun("c", c...))
 	if !strings.Contains(strings.Join(r.Warnings, "\n"), "1 item without source.doc in the metadata") {
 		t.Errorf("a key that one item has not: %q", r.Warnings)
 	}
 }
 
-// TestCompare_unknownCluster: a mistyped key would take every item for itself.
+// TestCompare_unknownCluster checks that a mistyped key is an error. It would make every item a cluster.
 func TestCompare_unknownCluster(t *testing.T) {
 	c := Config{ClusterBy: "suorces"}
 	base, cand, bare := newRun("b", .5, .6), newRun("c", .5, .7), newRun("bare", .5)
@@ -314,7 +314,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestCompare_trials: trials are averaged within the item and are no more items.
+// TestCompare_trials checks that trials are averaged within the item.
 func TestCompare_trials(t *testing.T) {
 	base, cand := newRun("b", .5, .5, .5), newRun("c", .6, .6, .6)
 	cand.header.Trials = 2
@@ -325,7 +325,7 @@ func TestCompare_trials(t *testing.T) {
 		doubled = append(doubled, o, second)
 	}
 	cand.outcomes = doubled
-	r := compared(t, Config{}, base, cand)
+	r := mustCompare(t, Config{}, base, cand)
 	s := primaryOf(t, r)
 	// (0.7 + 0.3 + 0.6)/3
 	if s.N != 3 || !near(s.Candidate, 1.6/3) || s.Pooled.N != 2 || r.Scored != 2 || r.Cost.N != 3 {
@@ -336,24 +336,24 @@ func TestCompare_trials(t *testing.T) {
 			t.Errorf("no %q in %q", want, r.Warnings)
 		}
 	}
-	// What changed is said of all trials: 5 matches in one, 6 and 8 in two, 6 and none in two.
+	// Changes show all trials: 5 matches in one trial; 6 and 8, or 6 and none, in two.
 	want := []Change{
 		{ItemChange{"item-0001", .5, .3, -.2}, "50 matched", "60 matched", "", "timeout in 1 of 2 trials: no answer", []string{}, []string{"Ada (5/1 → 6/2)"}, 0},
 		{ItemChange{"item-0000", .5, .7, .2}, "50 matched", "60 matched · 80 matched", "", "", []string{"Ada (5/1 → 14/2)"}, []string{}, 0},
 		{ItemChange{"item-0002", .5, .6, .1}, "50 matched", "60 matched", "", "", []string{"Ada (5/1 → 12/2)"}, []string{}, 0},
 	}
-	r = compared(t, Config{Matches: matchesOf}, base, cand)
+	r = mustCompare(t, Config{Matches: matchesOf}, base, cand)
 	if diff := cmp.Diff(want, r.Changed, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Error(diff)
 	}
 	cand.outcomes = cand.outcomes[:5]
-	if r := compared(t, Config{}, base, cand); len(r.Incompatible) != 1 || !strings.Contains(r.Incompatible[0].What, "not run in every trial of the candidate") {
+	if r := mustCompare(t, Config{}, base, cand); len(r.Incompatible) != 1 || !strings.Contains(r.Incompatible[0].What, "not run in every trial of the candidate") {
 		t.Errorf("%+v", r.Incompatible)
 	}
 }
 
-// TestCompare_symmetric: swapping base and candidate negates every difference,
-// and every p-value stays.
+// TestCompare_symmetric checks that swapping base and candidate negates every difference and
+// keeps every p-value.
 func TestCompare_symmetric(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := rapid.SampledFrom([]float64{0, .1, .25, .5, .5, .5, .8, 1, 1, failed, undefined})
@@ -362,8 +362,8 @@ func TestCompare_symmetric(t *testing.T) {
 		c := rapid.SliceOfN(draw, n, n).Draw(t, "c")
 		b[0], c[0] = 1, 1 // every score is in both
 		cfg := Config{Flips: 50, ClusterBy: rapid.SampledFrom([]string{"", "source.doc"}).Draw(t, "key")}
-		there := compared(t, cfg, newRun("b", b...), newRun("c", c...))
-		back := compared(t, cfg, newRun("c", c...), newRun("b", b...))
+		there := mustCompare(t, cfg, newRun("b", b...), newRun("c", c...))
+		back := mustCompare(t, cfg, newRun("c", c...), newRun("b", b...))
 		if len(there.Scores) != len(back.Scores) || len(there.YesNo) != len(back.YesNo) || there.Regressions != winsOf(back) {
 			t.Fatalf("%+v\n%+v", there, back)
 		}
@@ -386,7 +386,7 @@ func TestCompare_symmetric(t *testing.T) {
 
 func winsOf(r Result) int { return r.Scores[0].Wins }
 
-// swapped is what a score must be with base and candidate exchanged.
+// swapped returns the score that is expected if base and candidate are exchanged.
 func swapped(s Score) Score {
 	s.Base, s.Candidate = s.Candidate, s.Base
 	s.UndefinedBase, s.UndefinedCandidate = s.UndefinedCandidate, s.UndefinedBase
@@ -400,7 +400,7 @@ func swapped(s Score) Score {
 	return s
 }
 
-// negated is 0 for 0, never -0.
+// negated returns -v, but never -0.
 func negated(v *float64) *float64 {
 	if v == nil {
 		return nil

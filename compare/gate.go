@@ -13,25 +13,24 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Gate is the rules that a candidate must satisfy. The zero value has none.
+// Gate has the rules that a candidate must satisfy. The zero value has none.
 type Gate struct {
 	Rules []Rule
-	// MinDelta is the least difference of the means of the primary score,
-	// weighted where its items have weights, and inconclusive where it should
-	// be and the weights are not known; nil asks for none. It looks at the means as they are, not at their interval:
-	// with 0, half of all comparisons without any real difference fail.
+	// MinDelta is the least difference of the means of the primary score; nil is none. If the
+	// items have weights, the weighted means count; if they should have weights that are unknown,
+	// the rule is inconclusive. It ignores the interval: with 0, half of all comparisons without
+	// any real difference fail.
 	MinDelta *float64
-	// MaxRegressions is how many items may have become worse by more than
-	// Epsilon; nil allows any number.
+	// MaxRegressions is the most items that may be worse by more than Epsilon; nil is no limit.
 	MaxRegressions *int
-	// Inconclusive says what an inconclusive rule counts as; "" is as failed.
+	// Inconclusive is what an inconclusive rule counts as; "" is InconclusiveFails.
 	Inconclusive Policy
 }
 
-// Policy says what an inconclusive rule counts as.
+// Policy is what an inconclusive rule counts as.
 type Policy string
 
-// The policies.
+// Policies for inconclusive rules.
 const (
 	InconclusiveFails  Policy = "fail" // exit code 1
 	InconclusivePasses Policy = "pass"
@@ -41,7 +40,7 @@ const (
 // Answer is the result of a rule.
 type Answer string
 
-// The answers.
+// Answers of a rule or a gate.
 const (
 	Pass         Answer = "pass"
 	Fail         Answer = "fail"
@@ -53,22 +52,22 @@ type RuleResult struct {
 	Rule   string `json:"rule"`
 	Answer Answer `json:"answer"`
 	Reason string `json:"reason"`
-	// Value is what was looked at, Threshold what with: for a score against the
-	// base both are differences.
+	// Value is compared with Threshold. For a score against the base, both are differences.
 	Value     *float64    `json:"value"`
 	CI95      *[2]float64 `json:"ci95,omitempty"`
 	Threshold float64     `json:"threshold"`
 }
 
-// GateResult is the result of all rules. Answer is Fail if any fails, else Inconclusive if
-// any is; the policy decides what that counts as.
+// GateResult is the result of all rules. Answer is Fail if any rule fails, otherwise Inconclusive
+// if any is. Inconclusive is what that counts as.
 type GateResult struct {
 	Answer       Answer       `json:"answer"`
 	Inconclusive Policy       `json:"inconclusive_counts_as"`
 	Rules        []RuleResult `json:"rules"`
 }
 
-// ExitCode is 0, 1 or 6.
+// ExitCode returns 0 if the gate is passed, 1 if it failed, and 6 if it is inconclusive under
+// InconclusiveSays.
 func (g GateResult) ExitCode() int {
 	switch {
 	case g.Answer == Pass, g.Answer == Inconclusive && g.Inconclusive == InconclusivePasses:
@@ -79,7 +78,8 @@ func (g GateResult) ExitCode() int {
 	return 1
 }
 
-// Check returns everything that is wrong with the gate, except for its rules.
+// Check returns everything that is wrong with the gate, except for its rules, which ParseRule
+// checks.
 func (g Gate) Check() error {
 	var problems []error
 	if !slices.Contains([]Policy{"", InconclusiveFails, InconclusivePasses, InconclusiveSays}, g.Inconclusive) {
@@ -94,17 +94,17 @@ func (g Gate) Check() error {
 	return errors.Join(problems...)
 }
 
-// judge judges every rule; nil without any.
+// judge judges every rule. The result is nil if there are no rules.
 func (g Gate) judge(base Side, r Result) (*GateResult, error) {
 	var rules []RuleResult
 	primary := r.Primary()
 	if g.MinDelta != nil {
-		// Of answers about a document, only the weighted mean says how a run did.
+		// For answers about a document, only the weighted mean measures a run.
 		weighted := base.Summary.Answers != nil && primary.Name == base.Summary.Run.Primary
-		rules = append(rules, minDelta(*g.MinDelta, primary, weighted))
+		rules = append(rules, judgeMinDelta(*g.MinDelta, primary, weighted))
 	}
 	if g.MaxRegressions != nil {
-		rules = append(rules, maxRegressions(*g.MaxRegressions, r, primary))
+		rules = append(rules, judgeMaxRegressions(*g.MaxRegressions, r, primary))
 	}
 	var problems []error
 	for _, rule := range g.Rules {
@@ -115,11 +115,11 @@ func (g Gate) judge(base Side, r Result) (*GateResult, error) {
 		answer.Rule = rule.Text
 		rules = append(rules, answer)
 	}
-	return g.sumUp(rules), errors.Join(problems...)
+	return g.combine(rules), errors.Join(problems...)
 }
 
-// sumUp is what all rules come to; nil without any.
-func (g Gate) sumUp(rules []RuleResult) *GateResult {
+// combine returns the result of all rules, or nil if there are none.
+func (g Gate) combine(rules []RuleResult) *GateResult {
 	if len(rules) == 0 {
 		return nil
 	}
@@ -132,16 +132,16 @@ func (g Gate) sumUp(rules []RuleResult) *GateResult {
 	return out
 }
 
-// minDelta looks at the difference of the means, weighted where items have
-// weights. Rounding of up to Epsilon is not a difference. Where there must be
-// weights and they are not known, the plain means are not an answer.
-func minDelta(least float64, s Score, weighted bool) RuleResult {
+// judgeMinDelta compares the difference of the means with least, allowing for rounding of
+// Epsilon. If weighted is true, the plain means do not count, and missing weights make the rule
+// inconclusive.
+func judgeMinDelta(least float64, s Score, weighted bool) RuleResult {
 	out := RuleResult{Rule: "min-delta " + decimal(least), Threshold: least, Value: s.Difference}
 	if s.Difference == nil {
-		return out.unclear(s.Name + " is not defined in both runs for any item")
+		return out.inconclusive(s.Name + " is not defined in both runs for any item")
 	}
 	if s.Incomparable != "" {
-		return out.unclear(s.Name + " " + s.Incomparable)
+		return out.inconclusive(s.Name + " " + s.Incomparable)
 	}
 	delta, how := *s.Difference, "on average"
 	if s.Weighted != nil {
@@ -149,7 +149,7 @@ func minDelta(least float64, s Score, weighted bool) RuleResult {
 		out.Value = &s.Weighted.Difference
 	} else if weighted {
 		out.Value = nil
-		return out.unclear(s.Name + " has no weighted mean here: weights are not known of every item, or sum up to 0")
+		return out.inconclusive(s.Name + " has no weighted mean here: weights are not known of every item, or sum up to 0")
 	}
 	out.Reason = fmt.Sprintf("%s changed by %s %s", s.Name, signed(delta), how)
 	if s.LowerIsBetter {
@@ -159,22 +159,22 @@ func minDelta(least float64, s Score, weighted bool) RuleResult {
 	return out
 }
 
-func maxRegressions(most int, r Result, primary Score) RuleResult {
+func judgeMaxRegressions(most int, r Result, primary Score) RuleResult {
 	out := RuleResult{Rule: "max-regressions " + strconv.Itoa(most), Threshold: float64(most),
 		Value: new(float64(r.Regressions)), Answer: answer(r.Regressions <= most)}
 	out.Reason = fmt.Sprintf("%s worse in %s", textutil.Counted(r.Regressions, "item"), primary.Name)
 	if worst := r.Regressed[:min(5, len(r.Regressed))]; len(worst) > 0 {
 		shown := cli.Each(worst, func(c ItemChange) string { return c.Item + " (" + signed(c.Candidate-c.Base) + ")" })
-		out.Reason += ": " + list(shown, r.Regressions)
+		out.Reason += ": " + joinFirst(shown, r.Regressions)
 	}
 	if primary.Incomparable != "" {
-		return out.unclear(primary.Name + " " + primary.Incomparable)
+		return out.inconclusive(primary.Name + " " + primary.Incomparable)
 	}
 	return out
 }
 
-// unclear is the result of a rule that cannot be decided, and why.
-func (r RuleResult) unclear(reason string) RuleResult {
+// inconclusive returns the result as Inconclusive with a reason.
+func (r RuleResult) inconclusive(reason string) RuleResult {
 	r.Answer, r.Reason = Inconclusive, reason
 	return r
 }
@@ -186,13 +186,13 @@ func answer(holds bool) Answer {
 	return Fail
 }
 
-// errNoBase says that a rule cannot be asked of one run.
+// errNoBase is the error for a rule against a base in the gate of a single run.
 var errNoBase = errors.New("it speaks of a base, and one run has none: use experiment compare BASE CANDIDATE --gate, " +
 	"or experiment check, in whose file such rules stand below check:")
 
-// CheckRun says whether the gate can be asked of one run by itself, before the
-// run is paid for: no rule speaks of a base, and every score is one of those
-// that the run will have. All problems are returned at once.
+// CheckRun returns all reasons why the gate cannot judge a single run with these scores: a rule
+// refers to a base, or a score is not one of them. It needs no results, so it can be called
+// before the run is paid for.
 func (g Gate) CheckRun(scores []string) error {
 	problems := []error{g.Check()}
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -206,7 +206,7 @@ func (g Gate) CheckRun(scores []string) error {
 		switch {
 		case r.Relative:
 			add("rule %q: %w", cut(r.Text), errNoBase)
-		case !r.measure() && !slices.Contains(scores, r.Metric):
+		case !r.isMeasure() && !slices.Contains(scores, r.Metric):
 			known := slices.Concat(scores, measures)
 			hint := cmp.Or(textutil.Hint(r.Metric, known), "; there are: "+strings.Join(known, ", "))
 			add("rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), hint)
@@ -215,22 +215,22 @@ func (g Gate) CheckRun(scores []string) error {
 	return errors.Join(problems...)
 }
 
-// JudgeRun judges every rule for one run by itself; nil without rules. A score
-// that no item has is inconclusive, and so is everything about a run that is
-// not complete: what is missing may change the answer.
+// JudgeRun judges every rule for a single run; the result is nil if there are no rules. A rule
+// about a score that no item has is inconclusive. So are all rules if the run is not complete,
+// since missing outcomes may change the answer.
 //
-// Errors: rules that CheckRun refuses because they speak of a base.
+// Errors: those of CheckRun, except for unknown scores.
 func (g Gate) JudgeRun(s outcome.Summary) (*GateResult, error) {
-	asked := cli.Each(g.Rules, func(r Rule) string { return r.Metric }) // a score may be defined for no item
+	asked := cli.Each(g.Rules, func(r Rule) string { return r.Metric }) // a score may be undefined for all items
 	if err := g.CheckRun(append(scoreNames(s), asked...)); err != nil {
 		return nil, err
 	}
-	return g.sumUp(cli.Each(g.Rules, func(r Rule) RuleResult { return r.judgeAlone(s) })), nil
+	return g.combine(cli.Each(g.Rules, func(r Rule) RuleResult { return r.judgeRun(s) })), nil
 }
 
-func (r Rule) judgeAlone(s outcome.Summary) RuleResult {
-	out, _ := r.judgeRun(s)
-	if r.measure() {
+func (r Rule) judgeRun(s outcome.Summary) RuleResult {
+	out, _ := r.judgeScore(s)
+	if r.isMeasure() {
 		out = r.judgeMeasure(nil, s)
 	}
 	out.Rule = r.Text
@@ -240,8 +240,8 @@ func (r Rule) judgeAlone(s outcome.Summary) RuleResult {
 	return out
 }
 
-// Err names the rules that were not kept, with exit code 1, or 6 for an inconclusive
-// gate where that is asked for; nil where the gate is passed.
+// Err returns nil if the gate is passed or nil. Otherwise the error names the rules that are not
+// kept; its exit code is that of ExitCode.
 func (g *GateResult) Err(run string) error {
 	if g == nil || g.ExitCode() == 0 {
 		return nil
@@ -259,9 +259,9 @@ func (g *GateResult) Err(run string) error {
 	return cli.Errorf(g.ExitCode(), "%s does not pass the gate: %s", run, strings.Join(parts, "; "))
 }
 
-// measured returns an amount of a run; nil when it is not known. bound says
-// that it is only a lower bound.
-func measured(name string, s outcome.Summary) (value *float64, bound bool) {
+// amountOf returns an amount of a run, or nil if it is unknown. lowerBound reports whether the
+// amount may be larger.
+func amountOf(name string, s outcome.Summary) (value *float64, lowerBound bool) {
 	n := s.Items.Scored + s.Items.Failed
 	switch l := s.LatencyMS; {
 	case name == "coverage" && s.Items.Planned > 0:

@@ -12,7 +12,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestGate_seed: --min-delta and --max-regressions as the seed says.
+// TestGate_seed checks MinDelta and MaxRegressions.
 func TestGate_seed(t *testing.T) {
 	base := newRun("b", .5, .5, .5, .5)
 	tests := map[string]struct {
@@ -35,7 +35,7 @@ func TestGate_seed(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := compared(t, Config{Gate: Gate{MinDelta: &tt.delta, MaxRegressions: &tt.regressions}}, base, newRun("c", tt.cand...))
+			r := mustCompare(t, Config{Gate: Gate{MinDelta: &tt.delta, MaxRegressions: &tt.regressions}}, base, newRun("c", tt.cand...))
 			var got []Answer
 			for _, rule := range r.Gate.Rules {
 				got = append(got, rule.Answer)
@@ -47,7 +47,7 @@ func TestGate_seed(t *testing.T) {
 	}
 }
 
-// TestGate_reasons: what the rules without an interval say.
+// TestGate_reasons checks the reasons of MinDelta and MaxRegressions.
 func TestGate_reasons(t *testing.T) {
 	none := []float64{undefined, undefined}
 	few := slices.Repeat([]float64{.5}, 7)
@@ -64,7 +64,7 @@ func TestGate_reasons(t *testing.T) {
 		"many": {"f1", few, slices.Repeat([]float64{.25}, 7), []Answer{Fail, Fail},
 			[]string{"f1 changed by -0.25 on average", "7 items worse in f1: item-0000 (-0.25), item-0001 (-0.25), item-0002 (-0.25), item-0003 (-0.25), item-0004 (-0.25) and 2 more"}},
 	} {
-		r := compared(t, Config{Metric: tt.metric, Gate: Gate{MinDelta: new(float64), MaxRegressions: new(int)}}, newRun("b", tt.base...), newRun("c", tt.cand...))
+		r := mustCompare(t, Config{Metric: tt.metric, Gate: Gate{MinDelta: new(float64), MaxRegressions: new(int)}}, newRun("b", tt.base...), newRun("c", tt.cand...))
 		for i, rule := range r.Gate.Rules {
 			if rule.Answer != tt.want[i] || rule.Reason != tt.says[i] {
 				t.Errorf("%s: %s, %q; want %s, %q", name, rule.Answer, rule.Reason, tt.want[i], tt.says[i])
@@ -73,11 +73,11 @@ func TestGate_reasons(t *testing.T) {
 	}
 }
 
-// TestGate_answers: fail beats inconclusive, every rule is answered, and the
-// policy decides what inconclusive counts as.
+// TestGate_answers checks that Fail precedes Inconclusive, that every rule is answered, and what
+// the policies do.
 func TestGate_answers(t *testing.T) {
 	base, cand := newRun("b", .5, .5, .5, .5, .5, .5, .5), newRun("c", .9, .1, .5, .5, .6, .5, .4)
-	unclear, wrong := "f1 >= base - 0.01", "f1 >= 0.9"
+	inconclusive, wrong := "f1 >= base - 0.01", "f1 >= 0.9"
 	for _, tt := range []struct {
 		rules  []string
 		policy Policy
@@ -86,12 +86,12 @@ func TestGate_answers(t *testing.T) {
 	}{
 		{nil, "", "", 0},
 		{[]string{"f1 >= 0.4"}, "", Pass, 0},
-		{[]string{unclear}, "", Inconclusive, 1},
-		{[]string{unclear}, InconclusiveFails, Inconclusive, 1},
-		{[]string{unclear}, InconclusivePasses, Inconclusive, 0},
-		{[]string{unclear}, InconclusiveSays, Inconclusive, 6},
-		{[]string{wrong, unclear}, InconclusiveSays, Fail, 1},
-		{[]string{unclear, wrong}, InconclusivePasses, Fail, 1},
+		{[]string{inconclusive}, "", Inconclusive, 1},
+		{[]string{inconclusive}, InconclusiveFails, Inconclusive, 1},
+		{[]string{inconclusive}, InconclusivePasses, Inconclusive, 0},
+		{[]string{inconclusive}, InconclusiveSays, Inconclusive, 6},
+		{[]string{wrong, inconclusive}, InconclusiveSays, Fail, 1},
+		{[]string{inconclusive, wrong}, InconclusivePasses, Fail, 1},
 	} {
 		gate := Gate{Inconclusive: tt.policy}
 		for _, text := range tt.rules {
@@ -122,7 +122,7 @@ func TestGate_answers(t *testing.T) {
 	}
 }
 
-func TestNew_problems(t *testing.T) {
+func TestGate_Check(t *testing.T) {
 	least, none := -3, math.NaN()
 	err := Gate{Inconclusive: "maybe", MaxRegressions: &least, MinDelta: &none}.Check()
 	for _, want := range []string{"maybe", "max-regressions", "min-delta"} {
@@ -132,9 +132,9 @@ func TestNew_problems(t *testing.T) {
 	}
 }
 
-// TestCorrect: one candidate leaves the primary p alone; of three the least is
-// multiplied by three.
-func TestCorrect(t *testing.T) {
+// TestCorrectPValues checks that one candidate leaves the primary p-value as it is, and that
+// three multiply the least by three.
+func TestCorrectPValues(t *testing.T) {
 	base := newRun("b", .5, .5, .5, .5, .5, .5, .5, .5)
 	var candidates []Source
 	for i, gains := range []int{8, 6, 1} {
@@ -160,70 +160,70 @@ func TestCorrect(t *testing.T) {
 	}
 }
 
-// TestGate_weighted: with weights, min-delta looks at Σ value·weight / Σ weight.
-// Base .5·1 + .5·3 over 4 = .5; candidate .1·1 + .7·3 over 4 = .55, whose plain
-// mean fell by .1.
+// TestGate_weighted checks that MinDelta uses Σ value·weight / Σ weight if there are weights. The
+// base has (.5·1 + .5·3)/4 = .5, the candidate (.1·1 + .7·3)/4 = .55, although its plain mean is
+// lower by .1.
 func TestGate_weighted(t *testing.T) {
 	base, cand := newRun("b", .5, .5), newRun("c", .1, .7)
-	for _, run := range []*memory{base, cand} {
+	for _, run := range []*memoryRun{base, cand} {
 		for i := range run.outcomes {
 			weight := float64(1 + 2*i)
 			run.outcomes[i].Scores[0].Weight = &weight
 		}
 	}
 	least := .05
-	r := compared(t, Config{Gate: Gate{MinDelta: &least}}, base, cand)
+	r := mustCompare(t, Config{Gate: Gate{MinDelta: &least}}, base, cand)
 	if w := r.Scores[0].Weighted; w == nil || math.Abs(w.Difference-.05) > 1e-12 || w.Base != .5 {
 		t.Errorf("weighted %+v", w)
 	}
 	if rule := r.Gate.Rules[0]; rule.Answer != Pass || !strings.Contains(rule.Reason, "weighted") {
 		t.Errorf("%+v", rule)
 	}
-	cand.outcomes[1].Scores[0].Weight = nil // an item without weight: nothing is weighted
-	r = compared(t, Config{Gate: Gate{MinDelta: &least}}, base, cand)
+	cand.outcomes[1].Scores[0].Weight = nil // without one weight, there is no weighted mean
+	r = mustCompare(t, Config{Gate: Gate{MinDelta: &least}}, base, cand)
 	if r.Scores[0].Weighted != nil || r.Gate.Rules[0].Answer != Fail {
 		t.Errorf("%+v %+v", r.Scores[0].Weighted, r.Gate.Rules[0])
 	}
-	for _, run := range []*memory{base, cand} { // answers, of which the plain mean is not a measure
+	for _, run := range []*memoryRun{base, cand} { // the plain mean of answers does not count
 		run.header.Harness, run.header.Metadata = "answers", map[string]string{"pdf_sha256": "a", "questions_sha256": "b"}
 	}
-	r = compared(t, Config{Gate: Gate{MinDelta: &least}}, base, cand)
+	r = mustCompare(t, Config{Gate: Gate{MinDelta: &least}}, base, cand)
 	if rule := r.Gate.Rules[0]; rule.Answer != Inconclusive || rule.Value != nil || !strings.Contains(rule.Reason, "weights are not known") {
 		t.Errorf("%+v", rule)
 	}
 }
 
-// TestWeights_absurd: a product that is too large to be summed leaves nothing
-// weighted; without it the mean would be that of the other items.
+// TestWeights_absurd checks that there is no weighted mean if a product is too large to be
+// summed: it would be that of the other items.
 func TestWeights_absurd(t *testing.T) {
 	base, cand := newRun("b", .5, .5), newRun("c", .5, .5)
 	large, weight := 1e100, 1e60
-	for _, run := range []*memory{base, cand} {
+	for _, run := range []*memoryRun{base, cand} {
 		for i := range run.outcomes {
 			run.outcomes[i].Scores[0].Weight = &weight
 		}
 	}
-	if s := primaryOf(t, compared(t, Config{}, base, cand)); s.Weighted == nil || s.Weighted.Base != .5 {
+	if s := primaryOf(t, mustCompare(t, Config{}, base, cand)); s.Weighted == nil || s.Weighted.Base != .5 {
 		t.Errorf("%+v", s.Weighted)
 	}
 	cand.outcomes[1].Scores[0].Value = &large
-	if s := primaryOf(t, compared(t, Config{}, base, cand)); s.Weighted != nil {
+	if s := primaryOf(t, mustCompare(t, Config{}, base, cand)); s.Weighted != nil {
 		t.Errorf("%+v", s.Weighted)
 	}
 }
 
-// TestGate_scoreOfNoItem: the reason is the true one, whatever the number of items.
+// TestGate_scoreOfNoItem checks the reason for a score without a value in both runs.
 func TestGate_scoreOfNoItem(t *testing.T) {
 	none := slices.Repeat([]float64{undefined}, 8)
-	r := compared(t, Config{Gate: Gate{Rules: []Rule{mustRule(t, "f1 >= base - 0.02")}}}, newRun("b", none...), newRun("c", append([]float64{.5}, none[1:]...)...))
+	r := mustCompare(t, Config{Gate: Gate{Rules: []Rule{mustRule(t, "f1 >= base - 0.02")}}}, newRun("b", none...), newRun("c", append([]float64{.5}, none[1:]...)...))
 	if rule := r.Gate.Rules[0]; rule.Answer != Inconclusive || rule.Reason != "f1: it is not defined in both runs for any item" {
 		t.Errorf("%+v", rule)
 	}
 }
 
-// alone is a run by itself: 10 planned, 8 scored, 2 failed; f1 sums to 6.4 over
-// the 8, so that its mean with failures as 0 is 0.64.
-func alone() outcome.Summary {
+// singleRun returns the summary of a run of 10 planned items, 8 scored and 2 failed. f1 sums to
+// 6.4 over the 8, so its mean with failures as 0 is 0.64.
+func singleRun() outcome.Summary {
 	mean, zero, pooled, cost := 0.8, 0.64, 0.75, 0.5
 	return outcome.Summary{
 		Run: outcome.RunInfo{Name: "r"}, Status: outcome.Complete,
@@ -233,19 +233,19 @@ func alone() outcome.Summary {
 	}
 }
 
-// silent is alone with an evaluator that gave no score for 2 of its outcomes.
-func silent() outcome.Summary {
-	s := alone()
+// withoutAnswers returns singleRun with an evaluator that gave no score for 2 outcomes.
+func withoutAnswers() outcome.Summary {
+	s := singleRun()
 	s.Scores[0].Unanswered = 2
 	return s
 }
 
 func TestGate_JudgeRun(t *testing.T) {
-	whole, fell := alone(), alone()
+	whole, fell := singleRun(), singleRun()
 	whole.Items, whole.Scores[0].N, whole.Scores[0].Failed = outcome.Items{Planned: 10, Scored: 10}, 10, 0
 	fell.Items, fell.Scores[0].N, fell.Scores[0].Failed = outcome.Items{Planned: 20, Scored: 19, Failed: 1}, 10, 0
 	fell.Trials = &outcome.Trials{Count: 2}
-	unfinished := alone()
+	unfinished := singleRun()
 	unfinished.Status, unfinished.Items = outcome.Interrupted, outcome.Items{Planned: 12, Scored: 8, Failed: 2}
 	tests := map[string]struct {
 		summary outcome.Summary
@@ -255,21 +255,21 @@ func TestGate_JudgeRun(t *testing.T) {
 		reason  string // of the last rule
 		exit    int
 	}{
-		"all kept":             {alone(), "", []string{"f1 >= 0.64", "coverage >= 80%", "failures <= 2"}, []Answer{Pass, Pass, Pass}, "failures is 2", 0},
-		"failures count as 0":  {alone(), "", []string{"f1 >= 0.65"}, []Answer{Fail}, "f1 is 0.64", 1},
+		"all kept":             {singleRun(), "", []string{"f1 >= 0.64", "coverage >= 80%", "failures <= 2"}, []Answer{Pass, Pass, Pass}, "failures is 2", 0},
+		"failures count as 0":  {singleRun(), "", []string{"f1 >= 0.65"}, []Answer{Fail}, "f1 is 0.64", 1},
 		"pooled":               {whole, "", []string{"pooled(f1) > 0.74"}, []Answer{Pass}, "pooled f1 is 0.75", 0},
-		"pooled of survivors":  {alone(), "6", []string{"pooled(f1) > 0.74"}, []Answer{Inconclusive}, "2 of 10 items failed", 6},
+		"pooled of survivors":  {singleRun(), "6", []string{"pooled(f1) > 0.74"}, []Answer{Inconclusive}, "2 of 10 items failed", 6},
 		"pooled, a trial fell": {fell, "6", []string{"pooled(f1) > 0.74"}, []Answer{Inconclusive}, "1 of 20 outcomes failed", 6},
-		"all are answered":     {alone(), "", []string{"f1 > 1", "coverage > 0.9", "failures < 3"}, []Answer{Fail, Fail, Pass}, "failures is 2", 1},
-		"a lower bound":        {alone(), "6", []string{"cost <= 1"}, []Answer{Inconclusive}, "at least $0.5", 6},
-		"over the lower bound": {alone(), "6", []string{"cost <= 0.4"}, []Answer{Fail}, "cost is $0.5", 1},
-		"fail beats unclear":   {alone(), "6", []string{"f1 > 1", "cost <= 1"}, []Answer{Fail, Inconclusive}, "", 1},
-		"unclear fails":        {alone(), "", []string{"cost <= 1"}, []Answer{Inconclusive}, "", 1},
-		"unclear passes":       {alone(), "pass", []string{"cost <= 1"}, []Answer{Inconclusive}, "", 0},
-		"no value":             {alone(), "6", []string{"empty > 0"}, []Answer{Inconclusive}, "empty is not defined for any item", 6},
-		"no item has it":       {alone(), "6", []string{"other > 0"}, []Answer{Inconclusive}, "other is not defined for any item", 6},
-		"no latency":           {alone(), "6", []string{"latency_p95 < 1s"}, []Answer{Inconclusive}, "not known", 6},
-		"unanswered": {silent(), "6", []string{"f1 >= 0.1", "f1 < 2"}, []Answer{Inconclusive, Inconclusive},
+		"all are answered":     {singleRun(), "", []string{"f1 > 1", "coverage > 0.9", "failures < 3"}, []Answer{Fail, Fail, Pass}, "failures is 2", 1},
+		"a lower bound":        {singleRun(), "6", []string{"cost <= 1"}, []Answer{Inconclusive}, "at least $0.5", 6},
+		"over the lower bound": {singleRun(), "6", []string{"cost <= 0.4"}, []Answer{Fail}, "cost is $0.5", 1},
+		"fail beats unclear":   {singleRun(), "6", []string{"f1 > 1", "cost <= 1"}, []Answer{Fail, Inconclusive}, "", 1},
+		"unclear fails":        {singleRun(), "", []string{"cost <= 1"}, []Answer{Inconclusive}, "", 1},
+		"unclear passes":       {singleRun(), "pass", []string{"cost <= 1"}, []Answer{Inconclusive}, "", 0},
+		"no value":             {singleRun(), "6", []string{"empty > 0"}, []Answer{Inconclusive}, "empty is not defined for any item", 6},
+		"no item has it":       {singleRun(), "6", []string{"other > 0"}, []Answer{Inconclusive}, "other is not defined for any item", 6},
+		"no latency":           {singleRun(), "6", []string{"latency_p95 < 1s"}, []Answer{Inconclusive}, "not known", 6},
+		"unanswered": {withoutAnswers(), "6", []string{"f1 >= 0.1", "f1 < 2"}, []Answer{Inconclusive, Inconclusive},
 			"f1 has no value for 2 of 12 items: the evaluator gave none", 6},
 		"not complete": {unfinished, "6", []string{"f1 >= 0.1"}, []Answer{Inconclusive}, "2 of 12 outcomes are missing; so far: f1 is 0.64", 6},
 	}
@@ -296,12 +296,12 @@ func TestGate_JudgeRun(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (Gate{Rules: []Rule{mustRule(t, "f1 >= base")}}).JudgeRun(alone()); err == nil {
+	if _, err := (Gate{Rules: []Rule{mustRule(t, "f1 >= base")}}).JudgeRun(singleRun()); err == nil {
 		t.Error("a run alone is compared with a base")
 	}
-	// The interval is that of the mean that is judged: with failures as 0, or of a
-	// score of what was extracted alone the plain one.
-	counted, output := alone(), alone()
+	// The interval is that of the mean that is judged: with failures as 0, or the plain one for a score of
+	// extracted outputs only.
+	counted, output := singleRun(), singleRun()
 	counted.Scores[0].CI95, counted.Scores[0].CI95AsZero = &[2]float64{.7, .9}, &[2]float64{.5, .8}
 	output.Scores[0].CI95, output.Scores[0].FailuresAsZero = &[2]float64{.7, .9}, nil
 	for i, s := range []outcome.Summary{counted, output} {
@@ -310,15 +310,14 @@ func TestGate_JudgeRun(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	if got, err := (Gate{}).JudgeRun(alone()); got != nil || err != nil || got.Err("r") != nil {
+	if got, err := (Gate{}).JudgeRun(singleRun()); got != nil || err != nil || got.Err("r") != nil {
 		t.Errorf("without rules: %v, %v", got, err)
 	}
 }
 
-// TestGate_weightedScore: the headline of answers is judged as it is; a run
-// that has none is inconclusive.
+// TestGate_weightedScore judges the weighted score of answers. A run without one is inconclusive.
 func TestGate_weightedScore(t *testing.T) {
-	s := alone()
+	s := singleRun()
 	for want, answers := range map[Answer]*outcome.Answers{
 		Pass: {WeightedScore: new(0.5)}, Fail: {WeightedScore: new(0.4)}, Inconclusive: {},
 	} {

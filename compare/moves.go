@@ -9,9 +9,9 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Moves gathers what scoring again changed, one outcome at a time, in any order:
-// the order changes no digit and no line of the result. Memory is bounded by the
-// number of scores.
+// Moves collects what scoring a run again changed, one outcome at a time. The order of the
+// outcomes does not change the result. Memory is bounded by the number of scores. It is not safe
+// for concurrent use.
 type Moves struct {
 	primary string
 	scores  map[string]*MovedScore
@@ -19,25 +19,25 @@ type Moves struct {
 	n       int
 }
 
-// MovedScore tells how one score moved. The means are over the outcomes that
-// define the score then; n counts them.
+// MovedScore is the change of one score. Each mean is over the NOld or NNew outcomes that define
+// the score.
 type MovedScore struct {
 	Score  string   `json:"score"`
-	Before *float64 `json:"before"` // mean; nil where nothing defined it
+	Before *float64 `json:"before"` // mean; nil if no outcome defines the score
 	After  *float64 `json:"after"`
 	NOld   int      `json:"n_before"`
 	NNew   int      `json:"n_after"`
-	// Up and Down count outcomes by more than Epsilon; Defined counts those that
-	// define the score only now, Undefined only then.
+	// Up and Down count outcomes that changed by more than Epsilon, Defined those that define the
+	// score only after, and Undefined those that define it only before.
 	Up        int `json:"up"`
 	Down      int `json:"down"`
 	Defined   int `json:"newly_defined"`
 	Undefined int `json:"newly_undefined"`
 
-	before, after stats.Moments // in the making
+	before, after stats.Moments
 }
 
-// MovedItem is an outcome whose scores moved far.
+// MovedItem is an outcome whose primary score changed by more than Epsilon.
 type MovedItem struct {
 	Item   string  `json:"item"`
 	Trial  int     `json:"trial"`
@@ -46,25 +46,24 @@ type MovedItem struct {
 	After  float64 `json:"after"`
 }
 
-// MovesResult is the outcome of scoring a run again.
+// MovesResult is the result of scoring a run again.
 type MovesResult struct {
 	Name   string         `json:"name"`
 	From   outcome.Origin `json:"from"`
 	Scorer outcome.Scorer `json:"scorer"`
 	Items  int            `json:"outcomes"`
 	Scores []MovedScore   `json:"scores"`
-	Moved  []MovedItem    `json:"moved"` // by the primary score, the farthest first
+	Moved  []MovedItem    `json:"moved"` // at most 10, the largest changes of the primary score first
 }
 
-// NewMoves returns a gatherer that has seen nothing; it keeps the ten items that move
-// most by the primary score.
+// NewMoves returns an empty collection. It keeps the ten items whose primary score changed most.
 func NewMoves(primary string) *Moves {
 	return &Moves{primary: primary, scores: map[string]*MovedScore{}, moved: stats.NewShortlist(10, func(a, b MovedItem) int {
 		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
 	})}
 }
 
-// Add takes what an outcome was and is. It is not safe for concurrent use.
+// Add adds an outcome before and after scoring again.
 func (m *Moves) Add(before, after outcome.Outcome) {
 	m.n++
 	values := map[string][2]*float64{}
@@ -75,8 +74,8 @@ func (m *Moves) Add(before, after outcome.Outcome) {
 		values[s.Name] = [2]*float64{values[s.Name][0], s.Value}
 	}
 	for name, v := range values {
-		then, now := v[0], v[1]
-		if then == nil && now == nil {
+		old, current := v[0], v[1]
+		if old == nil && current == nil {
 			continue
 		}
 		s := m.scores[name]
@@ -84,9 +83,9 @@ func (m *Moves) Add(before, after outcome.Outcome) {
 			s = &MovedScore{Score: name}
 			m.scores[name] = s
 		}
-		s.add(then, now)
-		if name == m.primary && then != nil && now != nil && math.Abs(*now-*then) > Epsilon {
-			m.moved.Offer(MovedItem{after.Item, after.Trial, name, *then, *now})
+		s.add(old, current)
+		if name == m.primary && old != nil && current != nil && math.Abs(*current-*old) > Epsilon {
+			m.moved.Offer(MovedItem{after.Item, after.Trial, name, *old, *current})
 		}
 	}
 }
@@ -110,7 +109,7 @@ func (s *MovedScore) add(before, after *float64) {
 	}
 }
 
-// Result sums up, the scores in this order, the others by name; h is the header of
+// Result returns the changes: the scores of order first, the others by name. h is the header of
 // the new run.
 func (m *Moves) Result(h outcome.Header, order []string) MovesResult {
 	r := MovesResult{Name: h.Name, Scorer: h.Scorer, Items: m.n, Scores: []MovedScore{}, Moved: m.moved.Values()}
@@ -122,9 +121,9 @@ func (m *Moves) Result(h outcome.Header, order []string) MovesResult {
 		s.Before, s.After = s.before.MeanOrNil(), s.after.MeanOrNil()
 		r.Scores = append(r.Scores, *s)
 	}
-	place := func(name string) uint { return uint(slices.Index(order, name)) } // the last for -1
+	position := func(name string) uint { return uint(slices.Index(order, name)) } // unknown names, -1, come last
 	slices.SortFunc(r.Scores, func(a, b MovedScore) int {
-		return cmp.Or(cmp.Compare(place(a.Score), place(b.Score)), cmp.Compare(a.Score, b.Score))
+		return cmp.Or(cmp.Compare(position(a.Score), position(b.Score)), cmp.Compare(a.Score, b.Score))
 	})
 	return r
 }

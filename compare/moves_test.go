@@ -10,7 +10,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-func scored(item string, values map[string]float64) outcome.Outcome {
+func scoredOutcome(item string, values map[string]float64) outcome.Outcome {
 	o := outcome.Outcome{Item: item, Trial: 1}
 	for _, name := range []string{"f1", "other"} {
 		s := outcome.Score{Name: name}
@@ -22,13 +22,13 @@ func scored(item string, values map[string]float64) outcome.Outcome {
 	return o
 }
 
-// TestMoves: f1 goes from (0.2 + 0.6)/2 = 0.4 to (0.5 + 0.6 + 1)/3 = 0.7 with
-// one up and one newly defined; other falls from 1 to 0.5 on one of two.
+// TestMoves moves f1 from (0.2 + 0.6)/2 = 0.4 to (0.5 + 0.6 + 1)/3 = 0.7 with one up and one
+// newly defined, and other from 1 to 0.5 with one of two down.
 func TestMoves(t *testing.T) {
 	m := NewMoves("f1")
-	m.Add(scored("a", map[string]float64{"f1": 0.2, "other": 1}), scored("a", map[string]float64{"f1": 0.5, "other": 0}))
-	m.Add(scored("b", map[string]float64{"f1": 0.6, "other": 1}), scored("b", map[string]float64{"f1": 0.6, "other": 1}))
-	m.Add(scored("c", nil), scored("c", map[string]float64{"f1": 1}))
+	m.Add(scoredOutcome("a", map[string]float64{"f1": 0.2, "other": 1}), scoredOutcome("a", map[string]float64{"f1": 0.5, "other": 0}))
+	m.Add(scoredOutcome("b", map[string]float64{"f1": 0.6, "other": 1}), scoredOutcome("b", map[string]float64{"f1": 0.6, "other": 1}))
+	m.Add(scoredOutcome("c", nil), scoredOutcome("c", map[string]float64{"f1": 1}))
 	r := m.Result(outcome.Header{Name: "new", Rescored: &outcome.Origin{Name: "old"}, Scorer: outcome.Scorer{Primary: "f1"}}, nil)
 	var got strings.Builder
 	for _, s := range r.Scores {
@@ -42,14 +42,14 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestMoves_anyOrder: the ten farthest of 500 are the same in whatever order
-// the outcomes come; item i moves by i/500.
+// TestMoves_anyOrder checks that the ten largest changes of 500 do not depend on the order of the
+// outcomes. Item i moves by i/500.
 func TestMoves_anyOrder(t *testing.T) {
 	for seed := range uint64(5) {
 		m := NewMoves("f1")
 		for _, i := range rand.New(rand.NewPCG(seed, 1)).Perm(500) {
 			name := fmt.Sprintf("i%03d", i)
-			m.Add(scored(name, map[string]float64{"f1": 0}), scored(name, map[string]float64{"f1": float64(i) / 500}))
+			m.Add(scoredOutcome(name, map[string]float64{"f1": 0}), scoredOutcome(name, map[string]float64{"f1": float64(i) / 500}))
 		}
 		r := m.Result(outcome.Header{Scorer: outcome.Scorer{Primary: "f1"}}, nil)
 		for k, item := range r.Moved {
@@ -63,9 +63,8 @@ func TestMoves_anyOrder(t *testing.T) {
 	}
 }
 
-// TestMoves_anyOrderOfScores: the first item failed before, so that only its error
-// has a value there, and a mean of thirds has the same last digit, in whatever
-// order the outcomes come.
+// TestMoves_anyOrderOfScores checks that the order of the outcomes changes no digit of a mean of
+// thirds, and no line. The first item failed before, so only its error had a value.
 func TestMoves_anyOrderOfScores(t *testing.T) {
 	var before, after []outcome.Outcome
 	for i := range 9 {

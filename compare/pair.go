@@ -18,37 +18,37 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// pairUp compares two runs, all but what depends on the other pairs, which the
-// score is for.
-func (c Config) pairUp(first, second *entry) (Pair, *Score) {
+// comparePair compares two runs. The p-value is not yet corrected for the number of pairs;
+// correctPairs needs the Score for that.
+func (c Config) comparePair(first, second *entry) (Pair, *Score) {
 	p := Pair{First: first.header.Name, Second: second.header.Name, Verdict: Unclear}
 	p.Incompatible = append([]Mismatch{}, compareHeaders(first.header, second.header)...)
 	for _, e := range []*entry{first, second} {
-		p.Incompatible = append(p.Incompatible, e.unfinished("run "+e.header.Name)...)
+		p.Incompatible = append(p.Incompatible, e.checkFinished("run "+e.header.Name)...)
 	}
 	if len(p.Incompatible) == 0 {
 		p.Incompatible = append(p.Incompatible, slices.Concat(
-			affected(onlyIn(first.items, second.items), "without an outcome in "+p.Second),
-			affected(onlyIn(second.items, first.items), "without an outcome in "+p.First))...)
+			itemMismatch(onlyIn(first.items, second.items), "without an outcome in "+p.Second),
+			itemMismatch(onlyIn(second.items, first.items), "without an outcome in "+p.First))...)
 	}
 	if len(p.Incompatible) > 0 {
 		return p, &Score{Verdict: Unclear}
 	}
 	col := &column{clustered: c.clustered()}
 	for i, id := range slices.Sorted(maps.Keys(first.items)) {
-		col.add(first.items[id], second.items[id], i, first.clusters.of[id], false)
+		col.add(first.items[id], second.items[id], i, first.clusters.byItem[id], false)
 	}
 	s := c.score(c.Metric, col)
-	s.Incomparable = incomparable(c.Metric, first.Summary, second.Summary)
-	if !s.same() && !s.claims() || s.Incomparable != "" {
-		s.P = nil // too few items or clusters, or evaluators, to claim anything
+	s.Incomparable = incomparableReason(c.Metric, first.Summary, second.Summary)
+	if !s.same() && !s.canClaim() || s.Incomparable != "" {
+		s.P = nil // no difference can be claimed
 	}
 	p.N, p.Difference, p.CI95, p.P = s.N, s.Difference, s.CI95, s.P
 	p.Wins, p.Losses, p.Ties = s.Wins, s.Losses, s.Ties
 	return p, &s
 }
 
-// onlyIn returns the ids that one of two runs has and the other has not.
+// onlyIn returns the ids that are in one, but not in other.
 func onlyIn[V any](one, other map[string]V) (ids []string) {
 	for id := range one {
 		if _, known := other[id]; !known {
@@ -58,8 +58,8 @@ func onlyIn[V any](one, other map[string]V) (ids []string) {
 	return ids
 }
 
-// concludePairs corrects for the number of pairs and says what holds then.
-func concludePairs(pairs []Pair, scores []*Score) {
+// correctPairs corrects the p-values for the number of pairs, and sets the verdicts.
+func correctPairs(pairs []Pair, scores []*Score) {
 	var sets [][]*Score
 	for _, s := range scores {
 		if s.P != nil {
@@ -72,13 +72,13 @@ func concludePairs(pairs []Pair, scores []*Score) {
 	}
 }
 
-// units gathers the outcomes of a run item by item, and sums them up as well; the
-// order is that of the scores in the sum. It refuses a source whose outcomes are not
-// in order.
-func (r *run) units(ctx context.Context, order []string) iter.Seq2[*unit, error] {
-	r.sum = outcome.NewSummariser(r.header, outcome.SummaryConfig{Order: order, Worst: -1})
-	return func(yield func(*unit, error) bool) {
-		var u *unit
+// runItems yields the items of a run with their outcomes, in the order of their ids, and adds the
+// outcomes to r.summariser. order is the order of the scores in the summary. A source whose
+// outcomes are not in order is an error.
+func (r *run) runItems(ctx context.Context, order []string) iter.Seq2[*runItem, error] {
+	r.summariser = outcome.NewSummariser(r.header, outcome.SummaryConfig{Order: order, Worst: -1})
+	return func(yield func(*runItem, error) bool) {
+		var u *runItem
 		for o, err := range r.Outcomes(ctx) {
 			if err == nil && u != nil && o.Item < u.id {
 				err = fmt.Errorf("reading %s: item %q comes after %q, outcomes must come in order of their ids",
@@ -88,7 +88,7 @@ func (r *run) units(ctx context.Context, order []string) iter.Seq2[*unit, error]
 				yield(nil, err)
 				return
 			}
-			r.sum.Add(o)
+			r.summariser.Add(o)
 			if u != nil && o.Item == u.id {
 				u.add(o)
 				continue
@@ -96,7 +96,7 @@ func (r *run) units(ctx context.Context, order []string) iter.Seq2[*unit, error]
 			if u != nil && !yield(u, nil) {
 				return
 			}
-			u = newUnit(o)
+			u = newRunItem(o)
 		}
 		if u != nil {
 			yield(u, nil)
@@ -104,26 +104,26 @@ func (r *run) units(ctx context.Context, order []string) iter.Seq2[*unit, error]
 	}
 }
 
-// unit is one item of one run: its trials averaged. Trials are no more items.
-type unit struct {
+// runItem is one item of one run, with its trials averaged.
+type runItem struct {
 	id      string
 	failed  int
 	values  []value
 	groups  []outcome.Group
-	cost    stats.Moments     // of the trials where it is known
-	latency stats.Moments     // milliseconds
+	cost    stats.Moments     // of the trials with a known cost
+	latency stats.Moments     // in milliseconds
 	trials  []outcome.Outcome // without their calls, groups and warnings
 }
 
-// sameResults reports whether every trial is known to have failed in the same way
-// in both runs, or to have the same output.
-func (u *unit) sameResults(v *unit) bool {
+// sameResults reports whether every trial has the same known output in both runs, or failed in
+// the same way.
+func (u *runItem) sameResults(v *runItem) bool {
 	return slices.EqualFunc(u.trials, v.trials, func(a, b outcome.Outcome) bool {
 		return a.Class == b.Class && (a.Class != outcome.OK || isValue(a.Output)) && sameJSON(a.Output, b.Output)
 	})
 }
 
-// sameJSON reports whether two values are equal, however they are written.
+// sameJSON reports whether two JSON values are equal, in any spelling.
 func sameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -133,30 +133,30 @@ func sameJSON(a, b json.RawMessage) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// value is one score of an item over its trials.
+// value is one score of an item, summed over its trials.
 type value struct {
 	name     string
 	sum      float64
-	n        int // trials that count, failed ones as 0
+	n        int // trials that count; failed ones add 0
 	num, den int64
 	ratios   int  // trials with a usable ratio
-	boolean  bool // a value means no or yes
+	boolean  bool // the values mean no or yes
 	weight   *float64
 }
 
-func newUnit(o outcome.Outcome) *unit {
-	u := &unit{id: o.Item}
+func newRunItem(o outcome.Outcome) *runItem {
+	u := &runItem{id: o.Item}
 	u.add(o)
 	return u
 }
 
-func (u *unit) add(o outcome.Outcome) {
+func (u *runItem) add(o outcome.Outcome) {
 	if o.Failed() {
 		u.failed++
 	}
 	for i, s := range o.Scores {
-		if _, twice := outcome.Lookup(o.Scores[:i], s.Name); twice {
-			continue // named twice in one outcome: the first counts
+		if _, duplicate := outcome.Lookup(o.Scores[:i], s.Name); duplicate {
+			continue // the first of a name counts
 		}
 		if u.find(s.Name) == nil {
 			u.values = append(u.values, value{name: s.Name})
@@ -167,23 +167,23 @@ func (u *unit) add(o outcome.Outcome) {
 	if o.CostUSD != nil && usable(*o.CostUSD) {
 		u.cost.Add(*o.CostUSD)
 	}
-	if o.Latency > 0 && o.FromCache == 0 { // a hit says nothing of the model
+	if o.Latency > 0 && o.FromCache == 0 { // a cache hit tells nothing about the model
 		u.latency.Add(float64(o.Latency) / float64(time.Millisecond))
 	}
 	o.Calls, o.Groups, o.Warnings = nil, nil, nil
 	u.trials = append(u.trials, o)
 }
 
-// meanCost is what a trial cost; nil where it is not known of every one.
-func (u *unit) meanCost() *float64 {
+// meanCost returns the mean cost of a trial, or nil if it is unknown for any.
+func (u *runItem) meanCost() *float64 {
 	if u.cost.N() < len(u.trials) {
 		return nil
 	}
 	return u.cost.MeanOrNil()
 }
 
-// add takes a score into account. Without a value it counts as 0 when the item
-// failed, since it is there only if the expected output defines it.
+// add adds the score of one trial. If the item failed, a score without a value counts as 0:
+// failed outcomes list only scores that the expected output defines.
 func (v *value) add(s outcome.Score, failed bool) {
 	if v.weight == nil && s.Weight != nil && *s.Weight >= 0 && usable(*s.Weight) {
 		v.weight = s.Weight
@@ -203,29 +203,29 @@ func (v *value) add(s outcome.Score, failed bool) {
 	}
 }
 
-// defined is the item's value, the mean of its trials; false when no trial has one.
-func (v *value) defined() (float64, bool) {
+// mean returns the mean of the trials, and false if none has a value.
+func (v *value) mean() (float64, bool) {
 	if v == nil || v.n == 0 {
 		return 0, false
 	}
 	return v.sum / float64(v.n), true
 }
 
-// usable bounds values so that differences can be added up; NaN is not usable.
+// usable reports whether differences of such values can be summed. NaN is not usable.
 func usable(v float64) bool { return math.Abs(v) <= stats.Limit/4 }
 
-// Mismatch is one reason why two runs cannot be compared.
+// Mismatch is a reason why two runs cannot be compared.
 type Mismatch struct {
 	What      string `json:"what"`
 	Base      string `json:"base"`
 	Candidate string `json:"candidate"`
-	Advice    string `json:"advice,omitempty"` // what makes them comparable
+	Advice    string `json:"advice,omitempty"` // how to make the runs comparable
 }
 
-// String says it in one line.
-func (m Mismatch) String() string { return m.between("the base", "the candidate") }
+// String describes the mismatch in one line.
+func (m Mismatch) String() string { return m.text("the base", "the candidate") }
 
-func (m Mismatch) between(base, candidate string) string {
+func (m Mismatch) text(base, candidate string) string {
 	text := m.What
 	if m.Base != "" || m.Candidate != "" {
 		text += fmt.Sprintf(": %s in %s, %s in %s", m.Base, base, m.Candidate, candidate)
@@ -236,18 +236,18 @@ func (m Mismatch) between(base, candidate string) string {
 	return text
 }
 
-// differing is a Mismatch of what two runs say; what one does not say is unknown.
-func differing(what, base, cand string) Mismatch {
+// valueMismatch returns a Mismatch of two different values; an empty value is unknown.
+func valueMismatch(what, base, cand string) Mismatch {
 	return Mismatch{What: what, Base: cmp.Or(base, "unknown"), Candidate: cmp.Or(cand, "unknown")}
 }
 
-// compareHeaders lists what differs between the descriptions of two runs. A
-// hash that is missing is not a hash that is equal.
+// compareHeaders lists the differences between the headers of two runs that make them
+// incomparable. A missing hash never equals another.
 func compareHeaders(base, cand outcome.Header) []Mismatch {
 	var list []Mismatch
 	check := func(equal bool, what, b, c string) {
 		if !equal {
-			list = append(list, differing(what, b, c))
+			list = append(list, valueMismatch(what, b, c))
 		}
 	}
 	b, c := base.Dataset, cand.Dataset
@@ -265,43 +265,42 @@ func compareHeaders(base, cand outcome.Header) []Mismatch {
 		b, inBase := base.Metadata[key]
 		c, inCand := cand.Metadata[key]
 		both := inBase && inCand
-		// The same questions may have been hashed in another form by an earlier version.
+		// Earlier versions hashed the same questions in another form.
 		check(b == c && (both || base.Harness != "answers") || both && sameData && key == outcome.QuestionsSHA256, key, b, c)
 	}
 	return list
 }
 
-// CompareScorers lists what differs between two ways to score: the version, first, and
-// each option. A version that is missing is not a version that is equal.
+// CompareScorers lists the differences between two scorers: the version first, then each option.
+// A missing version never equals another.
 func CompareScorers(base, cand outcome.Scorer) (list []Mismatch) {
 	if b, c := base.Version, cand.Version; b != c || b == "" {
-		list = append(list, differing("scorer version", b, c))
+		list = append(list, valueMismatch("scorer version", b, c))
 	}
 	return append(list, compareOptions(base.Options, cand.Options)...)
 }
 
-// compareOptions names the scoring options that differ.
+// compareOptions lists the scoring options that differ.
 func compareOptions(base, cand json.RawMessage) (list []Mismatch) {
 	if bytes.Equal(base, cand) {
 		return nil
 	}
 	var b, c map[string]json.RawMessage
 	if len(base) > 0 && json.Unmarshal(base, &b) != nil || len(cand) > 0 && json.Unmarshal(cand, &c) != nil {
-		return []Mismatch{differing("scoring options", string(base), string(cand))}
+		return []Mismatch{valueMismatch("scoring options", string(base), string(cand))}
 	}
 	both := map[string]json.RawMessage{}
 	maps.Copy(both, b)
 	maps.Copy(both, c)
 	for _, key := range slices.Sorted(maps.Keys(both)) {
 		if !sameJSON(b[key], c[key]) {
-			list = append(list, differing("scoring option "+key, string(b[key]), string(c[key])))
+			list = append(list, valueMismatch("scoring option "+key, string(b[key]), string(c[key])))
 		}
 	}
 	return list
 }
 
-// compareItems lists which items are in one run only, and which differ, by their
-// hashes.
+// compareItems lists the items that are in one run only, and those with different hashes.
 func compareItems(base, cand map[string]string) []Mismatch {
 	var changed []string
 	for id, hash := range cand {
@@ -309,26 +308,27 @@ func compareItems(base, cand map[string]string) []Mismatch {
 			changed = append(changed, id)
 		}
 	}
-	return slices.Concat(affected(onlyIn(base, cand), "only in the base"),
-		affected(onlyIn(cand, base), "only in the candidate"), affected(changed, "with other content"))
+	return slices.Concat(itemMismatch(onlyIn(base, cand), "only in the base"),
+		itemMismatch(onlyIn(cand, base), "only in the candidate"), itemMismatch(changed, "with other content"))
 }
 
-// affected is a Mismatch about some items, of which it names the first; none without any.
-func affected(ids []string, what string) []Mismatch {
+// itemMismatch returns a Mismatch that names the first of these items, or nothing if there are
+// none.
+func itemMismatch(ids []string, what string) []Mismatch {
 	if len(ids) == 0 {
 		return nil
 	}
 	slices.Sort(ids)
-	shown := list(ids[:min(5, len(ids))], len(ids))
+	shown := joinFirst(ids[:min(5, len(ids))], len(ids))
 	return []Mismatch{{What: fmt.Sprintf("%s %s: %s", textutil.Counted(len(ids), "item"), what, shown)}}
 }
 
-// incomparable says why the difference of a score says nothing of the runs, to be read
-// after its name; "" for one that does. It is about scores of external evaluators: the two runs must have
-// asked the same one, and it must have answered for every output.
-func incomparable(name string, base, cand outcome.Summary) string {
-	b, inBase := custom(name, base)
-	c, inCand := custom(name, cand)
+// incomparableReason returns why the difference of a score tells nothing about the runs, as a
+// text to follow the name of the score; or "". It concerns scores of external evaluators: both
+// runs must have asked the same evaluator, and it must have answered for every output.
+func incomparableReason(name string, base, cand outcome.Summary) string {
+	b, inBase := customScorer(name, base)
+	c, inCand := customScorer(name, cand)
 	switch {
 	case !inBase && !inCand:
 		return ""
@@ -337,13 +337,13 @@ func incomparable(name string, base, cand outcome.Summary) string {
 	}
 	for i, side := range []outcome.Summary{base, cand} {
 		if stat, ok := side.Scores.Lookup(name); ok && stat.Unanswered > 0 {
-			return fmt.Sprintf("has no value for %s of the %s: the evaluator gave none", unanswered(stat), []string{"base", "candidate"}[i])
+			return fmt.Sprintf("has no value for %s of the %s: the evaluator gave none", unansweredText(stat), []string{"base", "candidate"}[i])
 		}
 	}
 	return ""
 }
 
-func custom(name string, s outcome.Summary) (outcome.CustomScorer, bool) {
+func customScorer(name string, s outcome.Summary) (outcome.CustomScorer, bool) {
 	for _, c := range s.Run.CustomScorers {
 		if c.Name == name {
 			return c, true
@@ -352,7 +352,7 @@ func custom(name string, s outcome.Summary) (outcome.CustomScorer, bool) {
 	return outcome.CustomScorer{}, false
 }
 
-// unanswered says for how many items an evaluator gave no score.
-func unanswered(s outcome.Stat) string {
+// unansweredText says for how many items an evaluator gave no score.
+func unansweredText(s outcome.Stat) string {
 	return fmt.Sprintf("%d of %s", s.Unanswered, textutil.Counted(s.N+s.Failed+s.Unanswered, "item"))
 }

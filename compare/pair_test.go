@@ -11,57 +11,57 @@ import (
 )
 
 func TestCompare_incompatible(t *testing.T) {
-	meta := func(m map[string]string) func(*memory) { return func(r *memory) { r.header.Metadata = m } }
+	meta := func(m map[string]string) func(*memoryRun) { return func(r *memoryRun) { r.header.Metadata = m } }
 	tests := map[string]struct {
-		base, cand func(*memory)
+		base, cand func(*memoryRun)
 		want       []string
 	}{
-		"fingerprint": {nil, func(r *memory) { r.header.Dataset.Fingerprint = "beef" },
+		"fingerprint": {nil, func(r *memoryRun) { r.header.Dataset.Fingerprint = "beef" },
 			[]string{"fingerprint of the dataset: f00d in the base, beef in the candidate"}},
-		"fingerprint by selection": {nil, func(r *memory) {
+		"fingerprint by selection": {nil, func(r *memoryRun) {
 			r.header.Dataset.Fingerprint, r.header.Dataset.Selection = "beef", "limit 2"
 			r.items, r.outcomes = r.items[:2], r.outcomes[:2]
 		}, []string{"fingerprint", "selection of items: all in the base, limit 2 in the candidate", "2 items only in the base: item-0002, item-0003"}},
-		"no fingerprint at all": {func(r *memory) { r.header.Dataset.Fingerprint = "" }, func(r *memory) { r.header.Dataset.Fingerprint = "" },
+		"no fingerprint at all": {func(r *memoryRun) { r.header.Dataset.Fingerprint = "" }, func(r *memoryRun) { r.header.Dataset.Fingerprint = "" },
 			[]string{"fingerprint of the dataset: unknown in the base, unknown in the candidate"}},
-		"scorer version":         {nil, func(r *memory) { r.header.Scorer.Version = "2" }, []string{"scorer version: 1 in the base, 2 in the candidate; experiment rescore scores the results of the older run again, without the model"}},
-		"scorer version unknown": {func(r *memory) { r.header.Scorer.Version = "" }, nil, []string{"scorer version: unknown in the base, 1 in the candidate"}},
-		"scorer options": {nil, func(r *memory) {
+		"scorer version":         {nil, func(r *memoryRun) { r.header.Scorer.Version = "2" }, []string{"scorer version: 1 in the base, 2 in the candidate; experiment rescore scores the results of the older run again, without the model"}},
+		"scorer version unknown": {func(r *memoryRun) { r.header.Scorer.Version = "" }, nil, []string{"scorer version: unknown in the base, 1 in the candidate"}},
+		"scorer options": {nil, func(r *memoryRun) {
 			r.header.Scorer.Options = json.RawMessage(`{"initials":false, "threshold":"0.9","new":1}`)
 		}, []string{"scoring option new: unknown in the base, 1 in the candidate", `scoring option threshold: "0.85" in the base, "0.9" in the candidate`}},
-		"options that are none": {nil, func(r *memory) { r.header.Scorer.Options = json.RawMessage(`[`) }, []string{"scoring options"}},
-		"same options, other spelling": {nil, func(r *memory) {
+		"options that are none": {nil, func(r *memoryRun) { r.header.Scorer.Options = json.RawMessage(`[`) }, []string{"scoring options"}},
+		"same options, other spelling": {nil, func(r *memoryRun) {
 			r.header.Scorer.Options = json.RawMessage(`{ "initials" : false, "threshold": "0.85" }`)
 		}, nil},
-		"harness":     {nil, func(r *memory) { r.header.Harness = "answers" }, []string{"harness: extraction in the base, answers in the candidate"}},
-		"unfinished":  {nil, func(r *memory) { r.footer = nil }, []string{"the candidate is not complete (unfinished)"}},
-		"interrupted": {func(r *memory) { r.footer.Status = outcome.Interrupted }, nil, []string{"the base is not complete (interrupted)"}},
-		"missing outcomes": {nil, func(r *memory) { r.outcomes = r.outcomes[1:3] },
+		"harness":     {nil, func(r *memoryRun) { r.header.Harness = "answers" }, []string{"harness: extraction in the base, answers in the candidate"}},
+		"unfinished":  {nil, func(r *memoryRun) { r.footer = nil }, []string{"the candidate is not complete (unfinished)"}},
+		"interrupted": {func(r *memoryRun) { r.footer.Status = outcome.Interrupted }, nil, []string{"the base is not complete (interrupted)"}},
+		"missing outcomes": {nil, func(r *memoryRun) { r.outcomes = r.outcomes[1:3] },
 			[]string{"2 items without an outcome in the candidate: item-0000, item-0003"}},
-		"missing in both": {func(r *memory) { r.outcomes = r.outcomes[1:] }, func(r *memory) { r.outcomes = r.outcomes[1:] },
+		"missing in both": {func(r *memoryRun) { r.outcomes = r.outcomes[1:] }, func(r *memoryRun) { r.outcomes = r.outcomes[1:] },
 			[]string{"1 item without an outcome in either run: item-0000"}},
-		"missing items": {nil, func(r *memory) { r.items, r.outcomes = r.items[1:], r.outcomes[1:] }, []string{"1 item only in the base: item-0000"}},
-		"added items":   {func(r *memory) { r.items, r.outcomes = r.items[1:], r.outcomes[1:] }, nil, []string{"1 item only in the candidate: item-0000"}},
-		"changed items": {nil, func(r *memory) { r.items[2].Hash = "other" }, []string{"1 item with other content: item-0002"}},
+		"missing items": {nil, func(r *memoryRun) { r.items, r.outcomes = r.items[1:], r.outcomes[1:] }, []string{"1 item only in the base: item-0000"}},
+		"added items":   {func(r *memoryRun) { r.items, r.outcomes = r.items[1:], r.outcomes[1:] }, nil, []string{"1 item only in the candidate: item-0000"}},
+		"changed items": {nil, func(r *memoryRun) { r.items[2].Hash = "other" }, []string{"1 item with other content: item-0002"}},
 		"hash of the pdf": {meta(map[string]string{"pdf_sha256": "a"}), meta(map[string]string{"pdf_sha256": "b"}),
 			[]string{"pdf_sha256: a in the base, b in the candidate"}},
 		"hash of the pdf in one run": {nil, meta(map[string]string{"questions_sha256": "b"}),
 			[]string{"questions_sha256: unknown in the base, b in the candidate"}},
 		"the same questions, hashed in two forms": {meta(map[string]string{"questions_sha256": "a"}), meta(map[string]string{"questions_sha256": "b"}), nil},
-		"other questions": {meta(map[string]string{"questions_sha256": "a"}), func(r *memory) {
+		"other questions": {meta(map[string]string{"questions_sha256": "a"}), func(r *memoryRun) {
 			r.header.Metadata, r.header.Dataset.Fingerprint = map[string]string{"questions_sha256": "b"}, "beef"
 		}, []string{"fingerprint of the dataset", "questions_sha256: a in the base, b in the candidate"}},
-		"answers without hashes": {func(r *memory) { r.header.Harness = "answers" }, func(r *memory) { r.header.Harness = "answers" },
+		"answers without hashes": {func(r *memoryRun) { r.header.Harness = "answers" }, func(r *memoryRun) { r.header.Harness = "answers" },
 			[]string{"pdf_sha256: unknown", "questions_sha256: unknown"}},
-		"several at once": {func(r *memory) { r.footer = nil }, func(r *memory) { r.header.Scorer.Version, r.footer = "2", nil },
+		"several at once": {func(r *memoryRun) { r.footer = nil }, func(r *memoryRun) { r.header.Scorer.Version, r.footer = "2", nil },
 			[]string{"scorer version", "the base is not complete (unfinished)", "the candidate is not complete (unfinished)"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			base, cand := newRun("b", .1, .2, .3, .4), newRun("c", .1, .2, .3, .4)
 			for _, change := range []struct {
-				change func(*memory)
-				run    *memory
+				change func(*memoryRun)
+				run    *memoryRun
 			}{{tt.base, base}, {tt.cand, cand}} {
 				if change.change != nil {
 					change.change(change.run)
@@ -86,7 +86,7 @@ func TestCompare_incompatible(t *testing.T) {
 	}
 }
 
-// checkIncompatible: nothing is said about runs that cannot be compared.
+// checkIncompatible checks that a result has no scores if the runs cannot be compared.
 func checkIncompatible(t *testing.T, out Comparison, want bool) {
 	t.Helper()
 	r := out.Candidates[0]
@@ -95,7 +95,7 @@ func checkIncompatible(t *testing.T, out Comparison, want bool) {
 	}
 }
 
-// TestCompare_someIncompatible: the others are compared all the same.
+// TestCompare_someIncompatible checks that the other candidates are compared.
 func TestCompare_someIncompatible(t *testing.T) {
 	odd := newRun("odd", .1, .2)
 	odd.header.Scorer.Version = "0"
@@ -104,7 +104,7 @@ func TestCompare_someIncompatible(t *testing.T) {
 	if err != nil || len(out.Candidates[0].Incompatible) != 1 || out.Candidates[1].Verdict != Same {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if m := affected([]string{"g", "b", "f", "a", "c", "e", "d"}, "lost")[0]; m.What != "7 items lost: a, b, c, d, e and 2 more" {
+	if m := itemMismatch([]string{"g", "b", "f", "a", "c", "e", "d"}, "lost")[0]; m.What != "7 items lost: a, b, c, d, e and 2 more" {
 		t.Error(m.What)
 	}
 	if _, err := c.Compare(context.Background(), newRun("b", 1)); err == nil {
@@ -112,10 +112,10 @@ func TestCompare_someIncompatible(t *testing.T) {
 	}
 }
 
-// TestCompare_evaluators compares a score of an external evaluator: only where
-// both runs asked the same one, and it always answered, is anything claimed.
+// TestCompare_evaluators compares a score of an external evaluator. A difference is only claimed
+// if both runs asked the same evaluator and it always answered.
 func TestCompare_evaluators(t *testing.T) {
-	of := func(fingerprint string, scores ...float64) *memory {
+	of := func(fingerprint string, scores ...float64) *memoryRun {
 		run := newRun(fingerprint, scores...)
 		run.header.Scorer.Custom = []outcome.CustomScorer{{Name: "f1", Evaluator: "sh judge.sh", Fingerprint: fingerprint}}
 		return run
@@ -123,7 +123,7 @@ func TestCompare_evaluators(t *testing.T) {
 	low, high := []float64{.1, .1, .2, .1, .1, .2, .1, .1}, []float64{.8, .9, .9, .8, .9, .8, .9, .8}
 	gate := Gate{Rules: []Rule{mustRule(t, "f1 > base"), mustRule(t, "f1 >= base - 1")}, MinDelta: new(float64), MaxRegressions: new(int)}
 	for name, tt := range map[string]struct {
-		base, cand *memory
+		base, cand *memoryRun
 		answer     Answer
 		says       string
 	}{
@@ -133,7 +133,7 @@ func TestCompare_evaluators(t *testing.T) {
 			"f1 has no value for 1 of 8 items of the candidate: the evaluator gave none"},
 		"no answer in the base": {of("one", append([]float64{undefined}, low[1:]...)...), of("one", high...), Inconclusive, "1 of 8 items of the base"},
 	} {
-		r := compared(t, Config{Gate: gate}, tt.base, tt.cand)
+		r := mustCompare(t, Config{Gate: gate}, tt.base, tt.cand)
 		for _, rule := range r.Gate.Rules {
 			if want := tt.answer; rule.Answer != want || !strings.Contains(rule.Reason, tt.says) {
 				t.Errorf("%s: %+v, want %s", name, rule, want)
@@ -148,15 +148,15 @@ func TestCompare_evaluators(t *testing.T) {
 	}
 }
 
-// TestCompare_bounds: a difference of scores from 0 to 1 lies between -1 and 1, and
-// so does its interval; that of others is not cut.
+// TestCompare_bounds checks that the interval of a score from 0 to 1 is limited to -1 and 1, and
+// that of other scores is not.
 func TestCompare_bounds(t *testing.T) {
-	r := compared(t, Config{}, newRun("b", 0, 1), newRun("c", 1, 0.5))
+	r := mustCompare(t, Config{}, newRun("b", 0, 1), newRun("c", 1, 0.5))
 	// differences 1 and -0.5: 0.25 ± 12.7·1.0607/√2 = 9.5
 	if s := primaryOf(t, r); *s.CI95 != [2]float64{-1, 1} {
 		t.Errorf("%v", *s.CI95)
 	}
-	r = compared(t, Config{}, newRun("b", 0, 1.5), newRun("c", 1, 0.5))
+	r = mustCompare(t, Config{}, newRun("b", 0, 1.5), newRun("c", 1, 0.5))
 	if s := primaryOf(t, r); s.CI95[0] > -2 || s.CI95[1] < 2 {
 		t.Errorf("%v", *s.CI95)
 	}

@@ -13,22 +13,21 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Rank puts runs of the same items in order by the metric, and compares every
-// two of them, with Holm's correction for the number of pairs. Config.Gate,
-// Changed and Matches are not looked at.
+// Rank orders runs of the same items by the metric, and compares all pairs, with Holm's
+// correction for the number of pairs. It ignores Config.Gate, Changed and Matches.
 //
-// Every run is streamed once; memory grows by the items' ids and, per run and
-// item, about 100 bytes. A pair costs the resampling of one score.
+// Every run is streamed once. Memory grows by the ids of the items and by about 100 bytes for
+// each run and item. Each pair costs the resampling of one score.
 //
-// Errors: those of the sources; one of usage when no item of any run has the
-// metric; or when no item of a run has Config.ClusterBy.
+// Errors: those of the sources; a usage error if no item of any run has the metric, or no item of
+// a run has Config.ClusterBy.
 func (c Config) Rank(ctx context.Context, sources ...Source) (Leaderboard, error) {
 	if len(sources) == 0 {
 		return Leaderboard{}, errors.New("ranking: there are no runs")
 	}
 	var entries []*entry
 	for _, s := range sources {
-		e, err := c.enter(ctx, s)
+		e, err := c.readEntry(ctx, s)
 		if err != nil {
 			return Leaderboard{}, err
 		}
@@ -36,42 +35,42 @@ func (c Config) Rank(ctx context.Context, sources ...Source) (Leaderboard, error
 	}
 	out := Leaderboard{Metric: c.Metric, ClusterBy: c.ClusterBy, Seed: c.Seed, Pairs: []Pair{}}
 	if !slices.ContainsFunc(entries, func(e *entry) bool { return e.Mean != nil }) {
-		return out, unknownMetric(c.Metric, scoreNames(entries[0].Summary))
+		return out, unknownMetricError(c.Metric, scoreNames(entries[0].Summary))
 	}
-	slices.SortStableFunc(entries, c.better)
+	slices.SortStableFunc(entries, c.compareEntries)
 	var scores []*Score
 	for i, first := range entries {
 		for _, second := range entries[i+1:] {
 			if err := ctx.Err(); err != nil {
 				return out, err
 			}
-			pair, score := c.pairUp(first, second)
+			pair, score := c.comparePair(first, second)
 			out.Pairs, scores = append(out.Pairs, pair), append(scores, score)
 		}
 	}
-	concludePairs(out.Pairs, scores)
-	out.Runs = place(entries, out.Pairs, c.lower(c.Metric))
+	correctPairs(out.Pairs, scores)
+	out.Runs = rankEntries(entries, out.Pairs, c.isLowerBetter(c.Metric))
 	out.Warnings = rankWarnings(out)
 	return out, nil
 }
 
-// entry is what is kept of one run.
+// entry is one run in a ranking.
 type entry struct {
 	Ranked
 	run
-	items map[string]*value
+	items map[string]*value // by id; nil if the outcomes do not list the metric
 }
 
-// enter reads a run; the first one names the metric where nothing else does.
-func (c *Config) enter(ctx context.Context, s Source) (*entry, error) {
-	opened, err := open(ctx, s, c.ClusterBy)
+// readEntry reads a run. The first run sets the metric if the config has none.
+func (c *Config) readEntry(ctx context.Context, s Source) (*entry, error) {
+	opened, err := openRun(ctx, s, c.ClusterBy)
 	if err != nil {
 		return nil, err
 	}
 	opened.hashes = nil // the fingerprints of the datasets vouch for the content
-	*c = c.filled(opened.header)
+	*c = c.withDefaults(opened.header)
 	e := &entry{run: opened, items: map[string]*value{}}
-	for u, err := range e.units(ctx, c.Order) {
+	for u, err := range e.runItems(ctx, c.Order) {
 		if err != nil {
 			return nil, err
 		}
@@ -83,20 +82,20 @@ func (c *Config) enter(ctx context.Context, s Source) (*entry, error) {
 	e.Side = e.side()
 	var m stats.Moments
 	for _, v := range e.items {
-		if value, ok := v.defined(); ok {
+		if value, ok := v.mean(); ok {
 			m.Add(value)
 		}
 	}
 	e.N, e.Mean, e.CI95 = m.N(), m.MeanOrNil(), m.ScoreInterval95()
-	e.CostPerItem, e.CostPartly = measured("cost_per_item", e.Summary)
+	e.CostPerItem, e.CostPartly = amountOf("cost_per_item", e.Summary)
 	return e, nil
 }
 
-// better orders runs: by mean, then by cost, then by name; what has no mean is
-// last.
-func (c Config) better(a, b *entry) int {
+// compareEntries orders runs by mean, the better first, then by cost, then by name. Runs without
+// a mean are last.
+func (c Config) compareEntries(a, b *entry) int {
 	sign := -1.0
-	if c.lower(c.Metric) {
+	if c.isLowerBetter(c.Metric) {
 		sign = 1
 	}
 	key := func(v *float64, sign float64) float64 {
@@ -109,39 +108,38 @@ func (c Config) better(a, b *entry) int {
 		cmp.Compare(key(a.CostPerItem, 1), key(b.CostPerItem, 1)), cmp.Compare(a.header.Name, b.header.Name))
 }
 
-// Leaderboard is the result of ranking several runs over the same items; its JSON is what
-// --json prints for a sweep. Numbers are not rounded.
+// Leaderboard is the result of ranking several runs over the same items. Its JSON is the output
+// of --json for a sweep. Numbers are not rounded.
 type Leaderboard struct {
 	Metric    string   `json:"metric"`
 	ClusterBy string   `json:"cluster_by"`
 	Seed      uint64   `json:"seed"`
 	Runs      []Ranked `json:"runs"`  // the best first
-	Pairs     []Pair   `json:"pairs"` // every two runs, the better ranked one first
+	Pairs     []Pair   `json:"pairs"` // all pairs of runs, the better ranked first
 	Warnings  []string `json:"warnings"`
 }
 
 // Ranked is one run of a Leaderboard.
 type Ranked struct {
-	Rank int `json:"rank"` // from 1; runs of the same mean share one; 0 without a mean
+	Rank int `json:"rank"` // from 1; runs of equal means share a rank; 0 without a mean
 	Side
-	// Mean is the mean of the metric over N items, failed ones as 0, trials
-	// averaged within the item; CI95 is its interval, as that of outcome.Stat.
+	// Mean is the mean of the metric over N items: failed items count as 0, trials are averaged
+	// within the item. CI95 is its interval, calculated as for outcome.Stat.
 	Mean *float64    `json:"mean"`
 	CI95 *[2]float64 `json:"ci95"`
 	N    int         `json:"n"`
-	// CostPerItem is what one item costs in one trial, in USD; nil is unknown.
-	// With CostPartly it is only a lower bound.
+	// CostPerItem is the cost of one item in one trial, in USD; nil is unknown. If CostPartly is
+	// true, it is a lower bound.
 	CostPerItem *float64 `json:"cost_per_item_usd"`
 	CostPartly  bool     `json:"cost_partly_unknown"`
-	// Front says that no other run is at least as good and at most as expensive, and
-	// better in one of the two: by the means as they are. Nil where mean or cost
-	// are not known.
+	// Front reports whether the run is on the Pareto front: no other run is at least as good and
+	// at most as expensive, and better in one of the two. Means count as they are, without
+	// intervals. Nil if mean or cost are unknown.
 	Front *bool `json:"pareto_front"`
-	// Tied says that the run is not shown to differ from the best one, allowing
-	// for all pairs that were compared.
+	// Tied reports whether no difference from the best run is shown, with the correction for all
+	// pairs.
 	Tied bool `json:"tied_with_best"`
-	// Gate is what the rules of the run come to, filled in by the caller; nil
-	// without rules.
+	// Gate is the result of the rules for the run. The caller of Rank sets it; nil without rules.
 	Gate *GateResult `json:"gate,omitempty"`
 }
 
@@ -149,55 +147,54 @@ type Ranked struct {
 type Pair struct {
 	First  string `json:"first"`
 	Second string `json:"second"`
-	// Incompatible lists why the two cannot be compared; the rest is then empty.
+	// Incompatible lists why the two cannot be compared. If it is not empty, the rest is.
 	Incompatible []Mismatch  `json:"incompatible"`
 	N            int         `json:"n"`
 	Difference   *float64    `json:"difference"` // mean of second − first
 	CI95         *[2]float64 `json:"ci95"`       // of Difference, not corrected
 	P            *float64    `json:"p"`
 	PHolm        *float64    `json:"p_holm"` // corrected for the number of pairs
-	Wins         int         `json:"wins"`   // items where the second is better
+	Wins         int         `json:"wins"`   // items for which the second is better
 	Losses       int         `json:"losses"`
 	Ties         int         `json:"ties"`
-	// Verdict is that of the second, as in a comparison of the two, if PHolm is at
-	// most 0.05 too; else Unclear.
+	// Verdict is the verdict on the second run, as in a comparison of the two; Better and Worse need a
+	// PHolm of at most 0.05.
 	Verdict Verdict `json:"verdict"`
 }
 
-// ToBest compares the run at i with the best one; the zero Pair for the best one
-// itself.
+// ToBest returns the pair of the run at index i and the best run, or the zero Pair for the best
+// run itself.
 func (l Leaderboard) ToBest(i int) Pair {
 	if i == 0 || i > len(l.Pairs) {
 		return Pair{}
 	}
-	return l.Pairs[i-1] // the first pairs are those of the best
+	return l.Pairs[i-1] // the first pairs are those of the best run
 }
 
-// Err is an error of exit code 2 for runs that cannot be compared, one for every second run;
-// nil if all can.
+// Err returns nil if all runs can be compared. Otherwise it has exit code 2 and one problem for
+// each run that cannot be compared with a better ranked one.
 func (l Leaderboard) Err() error {
 	var problems []error
 	seen := map[string]bool{}
 	for _, p := range l.Pairs {
 		if len(p.Incompatible) > 0 && !seen[p.Second] {
 			seen[p.Second] = true
-			problems = append(problems, incompatible(p.First+" and "+p.Second+" cannot be compared", p.Reasons()))
+			problems = append(problems, incompatibleError(p.First+" and "+p.Second+" cannot be compared", p.Reasons()))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// Reasons says in one line each why the two cannot be compared.
+// Reasons lists why the two cannot be compared, in one line each.
 func (p Pair) Reasons() []string { return reasons(p.Incompatible, "the first", "the second") }
 
-// reasons writes one line for each mismatch of two runs that are called so.
+// reasons describes each mismatch in one line. base and candidate are the names of the sides.
 func reasons(mismatches []Mismatch, base, candidate string) []string {
-	return cli.Each(mismatches, func(m Mismatch) string { return m.between(base, candidate) })
+	return cli.Each(mismatches, func(m Mismatch) string { return m.text(base, candidate) })
 }
 
-// place numbers the runs, marks the Pareto front and those that are not shown
-// to differ from the best.
-func place(entries []*entry, pairs []Pair, lower bool) []Ranked {
+// rankEntries sets the ranks, the Pareto front, and whether a run is tied with the best.
+func rankEntries(entries []*entry, pairs []Pair, lower bool) []Ranked {
 	runs := make([]Ranked, len(entries))
 	for i, e := range entries {
 		runs[i] = e.Ranked
@@ -220,11 +217,11 @@ func place(entries []*entry, pairs []Pair, lower bool) []Ranked {
 	return runs
 }
 
-// hasMeanAndCost reports whether quality and cost are both known.
+// hasMeanAndCost reports whether mean and cost are both known.
 func (r Ranked) hasMeanAndCost() bool { return r.Mean != nil && r.CostPerItem != nil && !r.CostPartly }
 
-// dominates reports whether r is at least as good as the other and at most as
-// expensive, and better in one of the two.
+// dominates reports whether r is at least as good as other and at most as expensive, and better
+// in one of the two.
 func (r Ranked) dominates(other Ranked, lower bool) bool {
 	if !r.hasMeanAndCost() {
 		return false
@@ -237,7 +234,7 @@ func (r Ranked) dominates(other Ranked, lower bool) bool {
 	return quality >= 0 && saved >= 0 && (quality > 0 || saved > 0)
 }
 
-// rankWarnings says what makes a leaderboard weak.
+// rankWarnings lists what makes a leaderboard weak.
 func rankWarnings(l Leaderboard) []string {
 	list := []string{}
 	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -265,36 +262,36 @@ func rankWarnings(l Leaderboard) []string {
 	return list
 }
 
-// Sensitivity is the comparison of a candidate when the same outputs are scored in other
-// ways: how far the verdict rests on how it was scored. No gate reads it.
+// Sensitivity compares the same outputs with other ways of scoring. It shows how much the verdict
+// depends on the scorer. No gate reads it.
 type Sensitivity struct {
 	Settings []Setting `json:"settings"`
-	// Flips are the thresholds at which another run is ahead than below it.
+	// Flips are the thresholds at which the other run takes the lead.
 	Flips []Flip   `json:"flips"`
 	Notes []string `json:"notes"`
 }
 
-// Setting is one way to score, and what the comparison then says: Verdict, interval and
-// p-values are those of Compare, with Holm's correction over the candidates.
+// Setting is one way of scoring, and the comparison with it. Score has verdict, interval and
+// p-values as from Compare, with Holm's correction over the candidates.
 type Setting struct {
 	What string `json:"setting"`
-	// Threshold is its decimal text; "" where it is that of the runs.
+	// Threshold is the decimal text of the threshold, or "" if it is that of the runs.
 	Threshold string `json:"threshold,omitempty"`
-	// Own says that the runs are scored in this way.
+	// Own reports whether this is how the runs were scored.
 	Own bool `json:"own,omitempty"`
-	// LeftOut counts the items that are left out as doubtful.
+	// LeftOut is the number of doubtful items that are left out.
 	LeftOut int   `json:"left_out,omitempty"`
 	Score   Score `json:"score"`
 }
 
-// Flip is a change of the sign of the difference between two thresholds, steps of 0.01
-// without a sign between them: the last with the one and the first with the other.
+// Flip is a change of the sign of the difference from one threshold to a higher one. Between the
+// two there may be thresholds without a sign.
 type Flip struct {
 	Below Setting `json:"below"`
 	At    Setting `json:"at"`
 }
 
-// sign of the difference, turned round where less is better; 0 where no run is ahead.
+// sign returns 1 if the candidate is ahead, -1 if the base is, and 0 if neither is.
 func (s Setting) sign() int {
 	d := s.Score.Difference
 	switch {
@@ -306,9 +303,8 @@ func (s Setting) sign() int {
 	return 1
 }
 
-// Flips finds the changes of sign among settings, in order of their thresholds; those
-// without a threshold are not looked at. A threshold without a sign ends nothing: it
-// lies between the two of its neighbours.
+// Flips returns the changes of sign between consecutive settings, ordered by threshold. Settings
+// without a threshold or without a sign are ignored.
 func Flips(settings []Setting) []Flip {
 	at := slices.DeleteFunc(slices.Clone(settings), func(s Setting) bool { return s.Threshold == "" || s.sign() == 0 })
 	slices.SortStableFunc(at, func(a, b Setting) int { return cmp.Compare(a.Threshold, b.Threshold) })
@@ -321,7 +317,7 @@ func Flips(settings []Setting) []Flip {
 	return flips
 }
 
-// Warning says who is ahead on each side of a flip.
+// Warning says which run is ahead on each side of the flip.
 func (f Flip) Warning(base, candidate string) string {
 	ahead := func(s Setting) string {
 		name, claim := candidate, "no difference can be claimed"

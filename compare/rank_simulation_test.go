@@ -10,15 +10,15 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// equals draws n runs of the same items that do not differ: scores pile up at 1, as
-// those of items do.
-func equals(rng *rand.Rand, n int) []*memory {
+// equalRuns draws n runs of the same items without a true difference. Scores accumulate at 1,
+// like real ones.
+func equalRuns(rng *rand.Rand, n int) []*memoryRun {
 	const items = 30
-	easy := make([]float64, items) // what items have in common
+	easy := make([]float64, items) // the same for all runs
 	for i := range easy {
 		easy[i] = rng.NormFloat64() / 5
 	}
-	var runs []*memory
+	var runs []*memoryRun
 	for k := range n {
 		scores := make([]float64, items)
 		for i := range scores {
@@ -30,8 +30,7 @@ func equals(rng *rand.Rand, n int) []*memory {
 	return runs
 }
 
-// repetitions returns how often is drawn: 500 times, or with STATS_SIMULATION=full
-// 4,000.
+// repetitions returns the number of simulations: 500, or 4,000 if STATS_SIMULATION is full.
 func repetitions(t *testing.T) int {
 	t.Helper()
 	suite.Slow(t, "hundreds of sweeps")
@@ -41,14 +40,14 @@ func repetitions(t *testing.T) int {
 	return 500
 }
 
-// TestRank_falseAlarms: of five runs that do not differ, how often is any of the
-// ten pairs claimed to? Nominal is 5 % for all pairs together.
+// TestRank_falseAlarms measures how often a difference between any two of five equal runs is
+// claimed. Nominal is 5 % for all ten pairs together.
 func TestRank_falseAlarms(t *testing.T) {
 	repeats := repetitions(t)
 	rng := rand.New(rand.NewPCG(11, 7))
 	alarms := 0
 	for range repeats {
-		for _, p := range ranked(t, Config{Flips: 500, Changed: -1}, equals(rng, 5)...).Pairs {
+		for _, p := range mustRank(t, Config{Flips: 500, Changed: -1}, equalRuns(rng, 5)...).Pairs {
 			if p.Verdict != Unclear && p.Verdict != Same {
 				alarms++
 				break
@@ -62,9 +61,9 @@ func TestRank_falseAlarms(t *testing.T) {
 	}
 }
 
-// TestCompare_falseAlarms: of so many candidates that do not differ from the base,
-// how often is any claimed to, or does any pass "f1 > base"? Without the correction
-// it would be as often as any raw p-value is 0.05 at most.
+// TestCompare_falseAlarms measures how often any of several candidates that equal the base is
+// claimed to differ, or passes "f1 > base". Without the correction it would be as often as any
+// raw p-value is at most 0.05.
 func TestCompare_falseAlarms(t *testing.T) {
 	repeats := repetitions(t)
 	counts := []int{1, 3, 5, 10}
@@ -76,7 +75,7 @@ func TestCompare_falseAlarms(t *testing.T) {
 		c := Config{Flips: 500, Changed: -1, Gate: Gate{Rules: []Rule{mustRule(t, "f1 > base")}}}
 		claimed, passed, raw := 0, 0, 0
 		for range repeats {
-			runs := equals(rng, n+1)
+			runs := equalRuns(rng, n+1)
 			var candidates []Source
 			for _, r := range runs[1:] {
 				candidates = append(candidates, r)

@@ -16,8 +16,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// costing gives every outcome of a run that cost; negative is unknown.
-func costing(m *memory, cost float64) *memory {
+// withCost sets the cost of every outcome of a run; negative is unknown.
+func withCost(m *memoryRun, cost float64) *memoryRun {
 	for i := range m.outcomes {
 		m.outcomes[i].CostUSD = &cost
 		if cost < 0 {
@@ -27,9 +27,9 @@ func costing(m *memory, cost float64) *memory {
 	return m
 }
 
-// level makes a run of n items whose scores swing around v, and shift by d in
-// every third item.
-func level(name string, n int, v, d float64) *memory {
+// levelRun returns a run of n items whose scores are slightly above v, and shifted by d in every
+// third item.
+func levelRun(name string, n int, v, d float64) *memoryRun {
 	var scores []float64
 	for i := range n {
 		s := v + float64(i%5)/50
@@ -41,11 +41,11 @@ func level(name string, n int, v, d float64) *memory {
 	return newRun(name, scores...)
 }
 
-func ranked(t interface {
+func mustRank(t interface {
 	Helper()
 	Fatal(...any)
 	Context() context.Context
-}, cfg Config, runs ...*memory) Leaderboard {
+}, cfg Config, runs ...*memoryRun) Leaderboard {
 	t.Helper()
 	var sources []Source
 	for _, r := range runs {
@@ -60,10 +60,10 @@ func ranked(t interface {
 
 func TestRank_byHand(t *testing.T) {
 	// dear is better by 0.3 in every item; close differs from it in one of three.
-	dear, close := costing(level("dear", 30, .6, 0), .05), costing(level("close", 30, .6, -.01), .02)
-	cheap, worst := costing(level("cheap", 30, .3, -.02), .001), costing(level("worst", 30, .2, -.03), .002)
-	unknown := costing(level("unknown", 30, .1, -.04), -1)
-	l := ranked(t, Config{}, cheap, unknown, dear, worst, close)
+	dear, close := withCost(levelRun("dear", 30, .6, 0), .05), withCost(levelRun("close", 30, .6, -.01), .02)
+	cheap, worst := withCost(levelRun("cheap", 30, .3, -.02), .001), withCost(levelRun("worst", 30, .2, -.03), .002)
+	unknown := withCost(levelRun("unknown", 30, .1, -.04), -1)
+	l := mustRank(t, Config{}, cheap, unknown, dear, worst, close)
 	var got []string
 	for _, r := range l.Runs {
 		front := "unknown"
@@ -103,19 +103,19 @@ func TestRank_byHand(t *testing.T) {
 	}
 }
 
-// TestRank_correction: of two runs alone a difference is claimed that is not
-// claimed when it is one of many that were tried.
+// TestRank_correction checks that a difference between two runs is claimed, but not if they are
+// two of many.
 func TestRank_correction(t *testing.T) {
 	base := newRun("base", slices.Repeat([]float64{.5}, 30)...)
 	some := newRun("some", append(slices.Repeat([]float64{.6}, 7), slices.Repeat([]float64{.5}, 23)...)...)
-	if l := ranked(t, Config{}, base, some); l.Pairs[0].Verdict != Worse || l.Runs[1].Tied { // p = 2/2^7
+	if l := mustRank(t, Config{}, base, some); l.Pairs[0].Verdict != Worse || l.Runs[1].Tied { // p = 2/2^7
 		t.Errorf("%+v", l.Pairs[0])
 	}
-	runs := []*memory{some, base}
+	runs := []*memoryRun{some, base}
 	for i := range 3 {
 		runs = append(runs, newRun(fmt.Sprint("same", i), slices.Repeat([]float64{.5}, 30)...))
 	}
-	l := ranked(t, Config{}, runs...)
+	l := mustRank(t, Config{}, runs...)
 	for _, p := range l.Pairs {
 		if p.First == "some" && (p.Verdict != Unclear || *p.P >= .05 || *p.PHolm < .05) {
 			t.Errorf("%+v", p)
@@ -132,11 +132,11 @@ func TestRank_correction(t *testing.T) {
 }
 
 func TestRank_incompatible(t *testing.T) {
-	a, b, c := level("a", 30, .6, 0), level("b", 30, .5, 0), level("c", 30, .4, 0)
+	a, b, c := levelRun("a", 30, .6, 0), levelRun("b", 30, .5, 0), levelRun("c", 30, .4, 0)
 	b.header.Dataset.Fingerprint = "beef"
 	c.footer = nil
 	c.outcomes = c.outcomes[:29]
-	l := ranked(t, Config{}, a, b, c)
+	l := mustRank(t, Config{}, a, b, c)
 	err := l.Err()
 	if cli.ExitCode(err) != cli.ExitIncompatible {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestRank_incompatible(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	c.footer = &outcome.Footer{Status: outcome.Complete, Planned: 30}
-	if err := ranked(t, Config{}, a, c).Err(); err == nil || !strings.Contains(err.Error(), "1 item without an outcome in c: item-0029") {
+	if err := mustRank(t, Config{}, a, c).Err(); err == nil || !strings.Contains(err.Error(), "1 item without an outcome in c: item-0029") {
 		t.Error(err)
 	}
 	comparer := Config{Metric: "nonsense"}
@@ -163,33 +163,32 @@ func TestRank_incompatible(t *testing.T) {
 }
 
 func TestRank_few(t *testing.T) {
-	l := ranked(t, Config{}, newRun("a", 1, 1, 1), newRun("b", 0, 0, 0))
+	l := mustRank(t, Config{}, newRun("a", 1, 1, 1), newRun("b", 0, 0, 0))
 	if l.Pairs[0].Incompatible == nil {
 		t.Error("null stands where an empty list belongs")
 	}
 	if p := l.Pairs[0]; p.Verdict != Unclear || p.PHolm != nil || !l.Runs[1].Tied {
 		t.Errorf("three items claim something: %+v", p)
 	}
-	if l := ranked(t, Config{ClusterBy: "source.doc"}, level("a", 16, .6, 0), level("b", 16, .3, 0)); l.Pairs[0].Verdict != Unclear {
+	if l := mustRank(t, Config{ClusterBy: "source.doc"}, levelRun("a", 16, .6, 0), levelRun("b", 16, .3, 0)); l.Pairs[0].Verdict != Unclear {
 		t.Errorf("four clusters claim something: %+v", l.Pairs[0])
 	}
 }
 
-// TestRank_properties: the order of the sources changes nothing but the name
-// order that is said, lower is better where it is so, and the front is what
-// looking at every two runs says.
+// TestRank_properties checks that the order of the sources changes nothing, that runs are ordered
+// by the metric in its direction, and that the front is what comparing all pairs of runs gives.
 func TestRank_properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "runs")
 		draw := rapid.SampledFrom([]float64{0, .1, .25, .5, .5, .8, 1, failed, undefined})
-		var runs []*memory
+		var runs []*memoryRun
 		for i := range n {
 			scores := append(rapid.SliceOfN(draw, 7, 7).Draw(t, "scores"), .5)
-			runs = append(runs, costing(newRun(fmt.Sprint("r", i), scores...), rapid.SampledFrom([]float64{-1, 0, .1, .2}).Draw(t, "cost")))
+			runs = append(runs, withCost(newRun(fmt.Sprint("r", i), scores...), rapid.SampledFrom([]float64{-1, 0, .1, .2}).Draw(t, "cost")))
 		}
 		metric := rapid.SampledFrom([]string{"f1", "error"}).Draw(t, "metric")
-		l := ranked(t, Config{Metric: metric}, runs...)
-		again := ranked(t, Config{Metric: metric}, rapid.Permutation(runs).Draw(t, "order")...)
+		l := mustRank(t, Config{Metric: metric}, runs...)
+		again := mustRank(t, Config{Metric: metric}, rapid.Permutation(runs).Draw(t, "order")...)
 		if diff := cmp.Diff(l, again); diff != "" {
 			t.Fatal(diff)
 		}

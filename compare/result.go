@@ -11,8 +11,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Comparison is the result of comparing a base with candidates; its JSON is what --json
-// prints. Numbers are not rounded. A nil pointer is null: there is no such number.
+// Comparison is the result of comparing a base with candidates. Its JSON is the output of --json.
+// Numbers are not rounded. A nil pointer means that there is no such number.
 type Comparison struct {
 	Base       Side     `json:"base"`
 	Metric     string   `json:"metric"` // the primary score
@@ -21,26 +21,25 @@ type Comparison struct {
 	Candidates []Result `json:"candidates"`
 }
 
-// Side is one run by itself.
+// Side is one run of a comparison.
 type Side struct {
 	Where   string          `json:"where"`
 	Summary outcome.Summary `json:"summary"`
 }
 
-// Result is one candidate against the base.
+// Result is the comparison of one candidate with the base.
 type Result struct {
 	Candidate Side `json:"candidate"`
-	// Incompatible lists why the runs cannot be compared. When there is
-	// anything, the rest is empty.
+	// Incompatible lists why the runs cannot be compared. If it is not empty, the rest is.
 	Incompatible []Mismatch `json:"incompatible"`
 
-	// Verdict is that of the primary score.
+	// Verdict is the verdict of the primary score.
 	Verdict  Verdict `json:"verdict"`
 	Items    int     `json:"items"`    // compared
-	Scored   int     `json:"scored"`   // of them, those that failed in neither run: only these have counts
+	Scored   int     `json:"scored"`   // items that failed in neither run; only these have counts
 	Clusters int     `json:"clusters"` // 0 without ClusterBy
-	// Identical says that every item is known to have the same output in both runs,
-	// or to have failed in the same way, in every trial.
+	// Identical reports whether in every trial of every item both runs have the same output, or
+	// failed in the same way.
 	Identical bool     `json:"identical"`
 	Scores    []Score  `json:"scores"`
 	YesNo     []YesNo  `json:"yes_no"`
@@ -49,19 +48,18 @@ type Result struct {
 	Groups    []Group  `json:"groups"`
 	Changed   []Change `json:"changed"` // those that changed most, by the primary score
 
-	// Regressions counts items whose primary score fell by more than Epsilon;
+	// Regressions is the number of items whose primary score became worse by more than Epsilon.
 	// Regressed are the worst of them, at most MaxRegressed.
 	Regressions int          `json:"regressions"`
 	Regressed   []ItemChange `json:"regressed"`
 	Gate        *GateResult  `json:"gate"` // nil without rules
 	Warnings    []string     `json:"warnings"`
 
-	// Sensitivity is filled in by whoever scores the outputs again; else nil.
+	// Sensitivity is set by callers that score the outputs again.
 	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
 }
 
-// Primary returns the primary score; of runs that cannot be compared, which have
-// no scores, it is one that says nothing.
+// Primary returns the primary score. If the runs cannot be compared, it is empty and Unclear.
 func (r Result) Primary() Score {
 	for _, s := range r.Scores {
 		if s.Primary {
@@ -71,46 +69,45 @@ func (r Result) Primary() Score {
 	return Score{Verdict: Unclear}
 }
 
-// MaxRegressed bounds Result.Regressed.
+// MaxRegressed is the most items in Result.Regressed.
 const MaxRegressed = 50
 
-// Verdict says what a comparison of one score shows.
+// Verdict is the conclusion from the comparison of one score.
 type Verdict string
 
-// The verdicts.
+// Verdicts of a comparison.
 const (
 	// Same: no item differs.
 	Same Verdict = "same"
-	// Better: the whole 95 % interval lies on the good side of 0, and the corrected
-	// p-value (PHolm) is at most 0.05. Either alone finds too much somewhere: the interval where
-	// few items differ, the flips of signs where a few clusters are large.
+	// Better: the whole 95 % interval is on the good side of 0, and the corrected p-value (PHolm)
+	// is at most 0.05. Each alone claims too often in some cases: the interval if few items
+	// differ, the sign flips if a few clusters are large.
 	Better Verdict = "better"
-	// Worse: the same on the bad side.
+	// Worse: likewise, on the bad side.
 	Worse Verdict = "worse"
-	// Unclear: neither, or there are too few items or clusters to say, or there is no
-	// interval.
+	// Unclear: neither is shown, there are too few items or clusters, or there is no interval.
 	Unclear Verdict = "unclear"
 )
 
 // alpha is the largest p-value of a claim.
 const alpha = 0.05
 
-// Below these, nothing is claimed and no rule about a difference decided: with 5
-// items or clusters even five wins have a p-value of 2/2^5 = 0.06.
+// Below these numbers, nothing is claimed and rules about a difference are inconclusive: with 5 items or
+// clusters, even five wins have a p-value of 2/2^5 = 0.06.
 const (
 	LeastItems    = 6
 	LeastClusters = 6
 )
 
-// Score is one score of a candidate against the base, over the items that have
-// it in both. Failed items count as 0.
+// Score compares one score of a candidate with the base, over the N items that have it in both
+// runs. Failed items count as 0.
 type Score struct {
 	Name          string `json:"name"`
 	Primary       bool   `json:"primary"`
 	LowerIsBetter bool   `json:"lower_is_better"`
 	N             int    `json:"n"`
-	// Undefined counts items that have the score in neither run's outcome, or
-	// in one only: UndefinedBase and UndefinedCandidate say where it is missing.
+	// Undefined counts items without the score in at least one run. UndefinedBase and
+	// UndefinedCandidate count those without it in only that run.
 	Undefined          int `json:"undefined"`
 	UndefinedBase      int `json:"undefined_base"`
 	UndefinedCandidate int `json:"undefined_candidate"`
@@ -118,95 +115,92 @@ type Score struct {
 	Base       *float64 `json:"base"`       // mean of the N items
 	Candidate  *float64 `json:"candidate"`  // likewise
 	Difference *float64 `json:"difference"` // mean of candidate − base
-	SE         *float64 `json:"se"`         // of Difference, clustered with ClusterBy; nil where nothing varies
-	// CI95 is the interval of Difference: Student's by SE and DF, cut at -1 and 1 for
-	// scores in [0,1]; where every difference of such a score is -1, 0 or 1, and
-	// without ClusterBy, stats.YesNoInterval95. Nil for N < 2, where nothing varies
-	// otherwise (it never has width 0), and where the results are identical.
+	SE         *float64 `json:"se"`         // of Difference, clustered if ClusterBy is set; nil if nothing varies
+	// CI95 is the interval of Difference: Student's t with SE and DF, limited to -1 and 1 if the score
+	// is in [0,1]. If all differences of such a score are -1, 0 or 1 and ClusterBy is not set, it is
+	// stats.YesNoInterval95. It is nil if N < 2, if nothing varies otherwise (so its width is never 0),
+	// and if the results are identical.
 	CI95     *[2]float64 `json:"ci95"`
 	DF       *float64    `json:"df"`       // degrees of freedom of SE: N−1, or fewer with ClusterBy
 	Clusters int         `json:"clusters"` // of these N items; 0 without ClusterBy
-	// Unclustered is CI95 as if every item stood for itself.
+	// Unclustered is CI95 as if all items were independent.
 	Unclustered *[2]float64 `json:"ci95_unclustered,omitempty"`
 
-	// P is the sign-flip p-value; PExact says that all combinations of signs
-	// were looked at. PHolm is corrected: of the primary score over the candidates,
-	// of the others over the secondary scores of all of them; those of a candidate
-	// that differ by the same in every item count once, those without any difference
-	// not at all. Verdict and Gate go by PHolm.
+	// P is the sign-flip p-value. PExact reports whether all combinations of signs were tried. PHolm is
+	// P with Holm's correction: of the primary score over the candidates, of the others over the
+	// secondary scores of all candidates. Scores of a candidate that differ by the same in every item
+	// count once, those without any difference do not count. Verdict and Gate use PHolm.
 	P      *float64 `json:"p"`
 	PExact bool     `json:"p_exact"`
 	PHolm  *float64 `json:"p_holm"`
-	// Repeats names the first score of the candidate that differs by the same in every
-	// item, or by the same with the other sign; "" for none before this one.
+	// Repeats is the name of the first score of the candidate whose differences are the same in
+	// every item, or the same with the other sign; "" if no earlier score is.
 	Repeats string `json:"repeats,omitempty"`
 
-	Pooled *Pooled `json:"pooled"` // nil where values come without ratios
+	Pooled *Pooled `json:"pooled"` // nil if a value has no ratio
 
-	// Weighted is nil where the items have no weights.
+	// Weighted is nil if the items have no weights.
 	Weighted *Weighted `json:"weighted,omitempty"`
 
-	Wins   int `json:"wins"` // items where the candidate is better
+	Wins   int `json:"wins"` // items for which the candidate is better
 	Losses int `json:"losses"`
 	Ties   int `json:"ties"`
 
-	// Detectable is the least true difference that such a comparison finds 80
-	// times of 100; Needed is how many items it takes to find a difference as
-	// large as the one observed. Nil below LeastItems, that differ, and
-	// LeastClusters.
+	// Detectable is the least true difference that such a comparison finds 80 times of 100.
+	// Needed is the number of items with which a difference as large as Difference is found as
+	// often. Both are nil if fewer than LeastItems differ or there are fewer than LeastClusters.
 	Detectable *float64 `json:"minimum_detectable_effect"`
 	Needed     *int     `json:"needed_items"`
 
-	// Incomparable, after the name, says why Difference says nothing of the runs:
-	// Verdict is then Unclear, and rules about it are inconclusive.
+	// Incomparable is why Difference tells nothing about the runs, as a text to follow Name; or
+	// "". If it is set, Verdict is Unclear, and rules about the score are inconclusive.
 	Incomparable string  `json:"doubt,omitempty"`
 	Verdict      Verdict `json:"verdict"`
 }
 
-// Pooled is the difference of a score over the counts of all items together:
-// Σ numerators / Σ denominators. Items that failed in either run have no
-// counts, but for those of error, and are left out of both.
+// Pooled compares a score over the counts of all items together: Σ numerators / Σ denominators.
+// Items that failed in either run are left out, since they have no counts; error has counts for
+// failed items, too.
 type Pooled struct {
 	N          int         `json:"n"`
 	Base       float64     `json:"base"`
 	Candidate  float64     `json:"candidate"`
 	Difference float64     `json:"difference"`
-	CI95       *[2]float64 `json:"ci95"` // paired bootstrap; nil below 60 items or clusters, and where nothing varies
+	CI95       *[2]float64 `json:"ci95"` // by paired bootstrap; nil below 60 items or clusters, or if nothing varies
 }
 
-// Weighted is Σ value·weight / Σ weight of each run, failed items as 0, and the
-// difference of the two. Gate.MinDelta looks at it where there is one; interval
-// and p-value are those of the plain mean.
+// Weighted compares the weighted means Σ value·weight / Σ weight, with failed items as 0.
+// Gate.MinDelta uses it if it is not nil. Interval and p-value of the Score are those of the
+// plain mean.
 type Weighted struct {
 	Base       float64 `json:"base"`
 	Candidate  float64 `json:"candidate"`
 	Difference float64 `json:"difference"`
 }
 
-// YesNo compares a yes/no result by McNemar's exact test.
+// YesNo compares a yes/no score by McNemar's exact test.
 type YesNo struct {
 	Name   string   `json:"name"`
 	Gained int      `json:"gained"` // no in the base, yes in the candidate
 	Lost   int      `json:"lost"`   // yes in the base, no in the candidate
 	Both   int      `json:"both"`
 	None   int      `json:"none"`
-	P      *float64 `json:"p"` // nil with ClusterBy: the test takes every item for itself
+	P      *float64 `json:"p"` // nil if ClusterBy is set, since the test needs independent items
 }
 
-// Amount is something consumed per item. N counts the items for which it is known in both
-// runs.
+// Amount compares the consumption per item. N is the number of items for which it is known in
+// both runs.
 type Amount struct {
 	N          int         `json:"n"`
 	Base       *float64    `json:"base"`
 	Candidate  *float64    `json:"candidate"`
 	Difference *float64    `json:"difference"`
 	CI95       *[2]float64 `json:"ci95"`
-	Ratio      *float64    `json:"ratio"` // Candidate / Base; nil for a Base of 0
+	Ratio      *float64    `json:"ratio"` // Candidate / Base; nil if Base is 0
 }
 
-// Group is one class of the breakdown, over the items that failed in neither
-// run: counts and F1 of both, and the difference of F1; nil where one of them has
-// nothing expected and nothing extracted.
+// Group compares one type, over the items that failed in neither run. Difference is that of F1;
+// it is nil if either run has nothing expected and nothing extracted.
 type Group struct {
 	Kind       string            `json:"kind"`
 	Name       string            `json:"name"`
@@ -215,7 +209,7 @@ type Group struct {
 	Difference *float64          `json:"difference"`
 }
 
-// ItemChange is an item with its primary score in both runs.
+// ItemChange is an item and its primary score in both runs.
 type ItemChange struct {
 	Item      string  `json:"item"`
 	Base      float64 `json:"base"`
@@ -223,9 +217,9 @@ type ItemChange struct {
 	Delta     float64 `json:"delta"`
 }
 
-// Change is an ItemChange with what is known of its reasons. Of several trials it has what
-// each of them says, and Gained and Lost are what the trials of one run match more often than
-// those of the other, as "Ada (2/3 → 0/2)".
+// Change is an ItemChange with possible reasons. If a run has several trials, comments are those
+// of all trials, and Gained and Lost are matches that a larger share of the trials of one run
+// has, like "Ada (2/3 → 0/2)".
 type Change struct {
 	ItemChange
 	BaseComment      string   `json:"base_comment"`
@@ -237,13 +231,13 @@ type Change struct {
 	Kept             int      `json:"kept"`   // matched by both
 }
 
-// Below these a comparison is worth a warning.
+// Below these numbers, a comparison has a warning.
 const (
 	fewItems    = 20
 	fewClusters = 10
 )
 
-// warnings says what makes the numbers of a comparison weak.
+// warnings lists what makes the numbers of a comparison weak.
 func (r *collector) warnings(out Result, base, cand Side) []string {
 	list := []string{}
 	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -257,11 +251,11 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	switch ties := primary.Ties; {
 	case ties < primary.N && 2*ties > primary.N:
 		warn("%d of %d items tie: the difference rests on the other %d", ties, primary.N, primary.N-ties)
-	case primary.enough() && primary.CI95 == nil && ties < primary.N:
-		warn("%s changed by the same in all of %s: nothing is known of how it varies, so that there is no interval, and nothing can be claimed", primary.Name, grouping(primary))
+	case primary.hasEnough() && primary.CI95 == nil && ties < primary.N:
+		warn("%s changed by the same in all of %s: nothing is known of how it varies, so that there is no interval, and nothing can be claimed", primary.Name, sampleText(primary))
 	}
 	r.warnOfClusters(primary, warn)
-	if scores := opposed(out.Scores); len(scores) > 0 {
+	if scores := oppositeScores(out.Scores); len(scores) > 0 {
 		warn("the mean and the pooled value changed in opposite directions, each beyond its interval: %s; items with large counts went the other way than most, so say which of the two decides", strings.Join(scores, ", "))
 	}
 	for _, s := range out.Scores {
@@ -292,9 +286,9 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	return list
 }
 
-// opposed lists the scores whose mean rose while their pooled value fell, or the
-// reverse, where the intervals of both leave 0 out.
-func opposed(scores []Score) []string {
+// oppositeScores lists the scores whose mean rose while their pooled value fell, or the reverse,
+// if neither interval contains 0.
+func oppositeScores(scores []Score) []string {
 	var list []string
 	for _, s := range scores {
 		if s.CI95 == nil || s.Pooled == nil || s.Pooled.CI95 == nil {
@@ -308,8 +302,8 @@ func opposed(scores []Score) []string {
 	return list
 }
 
-// warnOfEvaluators names the scores of one and the same external evaluator that
-// is not certified; what is worse about them is Score.Incomparable.
+// warnOfEvaluators warns of scores that come in both runs from the same external evaluator if
+// that is not certified. Score.Incomparable covers different evaluators.
 func warnOfEvaluators(base, cand []outcome.CustomScorer, warn func(format string, args ...any)) {
 	for _, b := range base {
 		for _, c := range cand {
@@ -325,8 +319,8 @@ func (r *collector) warnOfClusters(primary Score, warn func(format string, args 
 	if c.key == "" {
 		return
 	}
-	if c.without > 0 {
-		warn("%s without %s in the metadata: each is a cluster of its own", textutil.Counted(c.without, "item"), c.key)
+	if c.withoutValue > 0 {
+		warn("%s without %s in the metadata: each is a cluster of its own", textutil.Counted(c.withoutValue, "item"), c.key)
 	}
 	switch n := primary.Clusters; {
 	case n < LeastClusters:
@@ -339,8 +333,8 @@ func (r *collector) warnOfClusters(primary Score, warn func(format string, args 
 	}
 }
 
-// warnOfMany warns where several candidates were tried.
-func (c Config) warnOfMany(results []Result) {
+// warnOfCandidates warns if there are several candidates.
+func (c Config) warnOfCandidates(results []Result) {
 	if len(results) < 2 {
 		return
 	}
@@ -351,14 +345,14 @@ func (c Config) warnOfMany(results []Result) {
 	}
 }
 
-// Err returns why the comparison is not a success: candidates that cannot be
-// compared (exit code 2) or did not pass their gate (1 or 6); nil if all did.
+// Err returns nil if all candidates can be compared and pass their gates. Otherwise it joins the
+// problems, with exit code 2 for candidates that cannot be compared, and 1 or 6 for gates.
 func (c Comparison) Err() error {
 	var problems []error
 	for _, r := range c.Candidates {
 		name := r.Candidate.Summary.Run.Name
 		if len(r.Incompatible) > 0 {
-			problems = append(problems, incompatible(name+" cannot be compared with the base", reasons(r.Incompatible, "the base", "the candidate")))
+			problems = append(problems, incompatibleError(name+" cannot be compared with the base", reasons(r.Incompatible, "the base", "the candidate")))
 			continue
 		}
 		problems = append(problems, r.Gate.Err(name))
@@ -366,12 +360,12 @@ func (c Comparison) Err() error {
 	return errors.Join(problems...)
 }
 
-// unknownMetric says that a score that was asked for is in no outcome, and which are.
-func unknownMetric(metric string, known []string) error {
+// unknownMetricError is a usage error for a score that no outcome has. It lists the known scores.
+func unknownMetricError(metric string, known []string) error {
 	return cli.Usage("no item of the runs has a score %q; there are: %s", metric, textutil.Listed(metric, known))
 }
 
-// incompatible says that two runs cannot be compared, and lists everything that differs.
-func incompatible(runs string, reasons []string) error {
+// incompatibleError lists why two runs cannot be compared.
+func incompatibleError(runs string, reasons []string) error {
 	return cli.Errorf(cli.ExitIncompatible, "%s:\n%s", runs, strings.Join(reasons, "\n"))
 }

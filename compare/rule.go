@@ -17,39 +17,38 @@ import (
 //
 //	entity_f1 >= base - 0.02        a score against the base: the 95 % interval decides
 //	entity_f1 > base                better than the base, shown
-//	pooled(entity_f1) >= base - 1%  the pooled value, by its bootstrap interval; where items failed, none
-//	relationship_f1 >= 0.6          a score by itself: the mean decides, failures as 0
+//	pooled(entity_f1) >= base - 1%  the pooled value, by its bootstrap interval; none if items failed
+//	relationship_f1 >= 0.6          a score of one run: the mean decides, failures count as 0
 //	coverage >= 99%                 share of the items that did not fail
-//	weighted_score >= 0.5           that of answers about a document, as it is
-//	failures <= 2                   items that failed
+//	weighted_score >= 0.5           the score of answers about a document, as it is
+//	failures <= 2                   number of failed items
 //	cost <= base * 1.1              USD; also cost_per_item
 //	latency_p95 <= 2s               also latency_p50, latency_mean, latency_max
 //
-// The operators are >=, >, <= and <; numbers that differ by no more than Epsilon
-// are equal. Shares and multiples may end in %, a time ends in ms or s, a cost may
-// begin with $. A bound that no amount can meet, or that all do, is an error; for
-// scores see Decides.
+// The operators are >=, >, <= and <. Numbers that differ by at most Epsilon are equal. Shares and
+// multiples may end in %, a time ends in ms or s, a cost may begin with $. A bound on an amount
+// that no value meets or all values meet is an error; Decides checks bounds on scores.
 type Rule struct {
 	Text     string
 	Metric   string
 	Pooled   bool
 	Op       string
-	Relative bool    // against the base
-	Factor   float64 // of the base; 1 for a score
-	Offset   float64 // added to it, or the number itself; latency in milliseconds
+	Relative bool    // compared with the base
+	Factor   float64 // the base is multiplied by it; 1 for a score
+	Offset   float64 // added to the base, or the bound itself; latency in milliseconds
 }
 
-// measures are what can be asked of a run beside its scores: observed amounts,
-// compared as they are.
+// measures are the names of observed amounts, which rules can compare besides scores.
 var measures = []string{"coverage", "failures", "cost", "cost_per_item", "latency_mean", "latency_p50", "latency_p95", "latency_max", weightedScore}
 
-// weightedScore is called as in the summary.
+// weightedScore is the name of the score in the summary of answers.
 const weightedScore = "weighted_score"
 
-// maxRule bounds the text of a rule.
+// maxRule is the most bytes of a rule.
 const maxRule = 500
 
-// ParseRule reads a rule. Errors say what was expected.
+// ParseRule reads a rule. An error says what was expected. The Text of the result has single
+// spaces.
 func ParseRule(text string) (Rule, error) {
 	text = strings.Join(strings.Fields(text), " ")
 	r, err := parseRule(text)
@@ -59,7 +58,7 @@ func ParseRule(text string) (Rule, error) {
 	return r, nil
 }
 
-// ruleForm is what a rule looks like; the value is read by its metric.
+// ruleForm matches a rule up to its value, whose form depends on the metric.
 var ruleForm = textutil.Pattern(`^(pooled\( ?)?([^ ()<>=!"']+)( ?\))? ?(>=|<=|>|<) ?(base)? ?(.*)$`)
 
 func parseRule(text string) (Rule, error) {
@@ -85,10 +84,10 @@ func parseRule(text string) (Rule, error) {
 	if err != nil {
 		return r, err
 	}
-	return r, r.possible()
+	return r, r.checkAmount()
 }
 
-// readMargin reads what follows the base: a sign and a number.
+// readMargin reads the sign and the number after base.
 func (r *Rule) readMargin(sign byte, number string) error {
 	if !strings.ContainsRune("+-*", rune(sign)) {
 		return fmt.Errorf("expected base, base - NUMBER, base + NUMBER or base * NUMBER, not base %c%s", sign, number)
@@ -99,7 +98,7 @@ func (r *Rule) readMargin(sign byte, number string) error {
 		return err
 	case n < 0:
 		return fmt.Errorf("%c %s has two signs", sign, number)
-	case sign == '*' && !r.measure():
+	case sign == '*' && !r.isMeasure():
 		return errors.New("a score is compared with base - NUMBER, not with a multiple of the base")
 	case sign == '*':
 		r.Factor = n
@@ -111,15 +110,15 @@ func (r *Rule) readMargin(sign byte, number string) error {
 	return nil
 }
 
-// number reads a number with the unit that the metric allows, or a multiple of
-// the base. A time has a unit: 2 might be seconds.
+// number reads a number with a unit that the metric allows, or, if multiple is true, a factor of
+// the base. A time needs a unit, since 2 could be seconds or milliseconds.
 func (r Rule) number(text string, multiple bool) (float64, error) {
 	digits, factor := text, 1.0
 	latency := strings.HasPrefix(r.Metric, "latency_") && !multiple
 	switch {
 	case strings.HasSuffix(text, "%"):
 		digits, factor = strings.TrimSuffix(text, "%"), 0.01
-		if r.measure() && !multiple && !r.share() {
+		if r.isMeasure() && !multiple && !r.isShare() {
 			return 0, fmt.Errorf("%s is not a share: a share of the items is coverage, such as coverage >= 98%%, "+
 				"and 10 %% more than the base is base * 1.1", r.Metric)
 		}
@@ -143,44 +142,44 @@ func (r Rule) number(text string, multiple bool) (float64, error) {
 	return v * factor, nil
 }
 
-func (r Rule) measure() bool { return !r.Pooled && slices.Contains(measures, r.Metric) }
+func (r Rule) isMeasure() bool { return !r.Pooled && slices.Contains(measures, r.Metric) }
 
-// upper reports whether the rule keeps a value from growing.
-func (r Rule) upper() bool { return r.Op == "<=" || r.Op == "<" }
+// isUpper reports whether the rule is an upper bound.
+func (r Rule) isUpper() bool { return r.Op == "<=" || r.Op == "<" }
 
-// holds compares two numbers with the operator. Up to Epsilon they are equal:
+// holds compares two numbers with the operator. Numbers that differ by at most Epsilon are equal:
 // 0.78 - 0.8 is a little less than -0.02.
 func (r Rule) holds(value, threshold float64) bool {
 	if math.Abs(value-threshold) <= Epsilon {
 		return r.Op == ">=" || r.Op == "<="
 	}
-	if r.upper() {
+	if r.isUpper() {
 		return value < threshold
 	}
 	return value > threshold
 }
 
-// cut shortens what a message repeats of a rule.
+// cut shortens the text of a rule for a message.
 func cut(text string) string { return textutil.Cut(text, 100) }
 
-// Decides is an error where a rule about a score that lies from lo to hi decides
-// nothing: every value keeps it, none does, or it keeps the candidate from being
-// better than the base. What ParseRule can say itself, of amounts, it says.
+// Decides returns an error if a rule about a score from lo to hi decides nothing: every value
+// keeps it, none does, or it keeps the candidate from being better than the base. For amounts,
+// ParseRule returns such errors.
 func (r Rule) Decides(lo, hi float64, lowerIsBetter bool) error {
-	if r.Relative && r.upper() != lowerIsBetter {
+	if r.Relative && r.isUpper() != lowerIsBetter {
 		better := map[bool]string{true: "less", false: "more"}[lowerIsBetter]
-		return fmt.Errorf("%s of %s is better, and the rule keeps the candidate from it: did you mean %s?", better, r.name(), strings.Replace(r.Text, r.Op, opposite(r.Op), 1))
+		return fmt.Errorf("%s of %s is better, and the rule keeps the candidate from it: did you mean %s?", better, r.name(), strings.Replace(r.Text, r.Op, oppositeOp(r.Op), 1))
 	}
-	return r.within(lo, hi)
+	return r.checkBound(lo, hi)
 }
 
-// opposite is the operator of the other direction.
-func opposite(op string) string {
+// oppositeOp returns the operator of the other direction.
+func oppositeOp(op string) string {
 	return strings.NewReplacer("<", ">", ">", "<").Replace(op)
 }
 
-// Complement writes the rule about the score of that name which asks the same where
-// the score is 1 less the rule's own.
+// Complement returns the text of the equivalent rule about another score that always is 1 minus
+// the score of r.
 func (r Rule) Complement(score string) string {
 	bound := decimal(1 - r.Offset)
 	if r.Relative {
@@ -192,11 +191,11 @@ func (r Rule) Complement(score string) string {
 	if r.Pooled {
 		score = "pooled(" + score + ")"
 	}
-	return score + " " + opposite(r.Op) + " " + bound
+	return score + " " + oppositeOp(r.Op) + " " + bound
 }
 
-// within is an error where every value from lo to hi keeps the rule, or none.
-func (r Rule) within(lo, hi float64) error {
+// checkBound returns an error if all values from lo to hi keep the rule, or none does.
+func (r Rule) checkBound(lo, hi float64) error {
 	what := r.name()
 	if r.Relative {
 		lo, hi, what = lo-hi, hi-lo, "a difference of "+what
@@ -205,42 +204,42 @@ func (r Rule) within(lo, hi float64) error {
 	if low != high {
 		return nil
 	}
-	says := map[bool]string{true: "everything keeps it", false: "nothing can keep it"}[low]
-	lies := fmt.Sprintf("lies from %s to %s", decimal(lo), decimal(hi))
+	problem := map[bool]string{true: "everything keeps it", false: "nothing can keep it"}[low]
+	span := fmt.Sprintf("lies from %s to %s", decimal(lo), decimal(hi))
 	if math.IsInf(hi, 1) {
-		lies = "is never below " + decimal(lo)
+		span = "is never below " + decimal(lo)
 	}
 	hint := ""
 	if v := math.Abs(r.Offset); hi == 1 && v > 1 && v <= 100 {
 		hint = fmt.Sprintf("; did you mean %s%%?", decimal(v))
 	}
-	return fmt.Errorf("%s: %s %s%s", says, what, lies, hint)
+	return fmt.Errorf("%s: %s %s%s", problem, what, span, hint)
 }
 
-// possible checks the bound of a rule about an amount; what a score can be is
-// not known here.
-func (r Rule) possible() error {
+// checkAmount checks the bound of a rule about an amount. For a score, the range is not known
+// here.
+func (r Rule) checkAmount() error {
 	switch {
-	case !r.measure():
+	case !r.isMeasure():
 		return nil
-	case r.share() && r.Factor == 1:
-		return r.within(0, 1)
+	case r.isShare() && r.Factor == 1:
+		return r.checkBound(0, 1)
 	case r.Relative:
 		return nil
 	}
-	return r.within(0, math.Inf(1))
+	return r.checkBound(0, math.Inf(1))
 }
 
-// share reports whether the rule is about an amount that lies from 0 to 1.
-func (r Rule) share() bool { return r.Metric == "coverage" || r.Metric == weightedScore }
+// isShare reports whether the rule is about an amount from 0 to 1.
+func (r Rule) isShare() bool { return r.Metric == "coverage" || r.Metric == weightedScore }
 
-// judge answers a rule for a candidate; Rule of the result is left to the caller.
+// judge judges a rule for a candidate. The caller sets Rule of the result.
 func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 	switch {
-	case r.measure():
+	case r.isMeasure():
 		return r.judgeMeasure(&base.Summary, result.Candidate.Summary), nil
 	case !r.Relative:
-		if out, known := r.judgeRun(result.Candidate.Summary); known {
+		if out, known := r.judgeScore(result.Candidate.Summary); known {
 			return out, nil
 		}
 	}
@@ -249,18 +248,18 @@ func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 			return r.judgeDifference(s, result), nil
 		}
 	}
-	return RuleResult{}, unknownMetric(r.Metric, slices.Concat(scoreNames(result.Candidate.Summary), measures))
+	return RuleResult{}, unknownMetricError(r.Metric, slices.Concat(scoreNames(result.Candidate.Summary), measures))
 }
 
-// judgeDifference answers a rule about a score against the base by the
-// interval of the difference: pass when all of it keeps the rule, fail when none
-// of it does, inconclusive when it lies on both sides or there is none. Identical
-// results need none: they do not differ. An answer that no difference at all would
-// not get claims one, and needs the p-value too.
+// judgeDifference judges a rule about a score against the base by the interval of the difference:
+// it passes if the whole interval keeps the rule, fails if nothing in the interval does, and is
+// inconclusive otherwise or without an interval. Identical results have a difference of 0 and
+// need no interval. An answer that a difference of 0 would not get is a claim; checkClaim demands
+// its p-value.
 func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 	out := RuleResult{Threshold: r.Offset, Value: s.Difference, CI95: s.CI95}
 	if s.Incomparable != "" {
-		return out.unclear(s.Name + " " + s.Incomparable)
+		return out.inconclusive(s.Name + " " + s.Incomparable)
 	}
 	if result.Identical && s.same() {
 		out.CI95, out.Answer = nil, answer(r.holds(0, r.Offset))
@@ -271,10 +270,10 @@ func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 	switch {
 	case s.N == 0:
 		why = "it is not defined in both runs for any item"
-	case !s.enough():
-		out.CI95, why = nil, grouping(s)+" are too few to claim anything"
+	case !s.hasEnough():
+		out.CI95, why = nil, sampleText(s)+" are too few to claim anything"
 	case s.CI95 == nil:
-		why = "it changed by the same in all of " + grouping(s) + ", which leaves no interval"
+		why = "it changed by the same in all of " + sampleText(s) + ", which leaves no interval"
 	}
 	if r.Pooled {
 		out.Value, out.CI95 = nil, nil
@@ -283,23 +282,23 @@ func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 			out.Value, out.CI95 = &p.Difference, p.CI95
 			why = fmt.Sprintf("there is no interval of a pooled value below %d items or clusters, or where nothing varies", stats.LeastResampled)
 			if failed := s.N - p.N; failed > 0 {
-				out.CI95, why = nil, leavesOut(failed, s.N, "item")
+				out.CI95, why = nil, leftOutText(failed, s.N, "item")
 			}
 		}
 	}
 	if out.Value == nil || out.CI95 == nil {
-		return out.unclear(r.name() + ": " + why)
+		return out.inconclusive(r.name() + ": " + why)
 	}
 	low, high := r.holds(out.CI95[0], r.Offset), r.holds(out.CI95[1], r.Offset)
 	if out.Answer = answer(low); low != high {
 		out.Answer = Inconclusive
 	}
-	return r.claimed(out, s)
+	return r.checkClaim(out, s)
 }
 
-// claimed says what was found in the interval, and takes back a claim that the
-// p-value does not bear.
-func (r Rule) claimed(out RuleResult, s Score) RuleResult {
+// checkClaim sets the reason, and makes the result inconclusive if it claims a difference that is
+// not significant.
+func (r Rule) checkClaim(out RuleResult, s Score) RuleResult {
 	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s; allowed is %s %s",
 		r.name(), signed(*out.Value), signed(out.CI95[0]), signed(out.CI95[1]), r.Op, signed(r.Offset))
 	claims := out.Answer != Inconclusive && answer(r.holds(0, r.Offset)) != out.Answer
@@ -313,17 +312,17 @@ func (r Rule) claimed(out RuleResult, s Score) RuleResult {
 	return out
 }
 
-// grouping says over how much a score is compared.
-func grouping(s Score) string {
+// sampleText returns the number of items or clusters of a score.
+func sampleText(s Score) string {
 	if s.Clusters > 0 && s.N >= LeastItems {
 		return textutil.Counted(s.Clusters, "cluster")
 	}
 	return textutil.Counted(s.N, "item")
 }
 
-// leavesOut says why a pooled value decides nothing where something failed: it
-// would favour whoever fails on what is hard.
-func leavesOut(failed, all int, noun string) string {
+// leftOutText is the reason why a pooled value decides nothing if outcomes failed: it would
+// favour a run that fails on hard items.
+func leftOutText(failed, all int, noun string) string {
 	return fmt.Sprintf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean, in which they count as 0", failed, textutil.Counted(all, noun))
 }
 
@@ -334,61 +333,61 @@ func (r Rule) name() string {
 	return r.Metric
 }
 
-// judgeRun answers a rule about a score of one run by itself; known is false when the
-// run does not have the score.
-func (r Rule) judgeRun(s outcome.Summary) (out RuleResult, known bool) {
+// judgeScore judges a rule about a score of one run. known is false if the run does not have the
+// score.
+func (r Rule) judgeScore(s outcome.Summary) (out RuleResult, known bool) {
 	stat, known := s.Scores.Lookup(r.Metric)
 	out = RuleResult{Threshold: r.Offset, Value: stat.FailuresAsZero, CI95: stat.CI95AsZero}
-	if out.Value == nil { // a score of what was extracted alone, or of no item
+	if out.Value == nil { // a score of extracted outputs only, or undefined for all items
 		out.Value, out.CI95 = stat.Mean, stat.CI95
 	}
 	if r.Pooled {
 		out.Value, out.CI95 = stat.Pooled, nil
 	}
 	if out.Value == nil {
-		return out.unclear(r.name() + " is not defined for any item"), known
+		return out.inconclusive(r.name() + " is not defined for any item"), known
 	}
-	if stat.Unanswered > 0 { // their values could be anything
-		return out.unclear(fmt.Sprintf("%s has no value for %s: the evaluator gave none", r.name(), unanswered(stat))), known
+	if stat.Unanswered > 0 { // the missing values could be anything
+		return out.inconclusive(fmt.Sprintf("%s has no value for %s: the evaluator gave none", r.name(), unansweredText(stat))), known
 	}
 	failed, all, noun := stat.Failed, stat.Failed+stat.N, "item"
-	if s.Trials != nil { // pooled over all outcomes, and Failed counts items of which all did
+	if s.Trials != nil { // pooled values are over outcomes, but stat.Failed counts items whose trials all failed
 		failed, all, noun = s.Items.Failed, s.Items.Failed+s.Items.Scored, "outcome"
 	}
 	if r.Pooled && failed > 0 {
-		return out.unclear(r.name() + ": " + leavesOut(failed, all, noun)), known
+		return out.inconclusive(r.name() + ": " + leftOutText(failed, all, noun)), known
 	}
 	out.Answer = answer(r.holds(*out.Value, r.Offset))
 	out.Reason = fmt.Sprintf("%s is %s", r.name(), decimal(*out.Value))
 	return out, known
 }
 
-// judgeMeasure answers a rule about an observed amount. Without a base nothing
-// may be relative. A cost that is only partly known is a lower bound.
+// judgeMeasure judges a rule about an amount. base is nil for a single run, which has no relative
+// rules. A cost that is unknown for some items is a lower bound.
 func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResult {
-	value, bound := measured(r.Metric, cand)
+	value, lowerBound := amountOf(r.Metric, cand)
 	out := RuleResult{Threshold: r.Offset, Value: value}
 	if r.Relative {
-		of, partly := measured(r.Metric, *base)
-		if of == nil || partly {
-			return out.unclear(r.Metric + " of the base is not known")
+		baseValue, partly := amountOf(r.Metric, *base)
+		if baseValue == nil || partly {
+			return out.inconclusive(r.Metric + " of the base is not known")
 		}
-		out.Threshold = *of*r.Factor + r.Offset
+		out.Threshold = *baseValue*r.Factor + r.Offset
 	}
 	if value == nil {
-		return out.unclear(r.Metric + " is not known")
+		return out.inconclusive(r.Metric + " is not known")
 	}
-	is := r.unit(*value)
+	text := r.amountText(*value)
 	out.Answer = answer(r.holds(*value, out.Threshold))
-	if bound && (out.Answer == Pass) == r.upper() {
-		out.Answer, is = Inconclusive, "at least "+is+" and not known of every item"
+	if lowerBound && (out.Answer == Pass) == r.isUpper() {
+		out.Answer, text = Inconclusive, "at least "+text+" and not known of every item"
 	}
-	out.Reason = fmt.Sprintf("%s is %s; allowed is %s %s", r.Metric, is, r.Op, r.unit(out.Threshold))
+	out.Reason = fmt.Sprintf("%s is %s; allowed is %s %s", r.Metric, text, r.Op, r.amountText(out.Threshold))
 	return out
 }
 
-// unit writes an amount with what it is measured in.
-func (r Rule) unit(v float64) string {
+// amountText formats an amount with its unit.
+func (r Rule) amountText(v float64) string {
 	switch {
 	case strings.HasPrefix(r.Metric, "latency_"):
 		return decimal(v) + " ms"

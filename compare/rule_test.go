@@ -71,7 +71,7 @@ func TestParseRule(t *testing.T) {
 	}
 }
 
-// TestDigits: no exponent, which few people read at a glance.
+// TestDigits checks that numbers have no exponent.
 func TestDigits(t *testing.T) {
 	for v, want := range map[float64][2]string{
 		0: {"0", "0"}, 0.00002: {"0.00002", "+0.00002"}, -0.0000412345678: {"-0.0000412346", "-0.00004123"},
@@ -83,7 +83,7 @@ func TestDigits(t *testing.T) {
 	}
 }
 
-// TestRule_Complement: what x of a score asks, 1 - x of its complement does.
+// TestRule_Complement checks that a bound x on a score becomes 1 - x on its complement.
 func TestRule_Complement(t *testing.T) {
 	for text, want := range map[string]string{
 		"lost <= 0.1":                   "kept >= 0.9",
@@ -106,13 +106,13 @@ func TestRule_Complement(t *testing.T) {
 	}
 }
 
-// TestRule_Decides: a rule about a score from 0 to 1.
+// TestRule_Decides checks rules about scores from 0 to 1.
 func TestRule_Decides(t *testing.T) {
 	for text, want := range map[string]string{
 		"f1 >= 0.5":             "",
 		"f1 >= 1":               "",
 		"f1 > 0":                "",
-		"f1 < 0.9":              "", // one run by itself: no worse than thought
+		"f1 < 0.9":              "", // a rule of one run may be in either direction
 		"f1 >= base - 0.02":     "",
 		"f1 > base - 1":         "",
 		"f1 >= base + 1":        "",
@@ -152,19 +152,19 @@ func FuzzParseRule(f *testing.F) {
 		if again, err := ParseRule(r.Text); err != nil || again != r {
 			t.Fatalf("%q is read as %+v, and its text as %+v, %v", text, r, again, err)
 		}
-		if r.holds(2, 1) == r.holds(1, 2) || r.holds(1, 2) != r.upper() {
+		if r.holds(2, 1) == r.holds(1, 2) || r.holds(1, 2) != r.isUpper() {
 			t.Fatalf("%+v points in no direction", r)
 		}
 	})
 }
 
-// difference is a score whose interval is given, with a p-value of 0.01.
+// difference returns a score with this interval and a p-value of 0.01.
 func difference(lo, hi float64) Score {
 	mid, p := (lo+hi)/2, 0.01
 	return Score{Name: "f1", N: 50, Difference: &mid, CI95: &[2]float64{lo, hi}, P: &p, PHolm: &p, Verdict: Unclear}
 }
 
-// doubtful is the same with a p-value that is 0.125 once corrected.
+// doubtful is difference with a corrected p-value of 0.125.
 func doubtful(lo, hi float64) Score {
 	s, p := difference(lo, hi), 0.125
 	s.PHolm = &p
@@ -206,8 +206,8 @@ func TestRule_judgeDifference(t *testing.T) {
 		{"f1 > base", doubtful(.001, .05), Inconclusive},
 		{"f1 >= base", doubtful(-.05, -.001), Inconclusive},
 		{"f1 >= base - 0.02", doubtful(-.05, -.03), Inconclusive},
-		{"f1 >= base - 0.02", doubtful(-.01, .05), Pass}, // no difference would pass, too
-		{"f1 > base", doubtful(-.05, 0), Fail},           // and would fail here
+		{"f1 >= base - 0.02", doubtful(-.01, .05), Pass}, // a difference of 0 would pass, too
+		{"f1 > base", doubtful(-.05, 0), Fail},           // a difference of 0 would fail, too
 		{"f1 >= base", few, Inconclusive},
 		{"f1 >= base", fewClusters, Inconclusive},
 		{"f1 > base", constant, Inconclusive},

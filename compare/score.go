@@ -8,14 +8,14 @@ import (
 	"extraction-experiment/internal/stats"
 )
 
-// weights sums the values of both runs by the weights of their items.
+// weights sums the weighted values of both runs.
 type weights struct {
-	items             int // that have a weight in both runs
+	items             int // number of items with the same weight in both runs
 	total, base, cand stats.Sum
 }
 
-// add takes an item into account that has the same weight in both runs. One
-// whose products cannot be summed counts as one without a weight.
+// add adds an item with values b and d if it has the same weight in both runs. An item whose
+// products cannot be summed counts as one without a weight.
 func (w *weights) add(base, cand *value, b, d float64) {
 	if base.weight == nil || cand.weight == nil || *base.weight != *cand.weight {
 		return
@@ -25,8 +25,8 @@ func (w *weights) add(base, cand *value, b, d float64) {
 	}
 }
 
-// mean returns the weighted means; nil unless each of the n items has a weight
-// and they do not sum up to 0.
+// mean returns the weighted means, or nil unless each of the n items has a weight and the sum of
+// the weights is above 0.
 func (w *weights) mean(n int) *Weighted {
 	total := w.total.Value()
 	if n == 0 || w.items < n || total <= 0 {
@@ -37,30 +37,30 @@ func (w *weights) mean(n int) *Weighted {
 	return out
 }
 
-// column is one score over the items of both runs: all that is kept of them.
+// column has the values of one score for the items of both runs.
 type column struct {
-	score       Score // its counts of items; a win is a difference above 0
+	score       Score // only its counts of items; a win is a difference above 0
 	yesNo       YesNo
 	differences []float64
-	items       []int32 // the number of each
+	items       []int32 // the number of the item of each difference
 	clusters    []string
 	base, cand  stats.Moments
-	weights     weights // of those items that have one
+	weights     weights
 
 	ratios        []stats.PairedRatio
 	ratioClusters []string
-	clustered     bool // clusters are kept
-	noRatio       int  // scored items without
+	clustered     bool // clusters are recorded
+	withoutRatio  int  // scored items without
 
-	boolean, between bool // values mean no or yes; one is neither 0 nor 1
-	beyond           bool // one lies outside of [0,1], and differences may outside of [-1,1]
+	boolean, notYesNo bool // values mean no or yes; one is neither 0 nor 1
+	outOfRange        bool // one lies outside of [0,1], and differences may outside of [-1,1]
 }
 
-// add takes the score of one item into account; nil is a run whose outcome does
-// not list it.
+// add adds the values of one item; nil if the outcome does not list the score. scored reports
+// whether the item failed in neither run.
 func (c *column) add(base, cand *value, item int, cluster string, scored bool) {
-	b, inBase := base.defined()
-	d, inCand := cand.defined()
+	b, inBase := base.mean()
+	d, inCand := cand.mean()
 	if !inBase || !inCand {
 		c.score.Undefined++
 		switch {
@@ -91,9 +91,9 @@ func (c *column) add(base, cand *value, item int, cluster string, scored bool) {
 	}
 	c.weights.add(base, cand, b, d)
 	c.boolean = c.boolean || base.boolean || cand.boolean
-	c.beyond = c.beyond || min(b, d) < 0 || max(b, d) > 1
+	c.outOfRange = c.outOfRange || min(b, d) < 0 || max(b, d) > 1
 	c.countYesNo(b, d)
-	c.ratio(base, cand, cluster, scored)
+	c.addRatio(base, cand, cluster, scored)
 }
 
 func (c *column) countYesNo(b, d float64) {
@@ -107,15 +107,15 @@ func (c *column) countYesNo(b, d float64) {
 	case [2]float64{1, 0}:
 		c.yesNo.Lost++
 	default:
-		c.between = true
+		c.notYesNo = true
 	}
 }
 
-// ratio keeps the counts of an item; one that failed has those of error alone.
-func (c *column) ratio(base, cand *value, cluster string, scored bool) {
+// addRatio adds the counts of an item. Failed items only have counts of error.
+func (c *column) addRatio(base, cand *value, cluster string, scored bool) {
 	if base.ratios < base.n || cand.ratios < cand.n {
 		if scored {
-			c.noRatio++
+			c.withoutRatio++
 		}
 		return
 	}
@@ -125,14 +125,14 @@ func (c *column) ratio(base, cand *value, cluster string, scored bool) {
 	}
 }
 
-// whole reports whether every difference is −1, 0 or 1, of values from 0 to 1: that
-// of a yes/no score, or of any score of which no item differs.
-func (c *column) whole() bool {
-	return !c.beyond && c.score.Wins+c.score.Losses == c.yesNo.Gained+c.yesNo.Lost
+// isYesNo reports whether all values are in [0,1] and all differences −1, 0 or 1. That holds for
+// a yes/no score, and for any score that differs in no item.
+func (c *column) isYesNo() bool {
+	return !c.outOfRange && c.score.Wins+c.score.Losses == c.yesNo.Gained+c.yesNo.Lost
 }
 
-// repeats reports whether d differs as c does: over the same items by the same, or by
-// the same with the other sign. What does not differ repeats nothing.
+// repeats reports whether d has the same items as c, and in all of them the same differences, or
+// all with the other sign. A column without differences is never repeated.
 func (c *column) repeats(d *column) bool {
 	if c.score.Wins+c.score.Losses == 0 || !slices.Equal(c.items, d.items) {
 		return false
@@ -145,11 +145,11 @@ func (c *column) repeats(d *column) bool {
 	return false
 }
 
-// score turns a column into the comparison of one score.
+// score calculates the comparison of one score from its column.
 func (c Config) score(name string, col *column) Score {
 	s := col.score
-	s.Name, s.Verdict = name, Unclear // until the p-values are corrected
-	if s.LowerIsBetter = c.lower(name); s.LowerIsBetter {
+	s.Name, s.Verdict = name, Unclear // setVerdicts sets the verdict when the p-values are corrected
+	if s.LowerIsBetter = c.isLowerBetter(name); s.LowerIsBetter {
 		s.Wins, s.Losses = s.Losses, s.Wins
 	}
 	s.Base, s.Candidate = col.base.MeanOrNil(), col.cand.MeanOrNil()
@@ -159,35 +159,35 @@ func (c Config) score(name string, col *column) Score {
 	return s
 }
 
-// estimate fills in what follows from the differences.
+// estimate sets the results that depend on the differences.
 func (c Config) estimate(s *Score, col *column) {
 	m, _ := stats.MomentsOf(col.differences)
 	s.Difference = m.MeanOrNil()
 	plain, ok := m.Estimate()
-	flipped := col.differences
+	flipUnits := col.differences
 	if c.clustered() && s.N > 0 {
 		s.Unclustered = plain.CI95
 		plain, ok = stats.ClusteredMean(col.differences, col.clusters)
-		flipped = stats.ClusterSums(col.differences, col.clusters)
-		s.Clusters = len(flipped)
+		flipUnits = stats.ClusterSums(col.differences, col.clusters)
+		s.Clusters = len(flipUnits)
 	}
-	if p, ok := stats.SignFlip(flipped, c.Flips, c.Seed); ok && s.N > 0 {
+	if p, ok := stats.SignFlip(flipUnits, c.Flips, c.Seed); ok && s.N > 0 {
 		s.P, s.PExact = &p.P, p.Exact
 	}
 	if ok {
 		s.SE, s.DF, s.CI95 = &plain.SE, &plain.DF, plain.CI95
 	}
-	if !col.beyond { // what is cut away holds no possible difference
+	if !col.outOfRange { // no difference is outside of [-1,1]
 		for _, ci := range []*[2]float64{s.CI95, s.Unclustered} {
 			if ci != nil {
 				ci[0], ci[1] = max(ci[0], -1), min(ci[1], 1)
 			}
 		}
 	}
-	if lo, hi, ok := stats.YesNoInterval95(col.yesNo.Gained, col.yesNo.Lost, s.N); ok && !c.clustered() && s.N > 1 && col.whole() {
+	if lo, hi, ok := stats.YesNoInterval95(col.yesNo.Gained, col.yesNo.Lost, s.N); ok && !c.clustered() && s.N > 1 && col.isYesNo() {
 		s.CI95 = &[2]float64{lo, hi}
 	}
-	if !s.claims() || s.N-s.Ties < LeastItems { // of fewer that differ nothing would ever be claimed
+	if !s.canClaim() || s.N-s.Ties < LeastItems { // if fewer differ, nothing can be claimed
 		return
 	}
 	if effect, ok := stats.DetectableDifference(plain); ok {
@@ -198,9 +198,9 @@ func (c Config) estimate(s *Score, col *column) {
 	}
 }
 
-// pooled is nil where an item was scored without counts.
+// pooled returns the pooled difference, or nil if a scored item has no counts.
 func (c Config) pooled(col *column) *Pooled {
-	if col.noRatio > 0 || len(col.ratios) == 0 {
+	if col.withoutRatio > 0 || len(col.ratios) == 0 {
 		return nil
 	}
 	units := col.ratios
@@ -214,15 +214,14 @@ func (c Config) pooled(col *column) *Pooled {
 	return &Pooled{len(col.ratios), p.Base, p.Candidate, p.Difference, p.CI95}
 }
 
-// verdict claims something only if there is enough to go by. P-values are corrected
-// before.
+// verdict returns the conclusion from the corrected p-value and the interval.
 func (s Score) verdict() Verdict {
 	switch {
 	case s.Incomparable != "":
 		return Unclear
 	case s.same():
 		return Same
-	case !s.claims() || !s.significant():
+	case !s.canClaim() || !s.significant():
 		return Unclear
 	}
 	switch lo, hi := s.CI95[0], s.CI95[1]; {
@@ -237,24 +236,24 @@ func (s Score) verdict() Verdict {
 // same reports whether no item differs.
 func (s Score) same() bool { return s.N > 0 && s.Ties == s.N }
 
-// significant reports whether the corrected p-value allows to claim a difference.
+// significant reports whether the corrected p-value is small enough to claim a difference.
 func (s Score) significant() bool { return s.PHolm != nil && *s.PHolm <= alpha }
 
-// claims reports whether there are enough items and clusters to claim anything.
-func (s Score) claims() bool { return s.CI95 != nil && s.enough() }
+// canClaim reports whether there is an interval, and enough items and clusters to claim anything.
+func (s Score) canClaim() bool { return s.CI95 != nil && s.hasEnough() }
 
-func (s Score) enough() bool {
+func (s Score) hasEnough() bool {
 	return s.N >= LeastItems && (s.Clusters == 0 || s.Clusters >= LeastClusters)
 }
 
-// correct fills in Holm's correction: for the primary score over the candidates,
-// for all others over the secondary scores of all candidates. Scores of a candidate
-// that differ alike (Score.Repeats) count once, those without any difference not at
-// all: there is nothing that could be claimed of them.
-func correct(results []Result) {
+// correctPValues sets PHolm: Holm's correction for the primary score over the candidates, and for
+// all others over the secondary scores of all candidates. Scores of a candidate that repeat each
+// other count once. Scores without any difference do not count, since nothing could be claimed
+// about them.
+func correctPValues(results []Result) {
 	var primary, secondary [][]*Score
 	for i := range results {
-		at := map[string]int{} // where the scores that differ alike stand
+		at := map[string]int{} // index into secondary, by the name of the first of the scores that repeat each other
 		for j := range results[i].Scores {
 			s := &results[i].Scores[j]
 			first := cmp.Or(s.Repeats, s.Name)
@@ -276,7 +275,8 @@ func correct(results []Result) {
 	holm(secondary)
 }
 
-// holm corrects the p-values of sets of scores, of which those of one set are equal.
+// holm corrects the p-values of sets of scores. The scores of a set have equal p-values, which
+// count once.
 func holm(sets [][]*Score) {
 	p := make([]float64, len(sets))
 	for i, set := range sets {
@@ -289,10 +289,9 @@ func holm(sets [][]*Score) {
 	}
 }
 
-// mcNemar tests whether a yes/no score changed more often in one direction. A
-// score is one when it says so and is 0 or 1 in every item of both runs: averages
-// over trials may not be. Items of a cluster are not independent, as the test takes
-// them to be: with clusters there is no p-value but the score's own.
+// mcNemar tests whether a yes/no score changed more often in one direction. The score must be
+// Boolean, and 0 or 1 in every item of both runs, which means over trials may not be. With
+// clusters there is no p-value, since the test assumes independent items.
 func (c Config) mcNemar(name string, col *column) YesNo {
 	y := col.yesNo
 	y.Name = name

@@ -10,7 +10,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestVerdict_needsIntervalAndP: where the two disagree nothing is claimed.
+// TestVerdict_needsIntervalAndP checks that nothing is claimed if interval and p-value disagree.
 func TestVerdict_needsIntervalAndP(t *testing.T) {
 	rule, err := ParseRule("f1 > base")
 	if err != nil {
@@ -23,8 +23,8 @@ func TestVerdict_needsIntervalAndP(t *testing.T) {
 		verdict Verdict
 		gate    Answer
 	}{
-		// d of 0.1 in k of 38: mean k/380, SE 0.1·√(k/38·(1−k/38)/37), and the
-		// interval is above 0 from k = 4 on; the exact p is 2/2^k.
+		// With a difference of 0.1 in k of 38 items, the mean is k/380 and SE 0.1·√(k/38·(1−k/38)/37). The
+		// interval is above 0 from k = 4 on. The exact p is 2/2^k.
 		{3, .25, Unclear, Inconclusive},
 		{4, .125, Unclear, Inconclusive},
 		{5, .0625, Unclear, Inconclusive},
@@ -34,7 +34,7 @@ func TestVerdict_needsIntervalAndP(t *testing.T) {
 		for i := range tt.better {
 			cand[i] = .6
 		}
-		r := compared(t, Config{Gate: Gate{Rules: []Rule{rule}}}, newRun("b", base...), newRun("c", cand...))
+		r := mustCompare(t, Config{Gate: Gate{Rules: []Rule{rule}}}, newRun("b", base...), newRun("c", cand...))
 		s := r.Primary()
 		if (s.CI95[0] > 0) != (tt.better >= 4) || *s.P != tt.p || r.Verdict != tt.verdict || r.Gate.Answer != tt.gate {
 			t.Errorf("%d better: interval %v, p %v, %s, gate %s: %s", tt.better, *s.CI95, *s.P, r.Verdict, r.Gate.Answer, r.Gate.Rules[0].Reason)
@@ -42,8 +42,8 @@ func TestVerdict_needsIntervalAndP(t *testing.T) {
 	}
 }
 
-// TestVerdict_oneLargeCluster: a gain in one source that holds most of the items
-// is no gain over the sources.
+// TestVerdict_oneLargeCluster checks that a gain in one source with most of the items is not a
+// gain over the sources.
 func TestVerdict_oneLargeCluster(t *testing.T) {
 	var base, cand []float64
 	var doc []int
@@ -57,38 +57,38 @@ func TestVerdict_oneLargeCluster(t *testing.T) {
 		add(2, d+1, .01*float64(d%3-1))
 	}
 	b, c := newRun("b", base...), newRun("c", cand...)
-	for _, m := range []*memory{b, c} {
+	for _, m := range []*memoryRun{b, c} {
 		for i := range m.items {
 			m.items[i].Metadata = fmt.Appendf(nil, `{"source":{"doc":"d%d"}}`, doc[i])
 		}
 	}
-	r := compared(t, Config{ClusterBy: "source.doc"}, b, c)
+	r := mustCompare(t, Config{ClusterBy: "source.doc"}, b, c)
 	if s := r.Primary(); r.Verdict != Unclear || s.CI95[0] > 0 || *s.DF > 2 {
 		t.Errorf("%s, interval %v, %.2f degrees of freedom", r.Verdict, *s.CI95, *s.DF)
 	}
 	if all := strings.Join(r.Warnings, "\n"); !strings.Contains(all, "very different sizes") {
 		t.Errorf("no warning of the sizes: %s", all)
 	}
-	if r := compared(t, Config{}, b, c); r.Verdict != Better {
+	if r := mustCompare(t, Config{}, b, c); r.Verdict != Better {
 		t.Errorf("without clusters: %s", r.Verdict)
 	}
 }
 
-// reworded gives every item of a run another output of the same score.
-func reworded(m *memory) *memory {
+// reworded replaces the output of every item of a run, but not its score.
+func reworded(m *memoryRun) *memoryRun {
 	for i := range m.outcomes {
 		m.outcomes[i].Output = []byte(`{"other":true}`)
 	}
 	return m
 }
 
-// TestGate_identical: only where the results themselves are known to be identical
-// does the lack of any difference decide a rule. Where results differ whose scores do
-// not, 38 items leave 1 − 0.025^(1/38) = 9.25 % of changed items possible either way.
+// TestGate_identical checks that the lack of any difference only decides a rule if the outputs
+// are known to be identical. If outputs differ but not their scores, 38 items leave 1 −
+// 0.025^(1/38) = 9.25 % of changed items possible in either direction.
 func TestGate_identical(t *testing.T) {
 	half := slices.Repeat([]float64{.5, .7}, 19)
 	failing := append(slices.Clone(half[:37]), failed)
-	run := func(name string) *memory { return newRun(name, half...) }
+	run := func(name string) *memoryRun { return newRun(name, half...) }
 	unknown, otherwise := run("unknown"), newRun("otherwise", failing...)
 	unknown.outcomes[3].Output = nil
 	otherwise.outcomes[37].Class = outcome.InvalidOutput
@@ -97,7 +97,7 @@ func TestGate_identical(t *testing.T) {
 	few := half[:3]
 	for _, tt := range []struct {
 		name       string
-		base, cand *memory
+		base, cand *memoryRun
 		rule       string
 		want       Answer
 		says       string
@@ -117,7 +117,7 @@ func TestGate_identical(t *testing.T) {
 		{"reworded", run("b"), reworded(run("c")), "f1 > base", Inconclusive, "+0.0925"},
 		{"three reworded", newRun("b", few...), reworded(newRun("c", few...)), "error <= base + 0.5", Inconclusive, "3 items are too few"},
 	} {
-		r := compared(t, Config{Gate: Gate{Rules: []Rule{mustRule(t, tt.rule)}}}, tt.base, tt.cand)
+		r := mustCompare(t, Config{Gate: Gate{Rules: []Rule{mustRule(t, tt.rule)}}}, tt.base, tt.cand)
 		if got := r.Gate.Rules[0]; got.Answer != tt.want || !strings.Contains(got.Reason, tt.says) || r.Identical != strings.HasPrefix(tt.says, "identical") {
 			t.Errorf("%s, %s: %s, %s; want %s, %s", tt.name, tt.rule, got.Answer, got.Reason, tt.want, tt.says)
 		}
@@ -127,12 +127,12 @@ func TestGate_identical(t *testing.T) {
 	}
 }
 
-// TestVerdict_noWidth: where every item changed by the same, there is no interval,
-// and nothing is claimed; nor is there one of cost that did so.
+// TestVerdict_noWidth checks that there is no interval and no claim if all items changed by the
+// same. Cost has no interval then, either.
 func TestVerdict_noWidth(t *testing.T) {
 	base, cand := newRun("b", slices.Repeat([]float64{.6, .8}, 40)...), newRun("c", slices.Repeat([]float64{.5, .7}, 40)...)
-	costing(cand, .03)
-	r := compared(t, Config{Gate: Gate{Rules: []Rule{mustRule(t, "f1 >= base - 0.2"), mustRule(t, "pooled(f1) >= base - 0.2")}}}, base, cand)
+	withCost(cand, .03)
+	r := mustCompare(t, Config{Gate: Gate{Rules: []Rule{mustRule(t, "f1 >= base - 0.2"), mustRule(t, "pooled(f1) >= base - 0.2")}}}, base, cand)
 	s := r.Primary()
 	if s.CI95 != nil || s.SE != nil || s.Detectable != nil || s.Pooled.CI95 != nil || r.Cost.CI95 != nil || s.Verdict != Unclear || r.Gate.Answer != Inconclusive {
 		t.Errorf("%+v, pooled %+v, cost %+v, gate %+v", s, s.Pooled, r.Cost, r.Gate)
@@ -142,16 +142,15 @@ func TestVerdict_noWidth(t *testing.T) {
 			t.Errorf("%q says nothing of %q", text, all)
 		}
 	}
-	// Of yes or no there is one: all of 80 items changed, and 4.5 % may not, or the
-	// other way.
-	r = compared(t, Config{Metric: "perfect"}, newRun("b", slices.Repeat([]float64{.5}, 80)...), newRun("c", slices.Repeat([]float64{1}, 80)...))
+	// A yes/no score has an interval: all 80 items changed, but 4.5 % might not, or in the other direction.
+	r = mustCompare(t, Config{Metric: "perfect"}, newRun("b", slices.Repeat([]float64{.5}, 80)...), newRun("c", slices.Repeat([]float64{1}, 80)...))
 	if s := r.Primary(); s.CI95 == nil || math.Abs(s.CI95[0]-2*math.Pow(.025, 1./80)+1) > 1e-9 || s.CI95[1] != 1 || s.Verdict != Better {
 		t.Errorf("%+v", s)
 	}
 }
 
-// TestVerdict_candidates: of several candidates, verdict and gate go by the
-// corrected p-value: 2/2^6 of one, three times that of three.
+// TestVerdict_candidates checks that verdict and gate use the corrected p-value: 2/2^6 with one
+// candidate, three times that with three.
 func TestVerdict_candidates(t *testing.T) {
 	c := Config{Gate: Gate{Rules: []Rule{mustRule(t, "f1 > base"), mustRule(t, "f1 >= base - 0.05")}}}
 	base := newRun("b", slices.Repeat([]float64{.5}, 30)...)
@@ -171,7 +170,7 @@ func TestVerdict_candidates(t *testing.T) {
 	}{
 		{candidates[:1], 2. / 64, Better, Pass},
 		{candidates, 6. / 64, Unclear, Inconclusive},
-		// Another one without any difference is nothing that could be claimed.
+		// A candidate without any difference does not count.
 		{[]Source{candidates[0], newRun("same", slices.Repeat([]float64{.5}, 30)...)}, 2. / 64, Better, Pass},
 	} {
 		out, err := c.Compare(t.Context(), base, tt.candidates...)
@@ -189,10 +188,10 @@ func TestVerdict_candidates(t *testing.T) {
 	}
 }
 
-// TestVerdict_secondary: the verdict of a secondary score goes by the correction
-// over the secondary scores, of which those that differ alike count once.
+// TestVerdict_secondary checks that the verdict of a secondary score uses the correction over the
+// secondary scores, of which those that differ alike count once.
 func TestVerdict_secondary(t *testing.T) {
-	run := func(name string, gain float64, also ...string) *memory {
+	run := func(name string, gain float64, also ...string) *memoryRun {
 		m := newRun(name, slices.Repeat([]float64{.5, .6}, 15)...)
 		for i := range m.outcomes {
 			add := func(score string, v float64) {
@@ -219,7 +218,7 @@ func TestVerdict_secondary(t *testing.T) {
 		{nil, 2. / 128, Better}, // "error" and "perfect" do not differ, and do not count
 		{[]string{"x", "xx", "xxx"}, 4 * 2. / 128, Unclear},
 	} {
-		r := compared(t, Config{}, run("b", 0, tt.also...), run("c", .1, tt.also...))
+		r := mustCompare(t, Config{}, run("b", 0, tt.also...), run("c", .1, tt.also...))
 		for _, s := range r.Scores {
 			want := map[string]Verdict{"second": tt.verdict, "equal": tt.verdict, "mirrored": map[Verdict]Verdict{Better: Worse, Unclear: Unclear}[tt.verdict]}[s.Name]
 			if want != "" && (*s.P != 2./128 || *s.PHolm != tt.p || s.Verdict != want) {

@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// memory is a run that lies in memory.
-type memory struct {
+// memoryRun is a Source in memory.
+type memoryRun struct {
 	name       string
 	header     outcome.Header
 	footer     *outcome.Footer
@@ -27,14 +27,14 @@ type memory struct {
 	unreadable error
 }
 
-func (m *memory) Where() string                                  { return m.name + ".run" }
-func (m *memory) Header(context.Context) (outcome.Header, error) { return m.header, nil }
-func (m *memory) Items(context.Context) iter.Seq2[Item, error]   { return each(m.items, m.unreadable) }
-func (m *memory) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
+func (m *memoryRun) Where() string                                  { return m.name + ".run" }
+func (m *memoryRun) Header(context.Context) (outcome.Header, error) { return m.header, nil }
+func (m *memoryRun) Items(context.Context) iter.Seq2[Item, error]   { return each(m.items, m.unreadable) }
+func (m *memoryRun) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
 	return each(m.outcomes, m.unreadable)
 }
 
-func (m *memory) Footer(context.Context) (outcome.Footer, bool, error) {
+func (m *memoryRun) Footer(context.Context) (outcome.Footer, bool, error) {
 	if m.footer == nil {
 		return outcome.Footer{}, false, nil
 	}
@@ -55,10 +55,10 @@ func each[T any](list []T, err error) iter.Seq2[T, error] {
 	}
 }
 
-// newRun makes a complete run with one item per score: f1 with its ratio in
-// hundredths, NaN stands for an undefined value and -1 for a failed item.
-func newRun(name string, scores ...float64) *memory {
-	m := &memory{name: name}
+// newRun returns a complete run with one item per score: f1 with its ratio in hundredths.
+// undefined is an undefined value, failed a failed item.
+func newRun(name string, scores ...float64) *memoryRun {
+	m := &memoryRun{name: name}
 	m.header = outcome.Header{
 		Name: name, Harness: "extraction", Trials: 1,
 		Dataset: outcome.Dataset{Name: "docs", Fingerprint: "f00d"},
@@ -83,14 +83,14 @@ func newOutcome(id string, v float64) outcome.Outcome {
 	case v == failed:
 		o.Class = outcome.Timeout
 		o.Failure = &outcome.Failure{Class: outcome.Timeout, Message: "no answer"}
-		o.Scores = []outcome.Score{{Name: "f1", Reason: "the item failed"}, yes("error", true)}
+		o.Scores = []outcome.Score{{Name: "f1", Reason: "the item failed"}, yesNoScore("error", true)}
 	case v != v:
-		o.Scores = []outcome.Score{{Name: "f1", Reason: "undefined"}, yes("error", false)}
+		o.Scores = []outcome.Score{{Name: "f1", Reason: "undefined"}, yesNoScore("error", false)}
 	default:
 		num := int64(v*100 + 0.5)
 		o.Scores = []outcome.Score{
 			{Name: "f1", Value: &v, Ratio: &outcome.Ratio{Num: num, Den: 100}, Comment: fmt.Sprintf("%d matched", num)},
-			yes("perfect", v == 1), yes("error", false),
+			yesNoScore("perfect", v == 1), yesNoScore("error", false),
 		}
 		o.Groups = []outcome.Group{{Kind: "entity_type", Name: "Person", Expected: 100, Extracted: 100, Matched: num}}
 		o.Explanation, _ = json.Marshal(slices.Repeat([]string{"Ada"}, int(num/10)))
@@ -98,7 +98,7 @@ func newOutcome(id string, v float64) outcome.Outcome {
 	return o
 }
 
-func yes(name string, is bool) outcome.Score {
+func yesNoScore(name string, is bool) outcome.Score {
 	v := 0.0
 	if is {
 		v = 1
@@ -111,11 +111,11 @@ func matchesOf(raw json.RawMessage) (lines []string, err error) {
 	return lines, json.Unmarshal(raw, &lines)
 }
 
-// compared compares two runs, which must be possible.
-func compared(t interface {
+// mustCompare compares two runs, and fails on an error.
+func mustCompare(t interface {
 	Helper()
 	Fatal(...any)
-}, cfg Config, base, cand *memory) Result {
+}, cfg Config, base, cand *memoryRun) Result {
 	t.Helper()
 	out, err := cfg.Compare(context.Background(), base, cand)
 	if err != nil {
@@ -132,8 +132,8 @@ func primaryOf(t *testing.T, r Result) Score {
 	return r.Scores[0]
 }
 
-// TestCompare_hostile: whatever is in the outcomes of a file that somebody
-// wrote, there is a result, and no number in it is none.
+// TestCompare_hostile checks that there is a result for any outcomes, and that all its numbers
+// are finite.
 func TestCompare_hostile(t *testing.T) {
 	number := rapid.SampledFrom([]float64{0, 1, -1, 0.5, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -1e150, 1e-320})
 	count := rapid.SampledFrom([]int64{0, 1, 7, -1, math.MaxInt64, math.MinInt64, 1 << 31})
@@ -150,7 +150,7 @@ func TestCompare_hostile(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		base, cand := newRun("b", make([]float64, 8)...), newRun("c", make([]float64, 8)...)
-		for _, run := range []*memory{base, cand} {
+		for _, run := range []*memoryRun{base, cand} {
 			for i := range run.outcomes {
 				o := &run.outcomes[i]
 				o.Scores = append(o.Scores[:1], rapid.SliceOfN(draw, 0, 5).Draw(t, "scores")...)
@@ -163,8 +163,8 @@ func TestCompare_hostile(t *testing.T) {
 			}
 		}
 		rule, _ := ParseRule("f1 >= base")
-		r := compared(t, Config{ClusterBy: rapid.SampledFrom([]string{"", "source.doc"}).Draw(t, "key"), Gate: Gate{Rules: []Rule{rule}}}, base, cand)
-		// encoding/json refuses what is not a number.
+		r := mustCompare(t, Config{ClusterBy: rapid.SampledFrom([]string{"", "source.doc"}).Draw(t, "key"), Gate: Gate{Rules: []Rule{rule}}}, base, cand)
+		// encoding/json refuses NaN and infinities.
 		if _, err := json.Marshal(r.Scores); err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestCompare_sourceErrors(t *testing.T) {
 	unordered := newRun("unordered", 1, 1, 1)
 	slices.Reverse(unordered.outcomes)
 	for name, tt := range map[string]struct {
-		base, cand *memory
+		base, cand *memoryRun
 		want       string
 	}{
 		"base":      {broken, newRun("c", 1, 1), "disk is gone"},

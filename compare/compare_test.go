@@ -364,7 +364,7 @@ func TestCompare_symmetric(t *testing.T) {
 		cfg := Config{Flips: 50, ClusterBy: rapid.SampledFrom([]string{"", "source.doc"}).Draw(t, "key")}
 		there := mustCompare(t, cfg, newRun("b", b...), newRun("c", c...))
 		back := mustCompare(t, cfg, newRun("c", c...), newRun("b", b...))
-		if len(there.Scores) != len(back.Scores) || len(there.YesNo) != len(back.YesNo) || there.Regressions != winsOf(back) {
+		if len(there.Scores) != len(back.Scores) || len(there.YesNo) != len(back.YesNo) || there.Regressions != back.Scores[0].Wins {
 			t.Fatalf("%+v\n%+v", there, back)
 		}
 		for i, s := range there.Scores {
@@ -383,8 +383,6 @@ func TestCompare_symmetric(t *testing.T) {
 		}
 	})
 }
-
-func winsOf(r Result) int { return r.Scores[0].Wins }
 
 // swapped returns the score that is expected if base and candidate are exchanged.
 func swapped(s Score) Score {

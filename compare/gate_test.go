@@ -95,14 +95,9 @@ func TestGate_answers(t *testing.T) {
 	} {
 		gate := Gate{Inconclusive: tt.policy}
 		for _, text := range tt.rules {
-			r, err := ParseRule(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			gate.Rules = append(gate.Rules, r)
+			gate.Rules = append(gate.Rules, mustRule(t, text))
 		}
-		c := Config{Gate: gate}
-		out, err := c.Compare(context.Background(), base, cand)
+		out, err := Config{Gate: gate}.Compare(context.Background(), base, cand)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,8 +139,7 @@ func TestCorrectPValues(t *testing.T) {
 		}
 		candidates = append(candidates, newRun(fmt.Sprint("c", i), values...))
 	}
-	c := Config{}
-	out, err := c.Compare(context.Background(), base, candidates...)
+	out, err := Config{}.Compare(context.Background(), base, candidates...)
 	if err != nil {
 		t.Fatal(err)
 	}

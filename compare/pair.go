@@ -89,14 +89,13 @@ func (r *run) runItems(ctx context.Context, order []string) iter.Seq2[*runItem, 
 				return
 			}
 			r.summariser.Add(o)
-			if u != nil && o.Item == u.id {
-				u.add(o)
-				continue
+			if u == nil || o.Item != u.id {
+				if u != nil && !yield(u, nil) {
+					return
+				}
+				u = &runItem{id: o.Item}
 			}
-			if u != nil && !yield(u, nil) {
-				return
-			}
-			u = newRunItem(o)
+			u.add(o)
 		}
 		if u != nil {
 			yield(u, nil)
@@ -142,12 +141,6 @@ type value struct {
 	ratios   int  // trials with a usable ratio
 	boolean  bool // the values mean no or yes
 	weight   *float64
-}
-
-func newRunItem(o outcome.Outcome) *runItem {
-	u := &runItem{id: o.Item}
-	u.add(o)
-	return u
 }
 
 func (u *runItem) add(o outcome.Outcome) {

@@ -67,8 +67,7 @@ func TestCompare_incompatible(t *testing.T) {
 					change.change(change.run)
 				}
 			}
-			c := Config{}
-			out, err := c.Compare(context.Background(), base, cand)
+			out, err := Config{}.Compare(context.Background(), base, cand)
 			if err != nil {
 				t.Fatal(err)
 			}

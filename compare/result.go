@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"extraction-experiment/internal/cli"
@@ -61,10 +62,8 @@ type Result struct {
 
 // Primary returns the primary score. If the runs cannot be compared, it is empty and Unclear.
 func (r Result) Primary() Score {
-	for _, s := range r.Scores {
-		if s.Primary {
-			return s
-		}
+	if i := slices.IndexFunc(r.Scores, func(s Score) bool { return s.Primary }); i >= 0 {
+		return r.Scores[i]
 	}
 	return Score{Verdict: Unclear}
 }

@@ -95,11 +95,7 @@ func TestRule_Complement(t *testing.T) {
 		"lost >= 0.9":                   "kept <= 0.1",
 		"lost <= base + 0.000000000001": "kept >= base - 0.000000000001",
 	} {
-		rule, err := ParseRule(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := rule.Complement("kept")
+		got := mustRule(t, text).Complement("kept")
 		if _, err := ParseRule(got); got != want || err != nil {
 			t.Errorf("%s: %s (%v), want %s", text, got, err, want)
 		}
@@ -218,11 +214,7 @@ func TestRule_judgeDifference(t *testing.T) {
 		{"pooled(f1) > base", failing, Inconclusive}, // the 20 that failed have no counts
 	}
 	for _, tt := range tests {
-		r, err := ParseRule(tt.rule)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := r.judgeDifference(tt.score, Result{})
+		got := mustRule(t, tt.rule).judgeDifference(tt.score, Result{})
 		if got.Answer != tt.want || got.Reason == "" {
 			t.Errorf("%s on %v: %s (%s), want %s", tt.rule, tt.score.CI95, got.Answer, got.Reason, tt.want)
 		}
@@ -270,18 +262,13 @@ func TestRule_measures(t *testing.T) {
 		{"pooled(f1) >= 0", run, Inconclusive},
 	}
 	for _, tt := range tests {
-		r, err := ParseRule(tt.rule)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := r.judge(base, Result{Candidate: Side{Summary: tt.run}})
+		got, err := mustRule(t, tt.rule).judge(base, Result{Candidate: Side{Summary: tt.run}})
 		if err != nil || got.Answer != tt.want || got.Reason == "" {
 			t.Errorf("%s: %s (%s), %v; want %s", tt.rule, got.Answer, got.Reason, err, tt.want)
 		}
 	}
 	for _, text := range []string{"f2 >= 0.5", "f2 >= base"} {
-		r, _ := ParseRule(text)
-		if _, err := r.judge(base, Result{Candidate: Side{Summary: run}}); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `did you mean`) {
+		if _, err := mustRule(t, text).judge(base, Result{Candidate: Side{Summary: run}}); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `did you mean`) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -12,10 +12,7 @@ import (
 
 // TestVerdict_needsIntervalAndP checks that nothing is claimed if interval and p-value disagree.
 func TestVerdict_needsIntervalAndP(t *testing.T) {
-	rule, err := ParseRule("f1 > base")
-	if err != nil {
-		t.Fatal(err)
-	}
+	gate := Gate{Rules: []Rule{mustRule(t, "f1 > base")}}
 	base := slices.Repeat([]float64{.5}, 38)
 	for _, tt := range []struct {
 		better  int
@@ -34,7 +31,7 @@ func TestVerdict_needsIntervalAndP(t *testing.T) {
 		for i := range tt.better {
 			cand[i] = .6
 		}
-		r := mustCompare(t, Config{Gate: Gate{Rules: []Rule{rule}}}, newRun("b", base...), newRun("c", cand...))
+		r := mustCompare(t, Config{Gate: gate}, newRun("b", base...), newRun("c", cand...))
 		s := r.Primary()
 		if (s.CI95[0] > 0) != (tt.better >= 4) || *s.P != tt.p || r.Verdict != tt.verdict || r.Gate.Answer != tt.gate {
 			t.Errorf("%d better: interval %v, p %v, %s, gate %s: %s", tt.better, *s.CI95, *s.P, r.Verdict, r.Gate.Answer, r.Gate.Rules[0].Reason)

@@ -187,8 +187,7 @@ func TestCompare_sourceErrors(t *testing.T) {
 		"candidate": {newRun("b", 1, 1), broken, "disk is gone"},
 		"order":     {newRun("b", 1, 1, 1), unordered, "in order of their ids"},
 	} {
-		c := Config{}
-		if _, err := c.Compare(context.Background(), tt.base, tt.cand); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := (Config{}).Compare(context.Background(), tt.base, tt.cand); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -18,14 +18,13 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// checkTime bounds the one request of Check.
-const checkTime = 10 * time.Second
+// checkTimeout bounds the request of Check.
+const checkTimeout = 10 * time.Second
 
-// Check says whether the evaluator is there, before anything is paid for: that
-// the program can be found and so can the file that an interpreter is to run;
-// that the address answers a HEAD, whatever its status but 401 and 403. It starts
-// no program and asks no model: whether those work, the first case tells. The
-// error is a *Fault that is Unavailable, or that of ctx.
+// Check tests whether the evaluator is available, before a run costs anything: the program and
+// the file for an interpreter exist, or the address answers a HEAD request with any status but
+// 401 and 403. It starts no program and calls no model, so it does not find out whether they
+// work. The error is an Unavailable *Fault, or that of ctx.
 func (e *Evaluator) Check(ctx context.Context) error {
 	switch {
 	case len(e.cfg.Script) > 0:
@@ -36,12 +35,12 @@ func (e *Evaluator) Check(ctx context.Context) error {
 	return nil
 }
 
-// interpreters run the file that is their first argument.
+// interpreters matches programs that run the file in their first argument.
 var interpreters = textutil.Pattern(`^(python|pypy|node|ruby|perl|php|Rscript|bash|dash|zsh|sh)[0-9.]*(\.exe)?$`)
 
 func (e *Evaluator) checkScript() error {
 	if _, err := proc.New(proc.Config{Command: e.cfg.Script, Dir: e.cfg.Dir}); err != nil {
-		return ofProgram(err)
+		return programFault(err)
 	}
 	words := e.cfg.Script
 	if len(words) < 2 || strings.HasPrefix(words[1], "-") || !interpreters().MatchString(filepath.Base(words[0])) {
@@ -53,7 +52,7 @@ func (e *Evaluator) checkScript() error {
 	return nil
 }
 
-// path is that of a file of the script.
+// path returns the path of a file in the script; it is relative to Config.Dir.
 func (e *Evaluator) path(word string) string {
 	if filepath.IsAbs(word) {
 		return word
@@ -62,7 +61,7 @@ func (e *Evaluator) path(word string) string {
 }
 
 func (e *Evaluator) checkAddress(ctx context.Context) error {
-	inner, cancel := context.WithTimeout(ctx, min(checkTime, e.cfg.Timeout))
+	inner, cancel := context.WithTimeout(ctx, min(checkTimeout, e.cfg.Timeout))
 	defer cancel()
 	reply, err := e.address.Ask(inner, http.MethodHead, nil)
 	switch {
@@ -76,47 +75,46 @@ func (e *Evaluator) checkAddress(ctx context.Context) error {
 	return nil
 }
 
-// Kind says in which way an evaluator misbehaved.
+// Kind is the way in which an evaluator failed.
 type Kind string
 
-// The kinds of faults.
+// Kinds of faults.
 const (
-	NotStarted  Kind = "not_started"  // the program is not there or cannot run
+	NotStarted  Kind = "not_started"  // the program does not exist or cannot run
 	Unreachable Kind = "unreachable"  // no connection, or no access
-	TimedOut    Kind = "timeout"      // no answer in time; it was ended
-	Exited      Kind = "exit_status"  // it ended with another status than 0
-	Flooded     Kind = "flood"        // more output than an answer may have
-	Unread      Kind = "input_unread" // it answered without reading the request
-	Strayed     Kind = "left_running" // it ended and left processes behind
-	Status      Kind = "http_status"  // an endpoint refused
+	TimedOut    Kind = "timeout"      // no answer in time
+	Exited      Kind = "exit_status"  // the program ended with another status than 0
+	Flooded     Kind = "flood"        // the answer is too long
+	Unread      Kind = "input_unread" // the program answered without reading the request
+	Strayed     Kind = "left_running" // the program ended and left processes behind
+	Status      Kind = "http_status"  // the address refused the request
 	ModelFailed Kind = "model"        // the judging model gave no answer
-	NotJSON     Kind = "not_json"     // nothing, text, NaN, or more than one value
-	BadVerdict  Kind = "bad_verdict"  // JSON, but no verdict: fields, kinds, ranges
+	NotJSON     Kind = "not_json"     // the answer is empty, text, NaN, or more than one value
+	BadVerdict  Kind = "bad_verdict"  // the answer is JSON, but fields, types or ranges are wrong
 )
 
 // Fault is an evaluation without a score.
 type Fault struct {
 	Kind    Kind
 	Message string
-	Err     error // the cause, where there is one
+	Err     error // the cause, or nil
 }
 
-// Error returns the kind and what happened.
+// Error returns the kind and the message.
 func (f *Fault) Error() string { return string(f.Kind) + ": " + f.Message }
 
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// ExitCode is 69: what was asked for could not be had. Harnesses that expect
-// faults count them instead.
+// ExitCode returns 69 (unavailable). Harnesses that expect faults count them instead.
 func (f *Fault) ExitCode() int { return 69 }
 
-// Unavailable reports whether the evaluator was never there to be asked, so
-// that nothing is known of how it judges.
+// Unavailable reports whether the evaluator could not be reached at all, so nothing is known
+// about its judgement.
 func (f *Fault) Unavailable() bool { return f.Kind == NotStarted || f.Kind == Unreachable }
 
-// ofProgram says what an error of package proc means.
-func ofProgram(err error) error {
+// programFault returns the Fault for an error of package proc.
+func programFault(err error) error {
 	kind, kinds := NotStarted, map[proc.Kind]Kind{
 		proc.Exited: Exited, proc.Flooded: Flooded, proc.Unread: Unread, proc.Orphaned: Strayed,
 	}
@@ -129,11 +127,10 @@ func ofProgram(err error) error {
 	return &Fault{kind, err.Error(), err}
 }
 
-// Fingerprint names what is asked: sha256 over the words of Command, the
-// content of those words of a script that are files (relative to Config.Dir),
-// and the text of a judge's prompt, as 64 hex digits. It changes when the
-// evaluator's own file is edited, and does not see what that file imports nor
-// what changes behind an address. Errors are those of reading a file.
+// Fingerprint identifies the evaluator: the SHA-256 over the words of Command, the content of the
+// words of a script that are files (relative to Config.Dir), and the text of a judge's prompt, as
+// 64 hex digits. It changes if a file of the script changes, but not if files change that it
+// imports, or the service behind an address. Errors are those of reading a file.
 func (e *Evaluator) Fingerprint() (string, error) {
 	h := sha256.New()
 	for _, word := range e.Command() {
@@ -150,19 +147,18 @@ func (e *Evaluator) Fingerprint() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// addFile adds the digest of a file of the evaluator; a word that is none adds
-// nothing.
+// addFile adds the digest of a file to h. A word that is not a regular file adds nothing.
 func (e *Evaluator) addFile(h io.Writer, word string) error {
 	path := e.path(word)
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
-		return nil // an option, or a program of the PATH
+		return nil // an option, or a program in the PATH
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close() // only read: nothing can be lost
+	defer f.Close() // read only, nothing to lose
 	digest := sha256.New()
 	if _, err := io.Copy(digest, f); err != nil {
 		return err

@@ -1,19 +1,19 @@
-// Package evaluator asks external evaluators for a score: a program, an HTTP
-// endpoint, or a language model that judges. It holds the protocol, which is
-// the same for all three, and contains what misbehaves.
+// Package evaluator asks external evaluators for a score: a program, an HTTP address, or a
+// language model that judges. It implements the protocol, which is the same for all three, and
+// contains their failures.
 //
-// It does not say whether an evaluator can be trusted (that is the conformance
-// harness), and it knows nothing of runs or datasets. An address or a model is
-// asked again after 429, 5xx and broken connections; a program never is.
+// It does not decide whether an evaluator can be trusted (package conformance does), and knows
+// nothing about runs or datasets. Requests to an address or a model are sent again after 429, 5xx
+// and broken connections; a program runs only once.
 //
-// One question goes through these steps:
+// One evaluation has these steps:
 //
-//  1. the Case is written as one JSON object that carries the names of both
-//     generations of the protocol (docs/evaluators.md);
-//  2. the program, endpoint or model answers within Config.Timeout;
-//  3. the answer is read strictly: one JSON object with a finite score in
-//     [0,1], and hits and misses, or assertions;
-//  4. whatever is not that is a *Fault with a kind, never a score.
+//  1. The Case becomes one JSON object with the names of both generations of the protocol
+//     (docs/evaluators.md).
+//  2. The program, address or model answers within Config.Timeout.
+//  3. The answer is read strictly: one JSON object with a finite score in [0,1], and hits and misses, or
+//     assertions.
+//  4. Everything else is a *Fault with a kind, never a score.
 //
 // A short example:
 //
@@ -42,86 +42,84 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// Config configures an Evaluator. Exactly one of Script, URL and Model is
-// needed; every other zero value is usable.
+// Config configures an Evaluator. Exactly one of Script, URL and Model is required. The zero
+// values of the other fields are usable.
 type Config struct {
-	// Script is a program and its arguments, run once for each case. A program
-	// with a separator in its name is looked for relative to Dir.
+	// Script is a program and its arguments. It runs once for each case. If the name of the
+	// program has a separator, it is relative to Dir.
 	Script []string
-	// Dir is the program's working directory. Its environment is that of this
-	// process without what secret.Withhold keeps back, but for the variables that
-	// Handed names; Env ("NAME=value") is added. What it writes to standard error
-	// is shown by a Fault alone, the last lines.
+	// Dir is the working directory of the program. Its environment is that of this process
+	// without the variables that secret.Withhold removes, but with those that Handed names, and
+	// with Env ("NAME=value"). Only a Fault shows its standard error, the last lines.
 	Dir    string
 	Env    []string
 	Handed []string
 
-	// URL is an address that answers a POST of the request with a verdict.
+	// URL is an address that answers a POST request with a verdict.
 	URL string
-	// Token, if set, is sent to the address as "Authorization: Bearer". It comes
-	// from the environment and is shown nowhere.
+	// Token, if set, is sent to the address as "Authorization: Bearer". It comes from the
+	// environment and is never shown.
 	Token string
 
-	// Model judges by the Prompt; ModelName stands for it in reports.
+	// Model judges with the Prompt. ModelName is its name in reports.
 	Model      pipeline.Model
 	ModelName  string
 	Prompt     pipeline.Template
 	Parameters pipeline.Parameters
 
-	// Timeout bounds one evaluation, but for what is waited for limits and before
-	// a request is sent again; 0 means 1 minute.
+	// Timeout bounds one evaluation, not counting waits for rate limits and pauses before a
+	// request is sent again; 0 is 1 minute.
 	Timeout time.Duration
-	// Pause is the time before a request to an address or a model is sent again, doubled
-	// each time; 0 is pipeline.DefaultRetryPause.
+	// Pause is the time before a request to an address or a model is sent again, doubled each
+	// time; 0 is pipeline.DefaultRetryPause.
 	Pause time.Duration
 }
 
-// Evaluator asks an external evaluator. It is safe for concurrent use and keeps
-// nothing between two cases but what it learned of the limits of an address or a
-// model.
+// Evaluator asks an external evaluator. It is safe for concurrent use. Between cases it only
+// keeps the rate limits that it learned of an address or a model.
 type Evaluator struct {
 	cfg     Config
-	limiter *limit.Limiter // nil for a program, as
-	asked   pipeline.Model // what is asked within it
+	limiter *limit.Limiter // nil for a program
+	limited pipeline.Model // the model or address with limits; nil for a program
 
-	address *proc.Address  // where it is one
-	mask    *secret.Masker // of a program
-	failed  atomic.Bool    // a program, at least once
+	address *proc.Address  // nil unless Config.URL is set
+	mask    *secret.Masker // for the words of the script
+	faulted atomic.Bool    // the program had a Fault
 }
 
-// New makes an Evaluator. It starts and sends nothing. The error joins
-// everything that is wrong with the Config.
+// New returns an Evaluator. It starts and sends nothing. The error joins all problems of the
+// Config.
 func New(cfg Config) (*Evaluator, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
 	e := &Evaluator{cfg: cfg, mask: secret.NewMasker(append(os.Environ(), cfg.Env...), cfg.Script)}
 	problems := []error{e.mask.CheckArguments(cfg.Script)}
-	wrong := func(text string) { problems = append(problems, errors.New("evaluator: "+text)) }
-	model, named := cfg.Model, 0
+	addProblem := func(text string) { problems = append(problems, errors.New("evaluator: "+text)) }
+	model, targets := cfg.Model, 0
 	if len(cfg.Script) > 0 {
-		named++
+		targets++
 		if cfg.Script[0] == "" {
-			wrong("the script names no program")
+			addProblem("the script names no program")
 		}
 	}
 	if cfg.URL != "" {
-		named++
-		at, err := proc.NewAddress(proc.AddressConfig{URL: cfg.URL, Token: cfg.Token, MaxAnswer: maxOutput})
+		targets++
+		addr, err := proc.NewAddress(proc.AddressConfig{URL: cfg.URL, Token: cfg.Token, MaxAnswer: maxOutput})
 		problems = append(problems, err)
-		e.address, model = at, address{at}
+		e.address, model = addr, address{addr}
 	}
 	if cfg.Model != nil {
-		named++
+		targets++
 		if len(cfg.Prompt.Messages) == 0 {
-			wrong("the judge has no prompt")
+			addProblem("the judge has no prompt")
 		}
 		problems = append(problems, cfg.Prompt.CheckUse([]string{varQuestion, varCriteria, varCandidate, varReference}, varCandidate))
 	}
-	if named != 1 {
-		wrong("give exactly one of a script, a URL and a model")
+	if targets != 1 {
+		addProblem("give exactly one of a script, a URL and a model")
 	}
 	if model != nil {
-		e.limiter = limit.New(limit.Config{Most: mostAtOnce, Backoff: cfg.Pause})
-		e.asked = cfg.within(model, e.limiter, nil)
+		e.limiter = limit.New(limit.Config{Most: maxConcurrent, Backoff: cfg.Pause})
+		e.limited = cfg.withLimits(model, e.limiter, nil)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
@@ -129,15 +127,13 @@ func New(cfg Config) (*Evaluator, error) {
 	return e, nil
 }
 
-// Evaluate asks once, within Config.Timeout; an address or a model is asked again
-// where that may help, see pipeline.Limited. The error is a *Fault, or that of
-// ctx when it ended, or one that stops a run (limit.StopsRun): the budget of
-// Within is used up, or the run was stopped while the evaluation waited. The
-// verdict beside an error holds what a model took and its Call, nothing else.
+// Evaluate judges one case within Config.Timeout. Requests to an address or a model are sent
+// again as pipeline.Limited describes. The error is a *Fault, that of ctx if it ended, or one
+// that stops a run (limit.StopsRun): the budget of Within is used up, or the run was stopped
+// while the evaluation waited. The Verdict beside an error only has the Call of a model.
 //
-// A program is run with a process group of its own, of which nothing is left
-// afterwards; a request to an endpoint may have been carried out even if there
-// was an error.
+// A program runs in its own process group, of which no process is left afterwards. A request to
+// an address may have been carried out even if there is an error.
 func (e *Evaluator) Evaluate(ctx context.Context, c Case) (Verdict, error) {
 	inner, cancel := limit.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
@@ -151,18 +147,18 @@ func (e *Evaluator) Evaluate(ctx context.Context, c Case) (Verdict, error) {
 		return Verdict{}, ctx.Err()
 	case errors.Is(inner.Err(), context.DeadlineExceeded):
 		err = &Fault{TimedOut, fmt.Sprintf("no answer within %s", e.cfg.Timeout), err}
-	case e.asked != nil:
-		return v, e.notAnswered(err)
+	case e.limited != nil:
+		return v, e.modelFault(err)
 	}
 	e.nameWithheld(err)
 	return v, err
 }
 
-// nameWithheld has the first fault of a program name the variables that are kept
-// from it: that may be why.
+// nameWithheld adds the names of withheld variables to the first Fault of a program, since a
+// missing variable may be its cause.
 func (e *Evaluator) nameWithheld(err error) {
 	var fault *Fault
-	if len(e.cfg.Script) == 0 || !errors.As(err, &fault) || !e.failed.CompareAndSwap(false, true) {
+	if len(e.cfg.Script) == 0 || !errors.As(err, &fault) || !e.faulted.CompareAndSwap(false, true) {
 		return
 	}
 	if _, withheld := secret.Withhold(os.Environ(), e.cfg.Handed); len(withheld) > 0 {
@@ -170,8 +166,8 @@ func (e *Evaluator) nameWithheld(err error) {
 	}
 }
 
-// Command says who is asked, for reports: the words of the script, masked, the
-// address without its query, or the model.
+// Command describes the evaluator for reports: the words of the script, masked; the address
+// without its query; or the model and its prompt.
 func (e *Evaluator) Command() []string {
 	switch {
 	case len(e.cfg.Script) > 0:
@@ -186,20 +182,20 @@ func (e *Evaluator) Command() []string {
 	return []string{"model", e.cfg.ModelName, prompt}
 }
 
-// Case is what an evaluator judges. Every field may be empty.
+// Case is the input of an evaluation. Every field may be empty.
 type Case struct {
-	Question  string // what was asked
-	Criteria  string // what a good answer does
-	Candidate string // the answer that is judged
-	Reference string // the answer that is expected
+	Question  string // the question to the candidate
+	Criteria  string // properties of a good answer
+	Candidate string // the answer to judge
+	Reference string // the expected answer
 
 	InputFiles, GuidelineFiles []string
 
-	// Item is set where the case is an item of an experiment.
+	// Item is set if the case is an item of an experiment.
 	Item *Item
 }
 
-// Item is the dataset item behind a case, as JSON.
+// Item is the dataset item of a case, as JSON.
 type Item struct {
 	ID        string          `json:"id"`
 	Input     json.RawMessage `json:"input,omitempty"`
@@ -213,8 +209,8 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// request is the wire form: the names of the first generation, then those of
-// the second; an evaluator reads the ones it knows.
+// request is the wire form. It has the field names of the first generation, then those of the
+// second. An evaluator reads those that it knows.
 type request struct {
 	Question         string    `json:"question"`
 	Criteria         string    `json:"criteria"`
@@ -234,50 +230,51 @@ type request struct {
 	Item *Item `json:"item,omitempty"`
 }
 
-// encode writes the case as one line of JSON with its end.
+// encode returns the case as one line of JSON that ends in a newline.
 func (c Case) encode() ([]byte, error) {
-	asked := []message{{"user", c.Question}}
-	answered := []message{{"assistant", c.Candidate}}
-	expected := []message{}
+	question := []message{{"user", c.Question}}
+	answer := []message{{"assistant", c.Candidate}}
+	reference := []message{}
 	if c.Reference != "" {
-		expected = append(expected, message{"assistant", c.Reference})
+		reference = append(reference, message{"assistant", c.Reference})
 	}
 	r := request{
 		Question: c.Question, Criteria: c.Criteria, CandidateAnswer: c.Candidate, ReferenceAnswer: c.Reference,
-		ExpectedMessages: expected, InputMessages: asked, OutputMessages: answered,
+		ExpectedMessages: reference, InputMessages: question, OutputMessages: answer,
 		GuidelineFiles: append([]string{}, c.GuidelineFiles...), InputFiles: append([]string{}, c.InputFiles...),
-		Input: asked, Output: answered, Answer: c.Candidate, ExpectedOutput: expected, Item: c.Item,
+		Input: question, Output: answer, Answer: c.Candidate, ExpectedOutput: reference, Item: c.Item,
 	}
 	line, err := textutil.MarshalJSON(r)
 	return append(line, '\n'), err
 }
 
-// Verdict is what an evaluator says of a case.
+// Verdict is the answer of an evaluator.
 type Verdict struct {
 	// Score is in [0,1].
 	Score float64
-	// Hits and Misses are what the answer does and does not do. In the second
-	// generation they are the assertions that passed and that did not.
+	// Hits and Misses are what the answer does and does not do. In the second generation they are
+	// the assertions that passed and those that failed.
 	Hits, Misses []string
 	// Reasoning may be empty.
 	Reasoning string
 
-	// Call is what a model was asked and answered, with what that took; nil of others.
+	// Call is the request to a model, its answer, usage and cost; nil for a program or an
+	// address.
 	Call *outcome.Call
 }
 
-// Grade is a verdict in one word.
+// Grade is a score in one word.
 type Grade string
 
-// The grades.
+// Grades, see GradeOf.
 const (
 	Pass       Grade = "pass"
 	Borderline Grade = "borderline"
 	Fail       Grade = "fail"
 )
 
-// GradeOf returns Pass for a score of at least 0.8, Borderline for one of at
-// least 0.6, else Fail.
+// GradeOf returns Pass for a score of at least 0.8, Borderline for one of at least 0.6, otherwise
+// Fail.
 func GradeOf(score float64) Grade {
 	switch {
 	case score >= 0.8:
@@ -288,30 +285,29 @@ func GradeOf(score float64) Grade {
 	return Fail
 }
 
-// The limits of an answer, beyond which it is refused.
+// Limits of an answer.
 const (
-	maxListed = 10_000
-	maxShown  = 200 // bytes of an answer in a message
+	maxListed = 10_000 // entries of a list
+	maxShown  = 200    // bytes of an answer in a message
 )
 
-// parseVerdict reads an answer: exactly one JSON object with a finite "score"
-// from 0 to 1, and "hits" and "misses", two lists of texts, or "assertions", a
-// list of {"text", "passed", "evidence"?}; "reasoning" is optional, other keys
-// are ignored. The error is a *Fault of kind NotJSON or BadVerdict that says
-// every field that is wrong.
+// parseVerdict reads an answer: exactly one JSON object with a finite "score" from 0 to 1, and
+// "hits" and "misses", two lists of texts, or "assertions", a list of {"text", "passed",
+// "evidence"?}. "reasoning" is optional, other keys are ignored. The error is a *Fault of kind
+// NotJSON or BadVerdict that names all wrong fields.
 func parseVerdict(raw []byte) (Verdict, error) {
-	fields, err := oneObject(raw)
+	fields, err := parseObject(raw)
 	if err != nil {
 		return Verdict{}, &Fault{NotJSON, fmt.Sprintf("%v; it printed %q", err, excerpt(raw)), nil}
 	}
 	var v Verdict
 	problems := []error{v.readScore(fields["score"])}
-	if given(fields["assertions"]) {
+	if isPresent(fields["assertions"]) {
 		problems = append(problems, v.readAssertions(fields["assertions"]))
 	} else {
 		problems = append(problems, v.readLists(fields))
 	}
-	if raw := fields["reasoning"]; given(raw) && json.Unmarshal(raw, &v.Reasoning) != nil {
+	if raw := fields["reasoning"]; isPresent(raw) && json.Unmarshal(raw, &v.Reasoning) != nil {
 		problems = append(problems, fmt.Errorf("reasoning: expected a text, got %s", excerpt(raw)))
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -322,7 +318,7 @@ func parseVerdict(raw []byte) (Verdict, error) {
 
 func (v *Verdict) readScore(raw json.RawMessage) error {
 	switch {
-	case !given(raw):
+	case !isPresent(raw):
 		return errors.New("score is missing")
 	case json.Unmarshal(raw, &v.Score) != nil:
 		return fmt.Errorf("score: expected a number, got %s", excerpt(raw))
@@ -332,7 +328,7 @@ func (v *Verdict) readScore(raw json.RawMessage) error {
 	return nil
 }
 
-// readLists reads the first generation.
+// readLists reads hits and misses, the form of the first generation.
 func (v *Verdict) readLists(fields map[string]json.RawMessage) error {
 	var problems []error
 	for _, list := range []struct {
@@ -342,7 +338,7 @@ func (v *Verdict) readLists(fields map[string]json.RawMessage) error {
 		raw := fields[list.key]
 		var texts []*string // a null would read as an empty text
 		switch {
-		case !given(raw):
+		case !isPresent(raw):
 			problems = append(problems, fmt.Errorf("%s is missing", list.key))
 		case json.Unmarshal(raw, &texts) != nil || len(texts) > maxListed || slices.Contains(texts, nil):
 			problems = append(problems, fmt.Errorf("%s: expected a list of at most %d texts, got %s", list.key, maxListed, excerpt(raw)))
@@ -353,7 +349,7 @@ func (v *Verdict) readLists(fields map[string]json.RawMessage) error {
 	return errors.Join(problems...)
 }
 
-// readAssertions reads the second generation.
+// readAssertions reads assertions, the form of the second generation.
 func (v *Verdict) readAssertions(raw json.RawMessage) error {
 	var list []struct {
 		Text   *string `json:"text"`

@@ -22,11 +22,11 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// mode is the environment variable that makes the test binary an evaluator.
-const mode = "EVALUATOR_TEST_CHILD"
+// childEnv is the environment variable that makes the test binary an evaluator.
+const childEnv = "EVALUATOR_TEST_CHILD"
 
 func TestMain(m *testing.M) {
-	if behaviour := os.Getenv(mode); behaviour != "" {
+	if behaviour := os.Getenv(childEnv); behaviour != "" {
 		os.Exit(child(behaviour))
 	}
 	if err := suite.AtOnce(4); err != nil {
@@ -35,12 +35,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const good = `{"score":1,"hits":["h"],"misses":[]}`
+const goodVerdict = `{"score":1,"hits":["h"],"misses":[]}`
 
-// child plays an evaluator.
+// child acts as an evaluator and returns its exit status.
 func child(behaviour string) int {
 	if behaviour == "deaf" {
-		fmt.Println(good)
+		fmt.Println(goodVerdict)
 		return 0
 	}
 	raw, err := io.ReadAll(os.Stdin)
@@ -48,12 +48,12 @@ func child(behaviour string) int {
 		return 1
 	}
 	switch behaviour {
-	case "echo": // proves what it was sent
+	case "echo": // returns the request as reasoning
 		fmt.Printf(`{"score":0.5,"hits":[],"misses":[],"reasoning":%q}`, raw)
 	case "hang":
 		time.Sleep(time.Minute)
 	case "exit":
-		fmt.Println(good)
+		fmt.Println(goodVerdict)
 		fmt.Fprintln(os.Stderr, "no model")
 		return 3
 	case "flood":
@@ -64,26 +64,26 @@ func child(behaviour string) int {
 		}
 	case "fork":
 		other := exec.Command(os.Args[0])
-		other.Env = append(os.Environ(), mode+"=hang")
+		other.Env = append(os.Environ(), childEnv+"=hang")
 		stdin, err := other.StdinPipe()
 		if err != nil || other.Start() != nil {
 			return 1
 		}
 		defer stdin.Close()
-		fmt.Println(good)
+		fmt.Println(goodVerdict)
 	default:
-		fmt.Println(behaviour) // what it is told to print
+		fmt.Println(behaviour) // a text to print
 	}
 	return 0
 }
 
-func script(t *testing.T, behaviour string, timeout time.Duration) *evaluator.Evaluator {
+func scriptEvaluator(t *testing.T, behaviour string, timeout time.Duration) *evaluator.Evaluator {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := evaluator.New(evaluator.Config{Script: []string{self}, Env: []string{mode + "=" + behaviour}, Timeout: timeout})
+	e, err := evaluator.New(evaluator.Config{Script: []string{self}, Env: []string{childEnv + "=" + behaviour}, Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func script(t *testing.T, behaviour string, timeout time.Duration) *evaluator.Ev
 var question = evaluator.Case{Question: "7 * 8?", Criteria: "the number", Candidate: "56 </b>", Reference: "56"}
 
 func TestEvaluate_program(t *testing.T) {
-	v, err := script(t, "echo", 0).Evaluate(t.Context(), question)
+	v, err := scriptEvaluator(t, "echo", 0).Evaluate(t.Context(), question)
 	if err != nil || v.Score != 0.5 {
 		t.Fatalf("%+v, %v", v, err)
 	}
@@ -101,7 +101,7 @@ func TestEvaluate_program(t *testing.T) {
 	if err := json.Unmarshal([]byte(v.Reasoning), &sent); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]string{ // both generations
+	for key, want := range map[string]string{ // the names of both generations
 		"question": "7 * 8?", "criteria": "the number", "candidate_answer": "56 </b>", "reference_answer": "56", "answer": "56 </b>",
 		"expected_messages": "[map[content:56 role:assistant]]", "input_messages": "[map[content:7 * 8? role:user]]", "output_messages": "[map[content:56 </b> role:assistant]]",
 		"guideline_files": "[]", "input_files": "[]", "input": "[map[content:7 * 8? role:user]]", "output": "[map[content:56 </b> role:assistant]]", "expected_output": "[map[content:56 role:assistant]]",
@@ -116,14 +116,14 @@ func TestEvaluate_faults(t *testing.T) {
 	t.Parallel()
 	for behaviour, want := range map[string]evaluator.Kind{
 		"hang": evaluator.TimedOut, "exit": evaluator.Exited, "flood": evaluator.Flooded, "deaf": evaluator.Unread, "fork": evaluator.Strayed,
-		`{"score":1.5,"hits":[],"misses":[]}`: evaluator.BadVerdict, `{"score":1}`: evaluator.BadVerdict, `{"score":NaN}`: evaluator.NotJSON, "{\"score\":1,\"hits\":[\"\xff\"],\"misses\":[]}": evaluator.NotJSON, good + good: evaluator.NotJSON, "hello": evaluator.NotJSON,
+		`{"score":1.5,"hits":[],"misses":[]}`: evaluator.BadVerdict, `{"score":1}`: evaluator.BadVerdict, `{"score":NaN}`: evaluator.NotJSON, "{\"score\":1,\"hits\":[\"\xff\"],\"misses\":[]}": evaluator.NotJSON, goodVerdict + goodVerdict: evaluator.NotJSON, "hello": evaluator.NotJSON,
 	} {
 		timeout := 10 * time.Second
 		if behaviour == "hang" {
 			timeout = 200 * time.Millisecond
 		}
 		began := time.Now()
-		_, err := script(t, behaviour, timeout).Evaluate(t.Context(), question)
+		_, err := scriptEvaluator(t, behaviour, timeout).Evaluate(t.Context(), question)
 		var fault *evaluator.Fault
 		if !errors.As(err, &fault) || fault.Kind != want || fault.Unavailable() {
 			t.Errorf("%s: %v, want %s", behaviour, err, want)
@@ -143,8 +143,8 @@ func TestEvaluate_faults(t *testing.T) {
 	}
 }
 
-// TestEvaluate_withheld: the first fault of a program names what it was not given,
-// no secret of it comes back, and its command line is refused or masked.
+// TestEvaluate_withheld checks that the first fault of a program names the withheld variables,
+// that messages show no secret, and that a secret in the command line is refused or masked.
 func TestEvaluate_withheld(t *testing.T) {
 	t.Setenv("JUDGE_HEADERS", `{"X-Key":"UNIQ1"}`)
 	t.Setenv("OTHER_PAT", "other-1234")
@@ -180,14 +180,14 @@ func TestEvaluate_withheld(t *testing.T) {
 func TestEvaluate_cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := script(t, good, 0).Evaluate(ctx, question); !errors.Is(err, context.Canceled) {
+	if _, err := scriptEvaluator(t, goodVerdict, 0).Evaluate(ctx, question); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v: the end of the caller's context is not a fault of the evaluator", err)
 	}
 }
 
 func TestEvaluate_endpoint(t *testing.T) {
 	answers := map[string]func(http.ResponseWriter){
-		"/good":     func(w http.ResponseWriter) { fmt.Fprint(w, good) },
+		"/good":     func(w http.ResponseWriter) { fmt.Fprint(w, goodVerdict) },
 		"/busy":     func(w http.ResponseWriter) { http.Error(w, "busy", 503) },
 		"/closed":   func(w http.ResponseWriter) { http.Error(w, "who?", 401) },
 		"/moved":    func(w http.ResponseWriter) { w.Header().Set("Location", "/good"); w.WriteHeader(302) },
@@ -197,7 +197,7 @@ func TestEvaluate_endpoint(t *testing.T) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if r.URL.Path == "/slow" { // the end of a request is noticed once its body is read
+		if r.URL.Path == "/slow" { // the server notices the end of a request only after reading its body
 			<-r.Context().Done()
 			return
 		}
@@ -233,19 +233,19 @@ func TestEvaluate_endpoint(t *testing.T) {
 	}
 }
 
-// model answers what a test says.
-type model func(pipeline.Request) (pipeline.Response, error)
+// modelFunc is a pipeline.Model for tests.
+type modelFunc func(pipeline.Request) (pipeline.Response, error)
 
-func (m model) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
+func (m modelFunc) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
 	return m(req)
 }
 
 func TestEvaluate_model(t *testing.T) {
 	cost := 0.25
 	var asked string
-	m := model(func(req pipeline.Request) (pipeline.Response, error) {
+	m := modelFunc(func(req pipeline.Request) (pipeline.Response, error) {
 		asked = req.Messages[0].Content
-		return pipeline.Response{Text: "Sure:\n```json\n" + good + "\n```", CostUSD: &cost, Usage: outcome.Usage{Input: 7}}, nil
+		return pipeline.Response{Text: "Sure:\n```json\n" + goodVerdict + "\n```", CostUSD: &cost, Usage: outcome.Usage{Input: 7}}, nil
 	})
 	e, err := evaluator.New(evaluator.Config{Model: m, ModelName: "openai/x", Prompt: evaluator.DefaultPrompt()})
 	if err != nil {
@@ -258,7 +258,7 @@ func TestEvaluate_model(t *testing.T) {
 	if !strings.Contains(asked, "<candidate_answer>56 </b></candidate_answer>") {
 		t.Errorf("the model was asked %s", asked)
 	}
-	refuses := model(func(pipeline.Request) (pipeline.Response, error) {
+	refuses := modelFunc(func(pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: "I cannot say."}, nil
 	})
 	if e, err = evaluator.New(evaluator.Config{Model: refuses, Prompt: evaluator.DefaultPrompt()}); err != nil {
@@ -271,7 +271,7 @@ func TestEvaluate_model(t *testing.T) {
 }
 
 func TestNew_problems(t *testing.T) {
-	silent := model(func(pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, nil })
+	silent := modelFunc(func(pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, nil })
 	for name, c := range map[string]struct {
 		cfg  evaluator.Config
 		want []string

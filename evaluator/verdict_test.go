@@ -54,7 +54,7 @@ func TestParseVerdict_faults(t *testing.T) {
 	}
 }
 
-// TestGradeOf is at the thresholds: 0.8 passes, 0.6 is borderline.
+// TestGradeOf checks the thresholds 0.8 and 0.6.
 func TestGradeOf(t *testing.T) {
 	for score, want := range map[float64]Grade{1: Pass, 0.8: Pass, math.Nextafter(0.8, 0): Borderline, 0.6: Borderline, math.Nextafter(0.6, 0): Fail, 0: Fail} {
 		if got := GradeOf(score); got != want {
@@ -70,7 +70,7 @@ func TestObjectIn(t *testing.T) {
 		"no object":                              "no object",
 		`{"score":`:                              `{"score":`,
 	} {
-		if got := string(objectIn(in)); got != want {
+		if got := string(findObject(in)); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
@@ -89,6 +89,6 @@ func FuzzParseVerdict(f *testing.F) {
 		if err == nil && !(v.Score >= 0 && v.Score <= 1) {
 			t.Fatalf("accepted %+v", v)
 		}
-		objectIn(string(raw))
+		findObject(string(raw))
 	})
 }

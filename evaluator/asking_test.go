@@ -52,10 +52,7 @@ func TestEvaluate_modelAgain(t *testing.T) {
 					}
 					return pipeline.Response{Text: goodVerdict, Attempts: 1, Usage: outcome.Usage{Input: 9, Output: 2}}, nil
 				})
-				e, err := evaluator.New(evaluator.Config{Model: m, ModelName: "openai/x", Prompt: evaluator.DefaultPrompt()})
-				if err != nil {
-					t.Fatal(err)
-				}
+				e := newEvaluator(t, evaluator.Config{Model: m, ModelName: "openai/x", Prompt: evaluator.DefaultPrompt()})
 				began := time.Now()
 				v, err := e.Evaluate(t.Context(), question)
 				var fault *evaluator.Fault
@@ -76,13 +73,10 @@ func TestEvaluate_modelAgain(t *testing.T) {
 // TestEvaluate_wrongKey checks that no request is sent after a key was refused.
 func TestEvaluate_wrongKey(t *testing.T) {
 	calls := 0
-	e, err := evaluator.New(evaluator.Config{Prompt: evaluator.DefaultPrompt(), Model: modelFunc(func(pipeline.Request) (pipeline.Response, error) {
+	e := newEvaluator(t, evaluator.Config{Prompt: evaluator.DefaultPrompt(), Model: modelFunc(func(pipeline.Request) (pipeline.Response, error) {
 		calls++
 		return pipeline.Response{}, &pipeline.ModelError{Status: 401, Failure: outcome.Failure{Class: outcome.Provider, Message: "who?"}}
 	})})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for range 3 {
 		var fault *evaluator.Fault
 		if _, err := e.Evaluate(t.Context(), question); !errors.As(err, &fault) || !fault.Unavailable() || limit.StopsRun(err) {
@@ -114,10 +108,7 @@ func TestEvaluate_addressAgain(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	e, err := evaluator.New(evaluator.Config{URL: server.URL, Timeout: 900 * time.Millisecond, Pause: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEvaluator(t, evaluator.Config{URL: server.URL, Timeout: 900 * time.Millisecond, Pause: time.Millisecond})
 	began := time.Now()
 	v, err := e.Evaluate(t.Context(), question)
 	if err != nil || v.Score != 1 || asked.Load() != 3 || time.Since(began) < time.Second {
@@ -140,10 +131,7 @@ func TestWithin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := evaluator.New(evaluator.Config{Model: m, Prompt: evaluator.DefaultPrompt()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEvaluator(t, evaluator.Config{Model: m, Prompt: evaluator.DefaultPrompt()})
 	e = e.Within(other)
 	usd := 0.5
 	budget.Book(&usd, outcome.Usage{}, outcome.Usage{}) // spent by the system
@@ -170,10 +158,7 @@ func TestEvaluate_tags(t *testing.T) {
 		return pipeline.Response{Text: goodVerdict, Attempts: 1}, nil
 	})
 	ask := func(p pipeline.Template, candidate string) string {
-		e, err := evaluator.New(evaluator.Config{Model: m, Prompt: p})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := newEvaluator(t, evaluator.Config{Model: m, Prompt: p})
 		if _, err := e.Evaluate(t.Context(), evaluator.Case{Candidate: candidate}); err != nil {
 			t.Fatal(err)
 		}
@@ -219,11 +204,8 @@ func TestCheck(t *testing.T) {
 		"a model, unasked":    {evaluator.Config{Model: silent, Prompt: evaluator.DefaultPrompt()}, true},
 		"no script, env only": {evaluator.Config{Script: []string{"env", "sh", "judge.sh"}}, true},
 	} {
-		e, err := evaluator.New(tt.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = e.Check(t.Context())
+		e := newEvaluator(t, tt.cfg)
+		err := e.Check(t.Context())
 		var fault *evaluator.Fault
 		if (err == nil) != tt.want || err != nil && (!errors.As(err, &fault) || !fault.Unavailable() || fault.ExitCode() != 69) {
 			t.Errorf("%s: %v", name, err)

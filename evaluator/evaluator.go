@@ -157,8 +157,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, c Case) (Verdict, error) {
 // nameWithheld adds the names of withheld variables to the first Fault of a program, since a
 // missing variable may be its cause.
 func (e *Evaluator) nameWithheld(err error) {
-	var fault *Fault
-	if len(e.cfg.Script) == 0 || !errors.As(err, &fault) || !e.faulted.CompareAndSwap(false, true) {
+	fault, ok := errors.AsType[*Fault](err)
+	if len(e.cfg.Script) == 0 || !ok || !e.faulted.CompareAndSwap(false, true) {
 		return
 	}
 	if _, withheld := secret.Withhold(os.Environ(), e.cfg.Handed); len(withheld) > 0 {

@@ -77,17 +77,22 @@ func child(behaviour string) int {
 	return 0
 }
 
+func newEvaluator(t *testing.T, cfg evaluator.Config) *evaluator.Evaluator {
+	t.Helper()
+	e, err := evaluator.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 func scriptEvaluator(t *testing.T, behaviour string, timeout time.Duration) *evaluator.Evaluator {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := evaluator.New(evaluator.Config{Script: []string{self}, Env: []string{childEnv + "=" + behaviour}, Timeout: timeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return newEvaluator(t, evaluator.Config{Script: []string{self}, Env: []string{childEnv + "=" + behaviour}, Timeout: timeout})
 }
 
 var question = evaluator.Case{Question: "7 * 8?", Criteria: "the number", Candidate: "56 </b>", Reference: "56"}
@@ -132,11 +137,8 @@ func TestEvaluate_faults(t *testing.T) {
 			t.Errorf("%s took %s", behaviour, took)
 		}
 	}
-	none, err := evaluator.New(evaluator.Config{Script: []string{"./no-such-judge"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = none.Evaluate(t.Context(), question)
+	none := newEvaluator(t, evaluator.Config{Script: []string{"./no-such-judge"}})
+	_, err := none.Evaluate(t.Context(), question)
 	var fault *evaluator.Fault
 	if !errors.As(err, &fault) || !fault.Unavailable() || fault.ExitCode() != 69 {
 		t.Errorf("no such program: %v", err)
@@ -149,13 +151,10 @@ func TestEvaluate_withheld(t *testing.T) {
 	t.Setenv("JUDGE_HEADERS", `{"X-Key":"UNIQ1"}`)
 	t.Setenv("OTHER_PAT", "other-1234")
 	t.Setenv("EXPERIMENT_UNKNOWN", "1")
-	e, err := evaluator.New(evaluator.Config{
+	e := newEvaluator(t, evaluator.Config{
 		Script: []string{"/bin/sh", "-c", `cat >/dev/null; echo "$JUDGE_HEADERS|$OTHER_PAT|$EXPERIMENT_UNKNOWN" >&2; exit 3`, "sh", "--api-key=X"},
 		Handed: []string{"JUDGE_HEADERS"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if got := strings.Join(e.Command(), " "); !strings.HasSuffix(got, "sh --api-key=***") {
 		t.Errorf("it is shown as %s", got)
 	}
@@ -171,7 +170,7 @@ func TestEvaluate_withheld(t *testing.T) {
 	if want := "exit_status: /bin/sh ended with exit status 3; standard error ends with:\n***||"; messages[1] != want {
 		t.Errorf("the second: %s", messages[1])
 	}
-	_, err = evaluator.New(evaluator.Config{Script: []string{"judge", "other-1234"}})
+	_, err := evaluator.New(evaluator.Config{Script: []string{"judge", "other-1234"}})
 	if err == nil || !strings.Contains(err.Error(), "argument 1 of the command holds the value of OTHER_PAT") {
 		t.Errorf("got %v", err)
 	}
@@ -216,10 +215,7 @@ func TestEvaluate_endpoint(t *testing.T) {
 		if path == "/slow" {
 			timeout = 50 * time.Millisecond
 		}
-		e, err := evaluator.New(evaluator.Config{URL: server.URL + path + "?key=hidden", Token: "s3cr3t-token", Timeout: timeout, Pause: time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := newEvaluator(t, evaluator.Config{URL: server.URL + path + "?key=hidden", Token: "s3cr3t-token", Timeout: timeout, Pause: time.Millisecond})
 		v, err := e.Evaluate(t.Context(), question)
 		var fault *evaluator.Fault
 		switch {
@@ -247,10 +243,7 @@ func TestEvaluate_model(t *testing.T) {
 		asked = req.Messages[0].Content
 		return pipeline.Response{Text: "Sure:\n```json\n" + goodVerdict + "\n```", CostUSD: &cost, Usage: outcome.Usage{Input: 7}}, nil
 	})
-	e, err := evaluator.New(evaluator.Config{Model: m, ModelName: "openai/x", Prompt: evaluator.DefaultPrompt()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEvaluator(t, evaluator.Config{Model: m, ModelName: "openai/x", Prompt: evaluator.DefaultPrompt()})
 	v, err := e.Evaluate(t.Context(), question)
 	if err != nil || v.Score != 1 || *v.Call.CostUSD != cost || v.Call.Usage.Input != 7 {
 		t.Errorf("%+v, %v", v, err)
@@ -261,9 +254,7 @@ func TestEvaluate_model(t *testing.T) {
 	refuses := modelFunc(func(pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: "I cannot say."}, nil
 	})
-	if e, err = evaluator.New(evaluator.Config{Model: refuses, Prompt: evaluator.DefaultPrompt()}); err != nil {
-		t.Fatal(err)
-	}
+	e = newEvaluator(t, evaluator.Config{Model: refuses, Prompt: evaluator.DefaultPrompt()})
 	var fault *evaluator.Fault
 	if _, err := e.Evaluate(t.Context(), question); !errors.As(err, &fault) || fault.Kind != evaluator.NotJSON {
 		t.Errorf("a model without a verdict: %v", err)
@@ -296,10 +287,7 @@ func TestNew_problems(t *testing.T) {
 func TestFingerprint(t *testing.T) {
 	dir := t.TempDir()
 	print := func(script ...string) string {
-		e, err := evaluator.New(evaluator.Config{Script: script, Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := newEvaluator(t, evaluator.Config{Script: script, Dir: dir})
 		sum, err := e.Fingerprint()
 		if err != nil || len(sum) != 64 {
 			t.Fatalf("%q, %v", sum, err)

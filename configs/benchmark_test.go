@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLoadBenchmark_problems: every problem of a file is named at once, and no other.
+// TestLoadBenchmark_problems checks that the error lists exactly the problems of a file.
 func TestLoadBenchmark_problems(t *testing.T) {
 	const one = "datasets: [{id: d, pdf: d.pdf, questions: q.json}]\n"
 	for name, tt := range map[string]struct {
@@ -42,13 +42,13 @@ func TestLoadBenchmark_problems(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := LoadBenchmark(path, "")
-			said := fmt.Sprint(err)
-			if err == nil && len(tt.want) > 0 || err != nil && (len(strings.Split(said, "\n")) != max(1, len(tt.want)) || !strings.Contains(said, path)) {
-				t.Errorf("%s, want %d problems", said, len(tt.want))
+			message := fmt.Sprint(err)
+			if err == nil && len(tt.want) > 0 || err != nil && (len(strings.Split(message, "\n")) != max(1, len(tt.want)) || !strings.Contains(message, path)) {
+				t.Errorf("%s, want %d problems", message, len(tt.want))
 			}
 			for _, want := range tt.want {
-				if !strings.Contains(said, want) {
-					t.Errorf("%s, want %q", said, want)
+				if !strings.Contains(message, want) {
+					t.Errorf("%s, want %q", message, want)
 				}
 			}
 			if err != nil && len(tt.want) == 0 {
@@ -68,8 +68,8 @@ func TestLoadBenchmark_problems(t *testing.T) {
 	}
 }
 
-// TestLoadBenchmark: paths are relative to the file, weights and runs have their defaults, and
-// a name stands in for that of the file only where that has none.
+// TestLoadBenchmark checks that paths are relative to the file, the defaults of weights and runs,
+// and that the name is only used if the file has none.
 func TestLoadBenchmark(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "b.yaml")
@@ -93,10 +93,10 @@ func TestLoadBenchmark(t *testing.T) {
 	}
 }
 
-// TestAllowed_Canonical: what a payload may say is one of the values, or a number within the
-// range; numbers are written as the command line takes them.
+// TestAllowed_Canonical checks that a payload may give one of the values or a number in the
+// range, and that numbers are in the form of the command line.
 func TestAllowed_Canonical(t *testing.T) {
-	texts, numbers, within := Allowed{Values: []string{"a", "0.50"}}, Allowed{Values: []string{"0.5", "2"}}, Allowed{From: -0.5, To: 1}
+	texts, numbers, interval := Allowed{Values: []string{"a", "0.50"}}, Allowed{Values: []string{"0.5", "2"}}, Allowed{From: -0.5, To: 1}
 	for _, tt := range []struct {
 		rule           Allowed
 		setting, value string
@@ -109,14 +109,14 @@ func TestAllowed_Canonical(t *testing.T) {
 		{numbers, "temperature", "2e0", "2", ""},
 		{numbers, "temperature", "1", "", "temperature: 1 is not one of 0.5, 2"},
 		{numbers, "temperature", "x", "", "temperature: x is not one of 0.5, 2"},
-		{Allowed{Values: []string{"0"}}, "temperature", "x", "", "temperature: x is not one of 0"}, // what is no number is not 0
-		{within, "temperature", "-0.5", "-0.5", ""},
-		{within, "temperature", "1.0", "1", ""},
-		{within, "temperature", "-0", "0", ""},
-		{within, "temperature", "1.01", "", "temperature: 1.01 is not a number from -0.5 to 1"},
-		{within, "temperature", "-0.51", "", "is not a number from -0.5 to 1"},
-		{within, "temperature", "NaN", "", "is not a number from -0.5 to 1"},
-		{within, "temperature", "warm", "", "temperature: warm is not a number from -0.5 to 1"}, // nor is it within
+		{Allowed{Values: []string{"0"}}, "temperature", "x", "", "temperature: x is not one of 0"}, // x does not count as 0
+		{interval, "temperature", "-0.5", "-0.5", ""},
+		{interval, "temperature", "1.0", "1", ""},
+		{interval, "temperature", "-0", "0", ""},
+		{interval, "temperature", "1.01", "", "temperature: 1.01 is not a number from -0.5 to 1"},
+		{interval, "temperature", "-0.51", "", "is not a number from -0.5 to 1"},
+		{interval, "temperature", "NaN", "", "is not a number from -0.5 to 1"},
+		{interval, "temperature", "warm", "", "temperature: warm is not a number from -0.5 to 1"},
 	} {
 		got, err := tt.rule.Canonical(tt.setting, tt.value)
 		if got != tt.want || (err == nil) != (tt.problem == "") || err != nil && !strings.Contains(err.Error(), tt.problem) {

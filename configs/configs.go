@@ -1,6 +1,6 @@
-// Package configs reads the YAML files that people write for an experiment,
-// and carries the ones that they may copy. Only commands know it: every other
-// package has a Config of its own.
+// Package configs reads the YAML files that users write for an experiment, and contains the
+// examples that they can copy and the built-in dataset. Only commands import it: every other
+// package has its own Config.
 package configs
 
 import (
@@ -22,16 +22,16 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// maxSize bounds a configuration file; larger ones are a mistake or an attack.
+// maxSize is the most bytes of a configuration file.
 const maxSize = 1 << 20
 
-// Experiment is the file given to --config. Every key is the flag of the same
-// name, with "_" for "-"; what is left out has the flag's default.
+// Experiment is the file of --config. Every key is the flag of the same name with "_" for "-". A
+// missing key means the default of the flag.
 type Experiment struct {
 	Dataset, Name, Model, Pipeline, Record, Prompt   string
 	Temperature, Seed, Trials, Concurrency, RPM, TPM string
 	Retries, Cache, Limit, Description, Output       string
-	Timeout, Inconclusive, Environment               string // as "90s"; fail, pass or 6; of traces
+	Timeout, Inconclusive, Environment               string // "90s"; fail, pass or 6; that of the traces
 	Var, Item, Filter, Gate                          []string
 	Metadata                                         map[string]string
 
@@ -44,47 +44,46 @@ type Experiment struct {
 	BudgetUSD       string `yaml:"budget_usd"`
 	BudgetTokens    string `yaml:"budget_tokens"`
 	MaxFailures     string `yaml:"max_failures"`     // "3" or "5%"
-	PublishScores   string `yaml:"publish_scores"`   // "all", or names with commas between
+	PublishScores   string `yaml:"publish_scores"`   // "all", or names separated by commas
 	PublishMentions string `yaml:"publish_mentions"` // true or false
 
-	// Matrix makes a sweep: by flag, the values to try.
+	// Matrix makes the run a sweep. It has the values to try, by flag.
 	Matrix map[string][]string
-	// Scorers are external evaluators whose scores are recorded beside the
-	// built-in ones.
+	// Scorers are external evaluators. Their scores are recorded beside the built-in ones.
 	Scorers []Scorer
-	// Scoring holds the options of docs/metrics.md by name.
+	// Scoring has the scoring options of docs/metrics.md by name.
 	Scoring map[string]any
-	// Check is what experiment check does with the run.
+	// Check has the settings of experiment check.
 	Check Check
 }
 
-// Check is what experiment check does with a run. Every key is the flag of the same
-// name, with "_" for "-".
+// Check has the settings of experiment check. Every key is the flag of the same name with "_" for
+// "-".
 type Check struct {
 	Base, Inconclusive, Metric, Comment, JUnit, HTML string
 	Gate                                             []string
 
 	CheckName      string `yaml:"check_name"`
 	BaseMaxAge     string `yaml:"base_max_age"`
-	RefreshBase    string `yaml:"refresh_base"` // dollars that running the base again may cost
+	RefreshBase    string `yaml:"refresh_base"` // the most that running the base again may cost, in dollars
 	FailOn         string `yaml:"fail_on"`
 	ClusterBy      string `yaml:"cluster_by"`
 	CommentDetails string `yaml:"comment_details"`
 }
 
-// Lookup is as that of Experiment.
+// Lookup returns the value of a flag as Experiment.Lookup does.
 func (c Check) Lookup(flag string) []string { return lookup(c, flag) }
 
-// Scorer is one external evaluator: a script, an address or a model that
-// judges. Paths are relative to the folder of the file.
+// Scorer is one external evaluator: a script, an address, or a model that judges. Paths are
+// relative to the folder of the file.
 type Scorer struct {
 	Name, URL, Model, Criteria, Prompt string
 	Script                             []string
-	Timeout                            string // of one evaluation, as "30s"
-	// Env names variables of the environment that a script is to have although
-	// they hold keys and the like, or steer this program.
+	Timeout                            string // of one evaluation, like "30s"
+	// Env names environment variables that the script gets although they are secrets or settings of
+	// this program, which are withheld otherwise.
 	Env []string
-	// Certificate is the report that experiment conformance --output wrote.
+	// Certificate is the path of a report that experiment conformance --output wrote.
 	Certificate string
 
 	PromptLabel   string `yaml:"prompt_label"`
@@ -92,8 +91,8 @@ type Scorer struct {
 	PromptFile    string `yaml:"prompt_file"`
 }
 
-// LoadGiven reads the file that --config names, else the variable EXPERIMENT_CONFIG, and
-// returns its path; nothing where neither does.
+// LoadGiven reads the file at path, or if that is "", the file that the variable
+// EXPERIMENT_CONFIG names. It returns the path of the file, or nothing if neither is set.
 func LoadGiven(path string, getenv func(string) string) (e Experiment, from string, err error) {
 	path = cmp.Or(path, getenv("EXPERIMENT_CONFIG"))
 	if path != "" {
@@ -102,15 +101,15 @@ func LoadGiven(path string, getenv func(string) string) (e Experiment, from stri
 	return e, path, err
 }
 
-// Load reads an experiment file. Unknown keys, values of the wrong kind and a
-// second document are errors that name file and line.
+// Load reads an experiment file. Unknown keys, values of the wrong type and a second document are
+// errors that name file and line.
 func Load(path string) (Experiment, error) {
 	var e Experiment
 	err := decode(path, &e, Scorer{}, Check{})
 	return e, err
 }
 
-// decode reads a file as textutil.DecodeYAML does.
+// decode reads a file of at most maxSize bytes with textutil.DecodeYAML.
 func decode(path string, into any, rows ...any) error {
 	text, err := files.Read(context.Background(), path, maxSize)
 	if err != nil {
@@ -119,22 +118,22 @@ func decode(path string, into any, rows ...any) error {
 	return textutil.DecodeYAML(text, path, into, rows...)
 }
 
-// Lookup returns what the file says of a flag, as the words that one would
-// give on the command line; nil if it says nothing.
+// Lookup returns the value of a flag in the file as the words of a command line, or nil if the
+// file does not set it.
 func (e Experiment) Lookup(flag string) []string { return lookup(e, flag) }
 
-func lookup(of any, flag string) []string {
-	v := reflect.ValueOf(of)
+func lookup(settings any, flag string) []string {
+	v := reflect.ValueOf(settings)
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		if cmp.Or(field.Tag.Get("yaml"), strings.ToLower(field.Name)) == strings.ReplaceAll(flag, "-", "_") {
-			return words(v.Field(i))
+			return flagValues(v.Field(i))
 		}
 	}
 	return nil
 }
 
-func words(v reflect.Value) []string {
+func flagValues(v reflect.Value) []string {
 	switch value := v.Interface().(type) {
 	case string:
 		if value != "" {
@@ -153,30 +152,29 @@ func words(v reflect.Value) []string {
 	return nil
 }
 
-// Gate is a file of rules that a candidate must keep to, as a repository keeps
-// it. What a rule means, package compare knows.
+// Gate is a file of rules that a candidate must keep. Package compare reads the rules.
 type Gate struct {
-	// Metric is the primary score; "" leaves it to the runs.
+	// Metric is the primary score; "" is that of the runs.
 	Metric string `yaml:"metric"`
-	// Inconclusive says what an inconclusive rule counts as: fail, pass or 6.
+	// Inconclusive is what an inconclusive rule counts as: fail, pass or 6.
 	Inconclusive string `yaml:"inconclusive"`
-	// MinDelta and MaxRegressions are nil when the file does not say.
+	// MinDelta and MaxRegressions are nil if the file does not set them.
 	MinDelta       *float64 `yaml:"min_delta"`
 	MaxRegressions *int     `yaml:"max_regressions"`
-	// Rules are texts such as "entity_f1 >= base - 0.02".
+	// Rules are texts like "entity_f1 >= base - 0.02".
 	Rules []string `yaml:"rules"`
 }
 
-// maxRules bounds the rules of one file.
+// maxRules is the most rules of a file.
 const maxRules = 1000
 
-// LoadGate reads a file of rules in the form of gate.yaml. Unknown keys, values
-// of the wrong kind, a second document and a file without any rule are errors
-// that name file and line; the rules that could be read are returned with them.
+// LoadGate reads a file of rules in the form of gate.yaml. Unknown keys, values of the wrong type
+// and a second document are errors that name file and line, and the rules that could be read are
+// returned with them. A file without any rule is an error, too.
 func LoadGate(path string) (Gate, error) {
 	var g Gate
 	if err := decode(path, &g); err != nil {
-		return g, err // with what could be read, so that the caller finds what else is wrong
+		return g, err // with the readable rules, so that the caller can check them, too
 	}
 	switch {
 	case len(g.Rules) == 0 && g.MinDelta == nil && g.MaxRegressions == nil:
@@ -189,12 +187,12 @@ func LoadGate(path string) (Gate, error) {
 	return g, nil
 }
 
-// ScoringJSON returns the scoring options of the file as JSON; {} if it has none.
+// ScoringJSON returns the scoring options of the file as JSON, or {} if there are none.
 func (e Experiment) ScoringJSON() ([]byte, error) {
 	return optionsJSON(e.Scoring, "the scoring options")
 }
 
-// optionsJSON writes options as JSON; where begins the error.
+// optionsJSON returns options as JSON. An error begins with where.
 func optionsJSON(options map[string]any, where string) ([]byte, error) {
 	if len(options) == 0 {
 		return []byte("{}"), nil
@@ -206,9 +204,9 @@ func optionsJSON(options map[string]any, where string) ([]byte, error) {
 	return raw, nil
 }
 
-// LoadScoring reads a file of scoring options, in YAML or JSON by its ending,
-// and returns it as JSON; an empty file of YAML has none of them. A second
-// document is an error. Which options there are, the scorer knows.
+// LoadScoring reads a file of scoring options, YAML or JSON by its extension, and returns them as
+// JSON. An empty YAML file has no options. A second document is an error. The scorer checks the
+// names of the options.
 func LoadScoring(path string) ([]byte, error) {
 	text, err := files.Read(context.Background(), path, maxSize)
 	if err != nil {
@@ -224,56 +222,54 @@ func LoadScoring(path string) ([]byte, error) {
 	return optionsJSON(options, "reading "+path)
 }
 
-// SampleName is the name of the dataset, in Langfuse and on the command line.
+// SampleName is the name of the built-in dataset, in Langfuse and on the command line.
 const SampleName = "extraction-eval"
 
-// SampleDescription says in one line what the dataset is; it is what Langfuse shows
-// beside the name.
+// SampleDescription describes the built-in dataset in one line, for Langfuse.
 const SampleDescription = "Invented documents in five languages, from two sentences to several pages, " +
 	"annotated by hand with entities and relationships"
 
-// SampleFile is the name of the data file in configs/sample.
+// SampleFile is the name of the data file of the built-in dataset in configs/sample.
 const SampleFile = "extraction-eval.jsonl"
 
 //go:embed sample/extraction-eval.jsonl
 var sampleLines string
 
-// OpenSample returns a reader of the built-in dataset extraction-eval: invented documents
-// in several forms and languages, annotated by hand with the entities and relationships
-// that a careful reader finds in them. It is not a benchmark: the items are few and public.
-// The README in configs/sample is the annotation guideline. It reads the whole dataset from its beginning. Every call
-// returns a reader of its own, which needs no closing; safe for concurrent use.
+// OpenSample returns a reader of the built-in dataset extraction-eval, from its beginning:
+// invented documents in several forms and languages, with the entities and relationships that a
+// careful reader finds in them, annotated by hand. It is not a benchmark, since the items are few
+// and public. configs/sample/README.md has the annotation guideline. Each reader is independent
+// and needs no closing; OpenSample is safe for concurrent use.
 func OpenSample() io.Reader {
 	return strings.NewReader(sampleLines)
 }
 
-// Benchmark is the file of "answers benchmark", YAML or JSON.
+// Benchmark is the file of experiment answers benchmark, YAML or JSON.
 type Benchmark struct {
 	Name     string             `yaml:"name"`
 	Datasets []BenchmarkDataset `yaml:"datasets"`
-	// Runs is how often each dataset is run; 0 means once.
+	// Runs is the number of runs of each dataset; 0 is 1.
 	Runs int `yaml:"runs"`
-	// OnError is best-effort (the default): the other datasets go on; or
-	// fail-fast.
+	// OnError is best-effort (the default), to continue with the other datasets, or fail-fast.
 	OnError string         `yaml:"on_error"`
 	Gates   BenchmarkGates `yaml:"gates"`
 }
 
-// BenchmarkDataset is one document with its questions.
+// BenchmarkDataset is a document with its questions.
 type BenchmarkDataset struct {
 	ID, Kind, PDF, Questions string
 	Weight                   *float64 // nil is 1
 }
 
-// BenchmarkGates are bounds; a nil one asks for nothing.
+// BenchmarkGates are bounds on the result; nil is no bound.
 type BenchmarkGates struct {
 	MinScore       *float64 `yaml:"min_score"`       // of weighted_score
 	MaxDrop        *float64 `yaml:"max_drop"`        // of weighted_score against the baseline
 	MaxStddev      *float64 `yaml:"max_stddev"`      // of weighted_score over the runs
-	MaxRegressions *int     `yaml:"max_regressions"` // questions that are worse than in the baseline
+	MaxRegressions *int     `yaml:"max_regressions"` // number of questions that are worse than in the baseline
 }
 
-// Weighted is the weight of the dataset.
+// Weighted returns the weight of the dataset.
 func (d BenchmarkDataset) Weighted() float64 {
 	if d.Weight == nil {
 		return 1
@@ -281,9 +277,9 @@ func (d BenchmarkDataset) Weighted() float64 {
 	return *d.Weight
 }
 
-// LoadBenchmark reads a configuration; paths in it are relative to the file.
-// Every problem is returned at once, with the file's name.
-// The name may stand in for that of the file.
+// LoadBenchmark reads a benchmark file and makes the paths in it relative to the file. name is
+// the name of the benchmark if the file has none. The error joins all problems, with the path of
+// the file.
 func LoadBenchmark(path, name string) (Benchmark, error) {
 	var c Benchmark
 	if err := decode(path, &c, BenchmarkDataset{}, BenchmarkGates{}); err != nil {
@@ -302,7 +298,7 @@ func LoadBenchmark(path, name string) (Benchmark, error) {
 	return c, nil
 }
 
-// datasetIDs are fit for names of runs.
+// datasetIDs matches ids that are valid in names of runs.
 var datasetIDs = textutil.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$`)
 
 func (c Benchmark) check() error {

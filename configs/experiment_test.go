@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLoad_examples loads every example that users copy.
+// TestLoad_examples loads every example of an experiment file.
 func TestLoad_examples(t *testing.T) {
 	files, err := filepath.Glob("experiment*.yaml")
 	if err != nil || len(files) == 0 {

@@ -10,7 +10,7 @@ import (
 	"extraction-experiment/configs"
 )
 
-// TestGateFile hands every rule of the file that users copy to the gate.
+// TestGateFile checks that every rule of the example is valid.
 func TestGateFile(t *testing.T) {
 	g, err := configs.LoadGate("gate.yaml")
 	if err != nil || len(g.Rules) == 0 {

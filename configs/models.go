@@ -19,41 +19,42 @@ import (
 //go:embed models.yaml
 var modelsFile []byte
 
-// Model is what is known of a model; the zero value is one that can do
-// everything and belongs to no provider.
+// Model has the properties of a model. The zero value accepts all parameters and has no provider.
 type Model struct {
-	// Provider is where a bare name goes, such as "openai"; "" if that is not known.
+	// Provider is the provider of a name without one, like "openai"; "" is unknown.
 	Provider string `yaml:"provider"`
-	// NoTemperature, NoTopP and NoSeed: the parameter is not accepted.
+	// NoTemperature, NoTopP and NoSeed report that the model does not accept the parameter.
 	NoTemperature bool `yaml:"no_temperature"`
 	NoTopP        bool `yaml:"no_top_p"`
 	NoSeed        bool `yaml:"no_seed"`
-	// MaxCompletionTokens: the limit is sent as max_completion_tokens.
+	// MaxCompletionTokens reports that the limit must be sent as max_completion_tokens, not as
+	// max_tokens.
 	MaxCompletionTokens bool `yaml:"max_completion_tokens"`
-	// NoSchema: answers cannot be held to a JSON Schema.
+	// NoSchema reports that answers cannot be constrained by a JSON Schema.
 	NoSchema bool `yaml:"no_schema"`
 }
 
-// Models is what is known of models; the zero value knows nothing.
+// Models has the properties of models by name. The zero value has none.
 type Models struct {
-	files []map[string]Model // asked in this order
+	files []map[string]Model // in the order of precedence
 }
 
-// modelFile is a file of models as it is written.
+// modelFile is the form of a file of models.
 type modelFile struct {
 	Models map[string]Model `yaml:"models"`
 }
 
-// LoadModels reads a file of models in the form of models.yaml, or the
-// built-in one alone if path is "". The built-in rows answer for what the file
-// does not say. Unknown keys, names given twice, values of the wrong kind and
-// unknown providers are errors; those of content are returned all at once.
+// LoadModels reads a file of models in the form of models.yaml, or only the built-in one if path
+// is "". The built-in rows apply to models that the file does not match. Unknown keys, duplicate
+// names, values of the wrong type and unknown providers are errors. Invalid names and providers
+// are reported all at once.
 func LoadModels(path string) (Models, error) {
 	rows, err := loadRows(modelsFile, "the built-in models", path, parseModels)
 	return Models{rows}, err
 }
 
-// loadRows reads a file, whose rows come before the built-in ones; "" is not a file.
+// loadRows reads the built-in rows and the file at path, whose rows take precedence. If path is
+// "", there is no file.
 func loadRows[T any](builtin []byte, name, path string, parse func(text []byte, where string) (map[string]T, error)) ([]map[string]T, error) {
 	rows, err := parse(builtin, name)
 	if err != nil || path == "" {
@@ -67,12 +68,12 @@ func loadRows[T any](builtin []byte, name, path string, parse func(text []byte, 
 	return []map[string]T{own, rows}, err
 }
 
-// Lookup returns what is known of a model; false if nothing is, and then it is
-// taken to do everything. The first file with a row that matches decides; in it
-// the exact name, then the longest pattern. The provider is that of the first
-// match that names one. The name is compared as it stands, capitals included.
+// Lookup returns the properties of a model, or false if none are known; the model is then assumed
+// to accept everything. The first file with a matching row decides: its exact name, else its
+// longest pattern. If that row has no provider, the next match with one sets it. Names are
+// case-sensitive.
 func (m Models) Lookup(name string) (Model, bool) {
-	matches := ranked(m.files, name)
+	matches := matchingRows(m.files, name)
 	if len(matches) == 0 {
 		return Model{}, false
 	}
@@ -83,7 +84,7 @@ func (m Models) Lookup(name string) (Model, bool) {
 	return best, true
 }
 
-// providers are those that take a name of a model.
+// providers are the valid values of Model.Provider.
 var providers = []string{"openai", "gemini"}
 
 func parseModels(text []byte, where string) (map[string]Model, error) {
@@ -100,35 +101,35 @@ func parseModels(text []byte, where string) (map[string]Model, error) {
 			problems = append(problems, fmt.Errorf("%s: the provider is %.40q: it must be %s", name, provider, strings.Join(providers, " or ")))
 		}
 	}
-	return file.Models, join(where, problems)
+	return file.Models, fileError(where, problems)
 }
 
 //go:embed prices.yaml
 var pricesFile []byte
 
-// Price is what a model costs, in USD per million tokens.
+// Price is the price of a model, in USD per million tokens.
 type Price struct {
 	Input       float64
 	CachedInput float64
 	Output      float64
-	// MaxInput is the number of input tokens up to which the price holds; 0
-	// means that there is no such border.
+	// MaxInput is the number of input tokens up to which the price applies; 0 is no limit.
 	MaxInput int64
 }
 
-// Prices is price data; the zero value knows no price.
+// Prices has the prices of models by name. The zero value has none.
 type Prices struct {
-	files []map[string]Price // asked in this order
+	files []map[string]Price // in the order of precedence
 }
 
-// priceFile is a file of prices as it is written. Its pointers tell a price of
-// 0 from one that was forgotten.
+// priceFile is the form of a file of prices.
 type priceFile struct {
 	AsOf   string              `yaml:"as_of"`
 	Source string              `yaml:"source"`
 	Prices map[string]priceRow `yaml:"prices"`
 }
 
+// priceRow is the form of a price. A nil pointer is a missing price, which differs from a price
+// of 0.
 type priceRow struct {
 	Input       *float64 `yaml:"input"`
 	CachedInput *float64 `yaml:"cached_input"`
@@ -136,23 +137,21 @@ type priceRow struct {
 	MaxInput    *int64   `yaml:"max_input"`
 }
 
-// LoadPrices reads a file of prices in the form of prices.yaml, or the
-// built-in one alone if path is "". The built-in prices answer for the models
-// that the file does not match.
+// LoadPrices reads a file of prices in the form of prices.yaml, or only the built-in one if path
+// is "". The built-in prices apply to models that the file does not match.
 //
-// A file must have as_of, a date, and source; every row must have input,
-// cached_input and output. Unknown keys, names given twice, negative numbers
-// and what is not a number are errors; those of content are returned all at once.
+// A file must have as_of, a date, and source. Each row must have input, cached_input and output.
+// Unknown keys, duplicate names and values that are not numbers from 0 are errors. Invalid names,
+// prices and dates are reported all at once.
 func LoadPrices(path string) (Prices, error) {
 	rows, err := loadRows(pricesFile, "the built-in prices", path, parsePrices)
 	return Prices{rows}, err
 }
 
-// Lookup returns the price of a model; false if none is known. The first file
-// with a row that matches decides; in it the exact name, then the longest
-// pattern. The name is compared as it stands, capitals included.
+// Lookup returns the price of a model, or false if none is known. The first file with a matching
+// row decides: its exact name, else its longest pattern. Names are case-sensitive.
 func (p Prices) Lookup(model string) (Price, bool) {
-	if found := ranked(p.files, model); len(found) > 0 {
+	if found := matchingRows(p.files, model); len(found) > 0 {
 		return found[0], true
 	}
 	return Price{}, false
@@ -179,7 +178,7 @@ func parsePrices(text []byte, where string) (map[string]Price, error) {
 		}
 		rows[name] = Price{*row.Input, *row.CachedInput, *row.Output, *cmp.Or(row.MaxInput, new(int64))}
 	}
-	return rows, join(where, problems)
+	return rows, fileError(where, problems)
 }
 
 func (r priceRow) check(name string) error {
@@ -199,13 +198,12 @@ func (r priceRow) check(name string) error {
 	return errors.Join(problems...)
 }
 
-// maxName is the longest name of a model or pattern, in bytes.
+// maxName is the most bytes of a name or pattern of a model.
 const maxName = 200
 
-// ranked returns the rows that match a name, best first: those of the first file before
-// those of the next; in a file the exact name, then the patterns that end in *, longer
-// ones before shorter ones.
-func ranked[T any](files []map[string]T, name string) []T {
+// matchingRows returns the rows that match a name, the best first: files in their order, within a
+// file the exact name, then patterns that end in *, the longest first.
+func matchingRows[T any](files []map[string]T, name string) []T {
 	var found []T
 	for _, rows := range files {
 		if row, ok := rows[name]; ok && !strings.HasSuffix(name, "*") {
@@ -220,7 +218,7 @@ func ranked[T any](files []map[string]T, name string) []T {
 	return found
 }
 
-// checkPattern says what is wrong with a model's name or pattern.
+// checkPattern returns an error if the name or pattern of a model is invalid.
 func checkPattern(pattern string) error {
 	switch {
 	case strings.TrimSpace(pattern) != pattern || pattern == "":
@@ -233,8 +231,9 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// join names the file before all its problems; nil if there are none.
-func join(where string, problems []error) error {
+// fileError joins the problems of a file in an error with its name, or returns nil if there are
+// none.
+func fileError(where string, problems []error) error {
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("reading %s: %w", where, err)
 	}

@@ -11,8 +11,8 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// TestModel_capabilities: a row says what pipeline.Capabilities holds, apart
-// from what is not a property of the model.
+// TestModel_capabilities checks that Model has the keys of pipeline.Capabilities, except for
+// those that are not properties of a model.
 func TestModel_capabilities(t *testing.T) {
 	keys := func(s reflect.Type, without string) []string {
 		var found []string
@@ -30,8 +30,8 @@ func TestModel_capabilities(t *testing.T) {
 	}
 }
 
-// TestLoadModels_builtin: every row loads, is found by a name that it stands
-// for, and every name that is known belongs to a provider.
+// TestLoadModels_builtin checks that every built-in row is found by a name that matches it, and
+// has a provider.
 func TestLoadModels_builtin(t *testing.T) {
 	models, err := LoadModels("")
 	if err != nil {
@@ -60,7 +60,7 @@ func TestModels_Lookup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := LoadModels(write(t, "models:\n  gpt-5*: {no_seed: true}\n  deploy-1: {provider: openai, max_completion_tokens: true}\n  '*': {provider: gemini, no_schema: true}\n"))
+	own, err := LoadModels(writeFile(t, "models:\n  gpt-5*: {no_seed: true}\n  deploy-1: {provider: openai, max_completion_tokens: true}\n  '*': {provider: gemini, no_schema: true}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestLoadModels_problems(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			path := write(t, tt.text)
+			path := writeFile(t, tt.text)
 			_, err := LoadModels(path)
 			if err == nil {
 				t.Fatal("no error")
@@ -125,7 +125,7 @@ func TestLoadModels_problems(t *testing.T) {
 	if _, err := LoadModels("no/such/file.yaml"); err == nil {
 		t.Error("a missing file is not an error")
 	}
-	if _, err := LoadModels(write(t, "")); err != nil {
+	if _, err := LoadModels(writeFile(t, "")); err != nil {
 		t.Errorf("an empty file says nothing, which is allowed: %v", err)
 	}
 }

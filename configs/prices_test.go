@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// write puts a text into a file of its own.
-func write(t testing.TB, text string) string {
+// writeFile writes a text to a new file and returns its path.
+func writeFile(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -19,8 +19,8 @@ func write(t testing.TB, text string) string {
 
 const priceHead = "as_of: 2026-01-02\nsource: contract\n"
 
-// TestLoadPrices_builtin: every row loads, is found by a name that it stands
-// for, and no cached token costs more than one that is not.
+// TestLoadPrices_builtin checks that every built-in row is found by a name that matches it, and
+// that a cached token never costs more than another.
 func TestLoadPrices_builtin(t *testing.T) {
 	prices, err := LoadPrices("")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestLoadPrices_builtin(t *testing.T) {
 }
 
 func TestPrices_Lookup(t *testing.T) {
-	own := write(t, priceHead+"prices:\n  local-*: {input: 0, cached_input: 0, output: 0}\n"+
+	own := writeFile(t, priceHead+"prices:\n  local-*: {input: 0, cached_input: 0, output: 0}\n"+
 		"  gpt-4o*: {input: 1, cached_input: 1, output: 2}\n  gpt-4o-x: {input: 3, cached_input: 3, output: 4, max_input: 5}\n")
 	withOwn, err := LoadPrices(own)
 	if err != nil {
@@ -105,7 +105,7 @@ func TestLoadPrices_problems(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			path := write(t, tt.text)
+			path := writeFile(t, tt.text)
 			_, err := LoadPrices(path)
 			if err == nil {
 				t.Fatal("no error")

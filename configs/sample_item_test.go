@@ -1,7 +1,6 @@
 package configs
 
-// item is one line of the file, as this test reads it. Lists that are absent
-// stay nil, lists that are empty do not.
+// item is one line of the file. Absent lists are nil, empty lists are not.
 type item struct {
 	ID    string `json:"id"`
 	Input struct {

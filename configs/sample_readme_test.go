@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestREADME_countsAreTrue holds the README's tables and totals to the data.
+// TestREADME_countsAreTrue compares the tables and totals of the README with the data.
 func TestREADME_countsAreTrue(t *testing.T) {
 	raw, err := os.ReadFile("sample/README.md")
 	if err != nil {
@@ -17,7 +17,7 @@ func TestREADME_countsAreTrue(t *testing.T) {
 	type tally struct{ items, entities, relationships int }
 	rows := map[string]*tally{}
 	var all tally
-	for _, it := range load(t) {
+	for _, it := range loadSample(t) {
 		for _, key := range []string{"(" + it.Metadata.Language + ")", it.Metadata.Category} {
 			if rows[key] == nil {
 				rows[key] = new(tally)

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// inverseTypes and symmetricTypes are the specification's tables, written out
-// here so that this test rests on nothing but itself.
+// inverseTypes and symmetricTypes are the tables of the specification, repeated here so that the
+// test does not depend on package scoring.
 var inverseTypes = [][2]string{
 	{"parent_of", "child_of"}, {"employs", "employed_by"}, {"contains", "contained_in"},
 	{"owns", "owned_by"}, {"manages", "managed_by"}, {"created", "created_by"},
@@ -27,8 +27,8 @@ var symmetricTypes = []string{
 
 var idForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$`)
 
-// problems names every rule of the guideline that the item breaks.
-func problems(it item) []string {
+// guidelineProblems lists the rules of the annotation guideline that the item breaks.
+func guidelineProblems(it item) []string {
 	var found []string
 	report := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	checkForm(it, report)
@@ -56,7 +56,7 @@ func checkForm(it item, report func(string, ...any)) {
 	}
 }
 
-// unwanted tells runes that servers strip or that stand for broken text.
+// unwanted reports whether a rune is stripped by servers or is a sign of broken text.
 func unwanted(r rune) bool {
 	return r == utf8.RuneError || r == '\uFEFF' || (unicode.IsControl(r) && r != '\n')
 }
@@ -105,8 +105,8 @@ func checkEntities(it item, report func(string, ...any)) {
 	}
 }
 
-// occurs tells whether the name is in the text as whole words. Chinese has
-// no spaces and Arabic joins particles to names: there, any place will do.
+// occurs reports whether the text has the name as whole words. Chinese has no spaces and Arabic
+// joins particles to names, so in these languages the name may be anywhere.
 func occurs(text, name, language string) bool {
 	if name == "" || strings.TrimSpace(name) != name {
 		return false
@@ -147,7 +147,7 @@ func checkRelationships(it item, report func(string, ...any)) {
 		if known && (!slices.Contains(s.Sources, types[r.Source]) || !slices.Contains(s.Targets, types[r.Target])) {
 			report("%v: %s to %s is not what the schema allows", r, types[r.Source], types[r.Target])
 		}
-		if fact := canonical(r); stated[fact] {
+		if fact := canonicalFact(r); stated[fact] {
 			report("%v is stated twice", r)
 		} else {
 			stated[fact] = true
@@ -155,9 +155,9 @@ func checkRelationships(it item, report func(string, ...any)) {
 	}
 }
 
-// canonical gives equal values for statements of the same fact: the second of
-// two inverse types is turned round, symmetric ends are put in order.
-func canonical(r relationship) relationship {
+// canonicalFact returns equal values for statements of the same fact: it replaces the second of
+// two inverse types by the first, and sorts symmetric ends.
+func canonicalFact(r relationship) relationship {
 	for _, pair := range inverseTypes {
 		if r.Type == pair[1] {
 			return relationship{Source: r.Target, Target: r.Source, Type: pair[0]}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// load reads every line strictly: an unknown key is an error.
-func load(t *testing.T) []item {
+// loadSample reads every item of the built-in dataset. Unknown keys are errors.
+func loadSample(t *testing.T) []item {
 	t.Helper()
 	var items []item
 	sc := bufio.NewScanner(OpenSample())
@@ -33,7 +33,7 @@ func load(t *testing.T) []item {
 	return items
 }
 
-func TestOpen_isTheFile(t *testing.T) {
+func TestOpenSample(t *testing.T) {
 	want, err := os.ReadFile("sample/" + SampleFile)
 	if err != nil {
 		t.Fatal(err)
@@ -57,36 +57,36 @@ func TestOpen_isTheFile(t *testing.T) {
 
 func TestItems_keepTheGuideline(t *testing.T) {
 	seen := map[string]bool{}
-	for _, it := range load(t) {
+	for _, it := range loadSample(t) {
 		if seen[it.ID] {
 			t.Errorf("id %q is used twice", it.ID)
 		}
 		seen[it.ID] = true
-		for _, problem := range problems(it) {
+		for _, problem := range guidelineProblems(it) {
 			t.Errorf("%s: %s", it.ID, problem)
 		}
 	}
 }
 
-// TestItems_cover holds the counts on which the README and the users of the
-// dataset rely; a change of the data that breaks one wants both to be read again.
+// TestItems_cover checks counts on which the README and users of the dataset rely. If a change of
+// the data breaks one, both need a review.
 func TestItems_cover(t *testing.T) {
-	items := load(t)
+	items := loadSample(t)
 	languages, categories, relations := map[string]int{}, map[string]int{}, map[string]int{}
-	var over700, over1200, silent, unannotated, entitiesOnly, aliased, hyphens int
+	var over700, over1200, empty, unannotated, entitiesOnly, aliased, hyphens int
 	for _, it := range items {
 		languages[it.Metadata.Language]++
 		categories[it.Metadata.Category]++
 		words, exp := len(strings.Fields(it.Input.Text)), it.Expected
-		count(&over700, words > 700)
-		count(&over1200, words > 1200)
-		count(&unannotated, exp.Relationships == nil)
+		countIf(&over700, words > 700)
+		countIf(&over1200, words > 1200)
+		countIf(&unannotated, exp.Relationships == nil)
 		none := exp.Relationships != nil && len(exp.Relationships) == 0
-		count(&silent, none && exp.Entities != nil && len(exp.Entities) == 0)
-		count(&entitiesOnly, none && len(exp.Entities) > 0)
+		countIf(&empty, none && exp.Entities != nil && len(exp.Entities) == 0)
+		countIf(&entitiesOnly, none && len(exp.Entities) > 0)
 		for _, e := range exp.Entities {
-			count(&aliased, len(e.Aliases) > 0)
-			count(&hyphens, strings.Contains(e.Name, "--"))
+			countIf(&aliased, len(e.Aliases) > 0)
+			countIf(&hyphens, strings.Contains(e.Name, "--"))
 		}
 		for _, r := range exp.Relationships {
 			relations[r.Type]++
@@ -97,8 +97,8 @@ func TestItems_cover(t *testing.T) {
 	}
 	var symmetric, invertible int
 	for name := range relations {
-		count(&symmetric, slices.Contains(symmetricTypes, name))
-		count(&invertible, slices.ContainsFunc(inverseTypes, func(p [2]string) bool { return p[0] == name || p[1] == name }))
+		countIf(&symmetric, slices.Contains(symmetricTypes, name))
+		countIf(&invertible, slices.ContainsFunc(inverseTypes, func(p [2]string) bool { return p[0] == name || p[1] == name }))
 	}
 	foreign := len(items) - languages["en"]
 	for what, c := range map[string]struct{ got, least, most int }{
@@ -106,7 +106,7 @@ func TestItems_cover(t *testing.T) {
 		"in German": {languages["de"], 1, 3}, "in Russian": {languages["ru"], 1, 3},
 		"in Chinese": {languages["zh"], 1, 3}, "in Arabic": {languages["ar"], 1, 3},
 		"not in English": {foreign, 4, 6}, "languages": {len(languages), 5, 5}, "categories": {len(categories), 9, 20},
-		"nothing to find": {silent, 2, 5}, "relationships not annotated": {unannotated, 1, 1},
+		"nothing to find": {empty, 2, 5}, "relationships not annotated": {unannotated, 1, 1},
 		"entities only": {entitiesOnly, 1, 3}, "entities with aliases": {aliased, 60, 999},
 		"names with a double hyphen": {hyphens, 1, 99}, "symmetric types in use": {symmetric, 8, 9},
 		"types with an inverse in use": {invertible, 14, 28},
@@ -117,15 +117,15 @@ func TestItems_cover(t *testing.T) {
 	}
 }
 
-func count(n *int, when bool) {
+func countIf(n *int, when bool) {
 	if when {
 		*n++
 	}
 }
 
-// TestProblems_noticesDefects breaks a good item in one way at a time: a rule
-// that finds nothing here guards nothing.
-func TestProblems_noticesDefects(t *testing.T) {
+// TestGuidelineProblems breaks a good item in one way at a time, and checks that
+// guidelineProblems finds it.
+func TestGuidelineProblems(t *testing.T) {
 	const good = `{"id": "good-item", "input": {"document_text": "Ann Lee (Lee) of Acme Ltd married Bo Lind.",
 		"object_schemas": {"Person": {"name": "Person", "description": "a human"}, "Org": {"name": "Org", "description": "a body"}},
 		"relationship_schemas": {
@@ -138,15 +138,15 @@ func TestProblems_noticesDefects(t *testing.T) {
 			"relationships": [{"source_name": "Ann Lee", "target_name": "Bo Lind", "relationship_type": "married_to"},
 				{"source_name": "Acme Ltd", "target_name": "Ann Lee", "relationship_type": "employs"}]},
 		"metadata": {"document_category": "news", "difficulty": "easy", "language": "en"}}`
-	state := func(it *item, source, kind, target string) {
+	addFact := func(it *item, source, kind, target string) {
 		it.Expected.Relationships = append(it.Expected.Relationships, relationship{source, target, kind})
 	}
 	defects := map[string]struct {
 		spoil func(*item)
-		want  string // "" for an item that must stay without problems
+		want  string // "" if there is no problem
 	}{
 		"none":             {func(*item) {}, ""},
-		"other direction":  {func(it *item) { state(it, "Bo Lind", "employed_by", "Acme Ltd") }, ""},
+		"other direction":  {func(it *item) { addFact(it, "Bo Lind", "employed_by", "Acme Ltd") }, ""},
 		"id":               {func(it *item) { it.ID = "Good Item" }, "id"},
 		"tab":              {func(it *item) { it.Input.Text += "\tx" }, "control"},
 		"bad bytes":        {func(it *item) { it.Input.Text += "\xff." }, "control"},
@@ -159,12 +159,12 @@ func TestProblems_noticesDefects(t *testing.T) {
 		"shared name":      {func(it *item) { it.Expected.Entities[1].Aliases = []string{"Lee"} }, "belongs to"},
 		"type":             {func(it *item) { it.Expected.Entities[0].Type = "Human" }, "not in the schema"},
 		"end by alias":     {func(it *item) { it.Expected.Relationships[0].Source = "Lee" }, "names of two"},
-		"self":             {func(it *item) { state(it, "Bo Lind", "married_to", "Bo Lind") }, "names of two"},
-		"end type":         {func(it *item) { state(it, "Bo Lind", "employs", "Ann Lee") }, "allows"},
-		"unknown relation": {func(it *item) { state(it, "Bo Lind", "knows", "Ann Lee") }, "not in the schema"},
-		"copy":             {func(it *item) { state(it, "Acme Ltd", "employs", "Ann Lee") }, "twice"},
-		"inverse copy":     {func(it *item) { state(it, "Ann Lee", "employed_by", "Acme Ltd") }, "twice"},
-		"symmetric copy":   {func(it *item) { state(it, "Bo Lind", "married_to", "Ann Lee") }, "twice"},
+		"self":             {func(it *item) { addFact(it, "Bo Lind", "married_to", "Bo Lind") }, "names of two"},
+		"end type":         {func(it *item) { addFact(it, "Bo Lind", "employs", "Ann Lee") }, "allows"},
+		"unknown relation": {func(it *item) { addFact(it, "Bo Lind", "knows", "Ann Lee") }, "not in the schema"},
+		"copy":             {func(it *item) { addFact(it, "Acme Ltd", "employs", "Ann Lee") }, "twice"},
+		"inverse copy":     {func(it *item) { addFact(it, "Ann Lee", "employed_by", "Acme Ltd") }, "twice"},
+		"symmetric copy":   {func(it *item) { addFact(it, "Bo Lind", "married_to", "Ann Lee") }, "twice"},
 	}
 	for name, d := range defects {
 		var it item
@@ -172,7 +172,7 @@ func TestProblems_noticesDefects(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.spoil(&it)
-		found := problems(it)
+		found := guidelineProblems(it)
 		if d.want == "" && len(found) > 0 {
 			t.Errorf("%s: reported %q", name, found)
 		}

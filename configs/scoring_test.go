@@ -12,7 +12,7 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// TestRelations keeps the file that users copy equal to the scorer's default.
+// TestRelations checks that relations.yaml equals the default tables of the scorer.
 func TestRelations(t *testing.T) {
 	raw, err := configs.LoadScoring("relations.yaml")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestRelations(t *testing.T) {
 	}
 }
 
-// TestExperimentFile_scoring hands the options of the example to the scorer.
+// TestExperimentFile_scoring checks that the scorer accepts the options of the example.
 func TestExperimentFile_scoring(t *testing.T) {
 	e, err := configs.Load("experiment.yaml")
 	if err != nil {
@@ -60,8 +60,7 @@ func TestLoadScoring_problems(t *testing.T) {
 	}
 }
 
-// TestLoadScoring_empty: a file in which everything is commented out is one
-// without options.
+// TestLoadScoring_empty checks that files with only comments have no options.
 func TestLoadScoring_empty(t *testing.T) {
 	for _, text := range []string{"", "# threshold: 0.8\n", "null\n"} {
 		path := filepath.Join(t.TempDir(), "options.yml")

@@ -17,34 +17,34 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Trigger is the file given to experiment serve --trigger: which datasets the Run
-// button of Langfuse may run, how, and what a person may set there.
+// Trigger is the file of experiment serve --trigger: the datasets that the Run button of Langfuse
+// may run, how they are run, and which settings the payload may change.
 type Trigger struct {
-	// RunsPerDay bounds the runs of all datasets in any 24 hours, Queue those that wait.
+	// RunsPerDay is the most runs of all datasets in any 24 hours, Queue the most runs that wait.
 	RunsPerDay int                     `yaml:"runs_per_day"`
 	Queue      int                     `yaml:"queue"`
 	Datasets   map[string]TriggeredRun `yaml:"datasets"`
 }
 
-// TriggeredRun is how one dataset is run.
+// TriggeredRun has the settings of the runs of one dataset.
 type TriggeredRun struct {
-	// Config is an experiment file; its path is relative to the folder of the trigger file.
+	// Config is the path of an experiment file, relative to the folder of the trigger file.
 	Config string `yaml:"config"`
-	// Name is the template of the run's name, with {dataset} and {time}.
+	// Name is the template of the run names, with {dataset} and {time}.
 	Name string `yaml:"name"`
-	// BudgetUSD is what one run may cost that asks a model.
+	// BudgetUSD is the budget of one run with a model, in dollars.
 	BudgetUSD string             `yaml:"budget_usd"`
 	Allow     map[string]Allowed `yaml:"allow"`
 }
 
-// Allowed is what a payload may give a setting: one of Values, or a number from From
+// Allowed are the values that a payload may give a setting: one of Values, or a number from From
 // to To.
 type Allowed struct {
 	Values   []string
 	From, To float64
 }
 
-// UnmarshalYAML reads a list, or {from: 0, to: 1}.
+// UnmarshalYAML reads a list of values, or {from: 0, to: 1}.
 func (a *Allowed) UnmarshalYAML(node *yaml.Node) error {
 	problem := fmt.Errorf("line %d: a list of values is expected, or {from: 0, to: 1}", node.Line)
 	if node.Kind == yaml.SequenceNode {
@@ -57,32 +57,30 @@ func (a *Allowed) UnmarshalYAML(node *yaml.Node) error {
 	err := node.Decode(&bounds)
 	keys := slices.Sorted(maps.Keys(bounds))
 	a.From, a.To = bounds["from"], bounds["to"]
-	width := a.To - a.From // neither a number nor finite where a bound is not
+	width := a.To - a.From // NaN or infinite if a bound is
 	if err != nil || !slices.Equal(keys, []string{"from", "to"}) || !(width >= 0) || math.IsInf(width, 0) {
 		return problem
 	}
 	return nil
 }
 
-// The defaults of a trigger file, and what it may ask for at most.
+// Defaults and maxima of a trigger file.
 const (
-	defaultRunsPerDay, mostRunsPerDay = 20, 1000
-	defaultQueue, mostQueue           = 5, 100
-	defaultRunName                    = "{dataset}-{time}"
+	defaultRunsPerDay, maxRunsPerDay = 20, 1000
+	defaultQueue, maxQueue           = 5, 100
+	defaultRunName                   = "{dataset}-{time}"
 )
 
-// allowedNumbers are the settings of which a payload may give a number, allowedTexts
-// those of which it may give one of a list. None names a program, an address, a file,
-// or what a run may cost.
+// allowedNumbers returns the numeric settings that a file may allow, allowedTexts the others.
+// None of them names a program, an address or a file, or changes what a run may cost.
 func allowedNumbers() []string {
 	return []string{"prompt_version", "temperature", "top_p", "max_tokens", "seed", "trials", "limit"}
 }
 
 func allowedTexts() []string { return []string{"model", "prompt", "prompt_label", "two_stages"} }
 
-// LoadTrigger reads a trigger file and fills in its defaults: 20 runs a day, 5 that wait,
-// the name {dataset}-{time}. Every problem of its form is returned at once. Whether the
-// runs can begin so, the command knows.
+// LoadTrigger reads a trigger file and sets its defaults: 20 runs a day, 5 that wait, and the
+// name {dataset}-{time}. The error joins all problems. It does not check the experiment files.
 func LoadTrigger(path string) (Trigger, error) {
 	t := Trigger{RunsPerDay: defaultRunsPerDay, Queue: defaultQueue}
 	if err := decode(path, &t, TriggeredRun{}); err != nil {
@@ -92,11 +90,11 @@ func LoadTrigger(path string) (Trigger, error) {
 	add := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf("reading %s: "+format, append([]any{path}, args...)...))
 	}
-	if t.RunsPerDay < 1 || t.RunsPerDay > mostRunsPerDay {
-		add("runs_per_day is %d: a number from 1 to %d is expected", t.RunsPerDay, mostRunsPerDay)
+	if t.RunsPerDay < 1 || t.RunsPerDay > maxRunsPerDay {
+		add("runs_per_day is %d: a number from 1 to %d is expected", t.RunsPerDay, maxRunsPerDay)
 	}
-	if t.Queue < 1 || t.Queue > mostQueue {
-		add("queue is %d: a number from 1 to %d is expected", t.Queue, mostQueue)
+	if t.Queue < 1 || t.Queue > maxQueue {
+		add("queue is %d: a number from 1 to %d is expected", t.Queue, maxQueue)
 	}
 	if len(t.Datasets) == 0 {
 		add("it names no dataset; under datasets: stand those that may be run")
@@ -113,8 +111,8 @@ func LoadTrigger(path string) (Trigger, error) {
 		if run.BudgetUSD != "" && (err != nil || !(usd > 0) || math.IsInf(usd, 0)) {
 			add("dataset %q: budget_usd: %q is not a number above 0", name, run.BudgetUSD)
 		}
-		left := strings.NewReplacer("{dataset}", "", "{time}", "").Replace(run.Name)
-		if !strings.Contains(run.Name, "{time}") || strings.ContainsAny(left, "{}") {
+		rest := strings.NewReplacer("{dataset}", "", "{time}", "").Replace(run.Name)
+		if !strings.Contains(run.Name, "{time}") || strings.ContainsAny(rest, "{}") {
 			add("dataset %q: the name %q needs {time}, and may have {dataset}, in braces", name, run.Name)
 		}
 		for _, setting := range slices.Sorted(maps.Keys(run.Allow)) {
@@ -127,9 +125,9 @@ func LoadTrigger(path string) (Trigger, error) {
 	return t, errors.Join(problems...)
 }
 
-// Canonical returns the value of a setting in the form that the command line takes, the
-// same for 0.7 and 0.70, or an error that says what is allowed. The setting is one of
-// those that a file may allow.
+// Canonical returns the value of a setting in the form of the command line, which is the same for
+// 0.7 and 0.70, or an error that names the allowed values. setting must be one that a file may
+// allow.
 func (a Allowed) Canonical(setting, value string) (string, error) {
 	if !slices.Contains(allowedNumbers(), setting) {
 		if slices.Contains(a.Values, value) {
@@ -138,16 +136,16 @@ func (a Allowed) Canonical(setting, value string) (string, error) {
 		return "", fmt.Errorf("%s: %s is not one of %s", setting, textutil.Brief(value, 100), strings.Join(a.Values, ", "))
 	}
 	n, err := strconv.ParseFloat(value, 64)
-	within := n >= a.From && n <= a.To
+	inRange := n >= a.From && n <= a.To
 	allowed := fmt.Sprintf("a number from %g to %g", a.From, a.To)
 	if a.Values != nil {
-		within = slices.ContainsFunc(a.Values, func(one string) bool {
+		inRange = slices.ContainsFunc(a.Values, func(one string) bool {
 			m, err := strconv.ParseFloat(one, 64)
 			return err == nil && m == n
 		})
 		allowed = "one of " + strings.Join(a.Values, ", ")
 	}
-	if err != nil || !within {
+	if err != nil || !inRange {
 		return "", fmt.Errorf("%s: %s is not %s", setting, textutil.Brief(value, 100), allowed)
 	}
 	return strconv.FormatFloat(n+0, 'f', -1, 64), nil // no -0

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLoadTrigger_example loads the file that users copy.
+// TestLoadTrigger_example loads the example of a trigger file.
 func TestLoadTrigger_example(t *testing.T) {
 	f, err := LoadTrigger("trigger.yaml")
 	run := f.Datasets[SampleName]
@@ -21,7 +21,7 @@ func TestLoadTrigger_example(t *testing.T) {
 func TestLoadTrigger(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
-		want []string // what the error says; none is not an error
+		want []string // texts in the error; nil is no error
 	}{
 		"the least":       {"datasets: {d: {config: c.yaml}}", nil},
 		"a list":          {"datasets: {d: {config: c.yaml, allow: {model: [a], seed: [1, 2], temperature: {from: 0, to: 0.5}}}}", nil},
@@ -62,8 +62,8 @@ func TestLoadTrigger(t *testing.T) {
 	}
 }
 
-// FuzzLoadTrigger: no file panics, and no value that a file allows is changed by Canonical
-// more than once.
+// FuzzLoadTrigger checks that no file panics, and that Canonical does not change a canonical
+// value.
 func FuzzLoadTrigger(f *testing.F) {
 	f.Add("datasets: {d: {config: c.yaml, allow: {model: [a], limit: {from: 0, to: 1}}}}", "limit", "0.50")
 	f.Fuzz(func(t *testing.T, text, setting, value string) {
@@ -77,12 +77,12 @@ func FuzzLoadTrigger(f *testing.F) {
 		}
 		for _, run := range file.Datasets {
 			rule, ok := run.Allow[setting]
-			once, err := rule.Canonical(setting, value)
+			first, err := rule.Canonical(setting, value)
 			if !ok || err != nil {
 				continue
 			}
-			if twice, err := rule.Canonical(setting, once); err != nil || twice != once {
-				t.Errorf("%s=%q became %q, then %q, %v", setting, value, once, twice, err)
+			if second, err := rule.Canonical(setting, first); err != nil || second != first {
+				t.Errorf("%s=%q became %q, then %q, %v", setting, value, first, second, err)
 			}
 		}
 	})

@@ -14,31 +14,31 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// Builtin makes a score of the project's own an Evaluator: the reference answer
-// of a case is the expected extraction, the candidate answer the extracted one,
-// both as JSON; for a score of grounding the question is the document, and nothing
-// is expected. It is safe for concurrent use.
+// Builtin is an Evaluator for a score of the scoring catalogue or harness/extraction. The
+// reference answer of a case is the expected extraction, the candidate answer the extracted one,
+// both as JSON. For the grounded rate, the question is the document, and nothing is expected. It
+// is safe for concurrent use.
 type Builtin struct {
-	name  string
-	rules *scoring.Scorer
+	name   string
+	scorer *scoring.Scorer
 }
 
-// NewBuiltin returns the score of that name; the error names the nearest one and
-// lists those that there are, and has exit code 64. What is not a score of one
-// extraction, such as error, which is about a run, is none of them.
-func NewBuiltin(name string, rules *scoring.Scorer) (Builtin, error) {
+// NewBuiltin returns the evaluator for the score of that name. An unknown name, or a score that
+// is not of one extraction, like error, is a usage error that suggests the nearest name and lists
+// all.
+func NewBuiltin(name string, scorer *scoring.Scorer) (Builtin, error) {
 	names := append(cli.Each(scoring.Catalog(), func(d scoring.Definition) string { return d.Name }), harness.GroundedRate)
 	if !slices.Contains(names, name) {
 		return Builtin{}, cli.Usage("evaluator.scorer: %q is not a score of an extraction%s; there are: %s", name, textutil.Hint(name, names), strings.Join(names, ", "))
 	}
-	return Builtin{name, rules}, nil
+	return Builtin{name, scorer}, nil
 }
 
-// Command names the score.
+// Command returns the name of the score.
 func (b Builtin) Command() []string { return []string{"scorer", b.name} }
 
-// Evaluate scores; a score that is undefined is a fault with its reason, since
-// an evaluator must always answer.
+// Evaluate scores the case. An undefined score is a fault with its reason, since an evaluator
+// must always answer.
 func (b Builtin) Evaluate(_ context.Context, c evaluator.Case) (evaluator.Verdict, error) {
 	fault := func(field string, err error) error {
 		return &evaluator.Fault{Kind: evaluator.BadVerdict, Message: field + " is not an extraction: " + err.Error(), Err: err}
@@ -54,10 +54,10 @@ func (b Builtin) Evaluate(_ context.Context, c evaluator.Case) (evaluator.Verdic
 	if err != nil {
 		return evaluator.Verdict{}, fault("expected_output", err)
 	}
-	return b.verdict(b.rules.Score(expected, extracted).Scores)
+	return b.verdict(b.scorer.Score(expected, extracted).Scores)
 }
 
-// verdict is that of the score that was asked for.
+// verdict returns the score of this evaluator as a verdict.
 func (b Builtin) verdict(scores []outcome.Score) (evaluator.Verdict, error) {
 	v := evaluator.Verdict{Hits: []string{}, Misses: []string{}}
 	s, _ := outcome.Lookup(scores, b.name)

@@ -18,7 +18,7 @@ import (
 	"extraction-experiment/scoring"
 )
 
-func rules(t testing.TB) *scoring.Scorer {
+func newScorer(t testing.TB) *scoring.Scorer {
 	t.Helper()
 	s, err := scoring.New(scoring.DefaultOptions())
 	if err != nil {
@@ -27,8 +27,8 @@ func rules(t testing.TB) *scoring.Scorer {
 	return s
 }
 
-// TestCatalogue certifies every score of the catalogue on its fixtures; a score
-// without fixtures fails, and so do fixtures without a score.
+// TestCatalogue certifies every score on its fixtures. Scores without fixtures and fixtures
+// without a score are errors.
 func TestCatalogue(t *testing.T) {
 	files, err := filepath.Glob("catalogue/*.yaml")
 	if err != nil {
@@ -51,7 +51,7 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s: %v, it is for %q", path, err, set.Evaluator.Scorer)
 			continue
 		}
-		b, err := conformance.NewBuiltin(name, rules(t))
+		b, err := conformance.NewBuiltin(name, newScorer(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,11 +96,11 @@ func drawExtraction(t *rapid.T, label string, kinds []string) extraction.Extract
 	return e
 }
 
-// scores returns what every score says of a pair; an undefined one is absent.
-func scores(t testing.TB, rules *scoring.Scorer, expected, extracted extraction.Extraction) map[string]float64 {
+// scoreValues returns the values of all defined scores of a pair.
+func scoreValues(t testing.TB, scorer *scoring.Scorer, expected, extracted extraction.Extraction) map[string]float64 {
 	t.Helper()
 	values := map[string]float64{}
-	for _, s := range rules.Score(expected, extracted).Scores {
+	for _, s := range scorer.Score(expected, extracted).Scores {
 		if s.Value != nil {
 			values[s.Name] = *s.Value
 		}
@@ -108,42 +108,41 @@ func scores(t testing.TB, rules *scoring.Scorer, expected, extracted extraction.
 	return values
 }
 
-// mirrored says which score another becomes when the two sides are swapped.
+// mirrored maps a score to the one that has its value if the two sides are swapped.
 var mirrored = map[string]string{
 	scoring.EntityPrecision: scoring.EntityRecall, scoring.EntityRecall: scoring.EntityPrecision,
 	scoring.RelationshipAccuracy: scoring.RelationshipRecall, scoring.RelationshipRecall: scoring.RelationshipAccuracy,
 	scoring.EntityF1: scoring.EntityF1, scoring.RelationshipF1: scoring.RelationshipF1, scoring.EntityExactF1: scoring.EntityExactF1,
 }
 
-// TestCatalogue_properties checks for every score: bounds; that it does not
-// depend on the order of lists; that gold against itself scores 1 (where it is
-// defined); that swapping the sides swaps precision and recall and leaves F1;
-// that an entity and a statement nobody expects never raise a score.
+// TestCatalogue_properties checks for every score that it is within its bounds, that the order of
+// lists does not matter, that gold against itself scores 1 if defined, that swapping the sides
+// swaps precision and recall and keeps F1, and that an unexpected entity and relationship never
+// raise it.
 func TestCatalogue_properties(t *testing.T) {
-	rules := rules(t)
+	scorer := newScorer(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		// Gold without a type is not judged, so that its typed scores are below 1
-		// even against itself: here every expected entity has one.
+		// Every expected entity has a type: without one, typed scores of gold against itself are below 1.
 		expected, extracted := drawExtraction(rt, "expected", kinds[:4]), drawExtraction(rt, "extracted", kinds)
 		seed := rapid.Uint64().Draw(rt, "seed")
-		got := scores(t, rules, expected, extracted)
+		got := scoreValues(t, scorer, expected, extracted)
 		for name, v := range got {
 			if !(v >= 0 && v <= 1) || name == scoring.ItemPerfect && v != 0 && v != 1 {
 				rt.Fatalf("%s is %v", name, v)
 			}
 		}
-		same(rt, "shuffled", got, scores(t, rules, shuffled(expected, seed), shuffled(extracted, seed+1)), nil)
-		for name, v := range scores(t, rules, expected, expected) {
+		checkEqual(rt, "shuffled", got, scoreValues(t, scorer, shuffled(expected, seed), shuffled(extracted, seed+1)), nil)
+		for name, v := range scoreValues(t, scorer, expected, expected) {
 			if v != 1 {
 				rt.Fatalf("gold against itself: %s is %v", name, v)
 			}
 		}
-		same(rt, "swapped", got, scores(t, rules, extracted, expected), mirrored)
+		checkEqual(rt, "swapped", got, scoreValues(t, scorer, extracted, expected), mirrored)
 		more := extraction.Extraction{
 			Entities:      append(slices.Clone(extracted.Entities), extraction.Entity{Name: "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqq", Type: "Person"}),
 			Relationships: append(slices.Clone(extracted.Relationships), extraction.Relationship{Source: "qqqqqqqqqqqqqqqqqqqqqqqqqqqqqq", Target: "wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww", Type: "invented"}),
 		}
-		for name, v := range scores(t, rules, expected, more) {
+		for name, v := range scoreValues(t, scorer, expected, more) {
 			if before, ok := got[name]; ok && v > before {
 				rt.Fatalf("noise raised %s from %v to %v", name, before, v)
 			}
@@ -151,8 +150,8 @@ func TestCatalogue_properties(t *testing.T) {
 	})
 }
 
-// same compares two sets of scores; names translates, nil compares all.
-func same(t *rapid.T, what string, a, b map[string]float64, names map[string]string) {
+// checkEqual compares scores of a with those of b under the mapped names, or all if names is nil.
+func checkEqual(t *rapid.T, what string, a, b map[string]float64, names map[string]string) {
 	for name, v := range a {
 		other := name
 		if names != nil {
@@ -177,10 +176,10 @@ func shuffled(e extraction.Extraction, seed uint64) extraction.Extraction {
 }
 
 func TestBuiltin_faults(t *testing.T) {
-	if _, err := conformance.NewBuiltin("entity_f0", rules(t)); cli.ExitCode(err) != 64 {
+	if _, err := conformance.NewBuiltin("entity_f0", newScorer(t)); cli.ExitCode(err) != 64 {
 		t.Errorf("an unknown score: %v", err)
 	}
-	b, err := conformance.NewBuiltin("type_accuracy", rules(t))
+	b, err := conformance.NewBuiltin("type_accuracy", newScorer(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,18 +1,17 @@
-// Package conformance says whether an evaluator is fit to be trusted: it asks
-// it several times about labelled fixtures, and checks that every answer has
-// the right form and that the scores are those that the labels demand.
+// Package conformance tests whether an evaluator can be trusted. It evaluates labelled fixtures
+// several times, and checks that every answer has the right form and that the scores are those
+// that the labels demand.
 //
-// It does not say whether the fixtures are the right ones, and it improves no
-// score: what misbehaves is counted and named.
+// It cannot tell whether the fixtures are the right ones, and corrects no scores: it counts and
+// names faults.
 //
-// The steps are
+// The steps are:
 //
-//  1. Read reads a file of fixtures, and names everything that is wrong in it;
-//  2. Run asks the evaluator about every fixture, several times;
-//  3. each fixture is judged (compatible: every answer was valid; consistent:
-//     the scores are what its label demands, and stable);
-//  4. the Report adds what a judge must know: rates with intervals, and how
-//     many runs would certify a rate of flips.
+//  1. Read reads a file of fixtures, and reports everything that is wrong in it.
+//  2. Run evaluates every fixture several times.
+//  3. Each fixture is judged: it is compatible if every answer was valid, and consistent if the scores are
+//     stable and those that its label demands.
+//  4. The Report adds rates with intervals, and the number of runs that would certify a flip rate.
 //
 // For example:
 //
@@ -35,63 +34,63 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Evaluator is what is certified; *evaluator.Evaluator and Builtin are.
+// Evaluator is what Run certifies. *evaluator.Evaluator and Builtin implement it.
 type Evaluator interface {
-	// Evaluate judges one case, within a time of its own. An answer that
-	// cannot be used is an *evaluator.Fault.
+	// Evaluate judges one case, within its own timeout. An unusable answer is an
+	// *evaluator.Fault.
 	Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verdict, error)
-	// Command says who is asked.
+	// Command describes the evaluator for the report.
 	Command() []string
 }
 
-// Config says what to certify. Evaluator and Fixtures are needed.
+// Config configures Run. Evaluator and Fixtures are required.
 type Config struct {
 	Evaluator Evaluator
 	Fixtures  []Fixture
-	// Warnings of the fixtures are handed on to the report.
+	// Warnings are the warnings of the fixtures, for the report.
 	Warnings []string
-	// Fingerprint of the evaluator, for the report; may be empty.
+	// Fingerprint is that of the evaluator, for the report; it may be empty.
 	Fingerprint string
 
-	// Runs is how often each fixture is evaluated; 0 means 5.
+	// Runs is the number of evaluations of each fixture; 0 is 5.
 	Runs int
-	// MaxFlipRate is the allowed flip rate of pass and fail fixtures, in [0,1], and
-	// the share of their scores that may be others than the label demands.
+	// MaxFlipRate is the allowed flip rate of pass and fail fixtures, in [0,1], and the allowed
+	// share of their scores that the label does not allow.
 	MaxFlipRate float64
-	// ScoreTolerance is how far the score of a pass fixture may lie below 1,
-	// and that of a fail fixture above 0, in [0,1).
+	// ScoreTolerance is how far the score of a pass fixture may be below 1, and that of a fail
+	// fixture above 0, in [0,1).
 	ScoreTolerance float64
-	// Concurrency is how many evaluations go on at once; 0 means 4.
+	// Concurrency is the number of concurrent evaluations; 0 is 4.
 	Concurrency int
-	// Started and Done, if set, are called before and after each evaluation, Done
-	// with its error; both must be safe for concurrent use.
+	// Started and Done, if not nil, are called before and after each evaluation, Done with its
+	// error. They must be safe for concurrent use.
 	Started func(fixture string)
 	Done    func(fixture string, err error)
 }
 
-// answer is what one evaluation came to.
+// answer is the result of one evaluation.
 type answer struct {
 	verdict evaluator.Verdict
 	err     error
 }
 
-// Run evaluates every fixture Config.Runs times and judges the answers. Faults
-// of the evaluator are part of the report, not errors. The error is that of ctx, or, where the evaluator could never
-// be asked at all, its first fault (exit code 69).
+// Run evaluates every fixture Config.Runs times and judges the answers. Faults of the evaluator
+// are part of the report. The error is that of ctx, or, if the evaluator was never available, its
+// first fault (exit code 69).
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	cfg.Runs, cfg.Concurrency = cmp.Or(cfg.Runs, 5), cmp.Or(cfg.Concurrency, 4)
-	answers, err := ask(ctx, cfg)
+	answers, err := collectAnswers(ctx, cfg)
 	if err != nil {
 		return Report{}, err
 	}
-	if fault := neverAsked(answers); fault != nil {
+	if fault := unavailableFault(answers); fault != nil {
 		return Report{}, fmt.Errorf("the evaluator cannot be asked: %w", fault)
 	}
 	return newReport(cfg, answers), nil
 }
 
-// ask collects the answers, by fixture and run.
-func ask(ctx context.Context, cfg Config) ([][]answer, error) {
+// collectAnswers evaluates all fixtures and returns the answers by fixture and run.
+func collectAnswers(ctx context.Context, cfg Config) ([][]answer, error) {
 	answers := make([][]answer, len(cfg.Fixtures))
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(cfg.Concurrency)
@@ -109,7 +108,7 @@ func ask(ctx context.Context, cfg Config) ([][]answer, error) {
 	return answers, group.Wait()
 }
 
-// evaluate asks once about a fixture.
+// evaluate evaluates a fixture once.
 func (cfg Config) evaluate(ctx context.Context, f Fixture) (a answer) {
 	if cfg.Started != nil {
 		cfg.Started(f.ID)
@@ -121,9 +120,9 @@ func (cfg Config) evaluate(ctx context.Context, f Fixture) (a answer) {
 	return a
 }
 
-// neverAsked returns the first fault if all answers are faults of an evaluator
-// that was not there.
-func neverAsked(answers [][]answer) error {
+// unavailableFault returns the first fault if the evaluator was unavailable in all evaluations,
+// otherwise nil.
+func unavailableFault(answers [][]answer) error {
 	for _, runs := range answers {
 		for _, a := range runs {
 			if fault, ok := errors.AsType[*evaluator.Fault](a.err); !ok || !fault.Unavailable() {
@@ -134,45 +133,43 @@ func neverAsked(answers [][]answer) error {
 	return answers[0][0].err
 }
 
-// confidence of all intervals of a report.
+// confidence is the confidence level of all intervals of a report.
 const confidence = 0.95
 
-// Statistics are what the runs say about the evaluator as a whole.
+// Statistics are the results over all fixtures.
 type Statistics struct {
 	Confidence float64 `json:"confidence"`
 	ValidRuns  int     `json:"valid_runs"`
-	// Faults counts the invalid runs by kind.
+	// Faults is the number of invalid runs by kind.
 	Faults map[string]int `json:"faults"`
 
-	// FlipRate is over the comparisons of a run of a pass or fail fixture with
-	// the first valid run of that fixture; Divisor says so. The flip rates of
-	// the fixtures are divided by their runs.
+	// FlipRate is the share of comparisons with another grade. A comparison is that of a valid
+	// run of a pass or fail fixture with the first valid run of that fixture. Divisor explains
+	// that in words, since the flip rates of fixtures are divided by their valid runs.
 	FlipRate Rate   `json:"flip_rate"`
 	Divisor  string `json:"flip_rate_divisor"`
-	// Agreement is the share of the runs of pass and fail fixtures whose grade
-	// is that of the label.
+	// Agreement is the share of the valid runs of pass and fail fixtures whose grade equals the
+	// label.
 	Agreement Rate `json:"agreement"`
-	// FalsePass is the share of the runs of fail fixtures that passed,
-	// FalseFail that of pass fixtures that failed; Borderline that of the runs
-	// of both that were neither.
+	// FalsePass is the share of the valid runs of fail fixtures that passed, FalseFail that of
+	// pass fixtures that failed, and Borderline that of both with the grade borderline.
 	FalsePass  Rate `json:"false_pass"`
 	FalseFail  Rate `json:"false_fail"`
 	Borderline Rate `json:"borderline"`
 	// BoundViolations is the share of scores that their labels do not allow.
 	BoundViolations Rate `json:"bound_violations"`
-	// MeanVariance and MaxVariance are over the fixtures; null without any.
+	// MeanVariance and MaxVariance are over the fixtures with valid runs; null if there are none.
 	MeanVariance *float64 `json:"mean_variance"`
 	MaxVariance  *float64 `json:"max_variance"`
 
 	Certification Certification `json:"certification"`
-	// CostUSD sums what a judging model cost; null where it is not known.
+	// CostUSD is the cost of a judging model; null if it is unknown for any run.
 	CostUSD *float64 `json:"cost_usd"`
 }
 
-// Rate is Count / Of with its exact (Clopper-Pearson) interval at the confidence of the report;
-// all null where Of is 0. The interval takes runs as independent; repetitions
-// of one fixture resemble each other, so that few fixtures say less than it
-// seems.
+// Rate is Count / Of with its exact (Clopper-Pearson) interval at the confidence of the report.
+// Value, Lower and Upper are null if Of is 0. The interval assumes independent runs. Runs of the
+// same fixture resemble each other, so with few fixtures it is too narrow.
 type Rate struct {
 	Count int      `json:"count"`
 	Of    int      `json:"of"`
@@ -189,36 +186,34 @@ func newRate(count, of int) Rate {
 	return r
 }
 
-// Certification says which flip rate the runs show, and how many would show a
-// smaller one.
+// Certification is the flip rate that the runs certify, and the numbers of runs for smaller ones.
 type Certification struct {
-	// FlipRate is the largest one that remains possible (one-sided); null
-	// without a comparison.
+	// FlipRate is the upper end of the one-sided interval of the flip rate; null without comparisons.
 	FlipRate *float64 `json:"flip_rate"`
 	Needed   []Needed `json:"needed"`
 }
 
-// Needed is how many comparisons, and so many runs of each pass and fail
-// fixture, certify a flip rate if no further flip is seen.
+// Needed is the number of comparisons, and of runs of each pass and fail fixture, that certify a
+// flip rate if no further flip occurs.
 type Needed struct {
 	FlipRate    float64 `json:"flip_rate"`
 	Comparisons int     `json:"comparisons"`
 	Runs        int     `json:"runs"` // of each fixture
 }
 
-// tally counts over all fixtures.
+// tally accumulates the statistics over all fixtures.
 type tally struct {
 	Statistics
 	violations, flips, comparisons, unambiguous int
-	grades                                      map[graded]int
-	runs                                        map[Label]int // that were valid
+	grades                                      map[labelGrade]int
+	runs                                        map[Label]int // valid runs
 	variance                                    stats.Moments
 	cost                                        stats.Sum
 	costKnown, costUnknown                      int
 }
 
-// graded is a grade of a run of a fixture with a label.
-type graded struct {
+// labelGrade is the label of a fixture and the grade of one of its runs.
+type labelGrade struct {
 	label Label
 	grade evaluator.Grade
 }
@@ -228,11 +223,11 @@ func (t *tally) add(r FixtureResult, answers []answer) {
 		if a.err != nil {
 			t.Faults[kindOf(a.err)]++
 		} else {
-			t.grades[graded{r.Label, evaluator.GradeOf(a.verdict.Score)}]++
+			t.grades[labelGrade{r.Label, evaluator.GradeOf(a.verdict.Score)}]++
 			t.runs[r.Label]++
 		}
 		switch call := cmp.Or(a.verdict.Call, &outcome.Call{}); {
-		case a.err != nil && call.Usage.Total() == 0: // else an answer that is of no use is paid for too
+		case a.err != nil && call.Usage.Total() == 0: // not billed; unusable answers with usage are
 		case call.CostUSD != nil && t.cost.Add(*call.CostUSD):
 			t.costKnown++
 		default:
@@ -252,7 +247,7 @@ func (t *tally) add(r FixtureResult, answers []answer) {
 }
 
 func (t *tally) statistics(cfg Config) Statistics {
-	rate := func(of int, grades ...graded) Rate {
+	rate := func(of int, grades ...labelGrade) Rate {
 		n := 0
 		for _, g := range grades {
 			n += t.grades[g]
@@ -263,10 +258,10 @@ func (t *tally) statistics(cfg Config) Statistics {
 	s.Confidence = confidence
 	s.FlipRate = newRate(t.flips, t.comparisons)
 	s.Divisor = "comparisons with the first valid run of a pass or fail fixture; a fixture's own flip_rate is divided by its valid runs"
-	s.Agreement = rate(both, graded{Pass, evaluator.Pass}, graded{Fail, evaluator.Fail})
-	s.FalsePass = rate(t.runs[Fail], graded{Fail, evaluator.Pass})
-	s.FalseFail = rate(t.runs[Pass], graded{Pass, evaluator.Fail})
-	s.Borderline = rate(both, graded{Pass, evaluator.Borderline}, graded{Fail, evaluator.Borderline})
+	s.Agreement = rate(both, labelGrade{Pass, evaluator.Pass}, labelGrade{Fail, evaluator.Fail})
+	s.FalsePass = rate(t.runs[Fail], labelGrade{Fail, evaluator.Pass})
+	s.FalseFail = rate(t.runs[Pass], labelGrade{Pass, evaluator.Fail})
+	s.Borderline = rate(both, labelGrade{Pass, evaluator.Borderline}, labelGrade{Fail, evaluator.Borderline})
 	s.BoundViolations = newRate(t.violations, t.ValidRuns)
 	s.Certification = t.certification(cfg)
 	s.MeanVariance = t.variance.MeanOrNil()
@@ -290,14 +285,14 @@ func (t *tally) certification(cfg Config) Certification {
 	}
 	for _, rate := range rates {
 		if n, ok := stats.TrialsNeeded(t.flips, rate, confidence); ok && t.unambiguous > 0 {
-			perFixture := (n+t.unambiguous-1)/t.unambiguous + 1 // the first run compares with nothing
+			perFixture := (n+t.unambiguous-1)/t.unambiguous + 1 // the first run is not compared
 			c.Needed = append(c.Needed, Needed{rate, n, perFixture})
 		}
 	}
 	return c
 }
 
-// String writes the rate for a person: "3.3 % (1 of 30, 0.1 % to 17.2 %)".
+// String formats the rate: "3.3 % (1 of 30, 0.1 % to 17.2 %)".
 func (r Rate) String() string {
 	if r.Value == nil {
 		return "none (nothing to count)"

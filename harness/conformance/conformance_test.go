@@ -15,26 +15,26 @@ import (
 	"extraction-experiment/harness/conformance"
 )
 
-// judge answers by a function of the fixture's candidate and a running number.
-type judge struct {
-	n  atomic.Int64
-	of func(candidate string, n int64) (float64, error)
+// fakeJudge scores by a function of the candidate and the number of the call, from 1.
+type fakeJudge struct {
+	n     atomic.Int64
+	score func(candidate string, n int64) (float64, error)
 }
 
-func (j *judge) Evaluate(_ context.Context, c evaluator.Case) (evaluator.Verdict, error) {
-	score, err := j.of(c.Candidate, j.n.Add(1))
+func (j *fakeJudge) Evaluate(_ context.Context, c evaluator.Case) (evaluator.Verdict, error) {
+	score, err := j.score(c.Candidate, j.n.Add(1))
 	return evaluator.Verdict{Score: score}, err
 }
 
-func (j *judge) Command() []string { return []string{"judge"} }
+func (j *fakeJudge) Command() []string { return []string{"judge"} }
 
 func fixture(id string, label conformance.Label, bounds *conformance.Bounds) conformance.Fixture {
 	return conformance.Fixture{ID: id, Label: label, Bounds: bounds, Case: evaluator.Case{Candidate: id}}
 }
 
-func run(t *testing.T, cfg conformance.Config, of func(string, int64) (float64, error)) conformance.Report {
+func mustRun(t *testing.T, cfg conformance.Config, of func(string, int64) (float64, error)) conformance.Report {
 	t.Helper()
-	cfg.Evaluator, cfg.Concurrency = &judge{of: of}, 1
+	cfg.Evaluator, cfg.Concurrency = &fakeJudge{score: of}, 1
 	r, err := conformance.Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -42,10 +42,10 @@ func run(t *testing.T, cfg conformance.Config, of func(string, int64) (float64, 
 	return r
 }
 
-// TestRun_flaky: an evaluator that fails every 7th call. Two fixtures of 7 runs,
-// one after the other: calls 7 and 14 score 0 for a pass fixture, 1 for a fail
-// fixture. Each: scores 1 1 1 1 1 1 0, mean 6/7, variance (6/7)(1/7) = 6/49,
-// 1 flip of 7 runs; together 2 flips of 2·(7-1) = 12 comparisons.
+// TestRun_flaky uses an evaluator that is wrong in every 7th call. Two fixtures have 7 runs each,
+// one after the other: calls 7 and 14 score 0 for the pass fixture and 1 for the fail fixture.
+// The pass fixture has the scores 1 1 1 1 1 1 0, mean 6/7, variance (6/7)(1/7) = 6/49, and 1 flip
+// of 7 runs. Together there are 2 flips of 2·(7-1) = 12 comparisons.
 func TestRun_flaky(t *testing.T) {
 	of := func(candidate string, n int64) (float64, error) {
 		right := map[string]float64{"good": 1, "bad": 0}[candidate]
@@ -55,7 +55,7 @@ func TestRun_flaky(t *testing.T) {
 		return right, nil
 	}
 	cfg := conformance.Config{Fixtures: []conformance.Fixture{fixture("good", conformance.Pass, nil), fixture("bad", conformance.Fail, nil)}, Runs: 7}
-	r := run(t, cfg, of)
+	r := mustRun(t, cfg, of)
 	good := r.Fixtures[0]
 	if !r.Compatible || r.Consistent || r.Passed() || good.Flips != 1 || *good.FlipRate != 1.0/7 || good.Violations != 1 {
 		t.Errorf("%+v", good)
@@ -75,22 +75,21 @@ func TestRun_flaky(t *testing.T) {
 			t.Errorf("%s: %+v, want %d of %d", name, c.got, c.count, c.of)
 		}
 	}
-	// Where that rate is allowed it passes, and is not consistent all the same.
+	// If that rate is allowed, the fixtures pass, but are not consistent.
 	cfg.MaxFlipRate = 1.0 / 7
-	r = run(t, cfg, of)
+	r = mustRun(t, cfg, of)
 	if good = r.Fixtures[0]; r.Consistent || good.Consistent || !good.Pass || !r.Pass || !r.Passed() || r.PassedFixtures() != 2 ||
 		!slices.Equal(good.Reasons, []string{"1 of 7 scores are not 1, which the flip rate of 0.1429 allows"}) {
 		t.Errorf("%+v", good)
 	}
 }
 
-// TestRun_rate: what the allowed rate decides of pass and fail fixtures, for 20
-// scores of which some are odd.
+// TestRun_rate checks what the allowed flip rate decides for 20 scores of which some are odd.
 func TestRun_rate(t *testing.T) {
 	for name, c := range map[string]struct {
 		label            conformance.Label
 		right, odd       float64
-		odds             []int // which of the 20
+		odds             []int // numbers of the odd scores, from 1
 		rate, tolerance  float64
 		pass, consistent bool
 	}{
@@ -107,7 +106,7 @@ func TestRun_rate(t *testing.T) {
 		"the first differs":           {conformance.Pass, 1, 0, []int{1}, 0.1, 0, false, false},
 	} {
 		cfg := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", c.label, nil)}, Runs: 20, MaxFlipRate: c.rate, ScoreTolerance: c.tolerance}
-		r := run(t, cfg, func(_ string, n int64) (float64, error) {
+		r := mustRun(t, cfg, func(_ string, n int64) (float64, error) {
 			if slices.Contains(c.odds, int(n)) {
 				return c.odd, nil
 			}
@@ -123,7 +122,7 @@ func TestRun_rate(t *testing.T) {
 	}
 }
 
-// TestRun_thresholds: the allowed flip rate and bounds count as allowed.
+// TestRun_thresholds checks values that equal the allowed flip rate, tolerance and bounds.
 func TestRun_thresholds(t *testing.T) {
 	fourth := func(_ string, n int64) (float64, error) {
 		if n%4 == 0 {
@@ -132,30 +131,30 @@ func TestRun_thresholds(t *testing.T) {
 		return 0.9, nil
 	}
 	cfg := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", conformance.Pass, nil)}, Runs: 4, MaxFlipRate: 0.25, ScoreTolerance: 0.3}
-	if r := run(t, cfg, fourth); !r.Passed() {
+	if r := mustRun(t, cfg, fourth); !r.Passed() {
 		t.Errorf("flip rate 1/4 = the allowed one, 0.7 = 1 - 0.3: %+v", r.Fixtures[0])
 	}
 	cfg.MaxFlipRate = 0.2499
-	if r := run(t, cfg, fourth); r.Passed() {
+	if r := mustRun(t, cfg, fourth); r.Passed() {
 		t.Error("a flip rate above the allowed one was accepted")
 	}
 	cfg.MaxFlipRate, cfg.ScoreTolerance = 0.25, 0.29
-	if r := run(t, cfg, fourth); !r.Passed() || r.Consistent || r.Fixtures[0].Violations != 1 {
+	if r := mustRun(t, cfg, fourth); !r.Passed() || r.Consistent || r.Fixtures[0].Violations != 1 {
 		t.Error("a score below the tolerance is one of those that the rate allows")
 	}
-	// In floats 1 - 0.7 is above 0.3: exactly at the tolerance passes all the same.
+	// As floats, 1 - 0.7 is above 0.3, but a score equal to the tolerance passes.
 	for tolerance, score := range map[float64]float64{0.7: 0.3, 0.3: 0.7, 0.1: 0.9, 0.9: 0.1} {
 		edge := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", conformance.Pass, nil)}, Runs: 2, ScoreTolerance: tolerance}
-		if r := run(t, edge, func(string, int64) (float64, error) { return score, nil }); !r.Passed() {
+		if r := mustRun(t, edge, func(string, int64) (float64, error) { return score, nil }); !r.Passed() {
 			t.Errorf("%v with a tolerance of %v: %+v", score, tolerance, r.Fixtures[0])
 		}
 	}
 	bounds := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", conformance.Ambiguous, &conformance.Bounds{Low: 0.7, High: 0.9})}, Runs: 4}
-	if r := run(t, bounds, fourth); !r.Passed() {
+	if r := mustRun(t, bounds, fourth); !r.Passed() {
 		t.Errorf("both bounds are allowed, and flips of ambiguous fixtures too: %+v", r.Fixtures[0])
 	}
 	bounds.Fixtures[0].Bounds.High = 0.8999
-	if r := run(t, bounds, fourth); r.Passed() || r.Fixtures[0].Violations != 3 {
+	if r := mustRun(t, bounds, fourth); r.Passed() || r.Fixtures[0].Violations != 3 {
 		t.Errorf("three scores above the bound: %+v", r.Fixtures[0])
 	}
 }
@@ -163,7 +162,7 @@ func TestRun_thresholds(t *testing.T) {
 func TestRun_noValidRun(t *testing.T) {
 	fault := &evaluator.Fault{Kind: evaluator.TimedOut, Message: "no answer"}
 	cfg := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", conformance.Ambiguous, nil), fixture("b", conformance.Pass, nil)}, Runs: 3}
-	r := run(t, cfg, func(candidate string, _ int64) (float64, error) {
+	r := mustRun(t, cfg, func(candidate string, _ int64) (float64, error) {
 		if candidate == "b" {
 			return 1, nil
 		}
@@ -180,7 +179,7 @@ func TestRun_noValidRun(t *testing.T) {
 
 func TestRun_neverThere(t *testing.T) {
 	gone := &evaluator.Fault{Kind: evaluator.NotStarted, Message: "no such file"}
-	cfg := conformance.Config{Evaluator: &judge{of: func(string, int64) (float64, error) { return 0, gone }}, Fixtures: []conformance.Fixture{fixture("a", conformance.Pass, nil)}}
+	cfg := conformance.Config{Evaluator: &fakeJudge{score: func(string, int64) (float64, error) { return 0, gone }}, Fixtures: []conformance.Fixture{fixture("a", conformance.Pass, nil)}}
 	_, err := conformance.Run(t.Context(), cfg)
 	var fault *evaluator.Fault
 	if !errors.As(err, &fault) || fault.ExitCode() != 69 {

@@ -15,21 +15,20 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Label says what an evaluator must make of a fixture.
+// Label is the demand on the scores of a fixture.
 type Label string
 
-// The labels.
+// Labels of fixtures.
 const (
-	// Pass must always score 1.
+	// Pass: every score must be 1.
 	Pass Label = "pass"
-	// Fail must always score 0.
+	// Fail: every score must be 0.
 	Fail Label = "fail"
-	// Ambiguous may vary within the bounds.
+	// Ambiguous: scores may vary within the bounds.
 	Ambiguous Label = "ambiguous"
 )
 
-// Bounds are the least and the greatest score of an ambiguous fixture, both
-// allowed.
+// Bounds are the least and the greatest allowed score of an ambiguous fixture.
 type Bounds struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
@@ -40,12 +39,12 @@ type Fixture struct {
 	ID    string
 	Label Label
 	Case  evaluator.Case
-	// Bounds of an ambiguous fixture; nil is not checked.
+	// Bounds are those of an ambiguous fixture; nil allows every score.
 	Bounds *Bounds
 }
 
-// Spec says which evaluator a file of fixtures is for: a script, an address, a
-// model with its prompt, or a score of the project's own catalogue.
+// Spec is the evaluator of a file of fixtures: a script, an address, a model with its prompt, or
+// a score of this project.
 type Spec struct {
 	Script  []string `yaml:"script"`
 	Command []string `yaml:"command"` // the same as Script
@@ -58,10 +57,10 @@ type Spec struct {
 	PromptFile    string `yaml:"prompt_file"`
 	PromptVersion int    `yaml:"prompt_version"`
 
-	// Env names variables of the environment that a script is to have although
-	// they hold keys and the like, or steer this program.
+	// Env names environment variables that the script gets although they are secrets or settings
+	// of this program, which are withheld otherwise.
 	Env []string `yaml:"env"`
-	// Line of the file is where the evaluator is named; 0 of other files.
+	// Line is the line of the evaluator in the file; 0 if the Spec was not read by Parse.
 	Line int `yaml:"-"`
 }
 
@@ -70,19 +69,18 @@ type Set struct {
 	Path      string
 	Evaluator Spec
 	Fixtures  []Fixture
-	// Warnings are reasons to read the result with care.
+	// Warnings are reasons why the result may be misleading.
 	Warnings []string
 }
 
-// The limits of a file of fixtures.
+// Limits of a file of fixtures.
 const (
 	maxFile     = 16 << 20 // bytes
 	maxFixtures = 10_000
 )
 
-// Read reads a file of fixtures, YAML or JSON. The error has exit code 64 and
-// lists what is wrong, with file and line; unknown keys and duplicate ids are wrong
-// too.
+// Read reads a file of fixtures, YAML or JSON. The error has exit code 64 and lists all problems
+// with file and line. Unknown keys and duplicate ids are problems.
 func Read(path string) (Set, error) {
 	text, err := files.Read(context.Background(), path, maxFile)
 	if err != nil {
@@ -111,14 +109,14 @@ type fixtureRow struct {
 	GuidelineFiles  []string  `yaml:"guideline_files"`
 }
 
-// Parse reads the text of a file of fixtures; see Read.
+// Parse reads the text of a file of fixtures as Read does. path is for messages.
 func Parse(path string, text []byte) (Set, error) {
 	var f file
-	var lines struct { // of what is in f
+	var lines struct { // the positions of the values in f
 		Evaluator yaml.Node
 		Fixtures  []yaml.Node
 	}
-	r := &reader{path: path}
+	r := &parser{path: path}
 	r.problems.Add(textutil.DecodeYAML(text, path, &f, Spec{}, fixtureRow{}))
 	if err := yaml.Unmarshal(text, &lines); err != nil || len(lines.Fixtures) != len(f.Fixtures) {
 		if cmp.Or(r.problems.Err(), err) == nil {
@@ -134,7 +132,7 @@ func Parse(path string, text []byte) (Set, error) {
 	first := map[string]int{}
 	for i, row := range f.Fixtures {
 		line := lines.Fixtures[i].Line
-		if earlier, twice := first[row.ID]; twice && row.ID != "" {
+		if earlier, duplicate := first[row.ID]; duplicate && row.ID != "" {
 			r.problem(line, "the id %q is used by the fixture of line %d already", row.ID, earlier)
 		}
 		first[row.ID] = line
@@ -147,21 +145,21 @@ func Parse(path string, text []byte) (Set, error) {
 	return set, nil
 }
 
-func (r *reader) spec(s Spec, line int) Spec {
+func (r *parser) spec(s Spec, line int) Spec {
 	s.Script, s.Line = append(s.Script, s.Command...), line
-	named := 0
-	for _, is := range []bool{len(s.Script) > 0, s.URL != "", s.Model != "", s.Scorer != ""} {
-		if is {
-			named++
+	count := 0
+	for _, given := range []bool{len(s.Script) > 0, s.URL != "", s.Model != "", s.Scorer != ""} {
+		if given {
+			count++
 		}
 	}
-	if named != 1 {
+	if count != 1 {
 		r.problem(line, "evaluator: give exactly one of script, url, model and scorer")
 	}
 	return s
 }
 
-func (r *reader) fixture(row fixtureRow, line int) Fixture {
+func (r *parser) fixture(row fixtureRow, line int) Fixture {
 	candidate := cmp.Or(row.CandidateAnswer, row.Answer)
 	if row.ID == "" {
 		r.problem(line, "the fixture has no id")
@@ -173,35 +171,35 @@ func (r *reader) fixture(row fixtureRow, line int) Fixture {
 		r.problem(line, "fixture %q: candidate_answer is missing (an empty text is an answer)", row.ID)
 		candidate = new(string)
 	}
-	one := Fixture{ID: row.ID, Label: row.Label, Case: evaluator.Case{
+	fixture := Fixture{ID: row.ID, Label: row.Label, Case: evaluator.Case{
 		Question: row.Question, Criteria: row.Criteria, Reference: cmp.Or(row.ExpectedOutput, row.ReferenceAnswer), Candidate: *candidate,
 		InputFiles: row.InputFiles, GuidelineFiles: row.GuidelineFiles,
 	}}
 	switch b := row.ScoreBounds; {
-	case b == nil && one.Label == Ambiguous:
-		r.warn("fixture %q is ambiguous and has no score_bounds: no score can fail it", one.ID)
+	case b == nil && fixture.Label == Ambiguous:
+		r.warn("fixture %q is ambiguous and has no score_bounds: no score can fail it", fixture.ID)
 	case b == nil:
 	case len(b) != 2 || !(b[0] >= 0 && b[0] <= b[1] && b[1] <= 1):
-		r.problem(line, "fixture %q: score_bounds: %v are not two numbers from 0 to 1, the smaller first", one.ID, b)
-	case one.Label != Ambiguous:
-		r.warn("fixture %q has the label %s: its score_bounds are not used", one.ID, one.Label)
+		r.problem(line, "fixture %q: score_bounds: %v are not two numbers from 0 to 1, the smaller first", fixture.ID, b)
+	case fixture.Label != Ambiguous:
+		r.warn("fixture %q has the label %s: its score_bounds are not used", fixture.ID, fixture.Label)
 	default:
-		one.Bounds = &Bounds{b[0], b[1]}
+		fixture.Bounds = &Bounds{b[0], b[1]}
 	}
-	return one
+	return fixture
 }
 
-// reader collects what is wrong with a file.
-type reader struct {
+// parser collects the problems and warnings of a file.
+type parser struct {
 	path     string
 	problems dataset.Problems
 	warnings []string
 }
 
-func (r *reader) problem(line int, format string, args ...any) {
+func (r *parser) problem(line int, format string, args ...any) {
 	r.problems.Add(&dataset.SyntaxError{File: r.path, Line: line, Msg: fmt.Sprintf(format, args...)})
 }
 
-func (r *reader) warn(format string, args ...any) {
+func (r *parser) warn(format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
 }

@@ -14,35 +14,36 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// verdicts answers in order, whatever it is asked.
-type verdicts struct {
+// fixedVerdicts returns its verdicts and errors in order, for any case.
+type fixedVerdicts struct {
 	n    int
 	list []evaluator.Verdict
 	errs map[int]error
 }
 
-func (v *verdicts) Evaluate(context.Context, evaluator.Case) (evaluator.Verdict, error) {
+func (v *fixedVerdicts) Evaluate(context.Context, evaluator.Case) (evaluator.Verdict, error) {
 	i := v.n
 	v.n++
 	return v.list[i], v.errs[i]
 }
 
-func (v *verdicts) Command() []string { return []string{"judge"} }
+func (v *fixedVerdicts) Command() []string { return []string{"judge"} }
 
-// TestRun_statistics by hand, of three fixtures and four runs each:
+// TestRun_statistics compares statistics with a calculation by hand. Three fixtures have four
+// runs each:
 //
 //	pass       1, 1, 1, 1          variance 0
 //	fail       0, 0, 1, 0          mean 1/4, variance 1/4 · 3/4 = 0.1875; one flip
 //	ambiguous  0.5, 0.5, 0.5, 0.9  mean 0.6, variance (3 · 0.01 + 0.09)/4 = 0.03; 0.9 is above its bound
 //
-// The mean of the variances is 0.2175/3 = 0.0725. Flips count among 3 + 3 comparisons. With one
-// flip seen, the smallest n with (1-r)^n + n·r·(1-r)^(n-1) at most 0.05 is 22 for r = 0.2
-// (0.0480; 21 gives 0.0576), 46 for 0.1, 93 for 0.05, 473 for 0.01; shared by two fixtures,
-// and one run more each.
+// The mean of the variances is 0.2175/3 = 0.0725. Flips are counted over 3 + 3 comparisons. With
+// one flip, the smallest n with (1-r)^n + n·r·(1-r)^(n-1) of at most 0.05 is 22 for r = 0.2
+// (0.0480; 21 gives 0.0576), 46 for 0.1, 93 for 0.05 and 473 for 0.01. Two fixtures share these,
+// and each needs one run more.
 func TestRun_statistics(t *testing.T) {
 	bounds := &conformance.Bounds{Low: 0.2, High: 0.8}
 	fixtures := []conformance.Fixture{fixture("p", conformance.Pass, nil), fixture("f", conformance.Fail, nil), fixture("a", conformance.Ambiguous, bounds)}
-	judge := &verdicts{}
+	judge := &fixedVerdicts{}
 	for _, score := range []float64{1, 1, 1, 1, 0, 0, 1, 0, 0.5, 0.5, 0.5, 0.9} {
 		judge.list = append(judge.list, evaluator.Verdict{Score: score})
 	}
@@ -75,7 +76,7 @@ func TestRun_statistics(t *testing.T) {
 	if !r.Compatible || r.Consistent || r.Pass {
 		t.Errorf("%+v", r)
 	}
-	// The rate that is allowed leads the list, once.
+	// The allowed rate is the first of the list, and occurs once.
 	for own, want := range map[float64][]float64{0: {0.1, 0.05, 0.01}, 1: {0.1, 0.05, 0.01}, 0.05: {0.05, 0.1, 0.01}} {
 		judge.n, cfg.MaxFlipRate = 0, own
 		r, err := conformance.Run(t.Context(), cfg)
@@ -87,15 +88,15 @@ func TestRun_statistics(t *testing.T) {
 			t.Errorf("allowed %v: %v, %v; want %v", own, got, err, want)
 		}
 	}
-	// Where all fixtures are ambiguous, no number of runs shows a flip rate.
+	// If all fixtures are ambiguous, no number of runs certifies a flip rate.
 	judge.n, cfg.Fixtures = 0, []conformance.Fixture{fixture("a", conformance.Ambiguous, nil)}
 	if r, err := conformance.Run(t.Context(), cfg); err != nil || r.Statistics.Certification.FlipRate != nil || len(r.Statistics.Certification.Needed) != 0 {
 		t.Errorf("%+v, %v", r.Statistics.Certification, err)
 	}
 }
 
-// TestRun_cost: what is known of all answers is summed up; one answer of unknown cost makes the
-// sum unknown, also where it was of no use; an evaluator that never answered costs nothing.
+// TestRun_cost checks that the cost is the sum over all answers, unknown if that of any answer
+// is, usable or not, and that an evaluator that never answered costs nothing.
 func TestRun_cost(t *testing.T) {
 	paid := func(usd float64) *outcome.Call { return &outcome.Call{CostUSD: &usd, Usage: outcome.Usage{Input: 5}} }
 	unknown := &outcome.Call{Usage: outcome.Usage{Input: 5}}
@@ -103,7 +104,7 @@ func TestRun_cost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		calls []*outcome.Call
 		errs  map[int]error
-		want  any // nil, or the sum
+		want  any // nil if unknown, or the sum
 	}{
 		"known":                    {[]*outcome.Call{paid(0.25), paid(0.5)}, nil, 0.75},
 		"one unknown":              {[]*outcome.Call{paid(0.25), unknown}, nil, nil},
@@ -114,7 +115,7 @@ func TestRun_cost(t *testing.T) {
 		"nothing known, one fault": {[]*outcome.Call{unknown, nil}, map[int]error{1: gone}, nil},
 		"more dollars than finite": {[]*outcome.Call{paid(0.25), paid(math.Inf(1))}, nil, nil},
 	} {
-		judge := &verdicts{errs: tt.errs}
+		judge := &fixedVerdicts{errs: tt.errs}
 		for _, call := range tt.calls {
 			judge.list = append(judge.list, evaluator.Verdict{Score: 1, Call: call})
 		}
@@ -136,7 +137,7 @@ func TestRun_cost(t *testing.T) {
 	}
 }
 
-// TestRun_demanded: what a report says of a score that its label does not allow.
+// TestRun_demanded checks the reasons for scores that the label does not allow.
 func TestRun_demanded(t *testing.T) {
 	for _, tt := range []struct {
 		label     conformance.Label
@@ -150,12 +151,12 @@ func TestRun_demanded(t *testing.T) {
 		{conformance.Fail, 0.2, 0.5, "2 of 2 scores are not at most 0.2"},
 	} {
 		cfg := conformance.Config{Fixtures: []conformance.Fixture{fixture("x", tt.label, nil)}, Runs: 2, ScoreTolerance: tt.tolerance}
-		r := run(t, cfg, func(string, int64) (float64, error) { return tt.score, nil })
+		r := mustRun(t, cfg, func(string, int64) (float64, error) { return tt.score, nil })
 		if got := r.Fixtures[0].Reasons; !slices.Equal(got, []string{tt.want}) || r.Pass || r.Consistent {
 			t.Errorf("%+v: %q", tt, got)
 		}
 	}
-	none := run(t, conformance.Config{Fixtures: []conformance.Fixture{fixture("x", conformance.Pass, nil), fixture("y", conformance.Pass, nil)}, Runs: 1}, func(candidate string, _ int64) (float64, error) {
+	none := mustRun(t, conformance.Config{Fixtures: []conformance.Fixture{fixture("x", conformance.Pass, nil), fixture("y", conformance.Pass, nil)}, Runs: 1}, func(candidate string, _ int64) (float64, error) {
 		if candidate == "x" {
 			return 0, errors.New("gone")
 		}
@@ -166,7 +167,7 @@ func TestRun_demanded(t *testing.T) {
 	}
 }
 
-// TestRate_String writes a share with its interval: of 1 in 30, 0.0008 to 0.1722 (Clopper-Pearson).
+// TestRate_String formats 1 of 30 with its Clopper-Pearson interval, 0.0008 to 0.1722.
 func TestRate_String(t *testing.T) {
 	value, lower, upper := 1.0/30, 0.000843, 0.17217
 	if got := (conformance.Rate{Count: 1, Of: 30, Value: &value, Lower: &lower, Upper: &upper}).String(); got != "3.3 % (1 of 30, 0.1 % to 17.2 %)" {

@@ -1,6 +1,6 @@
 package main
 
-// The example of the folder above is run here, so that it cannot rot.
+// These tests run the example in the folder above.
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 	"extraction-experiment/report"
 )
 
-// table and summary are the specification's example; its columns are padded
-// unevenly, so that runs of spaces count as one.
+// table is the output in the specification. Its columns are padded unevenly, so runs of spaces
+// count as one.
 const table = `
   evaluator:  go run evaluators/keyword_judge.go
   fixtures:   9
@@ -43,8 +43,8 @@ const table = `
   Failed:      0/9
 `
 
-// compiled is the sample evaluator under the name that the fixtures give it:
-// "go run" 45 times is what a user may do, not a test.
+// compiled is the compiled sample evaluator with the command of the fixtures, since "go run" is
+// too slow to be called 45 times.
 type compiled struct {
 	*evaluator.Evaluator
 	command []string
@@ -59,8 +59,8 @@ func certify(t *testing.T) conformance.Report {
 		t.Fatal(err)
 	}
 	program := filepath.Join(t.TempDir(), "keyword_judge")
-	if said, err := exec.Command("go", "build", "-o", program, "evaluators/keyword_judge.go").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	if output, err := exec.Command("go", "build", "-o", program, "evaluators/keyword_judge.go").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 	judge, err := evaluator.New(evaluator.Config{Script: []string{program}})
 	if err != nil {
@@ -107,7 +107,7 @@ func TestExample(t *testing.T) {
 	subset(t, "fixture", first, got["fixtures"].([]any)[0].(map[string]any))
 }
 
-// TestExperiment holds the experiment to the evaluator that is certified.
+// TestExperiment checks that the experiment uses the certified evaluator.
 func TestExperiment(t *testing.T) {
 	t.Chdir("..")
 	e, err := configs.Load("experiment.yaml")

@@ -1,6 +1,6 @@
-// Command keyword_judge is a sample evaluator: it looks for the words of the
-// expected output in the answer. It reads one JSON object from standard input
-// and prints one, {"score", "hits", "misses"}, and nothing else.
+// Command keyword_judge is a sample evaluator that looks for the words of the expected output in
+// the answer. It reads one JSON object from standard input, and prints one with score, hits and
+// misses.
 package main
 
 import (
@@ -35,8 +35,7 @@ func main() {
 	}
 }
 
-// judge scores the share of the expected words that the answer has, rounded to
-// two decimals.
+// judge returns the share of the expected words that the answer has, rounded to two decimals.
 func judge(r request) verdict {
 	v := verdict{Hits: []string{}, Misses: []string{}}
 	answer := map[string]bool{}

@@ -2,7 +2,6 @@ package configs
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,10 +36,7 @@ func TestLoadBenchmark_problems(t *testing.T) {
 		"one run's spread":  {"name: n\nruns: 1\ngates: {max_stddev: 0.1}\n" + one, []string{"one run does not vary"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "b.yaml")
-			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			path := writeFile(t, tt.text)
 			_, err := LoadBenchmark(path, "")
 			message := fmt.Sprint(err)
 			if err == nil && len(tt.want) > 0 || err != nil && (len(strings.Split(message, "\n")) != max(1, len(tt.want)) || !strings.Contains(message, path)) {
@@ -56,13 +52,10 @@ func TestLoadBenchmark_problems(t *testing.T) {
 			}
 		})
 	}
-	path := filepath.Join(t.TempDir(), "b.yaml")
-	if _, err := LoadBenchmark(path, "n"); err == nil {
+	if _, err := LoadBenchmark(filepath.Join(t.TempDir(), "b.yaml"), "n"); err == nil {
 		t.Error("a missing file is not an error")
 	}
-	if err := os.WriteFile(path, []byte("name: n\ndatasets: [{id: d, pdf: p, qestions: q}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := writeFile(t, "name: n\ndatasets: [{id: d, pdf: p, qestions: q}]\n")
 	if _, err := LoadBenchmark(path, ""); err == nil || !strings.Contains(err.Error(), `did you mean "questions"`) {
 		t.Errorf("%v, want a hint", err)
 	}
@@ -71,24 +64,17 @@ func TestLoadBenchmark_problems(t *testing.T) {
 // TestLoadBenchmark checks that paths are relative to the file, the defaults of weights and runs,
 // and that the name is only used if the file has none.
 func TestLoadBenchmark(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "b.yaml")
 	text := "datasets: [{id: a, pdf: sub/a.pdf, questions: /q.json}, {id: b, pdf: b.pdf, questions: b.json, weight: 2.5}]\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := writeFile(t, text)
 	b, err := LoadBenchmark(path, "given")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first := b.Datasets[0]; b.Name != "given" || b.Runs != 1 || first.PDF != filepath.Join(dir, "sub", "a.pdf") || first.Questions != "/q.json" ||
+	if first := b.Datasets[0]; b.Name != "given" || b.Runs != 1 || first.PDF != filepath.Join(filepath.Dir(path), "sub", "a.pdf") || first.Questions != "/q.json" ||
 		first.Weighted() != 1 || b.Datasets[1].Weighted() != 2.5 {
 		t.Errorf("%+v", b)
 	}
-	if err := os.WriteFile(path, []byte("name: own\nruns: 3\n"+text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if b, err := LoadBenchmark(path, "given"); err != nil || b.Name != "own" || b.Runs != 3 {
+	if b, err := LoadBenchmark(writeFile(t, "name: own\nruns: 3\n"+text), "given"); err != nil || b.Name != "own" || b.Runs != 3 {
 		t.Errorf("%+v, %v", b, err)
 	}
 }

@@ -271,10 +271,7 @@ type BenchmarkGates struct {
 
 // Weighted returns the weight of the dataset.
 func (d BenchmarkDataset) Weighted() float64 {
-	if d.Weight == nil {
-		return 1
-	}
-	return *d.Weight
+	return *cmp.Or(d.Weight, new(1.0))
 }
 
 // LoadBenchmark reads a benchmark file and makes the paths in it relative to the file. name is

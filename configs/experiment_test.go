@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,11 +36,7 @@ func TestLoad_problems(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "e.yaml")
-			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			_, err := Load(path)
+			_, err := Load(writeFile(t, tt.text))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -66,11 +61,7 @@ func TestExperiment_Lookup(t *testing.T) {
 func FuzzLoad(f *testing.F) {
 	f.Add("dataset: x\nmetadata: {a: b}\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		path := filepath.Join(t.TempDir(), "e.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		e, err := Load(path)
+		e, err := Load(writeFile(t, text))
 		if err == nil {
 			e.Lookup("metadata")
 		}

@@ -1,18 +1,16 @@
-package configs_test
+package configs
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"extraction-experiment/compare"
-	"extraction-experiment/configs"
 )
 
 // TestGateFile checks that every rule of the example is valid.
 func TestGateFile(t *testing.T) {
-	g, err := configs.LoadGate("gate.yaml")
+	g, err := LoadGate("gate.yaml")
 	if err != nil || len(g.Rules) == 0 {
 		t.Fatalf("%+v, %v", g, err)
 	}
@@ -38,17 +36,13 @@ func TestLoadGate(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "g.yaml")
-			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			_, err := configs.LoadGate(path)
+			_, err := LoadGate(writeFile(t, tt.text))
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
 	}
-	if _, err := configs.LoadGate(filepath.Join(t.TempDir(), "missing.yaml")); err == nil {
+	if _, err := LoadGate(filepath.Join(t.TempDir(), "missing.yaml")); err == nil {
 		t.Error("a missing file is not an error")
 	}
 }

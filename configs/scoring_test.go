@@ -1,20 +1,17 @@
-package configs_test
+package configs
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"extraction-experiment/configs"
 	"extraction-experiment/scoring"
 )
 
 // TestRelations checks that relations.yaml equals the default tables of the scorer.
 func TestRelations(t *testing.T) {
-	raw, err := configs.LoadScoring("relations.yaml")
+	raw, err := LoadScoring("relations.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +29,7 @@ func TestRelations(t *testing.T) {
 
 // TestExperimentFile_scoring checks that the scorer accepts the options of the example.
 func TestExperimentFile_scoring(t *testing.T) {
-	e, err := configs.Load("experiment.yaml")
+	e, err := Load("experiment.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +47,8 @@ func TestLoadScoring_problems(t *testing.T) {
 		"- a list\n": "where keys with values are expected", "a: {b\n": "line", "a: {1: 2}\n? [x]\n: y\n": "reading",
 		"a: 1\na: 2\n": "already defined", "threshold: 0.8\n---\nthreshold: 0.9\n": "one document is expected",
 	} {
-		path := filepath.Join(t.TempDir(), "options.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if raw, err := configs.LoadScoring(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		path := writeFile(t, text)
+		if raw, err := LoadScoring(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%q was read as %s, %v; want %q", text, raw, err, want)
 		}
 	}
@@ -63,11 +57,7 @@ func TestLoadScoring_problems(t *testing.T) {
 // TestLoadScoring_empty checks that files with only comments have no options.
 func TestLoadScoring_empty(t *testing.T) {
 	for _, text := range []string{"", "# threshold: 0.8\n", "null\n"} {
-		path := filepath.Join(t.TempDir(), "options.yml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		raw, err := configs.LoadScoring(path)
+		raw, err := LoadScoring(writeFile(t, text))
 		if err != nil || string(raw) != "{}" {
 			t.Errorf("%q was read as %s, %v", text, raw, err)
 		}

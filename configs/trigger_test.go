@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,11 +41,7 @@ func TestLoadTrigger(t *testing.T) {
 		"a list of lists":      {"datasets: {d: {config: c.yaml, allow: {model: [[a]]}}}", []string{"or {from"}},
 		"endless dollars":      {"datasets: {d: {config: c.yaml, budget_usd: .inf}}", []string{"not a number above 0"}},
 	} {
-		dir := t.TempDir()
-		path := filepath.Join(dir, "t.yaml")
-		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := writeFile(t, tt.text)
 		f, err := LoadTrigger(path)
 		if (err == nil) != (tt.want == nil) {
 			t.Errorf("%s: %v", name, err)
@@ -56,7 +51,7 @@ func TestLoadTrigger(t *testing.T) {
 				t.Errorf("%s: %v, want %q", name, err, want)
 			}
 		}
-		if d := f.Datasets["d"]; err == nil && (d.Config != filepath.Join(dir, "c.yaml") || d.Name != "{dataset}-{time}") {
+		if d := f.Datasets["d"]; err == nil && (d.Config != filepath.Join(filepath.Dir(path), "c.yaml") || d.Name != "{dataset}-{time}") {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
@@ -67,11 +62,7 @@ func TestLoadTrigger(t *testing.T) {
 func FuzzLoadTrigger(f *testing.F) {
 	f.Add("datasets: {d: {config: c.yaml, allow: {model: [a], limit: {from: 0, to: 1}}}}", "limit", "0.50")
 	f.Fuzz(func(t *testing.T, text, setting, value string) {
-		path := filepath.Join(t.TempDir(), "t.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		file, err := LoadTrigger(path)
+		file, err := LoadTrigger(writeFile(t, text))
 		if err != nil {
 			return
 		}

@@ -13,6 +13,7 @@ import (
 
 	"extraction-experiment/evaluator"
 	"extraction-experiment/harness/conformance"
+	"extraction-experiment/internal/cli"
 )
 
 // fakeJudge scores by a function of the candidate and the number of the call, from 1.
@@ -237,8 +238,7 @@ func TestParse_problems(t *testing.T) {
 		head + "- {id: a, label: pass, answer: x, lable: y}": `unknown key "lable"; did you mean "label"?`,
 	} {
 		_, err := conformance.Parse("f.yaml", []byte(text))
-		var coded interface{ ExitCode() int }
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &coded) || coded.ExitCode() != 64 {
+		if err == nil || !strings.Contains(err.Error(), want) || cli.ExitCode(err) != 64 {
 			t.Errorf("%s:\n%v\nwant %q", text, err, want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/evaluator"
 	"extraction-experiment/harness/conformance"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/report"
 )
 
@@ -73,8 +74,6 @@ func certify(t *testing.T) conformance.Report {
 	return r
 }
 
-func oneSpaced(text string) string { return strings.Join(strings.Fields(text), " ") }
-
 func TestExample(t *testing.T) {
 	t.Chdir("..")
 	r := certify(t)
@@ -82,7 +81,7 @@ func TestExample(t *testing.T) {
 	if err := report.Conformance(&out, r); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(oneSpaced(out.String()), oneSpaced(table)) {
+	if !strings.Contains(textutil.OneSpace(out.String()), textutil.OneSpace(table)) {
 		t.Errorf("the table is not that of the specification:\n%s", out.String())
 	}
 	raw, err := json.Marshal(r)

@@ -91,7 +91,8 @@ func TestCompare_worse(t *testing.T) {
 	if len(r.Changed) != 2 || r.Changed[0].Delta != -1 || r.Changed[1].Delta != 1 {
 		t.Errorf("%+v", r.Changed)
 	}
-	// An item did not change if its score is defined in one run only, or differs by less than Epsilon.
+	// An item did not change if its score is defined in one run only, or differs by less than
+	// Epsilon.
 	r = mustCompare(t, Config{}, newRun("b", .5, undefined, .5, .5), newRun("c", undefined, .5, .5+Epsilon/2, .4))
 	if len(r.Changed) != 1 || r.Changed[0].Item != "item-0003" || r.Changed[0].Candidate != .4 {
 		t.Errorf("%+v", r.Changed)
@@ -176,7 +177,8 @@ func TestCompare_says(t *testing.T) {
 	}
 }
 
-// TestCompare_beyond checks that a score with values above 1 that change by 1 is not a yes/no score.
+// TestCompare_beyond checks that a score with values above 1 that change by 1 is not a yes/no
+// score.
 func TestCompare_beyond(t *testing.T) {
 	counts := func(name string, v float64) *memoryRun {
 		m := newRun(name, slices.Repeat([]float64{.5}, 30)...)
@@ -193,7 +195,8 @@ func TestCompare_beyond(t *testing.T) {
 	}
 }
 
-// TestCompare_repeats checks that scores with equal differences of different items do not repeat each other.
+// TestCompare_repeats checks that scores with equal differences of different items do not repeat
+// each other.
 func TestCompare_repeats(t *testing.T) {
 	run := func(name string, gain float64) *memoryRun {
 		m := newRun(name, slices.Repeat([]float64{.5, .6}, 15)...)

@@ -98,7 +98,7 @@ func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) 
 	return out, nil
 }
 
-// run is what Compare and Rank read of a run before its outcomes.
+// run is the part of a run that Compare and Rank read before its outcomes.
 type run struct {
 	Source
 	header     outcome.Header

@@ -259,8 +259,8 @@ func TestCompare_clusters(t *testing.T) {
 	if r.Clusters != 10 || s.Clusters != 10 || *s.SE <= *plain.SE || *s.Unclustered != *plain.CI95 || *s.P <= *plain.P {
 		t.Errorf("clustered %+v, plain %+v", s, plain)
 	}
-	// With 20 items of 5 documents, p is at least 2/2^5, so nothing is claimed, whatever the interval. With
-	// 6 documents, a difference is claimed.
+	// With 20 items of 5 documents, p is at least 2/2^5, so nothing is claimed, whatever the
+	// interval. With 6 documents, a difference is claimed.
 	better := []float64{.6, .6, .6, .6, .7, .7, .7, .7, .6, .6, .6, .6, .7, .7, .7, .7, .6, .6, .6, .6, .7, .7, .7, .7}
 	gate := Gate{Rules: []Rule{mustRule(t, "f1 >= base - 0.1")}}
 	for n, want := range map[int]Verdict{20: Unclear, 24: Better} {
@@ -279,7 +279,8 @@ func TestCompare_clusters(t *testing.T) {
 	}
 }
 
-// TestCompare_unknownCluster checks that a mistyped key is an error. It would make every item a cluster.
+// TestCompare_unknownCluster checks that a mistyped key is an error. It would make every item a
+// cluster.
 func TestCompare_unknownCluster(t *testing.T) {
 	c := Config{ClusterBy: "suorces"}
 	base, cand, bare := newRun("b", .5, .6), newRun("c", .5, .7), newRun("bare", .5)

@@ -59,7 +59,7 @@ type RuleResult struct {
 }
 
 // GateResult is the result of all rules. Answer is Fail if any rule fails, otherwise Inconclusive
-// if any is. Inconclusive is what that counts as.
+// if any is. Inconclusive is the policy that ExitCode applies.
 type GateResult struct {
 	Answer       Answer       `json:"answer"`
 	Inconclusive Policy       `json:"inconclusive_counts_as"`

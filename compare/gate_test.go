@@ -293,8 +293,8 @@ func TestGate_JudgeRun(t *testing.T) {
 	if _, err := (Gate{Rules: []Rule{mustRule(t, "f1 >= base")}}).JudgeRun(singleRun()); err == nil {
 		t.Error("a run alone is compared with a base")
 	}
-	// The interval is that of the mean that is judged: with failures as 0, or the plain one for a score of
-	// extracted outputs only.
+	// The interval is that of the mean that is judged: with failures as 0, or the plain one for a
+	// score of extracted outputs only.
 	counted, output := singleRun(), singleRun()
 	counted.Scores[0].CI95, counted.Scores[0].CI95AsZero = &[2]float64{.7, .9}, &[2]float64{.5, .8}
 	output.Scores[0].CI95, output.Scores[0].FailuresAsZero = &[2]float64{.7, .9}, nil

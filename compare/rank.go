@@ -157,8 +157,8 @@ type Pair struct {
 	Wins         int         `json:"wins"`   // items for which the second is better
 	Losses       int         `json:"losses"`
 	Ties         int         `json:"ties"`
-	// Verdict is the verdict on the second run, as in a comparison of the two; Better and Worse need a
-	// PHolm of at most 0.05.
+	// Verdict is the verdict on the second run, as in a comparison of the two; Better and Worse
+	// need a PHolm of at most 0.05.
 	Verdict Verdict `json:"verdict"`
 }
 

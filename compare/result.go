@@ -91,8 +91,8 @@ const (
 // alpha is the largest p-value of a claim.
 const alpha = 0.05
 
-// Below these numbers, nothing is claimed and rules about a difference are inconclusive: with 5 items or
-// clusters, even five wins have a p-value of 2/2^5 = 0.06.
+// Below these numbers, nothing is claimed and rules about a difference are inconclusive: with 5
+// items or clusters, even five wins have a p-value of 2/2^5 = 0.06.
 const (
 	LeastItems    = 6
 	LeastClusters = 6
@@ -115,20 +115,21 @@ type Score struct {
 	Candidate  *float64 `json:"candidate"`  // likewise
 	Difference *float64 `json:"difference"` // mean of candidate − base
 	SE         *float64 `json:"se"`         // of Difference, clustered if ClusterBy is set; nil if nothing varies
-	// CI95 is the interval of Difference: Student's t with SE and DF, limited to -1 and 1 if the score
-	// is in [0,1]. If all differences of such a score are -1, 0 or 1 and ClusterBy is not set, it is
-	// stats.YesNoInterval95. It is nil if N < 2, if nothing varies otherwise (so its width is never 0),
-	// and if the results are identical.
+	// CI95 is the interval of Difference: Student's t with SE and DF, limited to -1 and 1 if the
+	// score is in [0,1]. If all differences of such a score are -1, 0 or 1 and ClusterBy is not
+	// set, it is stats.YesNoInterval95. It is nil if N < 2, if nothing varies otherwise (so its
+	// width is never 0), and if the results are identical.
 	CI95     *[2]float64 `json:"ci95"`
 	DF       *float64    `json:"df"`       // degrees of freedom of SE: N−1, or fewer with ClusterBy
 	Clusters int         `json:"clusters"` // of these N items; 0 without ClusterBy
 	// Unclustered is CI95 as if all items were independent.
 	Unclustered *[2]float64 `json:"ci95_unclustered,omitempty"`
 
-	// P is the sign-flip p-value. PExact reports whether all combinations of signs were tried. PHolm is
-	// P with Holm's correction: of the primary score over the candidates, of the others over the
-	// secondary scores of all candidates. Scores of a candidate that differ by the same in every item
-	// count once, those without any difference do not count. Verdict and Gate use PHolm.
+	// P is the sign-flip p-value. PExact reports whether all combinations of signs were tried.
+	// PHolm is P with Holm's correction: of the primary score over the candidates, of the others
+	// over the secondary scores of all candidates. Scores of a candidate that differ by the same
+	// in every item count once, those without any difference do not count. Verdict and Gate use
+	// PHolm.
 	P      *float64 `json:"p"`
 	PExact bool     `json:"p_exact"`
 	PHolm  *float64 `json:"p_holm"`

@@ -20,8 +20,8 @@ func TestVerdict_needsIntervalAndP(t *testing.T) {
 		verdict Verdict
 		gate    Answer
 	}{
-		// With a difference of 0.1 in k of 38 items, the mean is k/380 and SE 0.1·√(k/38·(1−k/38)/37). The
-		// interval is above 0 from k = 4 on. The exact p is 2/2^k.
+		// With a difference of 0.1 in k of 38 items, the mean is k/380 and SE
+		// 0.1·√(k/38·(1−k/38)/37). The interval is above 0 from k = 4 on. The exact p is 2/2^k.
 		{3, .25, Unclear, Inconclusive},
 		{4, .125, Unclear, Inconclusive},
 		{5, .0625, Unclear, Inconclusive},
@@ -139,7 +139,8 @@ func TestVerdict_noWidth(t *testing.T) {
 			t.Errorf("%q says nothing of %q", text, all)
 		}
 	}
-	// A yes/no score has an interval: all 80 items changed, but 4.5 % might not, or in the other direction.
+	// A yes/no score has an interval: all 80 items changed, but 4.5 % might not, or in the other
+	// direction.
 	r = mustCompare(t, Config{Metric: "perfect"}, newRun("b", slices.Repeat([]float64{.5}, 80)...), newRun("c", slices.Repeat([]float64{1}, 80)...))
 	if s := r.Primary(); s.CI95 == nil || math.Abs(s.CI95[0]-2*math.Pow(.025, 1./80)+1) > 1e-9 || s.CI95[1] != 1 || s.Verdict != Better {
 		t.Errorf("%+v", s)

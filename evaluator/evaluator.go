@@ -132,8 +132,8 @@ func New(cfg Config) (*Evaluator, error) {
 // that stops a run (limit.StopsRun): the budget of Within is used up, or the run was stopped
 // while the evaluation waited. The Verdict beside an error only has the Call of a model.
 //
-// A program runs in its own process group, of which no process is left afterwards. A request to
-// an address may have been carried out even if there is an error.
+// A program runs in its own process group, and no process of the group is left afterwards. A
+// request to an address may have been carried out even if there is an error.
 func (e *Evaluator) Evaluate(ctx context.Context, c Case) (Verdict, error) {
 	inner, cancel := limit.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()

@@ -268,7 +268,7 @@ func (c *call) newEntitySearch(opposite *side) *entitySearch {
 	return s
 }
 
-// maxNearEdits returns the most edits between near names of which the longer has this length.
+// maxNearEdits returns the largest edit distance of near names if the longer has this length.
 // Names less than a third similar are not near.
 func maxNearEdits(longer int) int { return min(2*longer/3, nearestEdits) }
 

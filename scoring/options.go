@@ -244,8 +244,8 @@ const (
 
 // Vocabulary tells which relationship types state the same fact.
 type Vocabulary struct {
-	// Inverse has pairs of types: a(x, y) says the same as b(y, x). The relation is symmetric, but not
-	// transitive. A type may have several inverses, or be its own.
+	// Inverse has pairs of types: a(x, y) says the same as b(y, x). The relation is symmetric,
+	// but not transitive. A type may have several inverses, or be its own.
 	Inverse [][2]string
 	// Symmetric has types for which a(x, y) says the same as a(y, x). A type that is also its own
 	// inverse is symmetric.

@@ -13,9 +13,9 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// The reference implementation below tries every one-to-one assignment. It shares no code with the
-// package: names are lower-case ASCII, a library computes distances, the threshold is a big.Rat, and
-// gains are slices.
+// The reference implementation below tries every one-to-one assignment. It shares no code with
+// the package: names are lower-case ASCII, a library computes distances, the threshold is a
+// big.Rat, and gains are slices.
 
 type refOptions struct {
 	threshold string
@@ -122,8 +122,8 @@ func (o refOptions) refWay(expected, extracted extraction.Relationship) []int64 
 			return
 		}
 		equal := exact1 && exact2
-		// The gain: exact, exact or inverse, pairs, similarity, same type. The last four are counts of the
-		// match types.
+		// The gain: exact, exact or inverse, pairs, similarity, same type. The last four are
+		// counts of the match types.
 		g := []int64{toInt(equal && !inverse), toInt(equal), 1, ppm1 + ppm2, toInt(!inverse),
 			toInt(equal && !inverse), toInt(equal && inverse), toInt(!equal && !inverse), toInt(!equal && inverse)}
 		rank := func(g []int64) int { return slices.Index(g[5:9], 1) }

@@ -206,7 +206,8 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 		groups[e.forms[0].typ].Expected++
 	}
 	for _, x := range extracted {
-		// A statement that matched counts in the group of the expected type, even if its own is the inverse.
+		// A statement that matched counts in the group of the expected type, even if its own is
+		// the inverse.
 		typ := x.forms[0].typ
 		if x.partner >= 0 {
 			typ = expected[x.partner].forms[0].typ
@@ -416,7 +417,7 @@ func (s *statementSearch) holds(e similarity) bool {
 }
 
 // end returns the similarity of an end to an end of the other side, or 0 if it is less than a
-// third. Of the names that a stands for, only the end itself is compared if none is equal.
+// third. If b equals no name that a stands for, only a itself is compared with b.
 func (s *statementSearch) end(a, b int, left *budget) similarity {
 	if _, alias := slices.BinarySearch(s.c.endNames.names(a), b); alias {
 		return equalNames

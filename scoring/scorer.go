@@ -53,8 +53,8 @@ type Scorer struct {
 	buffers       sync.Pool             // of *buffers
 }
 
-// converse is a type that says with swapped ends what another type says: its inverse, or the type
-// itself if it is symmetric.
+// converse is a type that states the same fact as another type if the ends are swapped: its
+// inverse, or the type itself if it is symmetric.
 type converse struct {
 	typ     string
 	inverse bool

@@ -170,7 +170,8 @@ func (ed *editor) distance(a, b []rune, limit int) (int, int) {
 	zero := limit + 2 // index of diagonal 0
 	work := 1
 	for edits := 0; edits <= limit; edits++ {
-		// A path cannot reach the goal from a diagonal that is more diagonals away than edits are left.
+		// A path cannot reach the goal from a diagonal that is more diagonals away than edits are
+		// left.
 		low := max(-edits, goal-(limit-edits))
 		high := min(edits, goal+(limit-edits))
 		for _, d := range [...]int{low - 2, low - 1, high + 1, high + 2} {

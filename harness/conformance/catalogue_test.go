@@ -122,7 +122,8 @@ var mirrored = map[string]string{
 func TestCatalogue_properties(t *testing.T) {
 	scorer := newScorer(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		// Every expected entity has a type: without one, typed scores of gold against itself are below 1.
+		// Every expected entity has a type: without one, typed scores of gold against itself are
+		// below 1.
 		expected, extracted := drawExtraction(rt, "expected", kinds[:4]), drawExtraction(rt, "extracted", kinds)
 		seed := rapid.Uint64().Draw(rt, "seed")
 		got := scoreValues(t, scorer, expected, extracted)

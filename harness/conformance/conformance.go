@@ -188,7 +188,8 @@ func newRate(count, of int) Rate {
 
 // Certification is the flip rate that the runs certify, and the numbers of runs for smaller ones.
 type Certification struct {
-	// FlipRate is the upper end of the one-sided interval of the flip rate; null without comparisons.
+	// FlipRate is the upper end of the one-sided interval of the flip rate; null without
+	// comparisons.
 	FlipRate *float64 `json:"flip_rate"`
 	Needed   []Needed `json:"needed"`
 }

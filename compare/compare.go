@@ -351,7 +351,7 @@ func signed(v float64) string {
 
 // digits formats a number with at most this many significant digits and without an exponent.
 func digits(v float64, significant int) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', significant, 64), 64) // FormatFloat wrote it, so it is valid
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', significant, 64), 64) // always valid
 	return strconv.FormatFloat(rounded+0, 'f', -1, 64)                                 // no "-0"
 }
 

@@ -330,7 +330,8 @@ func incomparableReason(name string, base, cand outcome.Summary) string {
 	}
 	for i, side := range []outcome.Summary{base, cand} {
 		if stat, ok := side.Scores.Lookup(name); ok && stat.Unanswered > 0 {
-			return fmt.Sprintf("has no value for %s of the %s: the evaluator gave none", unansweredText(stat), []string{"base", "candidate"}[i])
+			return fmt.Sprintf("has no value for %s of the %s: the evaluator gave none",
+				unansweredText(stat), []string{"base", "candidate"}[i])
 		}
 	}
 	return ""

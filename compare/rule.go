@@ -348,7 +348,8 @@ func (r Rule) judgeScore(s outcome.Summary) (out RuleResult, known bool) {
 		return out.inconclusive(r.name() + " is not defined for any item"), known
 	}
 	if stat.Unanswered > 0 { // the missing values could be anything
-		return out.inconclusive(fmt.Sprintf("%s has no value for %s: the evaluator gave none", r.name(), unansweredText(stat))), known
+		reason := fmt.Sprintf("%s has no value for %s: the evaluator gave none", r.name(), unansweredText(stat))
+		return out.inconclusive(reason), known
 	}
 	failed, all, noun := stat.Failed, stat.Failed+stat.N, "item"
 	if s.Trials != nil { // pooled values are over outcomes, but stat.Failed counts items whose trials all failed

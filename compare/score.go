@@ -184,7 +184,8 @@ func (c Config) estimate(s *Score, col *column) {
 			}
 		}
 	}
-	if lo, hi, ok := stats.YesNoInterval95(col.yesNo.Gained, col.yesNo.Lost, s.N); ok && !c.clustered() && s.N > 1 && col.isYesNo() {
+	lo, hi, ok := stats.YesNoInterval95(col.yesNo.Gained, col.yesNo.Lost, s.N)
+	if ok && !c.clustered() && s.N > 1 && col.isYesNo() {
 		s.CI95 = &[2]float64{lo, hi}
 	}
 	if !s.canClaim() || s.N-s.Ties < LeastItems { // if fewer differ, nothing can be claimed

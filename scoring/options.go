@@ -126,7 +126,8 @@ func (o Options) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	o.Normalise, o.Dedupe, o.Threshold = cmp.Or(o.Normalise, NFKCCaseFold), cmp.Or(o.Dedupe, KeepAll), t.text
-	o.Inverse, o.Symmetric, o.TypeAliases = canonicalPairs(o.Inverse), canonicalTypes(o.Symmetric), resolveAliases(o.TypeAliases)
+	o.Inverse, o.Symmetric = canonicalPairs(o.Inverse), canonicalTypes(o.Symmetric)
+	o.TypeAliases = resolveAliases(o.TypeAliases)
 	maps.DeleteFunc(o.TypeAliases, func(alias, to string) bool { return alias == to })
 	w := textutil.JSONWriter{B: []byte{'{'}}
 	for _, option := range o.list() {

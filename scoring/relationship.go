@@ -26,7 +26,7 @@ func (c *call) matchRelationships() *relationMatching {
 	m.byForm = make(map[form]int, len(m.extracted))
 	m.latestLink = make([]int, len(m.extracted))
 	m.similar = make([][]similarTo, len(c.names.texts))
-	m.matchableBuffer = slices.Grow(c.matchable[:0], 2*len(m.expected)+1) // not nil, and neither are its slices: see matchable
+	m.matchableBuffer = slices.Grow(c.matchable[:0], 2*len(m.expected)+1) // its slices are never nil
 	m.links = c.links[:0]
 	for x, n := range m.extracted {
 		for _, f := range c.extracted.relationships[n.first].forms {
@@ -309,7 +309,8 @@ func newStatementSearch(c *call, m *relationMatching, own, opposite *side) *stat
 		}
 	}
 	n := len(c.names.texts)
-	return &statementSearch{c, own, opposite, newIndex(n, ends), newIndex(n, similar), make([]int, len(opposite.relationships))}
+	seen := make([]int, len(opposite.relationships))
+	return &statementSearch{c, own, opposite, newIndex(n, ends), newIndex(n, similar), seen}
 }
 
 // candidate is a statement of the other side, and how near it comes to a miss.

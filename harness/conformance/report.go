@@ -209,7 +209,8 @@ func (r Report) Weak() []string {
 	case rate == nil:
 		add("no pass or fail fixture was evaluated twice, so that nothing is known of its stability")
 	case *rate > 0.5:
-		add("its %s leave a flip rate of %.0f %% possible", textutil.Counted(r.Statistics.FlipRate.Of, "comparison"), *rate*100)
+		comparisons := textutil.Counted(r.Statistics.FlipRate.Of, "comparison")
+		add("its %s leave a flip rate of %.0f %% possible", comparisons, *rate*100)
 	}
 	labels := r.labels()
 	missing := slices.DeleteFunc([]string{string(Pass), string(Fail)}, func(label string) bool { return labels[Label(label)] > 0 })

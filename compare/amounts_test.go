@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -67,10 +68,7 @@ func TestCompare_groups(t *testing.T) {
 	}
 	groups := []outcome.Group{group("type", "c", 1, 5), group("type", "b", 1, 4), group("type", "a", 1, 4), group("type", "z", 2, 0), group("kind", "k", 0, 1)}
 	r := mustCompare(t, Config{}, add(newRun("b", .5), groups...), add(newRun("c", .5), groups...))
-	var got []string
-	for _, g := range r.Groups {
-		got = append(got, g.Name)
-	}
+	got := cli.Each(r.Groups, func(g Group) string { return g.Name })
 	if diff := cmp.Diff([]string{"k", "z", "c", "a", "b"}, got); diff != "" {
 		t.Error(diff)
 	}

@@ -146,8 +146,6 @@ type clusters struct {
 	firstMetadata json.RawMessage   // of the first item without a value
 }
 
-func newClusters(key string) *clusters { return &clusters{key: key, byItem: map[string]string{}} }
-
 // add adds an item. An item without a value is a cluster of its own.
 func (c *clusters) add(item Item) {
 	if c.key == "" {

@@ -94,7 +94,7 @@ func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) 
 			return Comparison{}, err
 		}
 	}
-	c.warnOfCandidates(out.Candidates)
+	warnOfCandidates(out.Candidates)
 	return out, nil
 }
 
@@ -112,7 +112,7 @@ type run struct {
 // openRun reads header, items and footer of a run, and the clusters of its items if clusterBy is
 // not "".
 func openRun(ctx context.Context, s Source, clusterBy string) (r run, err error) {
-	r = run{Source: s, hashes: map[string]string{}, clusters: newClusters(clusterBy)}
+	r = run{Source: s, hashes: map[string]string{}, clusters: &clusters{key: clusterBy, byItem: map[string]string{}}}
 	if r.header, err = s.Header(ctx); err != nil {
 		return r, err
 	}

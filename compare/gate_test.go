@@ -36,10 +36,7 @@ func TestGate_seed(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := mustCompare(t, Config{Gate: Gate{MinDelta: &tt.delta, MaxRegressions: &tt.regressions}}, base, newRun("c", tt.cand...))
-			var got []Answer
-			for _, rule := range r.Gate.Rules {
-				got = append(got, rule.Answer)
-			}
+			got := cli.Each(r.Gate.Rules, func(r RuleResult) Answer { return r.Answer })
 			if !slices.Equal(got, tt.want) || r.Gate.ExitCode() != tt.code {
 				t.Errorf("%v, exit %d; want %v, %d", got, r.Gate.ExitCode(), tt.want, tt.code)
 			}

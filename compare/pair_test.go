@@ -59,13 +59,11 @@ func TestCompare_incompatible(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			base, cand := newRun("b", .1, .2, .3, .4), newRun("c", .1, .2, .3, .4)
-			for _, change := range []struct {
-				change func(*memoryRun)
-				run    *memoryRun
-			}{{tt.base, base}, {tt.cand, cand}} {
-				if change.change != nil {
-					change.change(change.run)
-				}
+			if tt.base != nil {
+				tt.base(base)
+			}
+			if tt.cand != nil {
+				tt.cand(cand)
 			}
 			out, err := Config{}.Compare(context.Background(), base, cand)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
 )
 
@@ -76,10 +77,7 @@ func TestCompare_falseAlarms(t *testing.T) {
 		claimed, passed, raw := 0, 0, 0
 		for range repeats {
 			runs := equalRuns(rng, n+1)
-			var candidates []Source
-			for _, r := range runs[1:] {
-				candidates = append(candidates, r)
-			}
+			candidates := cli.Each(runs[1:], func(r *memoryRun) Source { return r })
 			out, err := c.Compare(t.Context(), runs[0], candidates...)
 			if err != nil {
 				t.Fatal(err)

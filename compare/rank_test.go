@@ -47,11 +47,7 @@ func mustRank(t interface {
 	Context() context.Context
 }, cfg Config, runs ...*memoryRun) Leaderboard {
 	t.Helper()
-	var sources []Source
-	for _, r := range runs {
-		sources = append(sources, r)
-	}
-	out, err := cfg.Rank(t.Context(), sources...)
+	out, err := cfg.Rank(t.Context(), cli.Each(runs, func(r *memoryRun) Source { return r })...)
 	if err != nil {
 		t.Fatal(err)
 	}

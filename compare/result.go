@@ -334,7 +334,7 @@ func (r *collector) warnOfClusters(primary Score, warn func(format string, args 
 }
 
 // warnOfCandidates warns if there are several candidates.
-func (c Config) warnOfCandidates(results []Result) {
+func warnOfCandidates(results []Result) {
 	if len(results) < 2 {
 		return
 	}

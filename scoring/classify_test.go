@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -167,11 +168,7 @@ func TestClassify(t *testing.T) {
 			o.FuzzyEntities, o.FuzzyRelationships = !tt.exactOnly, !tt.exactOnly
 			r := mustNew(t, o).Score(tt.expected, tt.extracted)
 			faults := Classify(r, func(name string) bool { return strings.Contains(document, strings.ToLower(name)) })
-			var got []string
-			for _, f := range faults {
-				got = append(got, faultText(f))
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			if diff := cmp.Diff(tt.want, cli.Each(faults, faultText)); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}
 		})

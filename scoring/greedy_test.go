@@ -3,6 +3,8 @@ package scoring
 import (
 	"reflect"
 	"testing"
+
+	"extraction-experiment/internal/cli"
 )
 
 // TestMatching_solve_withoutBudget checks that a component that is too large for the best
@@ -31,10 +33,7 @@ func TestMatching_solve_withoutBudget(t *testing.T) {
 	} {
 		m := &matching{expected: single(3), extracted: single(3), links: append([]link{}, links...), transport: &transport{}}
 		m.solve(&budget{tt.budget})
-		var got [][2]int
-		for _, p := range m.pairs {
-			got = append(got, [2]int{p.expected, p.extracted})
-		}
+		got := cli.Each(m.pairs, func(p pairing) [2]int { return [2]int{p.expected, p.extracted} })
 		if !reflect.DeepEqual(got, tt.pairs) || m.degraded != tt.degraded {
 			t.Errorf("%s: %v, %d degraded; want %v, %d", name, got, m.degraded, tt.pairs, tt.degraded)
 		}

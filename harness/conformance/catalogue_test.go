@@ -34,10 +34,7 @@ func TestCatalogue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var scores []string
-	for _, d := range scoring.Catalog() {
-		scores = append(scores, d.Name)
-	}
+	scores := cli.Each(scoring.Catalog(), func(d scoring.Definition) string { return d.Name })
 	for _, name := range append(scores, harness.GroundedRate) {
 		path := filepath.Join("catalogue", name+".yaml")
 		at := slices.Index(files, path)

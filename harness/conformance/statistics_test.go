@@ -11,6 +11,7 @@ import (
 
 	"extraction-experiment/evaluator"
 	"extraction-experiment/harness/conformance"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -80,10 +81,7 @@ func TestRun_statistics(t *testing.T) {
 	for own, want := range map[float64][]float64{0: {0.1, 0.05, 0.01}, 1: {0.1, 0.05, 0.01}, 0.05: {0.05, 0.1, 0.01}} {
 		judge.n, cfg.MaxFlipRate = 0, own
 		r, err := conformance.Run(t.Context(), cfg)
-		got := []float64{}
-		for _, n := range r.Statistics.Certification.Needed {
-			got = append(got, n.FlipRate)
-		}
+		got := cli.Each(r.Statistics.Certification.Needed, func(n conformance.Needed) float64 { return n.FlipRate })
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("allowed %v: %v, %v; want %v", own, got, err, want)
 		}
@@ -115,10 +113,9 @@ func TestRun_cost(t *testing.T) {
 		"nothing known, one fault": {[]*outcome.Call{unknown, nil}, map[int]error{1: gone}, nil},
 		"more dollars than finite": {[]*outcome.Call{paid(0.25), paid(math.Inf(1))}, nil, nil},
 	} {
-		judge := &fixedVerdicts{errs: tt.errs}
-		for _, call := range tt.calls {
-			judge.list = append(judge.list, evaluator.Verdict{Score: 1, Call: call})
-		}
+		judge := &fixedVerdicts{errs: tt.errs, list: cli.Each(tt.calls, func(call *outcome.Call) evaluator.Verdict {
+			return evaluator.Verdict{Score: 1, Call: call}
+		})}
 		r, err := conformance.Run(t.Context(), conformance.Config{Evaluator: judge, Fixtures: []conformance.Fixture{fixture("p", conformance.Pass, nil)}, Runs: 2, Concurrency: 1})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

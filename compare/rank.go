@@ -67,7 +67,7 @@ func (c *Config) readEntry(ctx context.Context, s Source) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened.hashes = nil // the fingerprints of the datasets vouch for the content
+	opened.hashes = nil // equal fingerprints of the datasets imply equal content
 	*c = c.withDefaults(opened.header)
 	e := &entry{run: opened, items: map[string]*value{}}
 	for u, err := range e.runItems(ctx, c.Order) {

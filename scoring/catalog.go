@@ -44,7 +44,7 @@ const (
 type Definition struct {
 	Name    string
 	Family  Family
-	Meaning string // one sentence for people
+	Meaning string // one sentence for users
 	Boolean bool   // the score is 0 or 1 and means no or yes
 
 	// The score is numerator / denominator[0], or 2·numerator / (denominator[0] +

@@ -24,59 +24,60 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// Environment of a connection.
+// Environment variables of a connection.
 const (
 	EnvToken       = "EXPERIMENT_WORKERS_TOKEN"
-	EnvCredentials = "EXPERIMENT_WORKERS_CREDENTIALS" // a file that nsc made
+	EnvCredentials = "EXPERIMENT_WORKERS_CREDENTIALS" // a file made by nsc
 )
 
-// Config says which NATS server to use.
+// Config configures a connection to NATS.
 type Config struct {
-	Address  string // nats://HOST:PORT, or tls://; several with commas between
-	Insecure bool   // without TLS also beyond this machine
-	// Token or the Credentials file says who asks; both may be empty.
+	Address  string // nats://HOST:PORT or tls://HOST:PORT; several are separated by commas
+	Insecure bool   // allow other machines without TLS
+	// At most one of Token and Credentials, the path of a file, may be set.
 	Token, Credentials string
 	Version            string // of this program
-	// Lease is how long a worker may say nothing of a unit; 0 means DefaultLease.
+	// Lease is how long a worker may hold a unit without extending it; 0 means DefaultLease.
 	Lease time.Duration
-	// Note, if set, is told what a person should know meanwhile, as that no worker is there.
+	// Note, if not nil, is called with messages for a person, such as that no worker is there.
 	Note func(string)
 
-	beat time.Duration // between signs of life; 0 means beatEvery
+	beat time.Duration // time between heartbeats; 0 means beatInterval
 }
 
-// lost is after how long without a beat a coordinator or a worker counts as gone.
-func (c Config) lost() time.Duration { return 5 * c.beat }
+// lostAfter is how long after its last heartbeat a coordinator or worker counts as gone.
+func (c Config) lostAfter() time.Duration { return 5 * c.beat }
 
-// comesBack is how long a server may be away when a run ends.
-func (c Config) comesBack() time.Duration { return 20 * c.beat }
+// maxOutage is how long the end of a run waits for a server that is away.
+func (c Config) maxOutage() time.Duration { return 20 * c.beat }
 
-// Conn is a connection to a NATS server with JetStream. Safe for concurrent use.
+// Conn is a connection to a NATS server with JetStream. It is safe for concurrent use.
 type Conn struct {
 	cfg  Config
-	id   string // of this process on the server
+	id   string // identifies this process on the server
 	nats *nats.Conn
 	js   jetstream.JetStream
 	runs jetstream.KeyValue
 	big  jetstream.ObjectStore
 }
 
-// Connect connects and makes the streams. Errors of exit code 64 are of the address,
-// those of 69 of the server: away, another token, no JetStream. It sends nothing of a run.
+// Connect connects to the server and creates the streams and buckets that are missing. It sends
+// no data of a run. Errors of the address have exit code 64. Those of the server have 69: it is
+// away, refuses the token, or has no JetStream.
 func Connect(ctx context.Context, cfg Config) (*Conn, error) {
-	shown, err := check(cfg)
+	shown, err := checkAddress(cfg)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Lease, cfg.beat = cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.beat, beatEvery)
+	cfg.Lease, cfg.beat = cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.beat, beatInterval)
 	if cfg.Note == nil {
 		cfg.Note = func(string) {}
 	}
 	host, _ := os.Hostname()
-	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", token(host), os.Getpid(), rand.Text()[:10])}
+	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", subjectToken(host), os.Getpid(), rand.Text()[:10])}
 	options := []nats.Option{
 		nats.Name("experiment " + c.id), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(5 * time.Second),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // else they go to standard error
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // NATS would write errors to standard error
 	}
 	if cfg.Token != "" {
 		options = append(options, nats.Token(cfg.Token))
@@ -85,30 +86,30 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		options = append(options, nats.UserCredentials(cfg.Credentials))
 	}
 	if c.nats, err = nats.Connect(cfg.Address, options...); err != nil {
-		return nil, unreachable(shown, err)
+		return nil, connectError(shown, err)
 	}
 	if c.js, err = jetstream.New(c.nats); err == nil {
 		err = c.prepare(ctx)
 	}
 	if err != nil {
 		c.nats.Close()
-		return nil, unreachable(shown, err)
+		return nil, connectError(shown, err)
 	}
 	return c, nil
 }
 
-// token makes a part of a subject of a name.
-func token(name string) string {
+// subjectToken replaces the characters of a name that a subject may not contain.
+func subjectToken(name string) string {
 	return strings.Map(func(r rune) rune {
-		if r < 0x80 && valid(string(r)) {
+		if r < 0x80 && validID(string(r)) {
 			return r
 		}
 		return '-'
 	}, name)
 }
 
-// check checks the address, and returns it as it may be shown.
-func check(cfg Config) (string, error) {
+// checkAddress checks address and credentials, and returns the address for messages.
+func checkAddress(cfg Config) (string, error) {
 	var shown []string
 	for address := range strings.SplitSeq(cfg.Address, ",") {
 		u, err := url.Parse(strings.TrimSpace(address))
@@ -139,37 +140,37 @@ func check(cfg Config) (string, error) {
 	return strings.Join(shown, ", "), nil
 }
 
-// unreachable says what is wrong with a server, with exit code 69.
-func unreachable(address string, err error) error {
-	said := fmt.Sprintf("the NATS server at %s", address)
+// connectError explains why a server cannot be used, with exit code 69.
+func connectError(address string, err error) error {
+	server := fmt.Sprintf("the NATS server at %s", address)
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		return cli.Errorf(cli.ExitUnavailable, "%s refuses the token or credentials: check %s and %s", said, EnvToken, EnvCredentials)
+		return cli.Errorf(cli.ExitUnavailable, "%s refuses the token or credentials: check %s and %s", server, EnvToken, EnvCredentials)
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return cli.Errorf(cli.ExitUnavailable, "%s gives this account no JetStream: set the account's limits of JetStream", said)
+		return cli.Errorf(cli.ExitUnavailable, "%s gives this account no JetStream: set the account's limits of JetStream", server)
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, nats.ErrNoResponders):
-		return cli.Errorf(cli.ExitUnavailable, "%s has no JetStream: start it with nats-server -js", said)
+		return cli.Errorf(cli.ExitUnavailable, "%s has no JetStream: start it with nats-server -js", server)
 	case errors.Is(err, nats.ErrNoServers):
-		return cli.Errorf(cli.ExitUnavailable, "%s cannot be reached: %w; start one with nats-server -js", said, err)
+		return cli.Errorf(cli.ExitUnavailable, "%s cannot be reached: %w; start one with nats-server -js", server, err)
 	}
-	return cli.Errorf(cli.ExitUnavailable, "%s cannot be used: %w", said, err)
+	return cli.Errorf(cli.ExitUnavailable, "%s cannot be used: %w", server, err)
 }
 
-// prepare makes what is not there of streams and buckets.
+// prepare creates the streams and buckets that are missing.
 func (c *Conn) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if _, err := c.js.AccountInfo(ctx); err != nil {
 		return err
 	}
-	const kept = 14 * 24 * time.Hour
+	const retention = 14 * 24 * time.Hour
 	replicas := 1
-	if len(c.nats.Servers()) >= 3 { // a cluster
+	if len(c.nats.Servers()) >= 3 {
 		replicas = 3
 	}
 	for name, subject := range map[string]string{unitStream: unitSubject, resultStream: resultSubject} {
 		_, err := c.js.CreateStream(ctx, jetstream.StreamConfig{
-			Name: name, Subjects: []string{subject + "*.*"}, Retention: jetstream.WorkQueuePolicy, MaxAge: kept,
+			Name: name, Subjects: []string{subject + "*.*"}, Retention: jetstream.WorkQueuePolicy, MaxAge: retention,
 			Replicas: replicas, Discard: jetstream.DiscardNew, MaxMsgsPerSubject: 1, DiscardNewPerSubject: true,
 			Description: "units of experiments and what came of them; see docs/workers.md",
 		})
@@ -177,25 +178,25 @@ func (c *Conn) prepare(ctx context.Context) error {
 			return fmt.Errorf("stream %s: %w", name, err)
 		}
 	}
-	// What is there stays as it is: who sees fewer servers must not take replicas away.
+	// Existing ones stay unchanged: a client that sees fewer servers must not remove replicas.
 	runs, err := c.js.KeyValue(ctx, runBucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		runs, err = c.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: runBucket, TTL: kept, Replicas: replicas})
+		runs, err = c.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: runBucket, TTL: retention, Replicas: replicas})
 	}
 	big, failed := c.js.ObjectStore(ctx, largeBucket)
 	if errors.Is(failed, jetstream.ErrBucketNotFound) {
-		big, failed = c.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: largeBucket, TTL: kept, Replicas: replicas})
+		big, failed = c.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: largeBucket, TTL: retention, Replicas: replicas})
 	}
 	if err = errors.Join(err, failed); err != nil {
 		return fmt.Errorf("buckets %s and %s: %w", runBucket, largeBucket, err)
 	}
-	if c.runs == nil { // by Connect; they go by names, also on a server that was emptied
+	if c.runs == nil { // called by Connect; later calls recreate them under the same names
 		c.runs, c.big = runs, big
 	}
 	return nil
 }
 
-// sleep waits for a while, or until ctx is done.
+// sleep waits for d or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -203,25 +204,25 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Close ends the connection at once.
+// Close closes the connection at once.
 func (c *Conn) Close() { c.nats.Close() }
 
-// errThere says that a message under the same subject is there, errLarge that one does
-// not travel: there is no point in trying again.
+// Errors of publish after which there is no point in trying again: the subject has a message
+// already, or the message is too large.
 var (
-	errThere = errors.New("there is one already")
-	errLarge = fmt.Errorf("more than %d bytes do not travel between machines", maxPayload)
+	errExists   = errors.New("there is one already")
+	errTooLarge = fmt.Errorf("more than %d bytes do not travel between machines", maxPayload)
 )
 
-// publish stores a message under a subject of its own; errThere says that there is one. What
-// is too large goes through the object store. Anything else may be tried again.
+// publish stores body as the only message of a subject. A large one goes through the object
+// store. All errors but errExists and errTooLarge may be temporary.
 func (c *Conn) publish(ctx context.Context, subject string, body any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
 	if len(data) > maxPayload {
-		return errLarge
+		return errTooLarge
 	}
 	msg := nats.NewMsg(subject)
 	msg.Data = data
@@ -238,22 +239,22 @@ func (c *Conn) publish(ctx context.Context, subject string, body any) error {
 	_, err = c.js.PublishMsg(ctx, msg)
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) && strings.Contains(refused.Description, "maximum messages per subject") {
-		return errThere
+		return errExists
 	}
 	return err
 }
 
-// objectName is that of what a message under a subject has in the object store.
+// objectName is the name of the object that holds the payload of a message.
 func objectName(subject string) string { return strings.TrimPrefix(subject, "experiment.") }
 
-// receive reads the body of a message, and says whether an object is behind it. Where
-// errDamaged is in the error, it will never be read.
+// receive decodes the payload of a message, and reports whether it was in the object store. An
+// error that wraps errDamaged is permanent.
 func receive[T any](ctx context.Context, c *Conn, msg jetstream.Msg, into *T) (large bool, err error) {
 	data := msg.Data()
 	if large = msg.Headers().Get(largeHeader) != ""; large {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		object, err := c.big.Get(ctx, objectName(msg.Subject())) // whatever the header says
+		object, err := c.big.Get(ctx, objectName(msg.Subject())) // the header is not trusted
 		switch {
 		case errors.Is(err, jetstream.ErrObjectNotFound):
 			return large, fmt.Errorf("%w: %w", errDamaged, err)
@@ -268,18 +269,18 @@ func receive[T any](ctx context.Context, c *Conn, msg jetstream.Msg, into *T) (l
 	return large, decode(data, into)
 }
 
-// List asks who is there, and waits a moment for the answers.
+// List returns the workers that report within one and a half heartbeats, sorted by name.
 func (c *Conn) List(ctx context.Context) ([]Presence, error) {
 	sub, err := c.nats.SubscribeSync(workerSubject + "*")
 	if err != nil {
 		return nil, err
 	}
-	moment, cancel := context.WithTimeout(ctx, c.cfg.beat*3/2)
+	window, cancel := context.WithTimeout(ctx, c.cfg.beat*3/2)
 	defer cancel()
 	found := map[string]Presence{}
 	for {
-		msg, err := sub.NextMsgWithContext(moment)
-		if err != nil { // the moment is over
+		msg, err := sub.NextMsgWithContext(window)
+		if err != nil { // the time is over
 			break
 		}
 		var p Presence
@@ -292,14 +293,14 @@ func (c *Conn) List(ctx context.Context) ([]Presence, error) {
 	return list, errors.Join(sub.Unsubscribe(), ctx.Err())
 }
 
-// Runs returns the runs that are on the server, by id.
+// Runs returns the runs on the server by id.
 func (c *Conn) Runs(ctx context.Context) (map[string]Run, error) {
-	return entries[Run](ctx, c, announcementOf)
+	return entries[Run](ctx, c, announcementPrefix)
 }
 
-// entries reads what the bucket of runs has under a prefix, by what follows that.
+// entries returns the values of the run bucket by what follows prefix in their keys.
 func entries[T any](ctx context.Context, c *Conn, prefix string) (map[string]T, error) {
-	ids, err := c.stored(ctx, runStream, runSubject+prefix+"*")
+	ids, err := c.storedKeys(ctx, runStream, runSubject+prefix+"*")
 	if err != nil {
 		return nil, err
 	}

@@ -20,72 +20,76 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// Bounds of what a coordinator has on the server at once.
+// Bounds of what a coordinator keeps on the server at once.
 const (
-	mostUnits = 4096
-	mostBytes = 64 << 20
-	// publishers and judges are how many units are published, and results judged, at once.
-	publishers, judges = 8, 64
-	// mostPresence bounds what a worker says of itself.
-	mostPresence = 64 << 10
+	maxUnits     = 4096
+	maxUnitBytes = 64 << 20
+	// publishers is the number of units published at once, receivers that of results handled at
+	// once.
+	publishers, receivers = 8, 64
+	// maxPresenceBytes bounds the Presence message of a worker.
+	maxPresenceBytes = 64 << 10
 )
 
-// Coordinator hands the units of one run to workers and takes what came of them. It is
-// experiment.Workers: Work is called once for each trial, one after the other. Close it.
+// Coordinator hands the units of one run to workers and delivers their results to the engine. It
+// implements experiment.Workers: the engine calls Work once for each trial, one after the other.
+// Call Close at the end.
 type Coordinator struct {
-	conn     *Conn
-	run      Run
-	results  jetstream.Consumer
-	subs     []*nats.Subscription
-	permits  *PermitServer // nil without limits
-	beating  sync.WaitGroup
-	end      context.CancelFunc
-	taken    chan struct{} // closed when another coordinator has taken the run
-	stopping chan struct{}
+	conn       *Conn
+	run        Run
+	results    jetstream.Consumer
+	subs       []*nats.Subscription
+	permits    *PermitServer // nil without limits
+	background sync.WaitGroup
+	cancel     context.CancelFunc
+	takenOver  chan struct{} // closed when another coordinator has taken over the run
+	stopping   chan struct{}
 
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced when something of the following changes
-	present map[string]seen
-	again   int  // deliveries of a unit beyond its first
-	cut     bool // work was cut short
+	mu          sync.Mutex
+	changed     chan struct{} // closed and replaced when one of the fields below changes
+	workers     map[string]workerState
+	redelivered int  // deliveries of a unit beyond its first
+	interrupted bool // Work ended early
 
-	// The Work under way.
-	queue   experiment.Queue
-	done    func()          // ends what goes on beside
-	there   map[string]bool // units that a coordinator before this one has published, until they are home
-	old     map[string]bool // those of them whose results were there when it began
-	waiting map[string]*waiting
-	bytes   int
-	all     bool // the engine has no more units
+	// State of the current call of Work.
+	queue        experiment.Queue
+	stopWork     func()          // ends the goroutines of Work
+	onServer     map[string]bool // units that an earlier coordinator published and that have not been delivered
+	earlyResults map[string]bool // those of onServer that had a result when Work began
+	pending      map[string]*pendingUnit
+	pendingBytes int
+	drained      bool // the engine has no more units
 }
 
-// seen is a worker and when it was heard of.
-type seen struct {
+// workerState is the last Presence of a worker and when it arrived.
+type workerState struct {
 	Presence
 	at time.Time
 }
 
-// Coordinate takes the run: it announces it, and takes the results that came while nobody
-// coordinated it. admit makes the admission of a LimitGroup, for a PermitServer; nil has
-// none. A run that another process coordinates is refused with exit code 64; one whose
-// coordinator died is taken over after five seconds. What the server refuses has exit code
-// 69. Work and the end of ctx do not end it, Close does.
+// Coordinate announces the run to the workers, and receives the results that arrived while the
+// run had no coordinator. admit makes the pipeline.Admission of a LimitGroup for the
+// PermitServer; without it, the run has no limits.
+//
+// If another process coordinates the run, the error has exit code 64. If the last coordinator
+// died, Coordinate takes over after five seconds without a heartbeat. Errors of the server have
+// exit code 69. The end of Work or of ctx does not end the coordination; Close does.
 func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string) pipeline.Admission) (*Coordinator, error) {
-	if !valid(run.ID) {
+	if !validID(run.ID) {
 		return nil, fmt.Errorf("workers: the id %q of a run cannot stand in a subject", run.ID)
 	}
 	run.Protocol, run.Version, run.Lease = protocol, c.cfg.Version, c.cfg.Lease
 	o := &Coordinator{
-		conn: c, run: run, taken: make(chan struct{}), stopping: make(chan struct{}), changed: make(chan struct{}),
-		present: map[string]seen{},
+		conn: c, run: run, takenOver: make(chan struct{}), stopping: make(chan struct{}), changed: make(chan struct{}),
+		workers: map[string]workerState{},
 	}
 	revision, err := o.reserve(ctx)
 	if err != nil {
 		return nil, cli.WithCode(cli.ExitUnavailable, err)
 	}
-	// What a coordinator that died had in hand would otherwise be held back for it.
+	// The server would hold back results that a dead coordinator had fetched.
 	if err = c.removeConsumer(ctx, resultStream, run.ID); err == nil {
-		err = o.prepare(ctx)
+		err = o.announce(ctx)
 	}
 	if err != nil {
 		return nil, cli.Errorf(cli.ExitUnavailable, "announcing the run to the workers: %w", err)
@@ -96,33 +100,33 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string)
 			o.subs = append(o.subs, sub)
 		}
 	}
-	listen(workerSubject+"*", func(msg *nats.Msg) { o.meet(msg.Data) })
+	listen(workerSubject+"*", func(msg *nats.Msg) { o.recordPresence(msg.Data) })
 	listen(helloSubject+run.ID, func(msg *nats.Msg) {
 		var h hello
 		if decode(msg.Data, &h) == nil {
-			answer, _ := json.Marshal(h.answer(run.Version, time.Now())) // a string
+			answer, _ := json.Marshal(h.answer(run.Version, time.Now()))
 			_ = msg.Respond(answer)
 		}
 	})
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	o.end = cancel
+	o.cancel = cancel
 	if admit != nil {
 		o.permits = NewPermitServer(ctx, admit)
 		listen(permitSubject+run.ID, func(msg *nats.Msg) {
-			go func() { _ = msg.Respond(o.permits.Answer(inner, msg.Data)) }() // it waits until there is a permit
+			go func() { _ = msg.Respond(o.permits.Answer(inner, msg.Data)) }() // waits until a permit is granted
 		})
 	}
-	o.beating.Go(func() { o.beat(inner, revision) })
+	o.background.Go(func() { o.beat(inner, revision) })
 	if err != nil {
 		return nil, cli.WithCode(cli.ExitUnavailable, errors.Join(err, o.Close()))
 	}
 	return o, nil
 }
 
-// reserve takes the run's beat, at once where there is none, and where nobody has
-// beaten for a while.
+// reserve creates the heartbeat entry of the run. If there is one, it takes the entry over once
+// it has not changed for Config.lostAfter.
 func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) {
-	name, value := beatOf+o.run.ID, o.value(0)
+	name, value := beatPrefix+o.run.ID, o.beatValue(0)
 	for began, old := time.Now(), uint64(0); ; {
 		revision, err = o.conn.runs.Create(ctx, name, value)
 		if !errors.Is(err, jetstream.ErrKeyExists) {
@@ -138,14 +142,14 @@ func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) 
 			var other beat
 			_ = decode(entry.Value(), &other)
 			return 0, cli.Usage("the run %q is coordinated by another process (%s): wait for its end, or stop it and resume the run", o.run.Name, other.Coordinator)
-		case time.Since(began) >= o.conn.cfg.lost():
+		case time.Since(began) >= o.conn.cfg.lostAfter():
 			revision, err = o.conn.runs.Update(ctx, name, value, old)
-			if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) { // else it has given a sign just now
+			if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) { // otherwise the other coordinator has just sent a heartbeat
 				return revision, err
 			}
 		}
 		if old == 0 {
-			o.conn.cfg.Note(fmt.Sprintf("the run has a coordinator already: looking for %s whether it is alive", o.conn.cfg.lost()))
+			o.conn.cfg.Note(fmt.Sprintf("the run has a coordinator already: looking for %s whether it is alive", o.conn.cfg.lostAfter()))
 		}
 		old = entry.Revision()
 		if sleep(ctx, o.conn.cfg.beat*3/2); ctx.Err() != nil {
@@ -154,18 +158,18 @@ func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) 
 	}
 }
 
-func (o *Coordinator) value(count int) []byte {
-	value, _ := json.Marshal(beat{o.conn.id, count}) // strings and a number
+func (o *Coordinator) beatValue(count int) []byte {
+	value, _ := json.Marshal(beat{o.conn.id, count}) // cannot fail
 	return value
 }
 
-// prepare announces the run and makes its consumers; it may be called again.
-func (o *Coordinator) prepare(ctx context.Context) error {
+// announce publishes the run and creates its consumers. It is safe to repeat.
+func (o *Coordinator) announce(ctx context.Context) error {
 	announcement, err := json.Marshal(o.run)
 	if err != nil {
 		return err
 	}
-	if _, err = o.conn.runs.Put(ctx, announcementOf+o.run.ID, announcement); err != nil {
+	if _, err = o.conn.runs.Put(ctx, announcementPrefix+o.run.ID, announcement); err != nil {
 		return err
 	}
 	consumer := func(stream, subject string) (jetstream.Consumer, error) {
@@ -177,15 +181,15 @@ func (o *Coordinator) prepare(ctx context.Context) error {
 	if _, err = consumer(unitStream, unitSubject); err != nil {
 		return err
 	}
-	results, err := consumer(resultStream, resultSubject) // one that comes twice is told from the first
-	if o.results == nil {                                 // by Coordinate; it goes by its name
+	results, err := consumer(resultStream, resultSubject) // handleResult ignores duplicates
+	if o.results == nil {                                 // later calls recreate the consumer under its name
 		o.results = results
 	}
 	return err
 }
 
-// beat says once a second that the run is coordinated. A server that was emptied is told
-// everything again.
+// beat sends a heartbeat once a second until ctx is done. If the server has lost its data, beat
+// announces the run again.
 func (o *Coordinator) beat(ctx context.Context, revision uint64) {
 	tick := time.Tick(o.conn.cfg.beat)
 	for count := 1; ; count++ {
@@ -195,49 +199,50 @@ func (o *Coordinator) beat(ctx context.Context, revision uint64) {
 		case <-tick:
 		}
 		if count%30 == 5 {
-			o.missWorkers()
+			o.warnIfNoWorker()
 		}
-		next, err := o.conn.runs.Update(ctx, beatOf+o.run.ID, o.value(count), revision)
+		next, err := o.conn.runs.Update(ctx, beatPrefix+o.run.ID, o.beatValue(count), revision)
 		if err == nil {
 			revision = next
 			continue
 		}
-		entry, failed := o.conn.runs.Get(ctx, beatOf+o.run.ID)
+		entry, failed := o.conn.runs.Get(ctx, beatPrefix+o.run.ID)
 		switch {
-		case failed == nil && strings.Contains(string(entry.Value()), o.conn.id): // ours, of which the answer was lost
+		case failed == nil && strings.Contains(string(entry.Value()), o.conn.id): // our own update, whose reply was lost
 			revision = entry.Revision()
 		case failed == nil:
-			close(o.taken)
+			close(o.takenOver)
 			return
 		case errors.Is(failed, jetstream.ErrKeyNotFound), errors.Is(failed, jetstream.ErrBucketNotFound), errors.Is(failed, nats.ErrNoResponders), errors.Is(failed, jetstream.ErrStreamNotFound):
-			if o.conn.prepare(ctx) == nil && o.prepare(ctx) == nil {
-				revision, _ = o.conn.runs.Create(ctx, beatOf+o.run.ID, o.value(count))
+			if o.conn.prepare(ctx) == nil && o.announce(ctx) == nil {
+				revision, _ = o.conn.runs.Create(ctx, beatPrefix+o.run.ID, o.beatValue(count))
 			}
 		}
 	}
 }
 
-// meet notes a worker's sign of life.
-func (o *Coordinator) meet(raw []byte) {
+// recordPresence records a worker's Presence message.
+func (o *Coordinator) recordPresence(raw []byte) {
 	var p Presence
-	if len(raw) > mostPresence || decode(raw, &p) != nil || p.Concurrency < 0 || p.Concurrency > 1<<20 {
+	if len(raw) > maxPresenceBytes || decode(raw, &p) != nil || p.Concurrency < 0 || p.Concurrency > 1<<20 {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.present) < 1<<14 {
-		o.present[p.ID] = seen{p, time.Now()}
+	if len(o.workers) < 1<<14 {
+		o.workers[p.ID] = workerState{p, time.Now()}
 	}
-	maps.DeleteFunc(o.present, func(_ string, s seen) bool { return time.Since(s.at) > time.Minute })
+	maps.DeleteFunc(o.workers, func(_ string, s workerState) bool { return time.Since(s.at) > time.Minute })
 }
 
-// working returns what the workers of the run can do and have in hand. quiet is the time
-// since which all of them have been heard of. The mutex is held.
-func (o *Coordinator) working() (workers, capacity, inHand int, quiet time.Time) {
+// activeWorkers returns the number of live workers of the run, the units that they can hold and
+// those that they hold. quiet is the time of the oldest of their last messages. The mutex is
+// held.
+func (o *Coordinator) activeWorkers() (workers, capacity, inHand int, quiet time.Time) {
 	quiet = time.Now()
-	for _, s := range o.present {
+	for _, s := range o.workers {
 		units, works := s.InHand[o.run.ID]
-		if !works || time.Since(s.at) > o.conn.cfg.lost() {
+		if !works || time.Since(s.at) > o.conn.cfg.lostAfter() {
 			continue
 		}
 		workers, capacity, inHand = workers+1, capacity+s.Concurrency, inHand+units
@@ -248,10 +253,10 @@ func (o *Coordinator) working() (workers, capacity, inHand int, quiet time.Time)
 	return workers, capacity, inHand, quiet
 }
 
-// missWorkers says where no worker is there.
-func (o *Coordinator) missWorkers() {
+// warnIfNoWorker notes that the run has no worker.
+func (o *Coordinator) warnIfNoWorker() {
 	o.mu.Lock()
-	workers, _, _, _ := o.working()
+	workers, _, _, _ := o.activeWorkers()
 	o.mu.Unlock()
 	if workers == 0 {
 		start := "experiment worker " + o.conn.cfg.Address + " --model MODEL, or --pipeline"
@@ -259,61 +264,62 @@ func (o *Coordinator) missWorkers() {
 	}
 }
 
-// State says in words who works, for a person.
+// State describes the workers of the run for a person.
 func (o *Coordinator) State() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	workers, _, inHand, _ := o.working()
+	workers, _, inHand, _ := o.activeWorkers()
 	text := fmt.Sprintf("%s, %d in hand", textutil.Counted(workers, "worker"), inHand)
 	if workers == 0 {
 		text = "no worker is there"
-		for _, s := range o.present {
-			if why := s.Refused[o.run.ID]; why != "" && time.Since(s.at) <= o.conn.cfg.lost() {
+		for _, s := range o.workers {
+			if why := s.Refused[o.run.ID]; why != "" && time.Since(s.at) <= o.conn.cfg.lostAfter() {
 				text += ": " + why
 				break
 			}
 		}
 	}
-	if o.again > 0 {
-		text += fmt.Sprintf(", %d handed out again", o.again)
+	if o.redelivered > 0 {
+		text += fmt.Sprintf(", %d handed out again", o.redelivered)
 	}
 	return text
 }
 
-// Close ends the coordination and takes what is the run's off the server: where that fails,
-// with exit code 69. After a Work that was cut short, results stay there for who resumes the run.
+// Close ends the coordination and removes the run from the server; if that fails, the error has
+// exit code 69. If Work ended early, results stay on the server for the process that resumes the
+// run.
 func (o *Coordinator) Close() error {
-	o.end()
+	o.cancel()
 	if o.permits != nil {
 		defer o.permits.Close()
 	}
-	if o.again > 0 { // nothing works on it any more
-		o.conn.cfg.Note(textutil.Counted(o.again, "unit") +
+	if o.redelivered > 0 { // no worker holds a unit any more
+		o.conn.cfg.Note(textutil.Counted(o.redelivered, "unit") +
 			" handed out again, to another worker: what they cost before is not in the summary")
 	}
-	o.beating.Wait()
+	o.background.Wait()
 	var problems []error
 	for _, sub := range o.subs {
 		problems = append(problems, sub.Unsubscribe())
 	}
-	if limit.Closed(o.taken) { // it is another's now
+	if limit.Closed(o.takenOver) { // the run belongs to the other coordinator
 		return errors.Join(problems...)
 	}
-	patience := o.conn.cfg.comesBack()
-	if o.cut {
+	patience := o.conn.cfg.maxOutage()
+	if o.interrupted {
 		patience = 0
 	}
-	if err := o.insist(context.Background(), patience, o.remove); err != nil {
+	if err := o.retry(context.Background(), patience, o.removeRun); err != nil {
 		problems = append(problems, fmt.Errorf("taking the run off the NATS server: %w; it goes by itself after two weeks", err))
 	}
 	return cli.WithCode(cli.ExitUnavailable, errors.Join(problems...))
 }
 
-// insist tries once at least what a server that is away refuses. One that others take the
-// place of may leave a request without an answer.
-func (o *Coordinator) insist(ctx context.Context, patience time.Duration, try func(context.Context) error) error {
+// retry calls try until it succeeds or the server has been away for patience, at least once.
+// Each call has a time limit: a server that is being replaced may leave a request unanswered.
+func (o *Coordinator) retry(ctx context.Context, patience time.Duration, try func(context.Context) error) error {
 	for began := time.Now(); ; sleep(ctx, o.conn.cfg.beat) {
-		once, cancel := context.WithTimeout(ctx, o.conn.cfg.lost())
+		once, cancel := context.WithTimeout(ctx, o.conn.cfg.lostAfter())
 		err := try(once)
 		cancel()
 		if err == nil || ctx.Err() != nil || time.Since(began) >= patience {
@@ -322,13 +328,13 @@ func (o *Coordinator) insist(ctx context.Context, patience time.Duration, try fu
 	}
 }
 
-// remove takes what is the run's off the server; it may be called again.
-func (o *Coordinator) remove(ctx context.Context) error {
-	problems := []error{o.conn.purge(ctx, runStream, runSubject+beatOf+o.run.ID)}
-	if o.cut { // the announcement stays: workers keep their results
+// removeRun removes the run's data from the server. It is safe to repeat.
+func (o *Coordinator) removeRun(ctx context.Context) error {
+	problems := []error{o.conn.purge(ctx, runStream, runSubject+beatPrefix+o.run.ID)}
+	if o.interrupted { // keep the announcement, so that workers keep their results
 		return errors.Join(append(problems, o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*"))...)
 	}
-	problems = append(problems, o.conn.purge(ctx, runStream, runSubject+announcementOf+o.run.ID))
+	problems = append(problems, o.conn.purge(ctx, runStream, runSubject+announcementPrefix+o.run.ID))
 	for stream, subject := range map[string]string{unitStream: unitSubject, resultStream: resultSubject} {
 		problems = append(problems, o.conn.purge(ctx, stream, subject+o.run.ID+".*"), o.conn.removeConsumer(ctx, stream, o.run.ID))
 	}
@@ -344,7 +350,7 @@ func (o *Coordinator) remove(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// removeConsumer removes a consumer, if it is there.
+// removeConsumer removes a consumer if it exists.
 func (c *Conn) removeConsumer(ctx context.Context, stream, name string) error {
 	if err := c.js.DeleteConsumer(ctx, stream, name); !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return err
@@ -352,7 +358,7 @@ func (c *Conn) removeConsumer(ctx context.Context, stream, name string) error {
 	return nil
 }
 
-// purge removes what a stream has under a subject.
+// purge removes the messages of a stream under a subject.
 func (c *Conn) purge(ctx context.Context, stream, subject string) error {
 	s, err := c.js.Stream(ctx, stream)
 	if err != nil {

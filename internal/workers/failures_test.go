@@ -89,8 +89,8 @@ func TestWork_judgedLate(t *testing.T) {
 		ended <- o.Work(t.Context(), &list{left: 200, deliver: func(*experiment.Unit, experiment.Done) { <-judging; delivered.Add(1) }})
 	}()
 	waitFor(t, "200 results", func() bool {
-		units, missing := o.conn.stored(t.Context(), unitStream, unitSubject+"0123.*")
-		results, err := o.conn.stored(t.Context(), resultStream, resultSubject+"0123.*")
+		units, missing := o.conn.storedKeys(t.Context(), unitStream, unitSubject+"0123.*")
+		results, err := o.conn.storedKeys(t.Context(), resultStream, resultSubject+"0123.*")
 		return missing == nil && err == nil && len(units) == 0 && len(results) == 200
 	})
 	close(soft)
@@ -98,7 +98,7 @@ func TestWork_judgedLate(t *testing.T) {
 	f.server.Restart(false)
 	waitFor(t, "connection", func() bool { return o.conn.nats.Stats().Reconnects > 0 })
 	time.Sleep(3 * f.lease) // nothing is to happen
-	if units, err := o.conn.stored(t.Context(), unitStream, unitSubject+"0123.*"); err != nil || len(units) > 0 {
+	if units, err := o.conn.storedKeys(t.Context(), unitStream, unitSubject+"0123.*"); err != nil || len(units) > 0 {
 		t.Errorf("%d units were asked again, %v", len(units), err)
 	}
 	close(judging)
@@ -163,13 +163,13 @@ func TestWork_stoppedAway(t *testing.T) {
 			t.Parallel()
 			f := newServer(t, 2*time.Second)
 			o, stop, ended := f.coordinate(), make(chan struct{}), make(chan error, 1)
-			o.meet([]byte(`{"id":"w","concurrency":1,"in_hand":{"0123":0}}`))
+			o.recordPresence([]byte(`{"id":"w","concurrency":1,"in_hand":{"0123":0}}`))
 			given := make(chan error, 1)
 			go func() {
 				ended <- o.Work(limit.WithStop(t.Context(), stop), &list{left: 1, giveBack: func(cause error) { given <- cause }})
 			}()
 			waitFor(t, "the unit on the server", func() bool {
-				units, err := o.conn.stored(t.Context(), unitStream, unitSubject+"0123.*")
+				units, err := o.conn.storedKeys(t.Context(), unitStream, unitSubject+"0123.*")
 				return err == nil && len(units) == 1
 			})
 			f.server.Stop()
@@ -262,7 +262,7 @@ func TestWork_finishedMeanwhile(t *testing.T) {
 	must(err)
 	msg, err := units.Next()
 	must(err)
-	o.meet([]byte(`{"id":"w","concurrency":1,"in_hand":{"0123":1}}`))
+	o.recordPresence([]byte(`{"id":"w","concurrency":1,"in_hand":{"0123":1}}`))
 	delivered := 0
 	q := resumed{&list{left: 1, deliver: func(*experiment.Unit, experiment.Done) { delivered++ }}, func() {
 		must(worker.publish(t.Context(), resultSubject+"0123."+name, result{Worker: "w", Started: time.Now()}))
@@ -330,7 +330,7 @@ func (huge) Do(context.Context, experiment.Item) (experiment.TaskResult, error) 
 func TestResult_done(t *testing.T) {
 	for class, want := range map[outcome.Class]outcome.Class{"": outcome.Provider, "odd": outcome.Provider, outcome.Timeout: outcome.Timeout} {
 		var failure *outcome.Failure
-		if err := (result{Failure: &outcome.Failure{Class: class, Message: "m"}}).done().Err; !errors.As(err, &failure) || failure.Class != want || failure.Message != "m" {
+		if err := (result{Failure: &outcome.Failure{Class: class, Message: "m"}}).toDone().Err; !errors.As(err, &failure) || failure.Class != want || failure.Message != "m" {
 			t.Errorf("%q: %v", class, err)
 		}
 	}
@@ -348,13 +348,13 @@ func TestPermitServer_backAgain(t *testing.T) {
 		g.mu.Lock()
 		first, _ := g.worker("a")
 		g.drop(first)
-		first.heard()
+		first.touch()
 		second, _ := g.worker("a")
-		second.heard()
+		second.touch()
 		g.mu.Unlock()
 		for began := time.Now(); time.Since(began) < 2*leaseTime; time.Sleep(time.Second) {
 			g.mu.Lock()
-			second.heard()
+			second.touch()
 			g.mu.Unlock()
 		}
 		if again, err := g.worker("a"); again != second {

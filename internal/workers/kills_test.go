@@ -62,7 +62,7 @@ func TestWork_kills(t *testing.T) {
 		case dead := <-coordinated:
 			killRun = func() {
 				cancel()
-				dead.end()
+				dead.cancel()
 				dead.conn.Close()
 			}
 		case err := <-ended:

@@ -17,38 +17,37 @@ import (
 )
 
 const (
-	// gather is the least time between two requests of a worker: what comes up
-	// meanwhile shares one.
-	gather = 20 * time.Millisecond
-	// longPoll is how long the server holds a request until a permit is granted.
+	// minInterval is the shortest time between two requests of a worker.
+	minInterval = 20 * time.Millisecond
+	// longPoll is how long the server holds a request while no permit is granted.
 	longPoll = 900 * time.Millisecond
-	// exchangeTime is what a request may take, longPoll included.
+	// exchangeTime is the timeout of a request, longPoll included.
 	exchangeTime = 2 * time.Second
-	// longestBackoff is the longest time until a server that did not answer is asked again.
+	// longestBackoff bounds the wait after requests that failed.
 	longestBackoff = time.Second
-	// heartbeat is the longest silence of a worker with requests under way.
+	// heartbeat is the longest time between two requests while the worker holds permits.
 	heartbeat = 8 * time.Second
-	// leaseTime is the silence after which a worker is taken to be dead.
+	// leaseTime is how long a worker may be silent before it counts as dead.
 	leaseTime = 30 * time.Second
 
-	// Together, what a message holds stays below a megabyte.
-	mostWants, mostEnded, mostReason, mostMessage = 4000, 200, 500, 1 << 20
+	// Together they keep a message below a megabyte.
+	maxWants, maxEnded, maxReason, maxMessage = 4000, 200, 500, 1 << 20
 )
 
-// Exchange sends a request to PermitServer.Answer and returns its answer. Either may be
-// lost, and then the error comes with the end of ctx at the latest. Safe for concurrent use.
+// Exchange sends a request to PermitServer.Answer and returns the reply. Request and reply may
+// be lost; then Exchange returns an error when ctx is done. It is safe for concurrent use.
 type Exchange func(ctx context.Context, request []byte) ([]byte, error)
 
-// LimitGroup names the calls that have limits in common: those to a model at a host
-// with one key, of which only a hash is in the name.
+// LimitGroup names the calls that share limits: those of one model, host and key. The name holds
+// only a hash of the key.
 func LimitGroup(model, host, key string) string {
 	sum := sha256.Sum256([]byte("limit group\x00" + host + "\x00" + key))
 	return fmt.Sprintf("%s %s %x", model, host, sum[:8])
 }
 
-// permitRequest says all that a worker waits for, and what ended since the last
-// request that was answered; so a lost message costs time only. A request takes the
-// place of those with lower Seq.
+// permitRequest lists all permits that a worker waits for, and those that ended since the last
+// acknowledged request. A lost message therefore only costs time. A request replaces those with
+// a lower Seq.
 type permitRequest struct {
 	Group  string
 	Worker string
@@ -57,9 +56,8 @@ type permitRequest struct {
 	Ended  []permitEnded `json:",omitempty"`
 }
 
-// permitWant is a request to a model that waits to be sent: its id, which the worker
-// counts up and which is that of the permit, and its pipeline.Estimate. It is told
-// often, and so is short.
+// permitWant is one wait for a permit: the id that the worker gave it, which is also the id of
+// the permit, and the fields of its pipeline.Estimate. It is an array to keep messages short.
 type permitWant [4]int64
 
 func (w permitWant) id() int64 { return w[0] }
@@ -73,14 +71,14 @@ type permitEnded struct {
 	pipeline.Ended
 }
 
-// permitReply tells which of the wants may be sent, and which will never be.
+// permitReply lists the granted and the refused permits.
 type permitReply struct {
 	Granted []int64         `json:",omitempty"`
 	Refused []permitRefused `json:",omitempty"`
 	Answers int64
-	// Paused and GivesUp count from now; 0: none.
+	// Paused and GivesUp count from the time of the reply; 0 means not.
 	Paused, GivesUp time.Duration
-	// Stop is why nothing more is sent, Error why the request was not taken.
+	// Stop, if set, says why nothing more is sent; Error why the request was refused.
 	Stop, Error *refusal `json:",omitempty"`
 }
 
@@ -89,13 +87,13 @@ type permitRefused struct {
 	refusal
 }
 
-// Permits admits the requests of a worker as a PermitServer elsewhere allows. While
-// the server does not answer, callers wait, and what ended is told when it is back.
-// It implements pipeline.Admission and is safe for concurrent use.
+// Permits implements pipeline.Admission on a worker: a PermitServer elsewhere grants the
+// permits. While the server does not answer, callers wait; permits that end are reported when it
+// is back. Permits is safe for concurrent use.
 //
-// All callers share a request: 50 cost two messages for every block of permits, at
-// most one block in 20 ms, one message of some 20 bytes a caller every 0.9 s while
-// none is granted.
+// All callers share one request: 50 callers cost two messages for each block of permits, at most
+// one block in 20 ms, and one message of some 20 bytes a caller every 0.9 s while none is
+// granted.
 type Permits struct {
 	exchange      Exchange
 	group, worker string
@@ -104,48 +102,48 @@ type Permits struct {
 	running       sync.WaitGroup
 
 	mu      sync.Mutex
-	timer   *time.Timer // calls next
+	timer   *time.Timer // calls sendIfDue
 	lastID  int64
 	waiting []*permit // in order of arrival
 	held    int       // granted and not ended
-	ended   []*permit // and not acknowledged
+	ended   []*permit // not acknowledged yet
 	state   limit.State
-	stop    error // nothing more is sent
+	stop    error // why nothing more is sent
 
 	seq      int64
-	news     bool // since the last request
-	underWay int
+	dirty    bool // something changed since the last request
+	inFlight int
 	sent     time.Time
 	failures int // in a row
 }
 
-// permit is a caller of Admit, and what it got.
+// permit is a call of Admit and the permit that it got.
 type permit struct {
-	permits *Permits
-	want    permitWant
-	ready   chan struct{} // closed when granted or err is set
-	granted bool
-	err     error
-	over    bool
-	result  pipeline.Ended
-	taken   chan struct{} // closed when the server has the result
+	permits      *Permits
+	want         permitWant
+	ready        chan struct{} // closed when granted or err is set
+	granted      bool
+	err          error
+	finished     bool
+	result       pipeline.Ended
+	acknowledged chan struct{} // closed when the server has the result
 }
 
-// NewPermits begins to ask for the permits of a LimitGroup. The worker's name is for
-// people; another one of the same name is told apart. Close ends it.
+// NewPermits starts to request the permits of a LimitGroup. The worker's name is for people and
+// need not be unique. Call Close at the end.
 func NewPermits(exchange Exchange, group, worker string) *Permits {
 	p := &Permits{exchange: exchange, group: group, worker: worker + " " + rand.Text()}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.timer = time.AfterFunc(time.Hour, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.next()
+		p.sendIfDue()
 	})
 	return p
 }
 
-// Close tells the server what ended, for up to two seconds, and leaves nothing behind.
-// Callers that still wait get limit.ErrStopped.
+// Close reports ended permits to the server for up to two seconds. Callers that still wait get
+// limit.ErrStopped.
 func (p *Permits) Close() {
 	p.mu.Lock()
 	p.cancel()
@@ -156,14 +154,14 @@ func (p *Permits) Close() {
 	defer cancel()
 	for {
 		p.mu.Lock()
-		req := p.compose()
+		req := p.nextRequest()
 		p.mu.Unlock()
 		if len(req.Ended) == 0 {
 			return
 		}
 		req.Wants = nil
 		if _, err := p.ask(ctx, req); err != nil {
-			return // it takes this worker to be dead soon
+			return // the server will soon take this worker for dead
 		}
 		p.mu.Lock()
 		p.acknowledge(req)
@@ -171,22 +169,22 @@ func (p *Permits) Close() {
 	}
 }
 
-// State is what the server told last, half a second ago on average.
+// State is the state in the server's last reply, half a second old on average.
 func (p *Permits) State() limit.State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state
 }
 
-// Admit waits until the server grants a permit. The errors are as for one process.
+// Admit waits until the server grants a permit. Its errors are those of pipeline.NewAdmission.
 func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Admitted, error) {
 	defer limit.Waiting(ctx)()
-	c := &permit{permits: p, ready: make(chan struct{}), taken: make(chan struct{})}
+	c := &permit{permits: p, ready: make(chan struct{}), acknowledged: make(chan struct{})}
 	p.mu.Lock()
 	p.lastID++
 	c.want = permitWant{p.lastID, e.Input, e.Output, e.MaxOutput}
 	p.waiting = append(p.waiting, c)
-	p.changed()
+	p.requestSoon()
 	p.mu.Unlock()
 	var err error
 	select {
@@ -200,24 +198,24 @@ func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Admi
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting = slices.DeleteFunc(p.waiting, func(other *permit) bool { return other == c })
-	if c.err == nil { // the server hears of it as of any end: it may have granted the permit already
-		p.end(c, pipeline.Ended{Result: limit.Result{Kind: limit.Abandoned}})
+	if c.err == nil { // report the end, because the server may have granted the permit
+		p.finish(c, pipeline.Ended{Result: limit.Result{Kind: limit.Abandoned}})
 	}
 	return nil, err
 }
 
-// changed has a request sent soon. The mutex is held.
-func (p *Permits) changed() {
-	p.news = true
-	p.next()
+// requestSoon schedules a request. The mutex is held.
+func (p *Permits) requestSoon() {
+	p.dirty = true
+	p.sendIfDue()
 }
 
-// Done tells the server. Where a request failed for good it waits for what the server
-// says, as that may be no failure of the item: it stops the run.
+// Done reports the end of a permit to the server. After a final failure it waits for the
+// acknowledgement, because the server may stop the run instead of failing the item.
 func (c *permit) Done(ctx context.Context, e pipeline.Ended) error {
 	p := c.permits
 	p.mu.Lock()
-	p.end(c, e)
+	p.finish(c, e)
 	stop := p.stop
 	p.mu.Unlock()
 	if stop != nil || !e.Final || e.Kind == limit.Answered || e.Kind == limit.Abandoned {
@@ -225,7 +223,7 @@ func (c *permit) Done(ctx context.Context, e pipeline.Ended) error {
 	}
 	defer limit.Waiting(ctx)()
 	select {
-	case <-c.taken:
+	case <-c.acknowledged:
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.stop
@@ -236,30 +234,31 @@ func (c *permit) Done(ctx context.Context, e pipeline.Ended) error {
 	}
 }
 
-// end notes how a permit ended. The mutex is held.
-func (p *Permits) end(c *permit, e pipeline.Ended) {
-	if c.over {
+// finish records the end of a permit. The mutex is held.
+func (p *Permits) finish(c *permit, e pipeline.Ended) {
+	if c.finished {
 		return
 	}
-	c.over = true
+	c.finished = true
 	if c.granted {
 		p.held--
 	}
-	if len(e.Reason) > mostReason {
-		e.Reason = strings.ToValidUTF8(e.Reason[:mostReason], "") + "…"
+	if len(e.Reason) > maxReason {
+		e.Reason = strings.ToValidUTF8(e.Reason[:maxReason], "") + "…"
 	}
 	c.result = e
 	p.ended = append(p.ended, c)
-	p.changed()
+	p.requestSoon()
 }
 
-// next sends the next request when it is due: in a goroutine of its own, which ends within
-// exchangeTime; a newer one has the server answer the one before at once. The mutex is held.
-func (p *Permits) next() {
+// sendIfDue sends the next request if it is due, in a goroutine that ends within exchangeTime,
+// and sets the timer for the one after it. The server answers a held request as soon as a newer
+// one arrives. The mutex is held.
+func (p *Permits) sendIfDue() {
 	at, any := p.due()
 	if any && !at.After(time.Now()) {
-		req := p.compose()
-		p.underWay++
+		req := p.nextRequest()
+		p.inFlight++
 		p.running.Go(func() { p.send(req) })
 		at, any = p.due()
 	}
@@ -268,13 +267,13 @@ func (p *Permits) next() {
 	}
 }
 
-// due is when the next request is to be sent, if any. The mutex is held.
+// due returns when the next request must be sent, if any. The mutex is held.
 func (p *Permits) due() (at time.Time, any bool) {
-	pause := gather
+	pause := minInterval
 	switch {
-	case p.ctx.Err() != nil || p.underWay > 1 || p.underWay > 0 && (!p.news || p.failures > 0):
+	case p.ctx.Err() != nil || p.inFlight > 1 || p.inFlight > 0 && (!p.dirty || p.failures > 0):
 		return at, false
-	case p.news || len(p.waiting)+len(p.ended) > 0:
+	case p.dirty || len(p.waiting)+len(p.ended) > 0:
 	case p.held > 0:
 		pause = heartbeat
 	default:
@@ -286,11 +285,11 @@ func (p *Permits) due() (at time.Time, any bool) {
 	return p.sent.Add(pause), true
 }
 
-// compose is the next request. The mutex is held.
-func (p *Permits) compose() permitRequest {
+// nextRequest builds the next request. The mutex is held.
+func (p *Permits) nextRequest() permitRequest {
 	p.seq++
-	p.news, p.sent = len(p.ended) > mostEnded, time.Now()
-	waiting, ended := p.waiting[:min(len(p.waiting), mostWants)], p.ended[:min(len(p.ended), mostEnded)]
+	p.dirty, p.sent = len(p.ended) > maxEnded, time.Now()
+	waiting, ended := p.waiting[:min(len(p.waiting), maxWants)], p.ended[:min(len(p.ended), maxEnded)]
 	return permitRequest{
 		Group: p.group, Worker: p.worker, Seq: p.seq,
 		Wants: cli.Each(waiting, func(c *permit) permitWant { return c.want }),
@@ -298,7 +297,7 @@ func (p *Permits) compose() permitRequest {
 	}
 }
 
-// ask exchanges one request.
+// ask sends one request and decodes the reply.
 func (p *Permits) ask(ctx context.Context, req permitRequest) (reply permitReply, err error) {
 	raw, err := json.Marshal(req)
 	if err != nil {
@@ -310,27 +309,27 @@ func (p *Permits) ask(ctx context.Context, req permitRequest) (reply permitReply
 	return reply, json.Unmarshal(raw, &reply)
 }
 
-// send sends a request and takes what is answered.
+// send sends a request and applies the reply.
 func (p *Permits) send(req permitRequest) {
 	ctx, cancel := context.WithTimeout(p.ctx, exchangeTime)
 	defer cancel()
 	reply, err := p.ask(ctx, req)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.underWay--
+	p.inFlight--
 	if err == nil && reply.Error == nil {
 		p.failures = 0
 	} else {
 		p.failures++
 	}
 	if err == nil {
-		p.take(req, reply)
+		p.applyReply(req, reply)
 	}
-	p.next()
+	p.sendIfDue()
 }
 
-// take tells callers what the server answered. The mutex is held.
-func (p *Permits) take(req permitRequest, reply permitReply) {
+// applyReply passes the server's reply on to the callers. The mutex is held.
+func (p *Permits) applyReply(req permitRequest, reply permitReply) {
 	p.acknowledge(req)
 	errs := map[int64]error{}
 	for _, refused := range reply.Refused {
@@ -366,16 +365,16 @@ func (p *Permits) take(req permitRequest, reply permitReply) {
 	}
 }
 
-// acknowledge forgets what the server has. The mutex is held.
+// acknowledge drops the ended permits that the server has received. The mutex is held.
 func (p *Permits) acknowledge(req permitRequest) {
-	told := map[int64]bool{}
+	acked := map[int64]bool{}
 	for _, e := range req.Ended {
-		told[e.ID] = true
+		acked[e.ID] = true
 	}
 	p.ended = slices.DeleteFunc(p.ended, func(c *permit) bool {
-		if told[c.want.id()] {
-			close(c.taken)
+		if acked[c.want.id()] {
+			close(c.acknowledged)
 		}
-		return told[c.want.id()]
+		return acked[c.want.id()]
 	})
 }

@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// grace is how long after its last word a worker is still granted permits: less
-	// than leaseTime, so that one that dies takes few with it.
-	grace = 2 * time.Second
+	// grantGrace is how long after its last request a worker is still granted permits. It is
+	// shorter than leaseTime, so that a worker that dies holds few.
+	grantGrace = 2 * time.Second
 
-	mostGroups, mostPermitWorkers = 64, 4096
-	mostName                      = 1000
+	maxGroups, maxPermitWorkers = 64, 4096
+	maxName                     = 1000
 )
 
-// PermitServer hands the permits of admissions to workers: only to requests that wait,
-// to the workers in turn. A worker that is silent for 30 s loses its permits: they end
-// as pipeline.Ended with Lost, since their requests may have been paid.
-// Requests that waited when limit.Stop of its context was closed get limit.ErrStopped.
+// PermitServer grants the permits of pipeline.Admissions to workers that wait for them, to one
+// worker after the other. A worker that is silent for 30 s loses its permits: they end with
+// pipeline.Ended.Lost, because their calls may have been paid. When limit.Stop of its context is
+// closed, requests that wait get limit.ErrStopped.
 //
-// A message takes time in proportion to what it holds. Memory is bounded by what
-// workers wait for: 4,000 requests each.
+// The time for a message is proportional to its size. Memory is bounded by 4,000 waiting
+// requests for each worker.
 type PermitServer struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -40,15 +40,15 @@ type PermitServer struct {
 	groups map[string]*permitGroup
 }
 
-// NewPermitServer makes a server; open makes the admission of a LimitGroup that is
-// asked for the first time.
+// NewPermitServer makes a server. It calls open for the Admission of each LimitGroup at its
+// first request.
 func NewPermitServer(ctx context.Context, open func(group string) pipeline.Admission) *PermitServer {
 	s := &PermitServer{open: open, groups: map[string]*permitGroup{}}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s
 }
 
-// Close gives all permits back as lost and leaves nothing behind.
+// Close ends all permits as lost.
 func (s *PermitServer) Close() {
 	s.mu.Lock()
 	s.cancel()
@@ -63,9 +63,9 @@ func (s *PermitServer) Close() {
 	}
 }
 
-// Answer answers a request of Permits as soon as one of the requests that
-// wait may be sent, at most 0.9 s later. What cannot be read or is too much is answered
-// with the reason. Nil says that the server was closed, or ctx ended.
+// Answer answers a request of Permits as soon as one of its permits is granted, after at most
+// 0.9 s. A damaged or too large request gets an error as the answer. Nil means that the server
+// was closed or ctx is done.
 func (s *PermitServer) Answer(ctx context.Context, request []byte) []byte {
 	var reply permitReply
 	var g *permitGroup
@@ -83,13 +83,13 @@ func (s *PermitServer) Answer(ctx context.Context, request []byte) []byte {
 		reply = permitReply{Error: newRefusal(err)}
 	}
 	answer, err := json.Marshal(reply)
-	if err != nil { // an exotic error of the admission; the worker asks again
+	if err != nil { // the admission's error cannot be encoded; the worker asks again
 		return nil
 	}
 	return answer
 }
 
-// group is that of a name.
+// group returns the group of a name, which it makes if necessary.
 func (s *PermitServer) group(name string) (*permitGroup, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,41 +99,41 @@ func (s *PermitServer) group(name string) (*permitGroup, error) {
 		return g, nil
 	case s.ctx.Err() != nil:
 		return nil, s.ctx.Err()
-	case len(s.groups) >= mostGroups:
-		return nil, cli.Usage("a run has at most %d models, hosts and keys", mostGroups)
+	case len(s.groups) >= maxGroups:
+		return nil, cli.Usage("a run has at most %d models, hosts and keys", maxGroups)
 	}
 	g = &permitGroup{PermitServer: s, admission: s.open(name), workers: map[string]*permitWorker{}}
 	s.groups[name] = g
 	return g, nil
 }
 
-// readPermitRequest refuses what no worker sends.
+// readPermitRequest decodes a request and checks its bounds.
 func readPermitRequest(raw []byte) (req permitRequest, err error) {
-	well := len(raw) <= mostMessage && json.Unmarshal(raw, &req) == nil &&
-		req.Worker != "" && len(req.Worker) <= mostName && len(req.Group) <= mostName && req.Seq > 0 &&
-		len(req.Wants) <= mostWants && len(req.Ended) <= mostEnded
+	ok := len(raw) <= maxMessage && json.Unmarshal(raw, &req) == nil &&
+		req.Worker != "" && len(req.Worker) <= maxName && len(req.Group) <= maxName && req.Seq > 0 &&
+		len(req.Wants) <= maxWants && len(req.Ended) <= maxEnded
 	for _, want := range req.Wants {
-		well = well && !odd(want[1], want[2], want[3]+1)
+		ok = ok && !outOfRange(want[1], want[2], want[3]+1)
 	}
 	for _, e := range req.Ended {
 		u, a := e.Usage, e.Assumed
-		well = well && !odd(e.Tokens, u.Input, u.Output, u.Cached, u.Reasoning) &&
-			!odd(a.Input, a.Output, a.Cached, a.Reasoning) && (e.CostUSD == nil || *e.CostUSD >= 0 && *e.CostUSD <= 1e9) &&
+		ok = ok && !outOfRange(e.Tokens, u.Input, u.Output, u.Cached, u.Reasoning) &&
+			!outOfRange(a.Input, a.Output, a.Cached, a.Reasoning) && (e.CostUSD == nil || *e.CostUSD >= 0 && *e.CostUSD <= 1e9) &&
 			e.RetryAfter >= 0 && e.RetryAfter <= 24*time.Hour &&
-			e.Kind >= limit.Answered && e.Kind <= limit.Abandoned && len(e.Reason) <= 2*mostReason
+			e.Kind >= limit.Answered && e.Kind <= limit.Abandoned && len(e.Reason) <= 2*maxReason
 	}
-	if !well {
+	if !ok {
 		return req, errDamaged
 	}
 	return req, nil
 }
 
-// odd reports whether one of the counts is not one of tokens of a request.
-func odd(counts ...int64) bool {
+// outOfRange reports whether one of the counts cannot be a number of tokens.
+func outOfRange(counts ...int64) bool {
 	return slices.ContainsFunc(counts, func(n int64) bool { return n < 0 || n > 1<<40 })
 }
 
-// permitGroup hands out the permits of one admission.
+// permitGroup grants the permits of one Admission.
 type permitGroup struct {
 	*PermitServer
 	admission pipeline.Admission
@@ -141,37 +141,37 @@ type permitGroup struct {
 	stop      *refusal
 }
 
-// permitWorker is a worker that was heard of lately.
+// permitWorker is a worker that sent a request recently.
 type permitWorker struct {
-	name    string
-	seq     int64
-	seen    time.Time
-	waiting []permitWant
-	on      bool // dispatch runs
-	// asked is the want for which the admission is asked, and withdraw ends that.
-	asked    int64
-	withdraw context.CancelFunc
-	leases   map[int64]pipeline.Admitted
-	refused  map[int64]*refusal // not yet told
-	changed  chan struct{}      // closed and replaced when there is something to tell
-	timer    *time.Timer
+	name        string
+	seq         int64
+	seen        time.Time
+	waiting     []permitWant
+	dispatching bool // dispatch is running
+	// admitting is the id for which Admit is being called, and cancelAdmit cancels that call.
+	admitting   int64
+	cancelAdmit context.CancelFunc
+	leases      map[int64]pipeline.Admitted
+	refused     map[int64]*refusal // not reported yet
+	changed     chan struct{}      // closed and replaced when there is something to report
+	timer       *time.Timer
 }
 
-// answer takes a request, and waits until there is something to answer.
+// answer applies a request and waits until there is something to report.
 func (g *permitGroup) answer(ctx context.Context, req permitRequest) (permitReply, error) {
 	hold, cancel := context.WithTimeout(ctx, longPoll)
 	defer cancel()
 	defer context.AfterFunc(g.ctx, cancel)()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	w, err := g.take(req)
+	w, err := g.applyRequest(req)
 	if err != nil || w.seq != req.Seq {
 		return permitReply{}, err
 	}
 	for {
 		reply := g.reply(w, req)
-		told := len(reply.Granted)+len(reply.Refused) > 0
-		if told || len(req.Wants) == 0 || w.seq != req.Seq || hold.Err() != nil {
+		answered := len(reply.Granted)+len(reply.Refused) > 0
+		if answered || len(req.Wants) == 0 || w.seq != req.Seq || hold.Err() != nil {
 			return reply, nil
 		}
 		changed := w.changed
@@ -181,25 +181,25 @@ func (g *permitGroup) answer(ctx context.Context, req permitRequest) (permitRepl
 		case <-hold.Done():
 		}
 		g.mu.Lock()
-		w.heard()
+		w.touch()
 	}
 }
 
-// heard notes that the worker is there. The mutex is held.
-func (w *permitWorker) heard() {
+// touch records a sign of life of the worker. The mutex is held.
+func (w *permitWorker) touch() {
 	w.seen = time.Now()
-	w.timer.Reset(grace)
+	w.timer.Reset(grantGrace)
 }
 
-// take notes what ended and who waits now. A request that a newer one overtook is
-// left out: the newer one says all that it says. The mutex is held.
-func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
+// applyRequest records the permits that ended and those that the worker waits for. It ignores a
+// request that a newer one overtook. The mutex is held.
+func (g *permitGroup) applyRequest(req permitRequest) (*permitWorker, error) {
 	w, err := g.worker(req.Worker)
 	if err != nil || req.Seq <= w.seq {
 		return w, err
 	}
 	w.seq = req.Seq
-	w.heard()
+	w.touch()
 	for _, e := range req.Ended {
 		if l := w.leases[e.ID]; l != nil {
 			delete(w.leases, e.ID)
@@ -214,17 +214,17 @@ func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
 		}
 		wanted[want.id()] = true
 	}
-	w.wait(waiting)
+	w.setWaiting(waiting)
 	maps.DeleteFunc(w.refused, func(id int64, _ *refusal) bool { return !wanted[id] })
-	w.tell()
-	if !w.on && len(w.waiting) > 0 {
-		w.on = true
+	w.notify()
+	if !w.dispatching && len(w.waiting) > 0 {
+		w.dispatching = true
 		g.running.Go(func() { g.dispatch(w) })
 	}
 	return w, nil
 }
 
-// worker finds a worker or makes it. The mutex is held.
+// worker returns the worker of a name, which it makes if necessary. The mutex is held.
 func (g *permitGroup) worker(name string) (*permitWorker, error) {
 	if err := g.ctx.Err(); err != nil {
 		return nil, err
@@ -232,21 +232,21 @@ func (g *permitGroup) worker(name string) (*permitWorker, error) {
 	if w := g.workers[name]; w != nil {
 		return w, nil
 	}
-	if len(g.workers) >= mostPermitWorkers {
-		return nil, cli.Usage("a run has at most %d workers", mostPermitWorkers)
+	if len(g.workers) >= maxPermitWorkers {
+		return nil, cli.Usage("a run has at most %d workers", maxPermitWorkers)
 	}
 	w := &permitWorker{
 		name: name, leases: map[int64]pipeline.Admitted{}, refused: map[int64]*refusal{}, changed: make(chan struct{}),
-		withdraw: func() {},
+		cancelAdmit: func() {},
 	}
-	w.timer = time.AfterFunc(grace, func() {
+	w.timer = time.AfterFunc(grantGrace, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		switch silent := time.Since(w.seen); { // it may have been heard of while this waited
+		switch silent := time.Since(w.seen); { // a request may have arrived while this waited for the mutex
 		case silent >= leaseTime:
 			g.drop(w)
-		case silent >= grace:
-			w.wait(nil)
+		case silent >= grantGrace:
+			w.setWaiting(nil)
 			w.timer.Reset(leaseTime - silent)
 		}
 	})
@@ -254,34 +254,34 @@ func (g *permitGroup) worker(name string) (*permitWorker, error) {
 	return w, nil
 }
 
-// wait replaces what the worker waits for. The mutex is held.
-func (w *permitWorker) wait(wants []permitWant) {
+// setWaiting replaces the permits that the worker waits for. The mutex is held.
+func (w *permitWorker) setWaiting(wants []permitWant) {
 	w.waiting = wants
-	if w.index(w.asked) < 0 {
-		w.withdraw()
+	if w.index(w.admitting) < 0 {
+		w.cancelAdmit()
 	}
 }
 
-// index is where a want stands among those that wait, or -1. The mutex is held.
+// index returns the position of an id among the waiting, or -1. The mutex is held.
 func (w *permitWorker) index(id int64) int {
 	return slices.IndexFunc(w.waiting, func(want permitWant) bool { return want.id() == id })
 }
 
-// drop forgets a worker; its permits are lost. The mutex is held.
+// drop removes a worker and ends its permits as lost. The mutex is held.
 func (g *permitGroup) drop(w *permitWorker) {
-	if g.workers[w.name] == w { // else it came back, and the timer was set once more by a request held before
+	if g.workers[w.name] == w { // otherwise it came back, and a request held from before set this timer again
 		delete(g.workers, w.name)
 	}
 	w.timer.Stop()
-	w.wait(nil)
+	w.setWaiting(nil)
 	for _, l := range w.leases {
 		g.end(l, pipeline.Ended{Result: limit.Result{Kind: limit.Abandoned}, Lost: true})
 	}
 	clear(w.leases)
 }
 
-// dispatch asks for one permit after the other, as long as the worker waits. The admission
-// has one want of each worker, and so grants to the workers in turn.
+// dispatch requests one permit at a time while the worker waits. Each worker has one request at
+// the Admission, so that workers are served in turn.
 func (g *permitGroup) dispatch(w *permitWorker) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -289,7 +289,7 @@ func (g *permitGroup) dispatch(w *permitWorker) {
 	for stopped := isStopped(); len(w.waiting) > 0 && g.ctx.Err() == nil; {
 		want := w.waiting[0]
 		ctx, cancel := context.WithCancel(g.ctx)
-		w.asked, w.withdraw = want.id(), cancel
+		w.admitting, w.cancelAdmit = want.id(), cancel
 		g.mu.Unlock()
 		admitted, err := g.admission.Admit(ctx, want.estimate())
 		g.mu.Lock()
@@ -307,32 +307,33 @@ func (g *permitGroup) dispatch(w *permitWorker) {
 			w.waiting = slices.Delete(w.waiting, at, at+1)
 		}
 		before := stopped
-		// What comes later belongs to calls that were begun. The stop may come beside a grant.
+		// Later waits belong to calls that had begun. The stop may arrive together with a
+		// permit.
 		if stopped = isStopped(); errors.Is(err, limit.ErrStopped) || stopped && !before {
 			for _, want := range w.waiting {
 				w.refused[want.id()] = newRefusal(limit.ErrStopped)
 			}
 			w.waiting = nil
 		}
-		w.tell()
+		w.notify()
 	}
-	w.on = false
+	w.dispatching = false
 }
 
-// end gives a permit back. The mutex is held.
+// end ends a permit. The mutex is held.
 func (g *permitGroup) end(a pipeline.Admitted, e pipeline.Ended) {
 	if err := a.Done(g.ctx, e); err != nil {
 		g.stop = newRefusal(err)
 	}
 }
 
-// tell wakes the requests of the worker that are held. The mutex is held.
-func (w *permitWorker) tell() {
+// notify wakes the held requests of the worker. The mutex is held.
+func (w *permitWorker) notify() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// reply is the answer at this moment. The mutex is held.
+// reply builds the reply from the current state. The mutex is held.
 func (g *permitGroup) reply(w *permitWorker, req permitRequest) permitReply {
 	state := g.admission.State()
 	reply := permitReply{Answers: state.Answers, Paused: max(0, time.Until(state.PausedUntil)), Stop: g.stop}
@@ -340,12 +341,12 @@ func (g *permitGroup) reply(w *permitWorker, req permitRequest) permitReply {
 		reply.GivesUp = max(1, time.Until(state.GivesUp))
 	}
 	if w.seq != req.Seq {
-		return reply // a newer request is told
+		return reply // the newer request gets the permits
 	}
 	for _, want := range req.Wants {
 		if w.leases[want.id()] != nil {
 			reply.Granted = append(reply.Granted, want.id())
-		} else if r := w.refused[want.id()]; r != nil && len(reply.Refused) < mostEnded { // errors are long
+		} else if r := w.refused[want.id()]; r != nil && len(reply.Refused) < maxEnded { // errors are long
 			delete(w.refused, want.id())
 			reply.Refused = append(reply.Refused, permitRefused{want.id(), *r})
 		}

@@ -1,14 +1,14 @@
-// Package workers spreads the units of a run over machines, on NATS JetStream.
+// Package workers distributes the units of a run over machines, with NATS JetStream.
 //
 //	conn, err := workers.Connect(ctx, workers.Config{Address: "nats://127.0.0.1:4222"})
-//	coordinator, err := conn.Coordinate(ctx, run)  // is experiment.Workers
+//	coordinator, err := conn.Coordinate(ctx, run)  // an experiment.Workers
 //	err := conn.Work(ctx, workers.WorkerConfig{…}) // on any machine
 //
-// The coordinator publishes each unit once, under a subject of its own; a worker takes
-// it, extends its lease while it works, stores the result under the same key, and
-// acknowledges the unit. The coordinator has the engine judge and commit the result, and
-// only then acknowledges that. The stream is the wire and never the truth: what it loses
-// is asked again, and the run file of the coordinator is the only journal.
+// The coordinator publishes each unit once, under its own subject. A worker takes the unit,
+// extends its lease while it works, stores the result under the same key and acknowledges the
+// unit. The coordinator hands the result to the engine, which scores and commits it, and then
+// acknowledges the result. The run file of the coordinator is the only journal: what the server
+// loses is published again.
 package workers
 
 import (
@@ -28,10 +28,10 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// protocol is the number of the protocol; both sides must have the same.
+// protocol is the version of the protocol; both sides must have the same.
 const protocol = 1
 
-// Names on the server: all begin alike, so that others can share it.
+// Names on the server. They share a prefix, so that others can use the same server.
 const (
 	unitStream   = "EXPERIMENT_UNITS"
 	resultStream = "EXPERIMENT_RESULTS"
@@ -39,52 +39,53 @@ const (
 	runStream    = "KV_" + runBucket
 	largeBucket  = "EXPERIMENT_LARGE"
 
-	unitSubject    = "experiment.unit."
-	resultSubject  = "experiment.result."
-	runSubject     = "$KV." + runBucket + "."
-	helloSubject   = "experiment.hello."
-	permitSubject  = "experiment.permit."
-	workerSubject  = "experiment.worker."
-	largeHeader    = "Experiment-Large" // the name of the object with the payload
-	announcementOf = "run."             // a run, by its id
-	beatOf         = "beat."            // a sign of life of its coordinator
+	unitSubject        = "experiment.unit."
+	resultSubject      = "experiment.result."
+	runSubject         = "$KV." + runBucket + "."
+	helloSubject       = "experiment.hello."
+	permitSubject      = "experiment.permit."
+	workerSubject      = "experiment.worker."
+	largeHeader        = "Experiment-Large" // the object that holds the payload
+	announcementPrefix = "run."             // the announcement of a run, by run id
+	beatPrefix         = "beat."            // the heartbeat of its coordinator, by run id
 )
 
 // Times of the protocol.
 const (
-	// beatEvery is the time between two signs of life.
-	beatEvery = time.Second
-	// mostSkew is by how much clocks may differ.
-	mostSkew = 30 * time.Second
-	// DefaultLease is how long a worker may say nothing of a unit until another gets it.
+	// beatInterval is the time between two heartbeats.
+	beatInterval = time.Second
+	// maxClockSkew is the largest allowed difference of clocks.
+	maxClockSkew = 30 * time.Second
+	// DefaultLease is how long a worker may hold a unit without extending it before another
+	// worker gets the unit.
 	DefaultLease = 30 * time.Second
-	// mostDeliveries is how often a unit is handed to workers.
-	mostDeliveries = 3
+	// maxDeliveries is how often a unit is handed out at most.
+	maxDeliveries = 3
 )
 
-// maxPayload bounds a unit or a result, also one that goes through the object store.
+// maxPayload bounds a unit or a result in bytes, with or without the object store.
 const maxPayload = 64 << 20
 
-// Run is what workers are told of a run.
+// Run announces a run to workers.
 type Run struct {
 	ID      string `json:"id"` // Header.RunUID
 	Name    string `json:"name"`
 	Dataset string `json:"dataset"`
-	// Definition says what is measured; Connect does not look at it.
+	// Definition describes the system; this package does not read it.
 	Definition json.RawMessage `json:"definition"`
 	Timeout    time.Duration   `json:"timeout_ns"` // of an item
 	Lease      time.Duration   `json:"lease_ns"`
 	Protocol   int             `json:"protocol"`
-	Version    string          `json:"version"` // of the program
+	Version    string          `json:"version"` // of the coordinator's program
 }
 
-// beat is a coordinator's sign of life.
+// beat is a heartbeat of a coordinator.
 type beat struct {
 	Coordinator string `json:"coordinator"` // host, process and a random number
 	Count       int    `json:"count"`
 }
 
-// unit is an experiment.Unit on its way: no gold is in it.
+// unit is an experiment.Unit as it is sent, without gold.
 type unit struct {
 	ID       string          `json:"id"`
 	Trial    int             `json:"trial"`
@@ -93,7 +94,7 @@ type unit struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// result is an experiment.Done on its way.
+// result is an experiment.Done as it is sent.
 type result struct {
 	Worker     string           `json:"worker"`
 	Deliveries int              `json:"deliveries"` // of the unit
@@ -103,10 +104,10 @@ type result struct {
 	Calls      []outcome.Call   `json:"calls,omitempty"`
 	Warnings   []string         `json:"warnings,omitempty"`
 	Failure    *outcome.Failure `json:"failure,omitempty"`
-	Stop       *refusal         `json:"stop,omitempty"` // the unit was not tried
+	Stop       *refusal         `json:"stop,omitempty"` // why no unit can be tried
 }
 
-// refusal is an error that stops the run, on its way to a worker or from one.
+// refusal is an error that stops the run, as it is sent.
 type refusal struct {
 	Text    string
 	Code    int
@@ -122,7 +123,7 @@ func newRefusal(err error) *refusal {
 	return r
 }
 
-// err is the error as it was; another one stops the run with the same exit code.
+// err returns the error that newRefusal was given, or one with the same text and exit code.
 func (r *refusal) err() error {
 	switch {
 	case r == nil:
@@ -137,19 +138,19 @@ func (r *refusal) err() error {
 	return &refusedError{*r}
 }
 
-// refusedError is an error of the other side that is not known better.
+// refusedError is an error of the other side whose type is unknown here.
 type refusedError struct{ refusal }
 
-// Error says what the other side said.
+// Error returns the text of the error.
 func (e *refusedError) Error() string { return e.Text }
 
-// ExitCode is that of the other side.
+// ExitCode returns the exit code of the error.
 func (e *refusedError) ExitCode() int { return cmp.Or(e.Code, 1) }
 
 // StopsRun marks errors that are not a failure of the item; see limit.TrippedError.
 func (*refusedError) StopsRun() {}
 
-// resultOf packs what came of a unit.
+// resultOf encodes the result of a unit.
 func resultOf(d experiment.Done) result {
 	r := result{Worker: d.Worker, Started: d.Started.UTC(), Took: d.Took, Output: d.Output, Calls: d.Calls, Warnings: d.Warnings}
 	switch {
@@ -161,8 +162,8 @@ func resultOf(d experiment.Done) result {
 	return r
 }
 
-// done is what came of a unit, for the engine.
-func (r result) done() experiment.Done {
+// toDone decodes the result of a unit for the engine.
+func (r result) toDone() experiment.Done {
 	d := experiment.Done{
 		TaskResult: experiment.TaskResult{Output: r.Output, Calls: r.Calls, Warnings: r.Warnings},
 		Started:    r.Started, Took: max(0, r.Took), Worker: r.Worker,
@@ -176,7 +177,7 @@ func (r result) done() experiment.Done {
 	return d
 }
 
-// Presence is what a worker says of itself.
+// Presence describes a worker. Each worker publishes its own once a second.
 type Presence struct {
 	ID          string            `json:"id"`
 	Name        string            `json:"name"`
@@ -185,15 +186,15 @@ type Presence struct {
 	Protocol    int               `json:"protocol"`
 	Version     string            `json:"version"`
 	Concurrency int               `json:"concurrency"`
-	Systems     []string          `json:"systems"` // what it runs
-	InHand      map[string]int    `json:"in_hand"` // units, by the id of a run that it works for
-	Refused     map[string]string `json:"refused"` // why it does not work for a run
-	Done        int64             `json:"done"`    // units since it began
+	Systems     []string          `json:"systems"` // that it can run
+	InHand      map[string]int    `json:"in_hand"` // units by run id, for the runs that it works for
+	Refused     map[string]string `json:"refused"` // why it does not work for a run, by run id
+	Done        int64             `json:"done"`    // units since the worker began
 	PerSecond   float64           `json:"per_second"`
 	Clock       time.Time         `json:"clock"`
 }
 
-// hello asks to work for a run, and welcome answers.
+// hello asks a coordinator whether the worker may work for its run; welcome is the answer.
 type hello struct {
 	Worker   string    `json:"worker"`
 	Protocol int       `json:"protocol"`
@@ -205,8 +206,7 @@ type welcome struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// answer says whether a worker may work for a run whose coordinator has that version
-// and clock.
+// answer reports whether a worker may work for a run with this version and clock.
 func (h hello) answer(version string, now time.Time) welcome {
 	skew := h.Clock.Sub(now)
 	switch {
@@ -214,8 +214,8 @@ func (h hello) answer(version string, now time.Time) welcome {
 		return welcome{fmt.Sprintf("worker %s speaks protocol %d and the run's coordinator protocol %d: start the same program on both", h.Worker, h.Protocol, protocol)}
 	case h.Version != version:
 		return welcome{fmt.Sprintf("worker %s is version %q and the run's coordinator version %q: start the same program on both", h.Worker, h.Version, version)}
-	case skew.Abs() > mostSkew:
-		return welcome{fmt.Sprintf("the clock of worker %s is off by %s, more than %s: set it, or times and limits are wrong", h.Worker, skew.Round(time.Second), mostSkew)}
+	case skew.Abs() > maxClockSkew:
+		return welcome{fmt.Sprintf("the clock of worker %s is off by %s, more than %s: set it, or times and limits are wrong", h.Worker, skew.Round(time.Second), maxClockSkew)}
 	}
 	return welcome{}
 }
@@ -226,10 +226,10 @@ func key(trial int, item string, attempt int) string {
 	return fmt.Sprintf("%x", sum[:16])
 }
 
-// errDamaged says that a message is not of this protocol.
+// errDamaged is the error for a message that does not follow the protocol.
 var errDamaged = errors.New("a message that is not of this protocol")
 
-// decode reads a message of a stranger: of the wrong form, it is an errDamaged.
+// decode decodes an untrusted message. If it is malformed, the error wraps errDamaged.
 func decode[T any](raw []byte, into *T) error {
 	if len(raw) > maxPayload {
 		return fmt.Errorf("%w: it has %d bytes, more than %d", errDamaged, len(raw), maxPayload)
@@ -240,8 +240,8 @@ func decode[T any](raw []byte, into *T) error {
 	return nil
 }
 
-// valid reports whether an id can be in a subject.
-func valid(id string) bool {
+// validID reports whether an id may be part of a subject.
+func validID(id string) bool {
 	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '-' && r != '_'
 	})

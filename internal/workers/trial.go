@@ -19,43 +19,43 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// waiting is a unit on the server or in the hands of a worker.
-type waiting struct {
+// pendingUnit is a unit that was taken from the engine and not yet delivered.
+type pendingUnit struct {
 	*experiment.Unit
-	sent   time.Time // when it was published or last asked for; zero: not yet
-	onWay  bool      // it is being published
-	size   int
-	judged bool // its result is there
-	again  int  // results of it that could not be read
+	sent       time.Time // when it was last published, or last confirmed to be on the server; zero: never
+	publishing bool
+	size       int
+	handled    bool // its result has arrived
+	unreadable int  // number of its results that could not be read
 }
 
-// Work publishes what is in the queue as workers can take it, and hands back what comes
-// home. Where limit.Stop of ctx is closed, or a worker says that nothing more can be tried,
-// what no worker has begun is taken back, and what is in their hands is waited for. It ends
-// with an error where another coordinator has taken the run.
+// Work publishes the units of the queue as fast as the workers can take them, and delivers their
+// results. If limit.Stop of ctx is closed, or a worker reports that no unit can be tried, Work
+// withdraws the units that no worker has begun and waits for the others. If another coordinator
+// has taken over the run, Work returns an error.
 func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 	inner, done := context.WithCancel(ctx)
 	defer done()
-	o.change(func() {
-		o.queue, o.done, o.waiting, o.bytes, o.all = queue, done, map[string]*waiting{}, 0, false
+	o.update(func() {
+		o.queue, o.stopWork, o.pending, o.pendingBytes, o.drained = queue, done, map[string]*pendingUnit{}, 0, false
 	})
 	group, inner := errgroup.WithContext(inner)
-	for tries := 1; ; tries++ { // the server may be away: it comes back
-		err := o.lookThere(inner)
+	for tries := 1; ; tries++ { // the server may be away for a while
+		err := o.loadServerState(inner)
 		if err == nil {
 			break
 		}
 		if tries == 5 {
 			o.conn.cfg.Note("waiting for the workers' server, which does not say what it has of the run: " + err.Error())
 		}
-		if sleep(inner, o.conn.cfg.beat); inner.Err() != nil || o.halted(ctx) {
-			o.cut = true
-			return cmp.Or(ctx.Err(), away("asking for what is on the server", err))
+		if sleep(inner, o.conn.cfg.beat); inner.Err() != nil || o.stopped(ctx) {
+			o.interrupted = true
+			return cmp.Or(ctx.Err(), serverAwayError("asking for what is on the server", err))
 		}
 	}
-	for _, f := range []func(context.Context) error{o.publishAll, o.receiveAll, o.keepAsking, o.finish} {
+	for _, f := range []func(context.Context) error{o.publishUnits, o.receiveResults, o.republishLost, o.finish} {
 		group.Go(func() error {
-			if err := f(inner); inner.Err() == nil { // else it was told to end
+			if err := f(inner); inner.Err() == nil { // otherwise the error only says that inner was cancelled
 				return err
 			}
 			return nil
@@ -65,12 +65,12 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	o.cut = o.cut || err != nil
+	o.interrupted = o.interrupted || err != nil
 	return err
 }
 
-// change changes what is waited for under the lock, and wakes who waits.
-func (o *Coordinator) change(f func()) {
+// update calls f under the lock and wakes everyone in waitUntil.
+func (o *Coordinator) update(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	f()
@@ -78,8 +78,8 @@ func (o *Coordinator) change(f func()) {
 	o.changed = make(chan struct{})
 }
 
-// wait returns when the condition holds; it looks at it again on every change and every second.
-func (o *Coordinator) wait(ctx context.Context, holds func() bool) error {
+// waitUntil returns when holds reports true. It checks at each update and once a second.
+func (o *Coordinator) waitUntil(ctx context.Context, holds func() bool) error {
 	for {
 		o.mu.Lock()
 		ok, changed := holds(), o.changed
@@ -90,59 +90,59 @@ func (o *Coordinator) wait(ctx context.Context, holds func() bool) error {
 		select {
 		case <-changed:
 		case <-time.After(o.conn.cfg.beat):
-		case <-o.taken:
-			return cli.Errorf(cli.ExitInterrupted, "another process has taken the run over: this one had given no sign for %s", o.conn.cfg.lost())
+		case <-o.takenOver:
+			return cli.Errorf(cli.ExitInterrupted, "another process has taken the run over: this one had given no sign for %s", o.conn.cfg.lostAfter())
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// halted reports whether nothing more is handed out.
-func (o *Coordinator) halted(ctx context.Context) bool {
+// stopped reports whether no more units are handed out.
+func (o *Coordinator) stopped(ctx context.Context) bool {
 	return limit.Closed(limit.Stop(ctx)) || limit.Closed(o.stopping)
 }
 
-// away says that a run that was stopped could not be ended as it should, as the server is away.
-func away(doing string, err error) error {
+// serverAwayError is the error of a stop that could not be completed because the server is away.
+func serverAwayError(doing string, err error) error {
 	return &experiment.StoppedError{Cause: fmt.Errorf("%s: %w", doing, err)}
 }
 
-// lookThere asks what is on the server before anything is published. The units are looked at
-// first: a worker stores its result before it acknowledges the unit, so that what is in
-// neither is nowhere.
-func (o *Coordinator) lookThere(ctx context.Context) (err error) {
-	o.there, err = o.conn.stored(ctx, unitStream, unitSubject+o.run.ID+".*")
+// loadServerState lists the units and results on the server before Work publishes anything. It
+// lists units first: a worker stores the result before it acknowledges the unit, so that a unit
+// in neither list is not on the server.
+func (o *Coordinator) loadServerState(ctx context.Context) (err error) {
+	o.onServer, err = o.conn.storedKeys(ctx, unitStream, unitSubject+o.run.ID+".*")
 	if err == nil {
-		o.old, err = o.conn.stored(ctx, resultStream, resultSubject+o.run.ID+".*")
+		o.earlyResults, err = o.conn.storedKeys(ctx, resultStream, resultSubject+o.run.ID+".*")
 	}
 	if err != nil {
 		return err
 	}
-	maps.Copy(o.there, o.old)
+	maps.Copy(o.onServer, o.earlyResults)
 	return nil
 }
 
 func keyOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
-// publishAll publishes units, several at once, until the engine has no more.
-func (o *Coordinator) publishAll(ctx context.Context) error {
+// publishUnits publishes units, several at once, until the engine has no more.
+func (o *Coordinator) publishUnits(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range publishers {
-		group.Go(func() error { return o.publish(ctx) })
+		group.Go(func() error { return o.publishLoop(ctx) })
 	}
 	err := group.Wait()
-	o.change(func() { o.all = true })
+	o.update(func() { o.drained = true })
 	return err
 }
 
-// publish publishes units while the workers can take more.
-func (o *Coordinator) publish(ctx context.Context) error {
+// publishLoop publishes units while the workers can take more.
+func (o *Coordinator) publishLoop(ctx context.Context) error {
 	for {
-		err := o.wait(ctx, func() bool {
-			_, capacity, _, _ := o.working()
-			room := min(2*capacity+len(o.old), mostUnits) // to meet those whose results are there
-			return o.halted(ctx) || len(o.waiting) < room && o.bytes < mostBytes
+		err := o.waitUntil(ctx, func() bool {
+			_, capacity, _, _ := o.activeWorkers()
+			room := min(2*capacity+len(o.earlyResults), maxUnits) // room to reach the units whose results have arrived already
+			return o.stopped(ctx) || len(o.pending) < room && o.pendingBytes < maxUnitBytes
 		})
 		if err != nil {
 			return err
@@ -154,7 +154,7 @@ func (o *Coordinator) publish(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		name, w := key(u.Trial, u.ID, u.Attempt), &waiting{Unit: u, size: len(u.Input) + len(u.Metadata), onWay: true}
+		name, w := key(u.Trial, u.ID, u.Attempt), &pendingUnit{Unit: u, size: len(u.Input) + len(u.Metadata), publishing: true}
 		if w.size > maxPayload*3/4 {
 			failure := &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("its input and metadata have %d bytes: more than %d do not travel to workers", w.size, maxPayload*3/4)}
 			if err := o.queue.Deliver(ctx, u, experiment.Done{Err: failure, Started: time.Now()}); err != nil {
@@ -163,70 +163,70 @@ func (o *Coordinator) publish(ctx context.Context) error {
 			continue
 		}
 		there := false
-		o.change(func() {
-			o.waiting[name], o.bytes, there = w, o.bytes+w.size, o.there[name]
-			if there { // and its result comes, or keepAsking finds that it was lost
-				w.onWay, w.sent = false, time.Now()
+		o.update(func() {
+			o.pending[name], o.pendingBytes, there = w, o.pendingBytes+w.size, o.onServer[name]
+			if there { // its result will arrive, or republishLost will find that the server lost it
+				w.publishing, w.sent = false, time.Now()
 			}
 		})
-		if !there && !o.halted(ctx) {
-			o.send(ctx, name, w)
+		if !there && !o.stopped(ctx) {
+			o.publishUnit(ctx, name, w)
 		}
 	}
 }
 
-// send publishes a unit. What fails is tried again by keepAsking.
-func (o *Coordinator) send(ctx context.Context, name string, w *waiting) {
+// publishUnit publishes a unit. If that fails, republishLost publishes it later.
+func (o *Coordinator) publishUnit(ctx context.Context, name string, w *pendingUnit) {
 	subject := unitSubject + o.run.ID + "." + name
 	err := o.conn.publish(ctx, subject, unit{w.ID, w.Trial, w.Attempt, w.Input, w.Metadata})
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if w.onWay = false; err == nil || errors.Is(err, errThere) {
+	if w.publishing = false; err == nil || errors.Is(err, errExists) {
 		w.sent = time.Now()
 	}
 }
 
-// keepAsking publishes again what the server has lost.
-func (o *Coordinator) keepAsking(ctx context.Context) error {
+// republishLost publishes units again that the server has lost.
+func (o *Coordinator) republishLost(ctx context.Context) error {
 	for tick := time.Tick(o.run.Lease / 4); ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick:
 		}
-		if o.halted(ctx) || len(o.silent()) == 0 {
+		if o.stopped(ctx) || len(o.overdue()) == 0 {
 			continue
 		}
-		// A worker stores its result before it acknowledges the unit: what is in neither
-		// stream, looked at in this order, was lost or has come home meanwhile.
-		units, err := o.conn.stored(ctx, unitStream, unitSubject+o.run.ID+".*")
-		results, failed := o.conn.stored(ctx, resultStream, resultSubject+o.run.ID+".*")
+		// A worker stores the result before it acknowledges the unit. So a unit in neither list,
+		// read in this order, was lost, or its result was delivered meanwhile.
+		units, err := o.conn.storedKeys(ctx, unitStream, unitSubject+o.run.ID+".*")
+		results, failed := o.conn.storedKeys(ctx, resultStream, resultSubject+o.run.ID+".*")
 		if err != nil || failed != nil {
 			continue
 		}
-		for name, w := range o.silent() {
+		for name, w := range o.overdue() {
 			if !units[name] && !results[name] {
-				o.send(ctx, name, w)
+				o.publishUnit(ctx, name, w)
 			}
 		}
 	}
 }
 
-// silent returns the units that were sent a while ago and of which no result is there.
-func (o *Coordinator) silent() map[string]*waiting {
+// overdue returns the units that were published at least a lease ago and have no result.
+func (o *Coordinator) overdue() map[string]*pendingUnit {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	found := map[string]*waiting{}
-	for name, w := range o.waiting {
-		if !w.judged && !w.onWay && time.Since(w.sent) >= o.run.Lease {
+	found := map[string]*pendingUnit{}
+	for name, w := range o.pending {
+		if !w.handled && !w.publishing && time.Since(w.sent) >= o.run.Lease {
 			found[name] = w
 		}
 	}
 	return found
 }
 
-// stored returns the keys of what a stream has under a subject.
-func (c *Conn) stored(ctx context.Context, stream, subject string) (map[string]bool, error) {
+// storedKeys returns the unit keys of the messages that a stream holds under a subject.
+func (c *Conn) storedKeys(ctx context.Context, stream, subject string) (map[string]bool, error) {
 	s, err := c.js.Stream(ctx, stream)
 	if err != nil {
 		return nil, err
@@ -242,37 +242,38 @@ func (c *Conn) stored(ctx context.Context, stream, subject string) (map[string]b
 	return keys, nil
 }
 
-// receiveAll takes results as they come.
-func (o *Coordinator) receiveAll(ctx context.Context) error {
+// receiveResults handles results as they arrive.
+func (o *Coordinator) receiveResults(ctx context.Context) error {
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(judges)
+	group.SetLimit(receivers)
 	for inner.Err() == nil {
-		batch, err := o.results.Fetch(2*judges, jetstream.FetchMaxWait(o.conn.cfg.beat/4))
-		if err != nil { // the server is away: the connection comes back by itself
+		batch, err := o.results.Fetch(2*receivers, jetstream.FetchMaxWait(o.conn.cfg.beat/4))
+		if err != nil { // the server is away; the connection is restored in the background
 			sleep(inner, o.conn.cfg.beat)
 			continue
 		}
 		for msg := range batch.Messages() {
-			group.Go(func() error { return o.take(inner, msg) })
+			group.Go(func() error { return o.handleResult(inner, msg) })
 		}
 	}
 	return group.Wait()
 }
 
-// take hands a result to the engine, and acknowledges it when that has committed it. An
-// old one came while nobody coordinated the run: what stopped it then may be gone.
-func (o *Coordinator) take(ctx context.Context, msg jetstream.Msg) error {
+// handleResult delivers a result to the engine, and acknowledges it after the engine has
+// committed it. A result from before this call of Work may hold a stop whose cause is gone: its
+// unit is published again.
+func (o *Coordinator) handleResult(ctx context.Context, msg jetstream.Msg) error {
 	name := keyOf(msg.Subject())
 	o.mu.Lock()
-	w, old, there := o.waiting[name], o.old[name], o.there[name]
-	mine := w != nil && !w.judged
-	if mine {
-		w.judged, w.onWay = true, false
-		delete(o.old, name)
-		delete(o.there, name)
+	w, old, there := o.pending[name], o.earlyResults[name], o.onServer[name]
+	accepted := w != nil && !w.handled
+	if accepted {
+		w.handled, w.publishing = true, false
+		delete(o.earlyResults, name)
+		delete(o.onServer, name)
 	}
 	o.mu.Unlock()
-	if !mine { // it came twice, or the engine has not handed out its unit yet
+	if !accepted { // a duplicate, or the engine has not handed out the unit yet
 		if w == nil && there {
 			_ = msg.NakWithDelay(o.conn.cfg.beat)
 		}
@@ -283,91 +284,91 @@ func (o *Coordinator) take(ctx context.Context, msg jetstream.Msg) error {
 	switch {
 	case ctx.Err() != nil:
 		return nil
-	case err != nil && !errors.Is(err, errDamaged): // the server is away: the result comes again
-		o.change(func() { w.judged = false })
+	case err != nil && !errors.Is(err, errDamaged): // the server is away and will deliver the result again
+		o.update(func() { w.handled = false })
 		return nil
-	case err != nil || old && r.Stop != nil: // it is asked again, but not forever
+	case err != nil || old && r.Stop != nil: // publish the unit again, a limited number of times
 		_ = msg.DoubleAck(ctx)
-		if w.again++; w.again < mostDeliveries {
-			o.change(func() { w.judged, w.onWay = false, true })
-			o.send(ctx, name, w)
+		if w.unreadable++; w.unreadable < maxDeliveries {
+			o.update(func() { w.handled, w.publishing = false, true })
+			o.publishUnit(ctx, name, w)
 			return nil
 		}
-		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("what workers sent of it could not be read %d times: %v", w.again, err)}
+		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("what workers sent of it could not be read %d times: %v", w.unreadable, err)}
 		err = o.queue.Deliver(ctx, w.Unit, experiment.Done{Err: failure, Started: time.Now()})
 	case r.Stop != nil:
-		o.change(func() { // in this and the next trials
+		o.update(func() { // for this trial and the next ones
 			if !limit.Closed(o.stopping) {
 				close(o.stopping)
 			}
 		})
 		err = o.queue.GiveBack(ctx, w.Unit, r.Stop.err())
 	default:
-		err = o.queue.Deliver(ctx, w.Unit, r.done())
+		err = o.queue.Deliver(ctx, w.Unit, r.toDone())
 	}
 	if err != nil {
 		return err
 	}
-	_ = msg.Ack() // a lost one costs a look at it
+	_ = msg.Ack() // if the acknowledgement is lost, the result comes again and is ignored
 	if large {
 		_ = o.conn.big.Delete(ctx, objectName(msg.Subject()))
 	}
 	if int64(w.size) > o.conn.nats.MaxPayload()/2 {
 		_ = o.conn.big.Delete(ctx, objectName(unitSubject+o.run.ID+"."+name))
 	}
-	o.change(func() {
-		o.again += max(0, r.Deliveries-1)
-		delete(o.waiting, name)
-		o.bytes -= w.size
+	o.update(func() {
+		o.redelivered += max(0, r.Deliveries-1)
+		delete(o.pending, name)
+		o.pendingBytes -= w.size
 	})
 	return nil
 }
 
-// finish ends all when every unit has come home, or was taken back after a stop.
+// finish ends Work when every unit was delivered, or given back after a stop.
 func (o *Coordinator) finish(ctx context.Context) error {
-	home := func() bool { return o.all && len(o.waiting) == 0 }
-	err := o.wait(ctx, func() bool { return home() || o.halted(ctx) })
-	if err == nil && o.halted(ctx) {
-		err = o.takeBack(ctx, home)
+	complete := func() bool { return o.drained && len(o.pending) == 0 }
+	err := o.waitUntil(ctx, func() bool { return complete() || o.stopped(ctx) })
+	if err == nil && o.stopped(ctx) {
+		err = o.recallUnits(ctx, complete)
 	}
 	if err == nil {
-		o.done()
+		o.stopWork()
 	}
 	return err
 }
 
-// takeBack takes what no worker has begun off the server, waits for what is in their
-// hands, and gives back the rest.
-func (o *Coordinator) takeBack(ctx context.Context, home func() bool) error {
+// recallUnits withdraws the units that no worker has begun, waits for the units that workers
+// hold, and gives the rest back to the engine.
+func (o *Coordinator) recallUnits(ctx context.Context, home func() bool) error {
 	purge := func(ctx context.Context) error { return o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*") }
-	if err := o.insist(ctx, o.conn.cfg.comesBack(), purge); err != nil {
-		return away("taking back what no worker has begun", err)
+	if err := o.retry(ctx, o.conn.cfg.maxOutage(), purge); err != nil {
+		return serverAwayError("taking back what no worker has begun", err)
 	}
 	for taken := time.Now(); ; {
-		err := o.wait(ctx, func() bool {
-			_, _, inHand, quiet := o.working()
-			// Who took a unit just before has said so once a second has passed.
-			return home() || o.all && inHand == 0 && quiet.After(taken.Add(2*o.conn.cfg.beat))
+		err := o.waitUntil(ctx, func() bool {
+			_, _, inHand, quiet := o.activeWorkers()
+			// A worker that took a unit just before the purge has reported it within a second.
+			return home() || o.drained && inHand == 0 && quiet.After(taken.Add(2*o.conn.cfg.beat))
 		})
 		if err != nil {
 			return err
 		}
-		results, err := o.conn.stored(ctx, resultStream, resultSubject+o.run.ID+".*")
+		results, err := o.conn.storedKeys(ctx, resultStream, resultSubject+o.run.ID+".*")
 		o.mu.Lock()
-		maps.DeleteFunc(results, func(name string, _ bool) bool { return o.waiting[name] == nil })
+		maps.DeleteFunc(results, func(name string, _ bool) bool { return o.pending[name] == nil })
 		o.mu.Unlock()
 		if err != nil || len(results) == 0 {
 			break
 		}
 		sleep(ctx, o.conn.cfg.beat/10)
 	}
-	var left []*waiting
-	o.change(func() {
-		for name, w := range o.waiting {
-			if !w.judged {
+	var left []*pendingUnit
+	o.update(func() {
+		for name, w := range o.pending {
+			if !w.handled {
 				left = append(left, w)
-				delete(o.waiting, name)
-				o.bytes -= w.size
+				delete(o.pending, name)
+				o.pendingBytes -= w.size
 			}
 		}
 	})
@@ -376,5 +377,5 @@ func (o *Coordinator) takeBack(ctx context.Context, home func() bool) error {
 			return err
 		}
 	}
-	return o.wait(ctx, home)
+	return o.waitUntil(ctx, home)
 }

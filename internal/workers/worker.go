@@ -21,59 +21,60 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// WorkerConfig says what a worker does. Open is needed.
+// WorkerConfig configures a worker. Open is required.
 type WorkerConfig struct {
-	Name        string // for people; it is in outcomes
-	Concurrency int    // units at once, of all runs together; 0 means 4
-	Run         string // the name or id of the only run to work for; empty is any
+	Name        string // for people; recorded in outcomes
+	Concurrency int    // units at once over all runs; 0 means 4
+	Run         string // name or id of the only run to work for; empty means any
 	Systems     []string
-	// Open opens what a run measures; an error refuses the run. admit makes the admission of
-	// a LimitGroup, which the coordinator of the run has.
+	// Open opens the system that a run measures; an error refuses the run. admit makes the
+	// admission of a LimitGroup, which asks the coordinator of the run.
 	Open func(ctx context.Context, run Run, admit func(group string) pipeline.Admission) (Opened, error)
-	// Stop, when closed, ends the work softly: what is in hand is finished.
+	// Stop, when closed, ends Work after the units in hand are finished.
 	Stop <-chan struct{}
 	Log  *slog.Logger
 }
 
-// Opened is the system of a run on a worker.
+// Opened is the system of a run, opened on a worker.
 type Opened struct {
 	Task  experiment.Task
 	Close func() error
 }
 
-// worker works for the runs that there are.
+// worker works for all runs on the server.
 type worker struct {
-	cfg   WorkerConfig
-	conn  *Conn
-	slots chan struct{} // one for each unit in hand
-	began time.Time
-	soft  context.Context // ends when the worker is told to stop
+	cfg     WorkerConfig
+	conn    *Conn
+	slots   chan struct{} // one for each unit in hand
+	began   time.Time
+	stopCtx context.Context // ends when the worker is told to stop
 
 	mu      sync.Mutex
-	jobs    map[string]*job // by run
+	jobs    map[string]*job // by run id
 	refused map[string]string
 	done    int64
 }
 
-// job is a run that a worker works for. It is the queue of its pool.
+// job is the work for one run. It is the experiment.Queue of its pool.
 type job struct {
 	*worker
-	run   Run
-	units jetstream.Consumer
-	pulls chan struct{} // one for each request for a unit under way
-	turn  chan struct{} // of the only such request while there are other runs
+	run        Run
+	units      jetstream.Consumer
+	pullSlots  chan struct{} // one for each pull request in flight
+	sharedPull chan struct{} // one slot, used instead of pullSlots while the worker has other runs
 
-	wanted context.Context // ends with the run, or when the worker is told to stop
-	end    context.CancelFunc
+	takeCtx    context.Context // ends with the run, or when the worker is told to stop
+	stopTaking context.CancelFunc
 
-	// Under the mutex of the worker.
-	inHand map[string]jetstream.Msg // by the key of the unit
-	heard  time.Time                // of the coordinator
-	count  int                      // of its last beat
+	// Guarded by the mutex of the worker.
+	inHand    map[string]jetstream.Msg // by unit key
+	lastBeat  time.Time                // when the coordinator's last heartbeat arrived
+	beatCount int                      // its number
 }
 
-// Work works for the runs on the server until Stop is closed or ctx is done; the error
-// of ctx says that units were given up, which others get. Lost connections are made again.
+// Work works for the runs on the server until Stop is closed or ctx is done. If ctx is done,
+// units in hand are given up, and Work returns the error of ctx; other workers get these units.
+// Lost connections are restored.
 func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 	cfg.Concurrency = max(1, cfg.Concurrency)
 	if cfg.Log == nil {
@@ -94,9 +95,9 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		case <-soft.Done():
 		}
 	}()
-	for w.soft = soft; soft.Err() == nil; {
-		w.look(ctx, &working)
-		w.announce()
+	for w.stopCtx = soft; soft.Err() == nil; {
+		w.findRuns(ctx, &working)
+		w.publishPresence()
 		select {
 		case <-tick:
 		case <-soft.Done():
@@ -110,36 +111,36 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 	for {
 		select {
 		case <-ended:
-			w.announce()
+			w.publishPresence()
 			return ctx.Err()
 		case <-tick:
-			w.announce()
+			w.publishPresence()
 		}
 	}
 }
 
-// look finds the runs that have a coordinator, and begins to work for the new ones.
-func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
-	ctx, cancel := context.WithTimeout(outer, beatEvery)
+// findRuns finds the runs that have a coordinator and starts a job for each new one.
+func (w *worker) findRuns(outer context.Context, working *sync.WaitGroup) {
+	ctx, cancel := context.WithTimeout(outer, beatInterval)
 	defer cancel()
-	beats, err := entries[beat](ctx, w.conn, beatOf)
+	beats, err := entries[beat](ctx, w.conn, beatPrefix)
 	if err != nil {
 		return // the server is away
 	}
 	w.mu.Lock()
 	maps.DeleteFunc(w.refused, func(id, _ string) bool { return beats[id] == beat{} })
 	for id, j := range w.jobs {
-		if b, there := beats[id]; there && b.Count != j.count {
-			j.count, j.heard = b.Count, time.Now()
+		if b, there := beats[id]; there && b.Count != j.beatCount {
+			j.beatCount, j.lastBeat = b.Count, time.Now()
 		} else if !there {
-			j.end()
+			j.stopTaking()
 		}
 	}
 	maps.DeleteFunc(beats, func(id string, _ beat) bool { return w.jobs[id] != nil || w.refused[id] != "" })
 	w.mu.Unlock()
 	for id := range beats {
 		var run Run
-		entry, err := w.conn.runs.Get(ctx, announcementOf+id)
+		entry, err := w.conn.runs.Get(ctx, announcementPrefix+id)
 		if err != nil || decode(entry.Value(), &run) != nil || run.ID != id || run.Timeout <= 0 || run.Lease <= 0 ||
 			w.cfg.Run != "" && w.cfg.Run != run.Name && w.cfg.Run != id {
 			continue
@@ -151,46 +152,46 @@ func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
 			w.refuse(run, err)
 		case j != nil:
 			w.jobs[id] = j
-			working.Go(func() { w.carryOut(outer, j) })
+			working.Go(func() { w.runJob(outer, j) })
 		}
 		w.mu.Unlock()
 	}
 }
 
-// refuse notes why the worker does not work for a run. The mutex is held.
+// refuse records why the worker does not work for a run. The mutex is held.
 func (w *worker) refuse(run Run, why error) {
 	w.refused[run.ID] = why.Error()
 	w.cfg.Log.Warn("does not work for a run", "run", run.Name, "reason", why.Error())
 }
 
-// join asks the coordinator and opens the system. An error refuses the run; neither
-// says that nobody answered.
+// join asks the coordinator whether this worker may work for the run. An error refuses the run.
+// Both results are nil if the coordinator did not answer.
 func (w *worker) join(ctx context.Context, run Run) (*job, error) {
 	question, err := json.Marshal(hello{w.cfg.Name, protocol, w.conn.cfg.Version, time.Now()})
 	if err != nil {
 		return nil, err
 	}
 	reply, err := w.conn.nats.RequestWithContext(ctx, helloSubject+run.ID, question)
-	var said welcome
-	if err != nil || decode(reply.Data, &said) != nil {
+	var answer welcome
+	if err != nil || decode(reply.Data, &answer) != nil {
 		return nil, nil
 	}
-	if said.Refused != "" {
-		return nil, errors.New(said.Refused)
+	if answer.Refused != "" {
+		return nil, errors.New(answer.Refused)
 	}
 	units, err := w.conn.js.Consumer(ctx, unitStream, run.ID)
 	if err != nil {
 		return nil, nil
 	}
-	j := &job{worker: w, run: run, units: units, inHand: map[string]jetstream.Msg{}, heard: time.Now()}
-	j.pulls, j.turn = make(chan struct{}, mostPulls), make(chan struct{}, 1)
-	j.wanted, j.end = context.WithCancel(w.soft)
+	j := &job{worker: w, run: run, units: units, inHand: map[string]jetstream.Msg{}, lastBeat: time.Now()}
+	j.pullSlots, j.sharedPull = make(chan struct{}, maxPulls), make(chan struct{}, 1)
+	j.takeCtx, j.stopTaking = context.WithCancel(w.stopCtx)
 	return j, nil
 }
 
-// carryOut works for a run until it is over.
-func (w *worker) carryOut(ctx context.Context, j *job) {
-	defer j.end()
+// runJob works for a run until the run ends.
+func (w *worker) runJob(ctx context.Context, j *job) {
+	defer j.stopTaking()
 	leave := func(refused error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -199,7 +200,7 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 			w.refuse(j.run, refused)
 		}
 	}
-	exchange := func(ctx context.Context, request []byte) ([]byte, error) { // with the coordinator
+	exchange := func(ctx context.Context, request []byte) ([]byte, error) { // asks the coordinator
 		reply, err := w.conn.nats.RequestWithContext(ctx, permitSubject+j.run.ID, request)
 		if err != nil {
 			return nil, err
@@ -223,32 +224,32 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 	w.cfg.Log.Info("works for a run", "run", j.run.Name, "dataset", j.run.Dataset)
 	pool := experiment.Pool{Task: opened.Task, Concurrency: w.cfg.Concurrency, Timeout: j.run.Timeout, Now: time.Now}
 	inner, done := context.WithCancel(ctx)
-	var beside sync.WaitGroup
-	beside.Go(func() { j.extend(inner) })
+	var extending sync.WaitGroup
+	extending.Go(func() { j.extendLeases(inner) })
 	err = pool.Work(ctx, j)
-	j.end()
+	j.stopTaking()
 	done()
-	beside.Wait()
+	extending.Wait()
 	if opened.Close != nil {
 		err = errors.Join(err, opened.Close())
 	}
-	w.tidy(j.run.ID)
+	w.purgeLateResults(j.run.ID)
 	w.cfg.Log.Info("has ended working for a run", "run", j.run.Name, "error", err)
 	leave(nil)
 }
 
-// tidy removes results that came when the run was complete: second ones, of units that were
-// handed out again.
-func (w *worker) tidy(run string) {
-	ctx, cancel := context.WithTimeout(context.Background(), w.conn.cfg.lost())
+// purgeLateResults removes results that arrived after the run was complete: duplicates of units
+// that were handed out again.
+func (w *worker) purgeLateResults(run string) {
+	ctx, cancel := context.WithTimeout(context.Background(), w.conn.cfg.lostAfter())
 	defer cancel()
-	if _, err := w.conn.runs.Get(ctx, announcementOf+run); errors.Is(err, jetstream.ErrKeyNotFound) {
-		_ = w.conn.purge(ctx, resultStream, resultSubject+run+".*") // what stays goes after two weeks
+	if _, err := w.conn.runs.Get(ctx, announcementPrefix+run); errors.Is(err, jetstream.ErrKeyNotFound) {
+		_ = w.conn.purge(ctx, resultStream, resultSubject+run+".*") // on failure, they expire after two weeks
 	}
 }
 
-// announce says who is there and what is in hand.
-func (w *worker) announce() {
+// publishPresence publishes the worker's Presence.
+func (w *worker) publishPresence() {
 	host, _ := os.Hostname()
 	w.mu.Lock()
 	p := Presence{
@@ -261,23 +262,23 @@ func (w *worker) announce() {
 	}
 	w.mu.Unlock()
 	if data, err := json.Marshal(p); err == nil {
-		_ = w.conn.nats.Publish(workerSubject+w.conn.id, data) // the next second says it again
+		_ = w.conn.nats.Publish(workerSubject+w.conn.id, data) // it is published again in a second
 	}
 }
 
-// alone reports whether the coordinator has said nothing for a while.
-func (j *job) alone() bool {
+// coordinatorLost reports whether the coordinator has not sent a heartbeat for a while.
+func (j *job) coordinatorLost() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return time.Since(j.heard) > j.conn.cfg.lost()
+	return time.Since(j.lastBeat) > j.conn.cfg.lostAfter()
 }
 
-// Take takes a unit off the server, when there is a free slot for it, until the run is over
-// or the worker is to end. While the coordinator is lost it takes none.
+// Take waits for a free slot and takes a unit from the server, until the run ends or the worker
+// is told to stop. It takes none while the coordinator is lost.
 func (j *job) Take(ctx context.Context) (*experiment.Unit, error) {
-	for ctx.Err() == nil && j.wanted.Err() == nil {
-		if msg := j.next(ctx); msg != nil {
-			if u := j.read(ctx, msg); u != nil {
+	for ctx.Err() == nil && j.takeCtx.Err() == nil {
+		if msg := j.fetch(ctx); msg != nil {
+			if u := j.decodeUnit(ctx, msg); u != nil {
 				return u, nil
 			}
 			<-j.slots
@@ -286,26 +287,25 @@ func (j *job) Take(ctx context.Context) (*experiment.Unit, error) {
 	return nil, cmp.Or(ctx.Err(), io.EOF)
 }
 
-// mostPulls is how many places ask for a unit at once: those that have nothing to do ask again
-// and again.
-const mostPulls = 16
+// maxPulls bounds the pull requests in flight. Idle slots repeat theirs all the time.
+const maxPulls = 16
 
-// next is a unit that comes within a moment, with a slot; nil says that there is none. A slot is
-// held while the server is asked: a run without units holds no more than one that others need.
-func (j *job) next(ctx context.Context) jetstream.Msg {
-	wait, pulls := j.conn.cfg.beat, j.pulls
+// fetch returns the next unit that arrives within a moment, with a slot taken; nil if none did.
+// It holds a slot during the request: a run without units keeps at most one slot from others.
+func (j *job) fetch(ctx context.Context) jetstream.Msg {
+	wait, pulls := j.conn.cfg.beat, j.pullSlots
 	j.mu.Lock()
 	if len(j.jobs) > 1 {
-		wait, pulls = wait/10, j.turn
+		wait, pulls = wait/10, j.sharedPull
 	}
 	j.mu.Unlock()
 	select {
 	case pulls <- struct{}{}:
 		defer func() { <-pulls }()
-	case <-j.wanted.Done():
+	case <-j.takeCtx.Done():
 		return nil
 	}
-	if j.alone() {
+	if j.coordinatorLost() {
 		sleep(ctx, wait/4)
 		return nil
 	}
@@ -313,11 +313,11 @@ func (j *job) next(ctx context.Context) jetstream.Msg {
 	case j.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil
-	case <-j.wanted.Done():
+	case <-j.takeCtx.Done():
 		return nil
 	}
 	msg, err := j.units.Next(jetstream.FetchMaxWait(wait))
-	if err != nil && !errors.Is(err, nats.ErrTimeout) { // the server is away, or was emptied
+	if err != nil && !errors.Is(err, nats.ErrTimeout) { // the server is away, or has lost its data
 		sleep(ctx, wait/4)
 	}
 	if msg == nil {
@@ -326,11 +326,11 @@ func (j *job) next(ctx context.Context) jetstream.Msg {
 	return msg
 }
 
-// read reads a unit; nil says that it is not to be worked on.
-func (j *job) read(ctx context.Context, msg jetstream.Msg) *experiment.Unit {
+// decodeUnit reads a unit; nil means that the worker must not work on it.
+func (j *job) decodeUnit(ctx context.Context, msg jetstream.Msg) *experiment.Unit {
 	var body unit
 	if _, err := receive(ctx, j.conn, msg, &body); err != nil || key(body.Trial, body.ID, body.Attempt) != keyOf(msg.Subject()) {
-		_ = msg.Ack() // damaged: the coordinator asks again
+		_ = msg.Ack() // damaged: the coordinator publishes it again
 		return nil
 	}
 	u := &experiment.Unit{Item: experiment.Item{ID: body.ID, Input: body.Input, Metadata: body.Metadata, Trial: body.Trial, Attempt: body.Attempt}}
@@ -340,13 +340,13 @@ func (j *job) read(ctx context.Context, msg jetstream.Msg) *experiment.Unit {
 		j.inHand[keyOf(msg.Subject())] = msg
 	}
 	j.mu.Unlock()
-	if held != nil { // its lease ran out while the connection was lost: what comes of it ends this delivery too
+	if held != nil { // its lease expired while the connection was lost; the first delivery's result ends this one too
 		return nil
 	}
-	if deliveries(msg) <= mostDeliveries {
+	if deliveries(msg) <= maxDeliveries {
 		return u
 	}
-	failure := &outcome.Failure{Class: outcome.Provider, Message: fmt.Sprintf("%d workers ended, or said nothing for %s, while they worked on it", mostDeliveries, j.run.Lease)}
+	failure := &outcome.Failure{Class: outcome.Provider, Message: fmt.Sprintf("%d workers ended, or said nothing for %s, while they worked on it", maxDeliveries, j.run.Lease)}
 	_ = j.deliver(ctx, u, resultOf(experiment.Done{Err: failure, Started: time.Now(), Worker: j.cfg.Name}))
 	return nil
 }
@@ -358,9 +358,9 @@ func deliveries(msg jetstream.Msg) int {
 	return 1
 }
 
-// extend keeps the server from handing what is in hand to another worker, until what came of
-// it is stored. What is lost of that may cost a second try, and harms nothing.
-func (j *job) extend(ctx context.Context) {
+// extendLeases extends the leases of all units in hand, until ctx is done. A lost extension
+// costs at most a second try of the unit.
+func (j *job) extendLeases(ctx context.Context) {
 	for ticker := time.Tick(j.run.Lease / 3); ; {
 		select {
 		case <-ticker:
@@ -375,38 +375,38 @@ func (j *job) extend(ctx context.Context) {
 	}
 }
 
-// held is a unit in hand as it came.
-func (j *job) held(u *experiment.Unit) jetstream.Msg {
+// message returns the message of a unit in hand.
+func (j *job) message(u *experiment.Unit) jetstream.Msg {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.inHand[key(u.Trial, u.ID, u.Attempt)]
 }
 
-// Deliver stores what came of a unit, however long the server is away, and acknowledges
-// the unit.
+// Deliver stores the result of a unit, retrying while the server is away, and acknowledges the
+// unit.
 func (j *job) Deliver(ctx context.Context, u *experiment.Unit, done experiment.Done) error {
 	defer func() { <-j.slots }()
 	done.Worker = j.cfg.Name
 	return j.deliver(ctx, u, resultOf(done))
 }
 
-// GiveBack says that no unit can be tried, or puts the unit back.
+// GiveBack stores the cause why no unit can be tried, or puts the unit back if cause is nil.
 func (j *job) GiveBack(ctx context.Context, u *experiment.Unit, cause error) error {
 	defer func() { <-j.slots }()
 	if cause != nil {
 		return j.deliver(ctx, u, result{Worker: j.cfg.Name, Stop: newRefusal(cause)})
 	}
-	j.release(j.held(u), jetstream.Msg.Nak)
+	j.release(j.message(u), jetstream.Msg.Nak)
 	return nil
 }
 
 func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
-	msg := j.held(u)
+	msg := j.message(u)
 	r.Deliveries = deliveries(msg)
 	subject := resultSubject + j.run.ID + "." + keyOf(msg.Subject())
 	for {
 		err := j.conn.publish(ctx, subject, r)
-		if errors.Is(err, errLarge) {
+		if errors.Is(err, errTooLarge) {
 			failure := outcome.FailureOf(fmt.Errorf("its result: %w", err), outcome.InvalidOutput)
 			if r.Output == nil {
 				r.Calls, r.Warnings = nil, nil
@@ -414,7 +414,7 @@ func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
 			r.Output, r.Failure = nil, &failure
 			continue
 		}
-		if err == nil || errors.Is(err, errThere) {
+		if err == nil || errors.Is(err, errExists) {
 			break
 		}
 		j.cfg.Log.Warn("a result waits for the NATS server", "run", j.run.Name, "item", u.ID, "reason", err.Error())
@@ -423,15 +423,15 @@ func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
 		}
 	}
 	j.release(msg, func(msg jetstream.Msg) error {
-		ctx, cancel := context.WithTimeout(ctx, j.conn.cfg.lost())
+		ctx, cancel := context.WithTimeout(ctx, j.conn.cfg.lostAfter())
 		defer cancel()
 		return msg.DoubleAck(ctx)
 	})
 	return nil
 }
 
-// release ends a unit on the server. Where that fails, it is handed out again, which costs
-// a try and harms nothing.
+// release ends a unit in hand on the server. If that fails, the server hands the unit out again,
+// which costs a second try.
 func (j *job) release(msg jetstream.Msg, how func(jetstream.Msg) error) {
 	_ = how(msg)
 	j.mu.Lock()

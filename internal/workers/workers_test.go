@@ -296,7 +296,7 @@ func TestWork_killed(t *testing.T) {
 	waitFor(t, "a hundred calls", func() bool { return calls.Load() > 100 })
 	killRun()
 	dead := <-coordinator
-	dead.end() // as a process that is killed: nothing is taken off the server
+	dead.cancel() // as a process that is killed: nothing is taken off the server
 	dead.conn.Close()
 	close(killed)
 	if err := <-first; !errors.Is(err, experiment.ErrInterrupted) {
@@ -410,7 +410,7 @@ func TestWork_refused(t *testing.T) {
 	defer first.Close()
 	var said []string
 	second := f.connect("1")
-	second.cfg.beat = beatEvery // on a busy machine the first is late
+	second.cfg.beat = beatInterval // on a busy machine the first is late
 	second.cfg.Note = func(text string) { said = append(said, text) }
 	if _, err := second.Coordinate(t.Context(), Run{ID: "0123", Name: "r", Timeout: time.Minute}, nil); err == nil ||
 		!strings.Contains(err.Error(), `the run "r" is coordinated by another process`) || len(said) != 1 {
@@ -502,7 +502,7 @@ func FuzzMessages(f *testing.F) {
 		var run Run
 		_, _, _, _ = decode(raw, &u), decode(raw, &p), decode(raw, &run), key(u.Trial, u.ID, u.Attempt)
 		if decode(raw, &r) == nil {
-			if done := r.done(); done.Took < 0 {
+			if done := r.toDone(); done.Took < 0 {
 				t.Errorf("it took %s", done.Took)
 			}
 			if r.Stop != nil && r.Stop.err() == nil {

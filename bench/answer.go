@@ -16,16 +16,16 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Answer is what one trial made of a case: the output of the task.
+// Answer is the output of the task: the records of an answer, checked, or why it failed.
 type Answer struct {
 	Records  []Record  `json:"extractions"`
 	Failures []Failure `json:"failures"`
 	Kind     string    `json:"empty_result_kind"`
-	// Passes says how many stored answers were used: 2 after a repair.
+	// Passes is the number of stored answers that were used: 2 after a repair.
 	Passes int `json:"passes"`
 }
 
-// The kinds of failures of an answer.
+// Kinds of Failure.
 const (
 	FailJSON   = "json_pipeline"   // it is not JSON
 	FailShape  = "payload_shape"   // it is JSON without a list of extractions
@@ -33,52 +33,50 @@ const (
 	FailScript = "script"          // the stored script does not do what it says
 )
 
-// Failure is an answer, or a part of one, that could not be used.
+// Failure says why an answer, or a part of it, cannot be used.
 type Failure struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 }
 
-// failedAnswer is an answer that could not be used at all.
+// failedAnswer returns an answer that cannot be used at all.
 func failedAnswer(passes int, kind, message string) Answer {
 	return Answer{Records: []Record{}, Failures: []Failure{{kind, message}}, Kind: EmptyByFailure, Passes: passes}
 }
 
-// Record is one extraction as an answer states it, with what is wrong with it.
+// Record is one extraction as the answer states it, with what is wrong with it.
 type Record struct {
 	Class string `json:"class"`
 	Quote string `json:"quote"`
 	Mode  string `json:"offset_mode"`
-	// Start and End are as stated; nil where they are not whole numbers.
+	// Start and End are the stated offsets; nil if they are not whole numbers.
 	Start *int `json:"start"`
 	End   *int `json:"end"`
-	// Stated are the offsets as the answer writes them, where they are not whole
-	// numbers: "1.5 to 7".
+	// Stated holds the offsets as written if they are not whole numbers, such as "1.5 to 7".
 	Stated string `json:"stated,omitempty"`
-	// Spans are the offsets in every mode, where they name a stretch.
+	// Spans holds the offsets in every mode; nil if they name no part of the document.
 	Spans *Spans `json:"spans,omitempty"`
-	// Shape says why the record has not the shape that the case asks for.
+	// Shape says why the record does not match the schema of the case; empty if it does.
 	Shape string `json:"shape_error,omitempty"`
-	// Code says why it does not quote the document.
+	// Code says why the record does not quote the document; empty if it does.
 	Code Code `json:"quote_error,omitempty"`
 }
 
-// Spans are the offsets of one stretch of the document in every mode, start and
-// end (exclusive).
+// Spans is one part of the document in every offset mode: start, and end (exclusive).
 type Spans struct {
 	UTF16 [2]int `json:"utf16"`
 	Rune  [2]int `json:"rune"`
 	Byte  [2]int `json:"byte"`
 }
 
-// The offset modes of records, with the other names that they have.
+// Offset modes of records, each with its alias.
 const (
 	ModeUTF16 = "utf16_code_unit" // or utf16
 	ModeRune  = "rune"            // or code_point
 	ModeByte  = "byte"            // or utf8_byte
 )
 
-// unitOf returns what an offset mode counts, and the words for it.
+// unitOf returns the unit of an offset mode and its name in words.
 func unitOf(mode string) (unit extraction.Unit, words string, known bool) {
 	switch mode {
 	case ModeUTF16, "utf16":
@@ -91,10 +89,10 @@ func unitOf(mode string) (unit extraction.Unit, words string, known bool) {
 	return 0, "", false
 }
 
-// Code says in which way a record does not quote the document.
+// Code is the way in which a record fails to quote the document.
 type Code string
 
-// The codes, in the order in which they are looked for.
+// Codes, in the order of the checks.
 const (
 	UnsupportedMode Code = "UNSUPPORTED_OFFSET_MODE" // none of the three
 	InvalidOffsets  Code = "INVALID_OFFSETS"         // missing, no whole numbers, negative, or the end not after the start
@@ -103,13 +101,13 @@ const (
 	QuoteMismatch   Code = "QUOTE_MISMATCH"          // the document has something else there
 )
 
-// record is the span as a record would state it.
+// record returns the span as a Record.
 func (g GoldSpan) record() Record {
 	return Record{Class: g.Class, Quote: g.Quote, Mode: cmp.Or(g.OffsetMode, ModeUTF16), Start: &g.CharStart, End: &g.CharEnd}
 }
 
-// key identifies what was extracted from a case: class, offsets in code points
-// where they can be converted, and quote.
+// key identifies an extraction within a case: class, quote, and offsets in code points, or as
+// stated if they cannot be converted.
 func (r Record) key() string {
 	at := fmt.Sprintf("%s:%s:%s", r.Mode, number(r.Start), number(r.End))
 	if r.Spans != nil {
@@ -118,7 +116,7 @@ func (r Record) key() string {
 	return fmt.Sprintf("%q|%s|%q", r.Class, at, r.Quote)
 }
 
-// String is quote, class and place: "Mara Voss" (person), at 0 to 9 (rune).
+// String returns quote, class and place: "Mara Voss" (person), at 0 to 9 (rune).
 func (r Record) String() string {
 	text := fmt.Sprintf("%q", r.Quote)
 	if r.Class != "" {
@@ -127,7 +125,7 @@ func (r Record) String() string {
 	return text + ", " + r.place()
 }
 
-// place says where the record claims to stand.
+// place describes the stated offsets.
 func (r Record) place() string {
 	if r.Stated == "" && r.Start == nil && r.End == nil {
 		return "no offsets are stated"
@@ -142,10 +140,9 @@ func number(n *int) string {
 	return fmt.Sprint(*n)
 }
 
-// find checks whether the document has the quote of a record at its offsets: the
-// slice from start to end, counted in its mode, equals the quote. It returns the
-// offsets in every mode where they name a stretch of the document at all, and the
-// code of the first thing that is wrong, "" for none.
+// find checks that the document has the record's quote at its offsets, counted in its mode. It
+// returns the offsets in every mode, nil if they name no part of the document, and the code of
+// the first check that fails.
 func (r Record) find(document *extraction.Offsets) (*Spans, Code) {
 	unit, _, known := unitOf(r.Mode)
 	switch {
@@ -165,19 +162,19 @@ func (r Record) find(document *extraction.Offsets) (*Spans, Code) {
 			return nil, OffsetMismatch
 		}
 	}
-	if there, ok := document.Slice(s.Rune[0], s.Rune[1]); !ok || there != r.Quote {
+	if found, ok := document.Slice(s.Rune[0], s.Rune[1]); !ok || found != r.Quote {
 		return &s, QuoteMismatch
 	}
 	return &s, ""
 }
 
-// reader takes answers about one case apart.
+// reader reads the answers to one case.
 type reader struct {
 	schema   *jsonschema.Schema
 	document *extraction.Offsets
 }
 
-// newReader makes a schema ready to validate records.
+// newReader compiles the schema of a case.
 func newReader(document string, schema json.RawMessage) (reader, error) {
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
@@ -185,7 +182,7 @@ func newReader(document string, schema json.RawMessage) (reader, error) {
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
-	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // none: a schema may not read files
+	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // a schema must not read files
 	if err := compiler.AddResource("case:targetSchema", parsed); err != nil {
 		return reader{}, err
 	}
@@ -193,10 +190,10 @@ func newReader(document string, schema json.RawMessage) (reader, error) {
 	return reader{compiled, extraction.NewOffsets(document)}, err
 }
 
-// maxRecords bounds the records of one answer.
+// maxRecords is the largest number of records in an answer.
 const maxRecords = 50_000
 
-// plain reads an answer: {"extractions": [...]}, also in a code fence.
+// plain reads an answer of the form {"extractions": [...]}, also in a code fence.
 func (r reader) plain(text string, passes int) Answer {
 	text = fence().ReplaceAllString(strings.TrimSpace(text), "$1")
 	var payload struct {
@@ -204,9 +201,9 @@ func (r reader) plain(text string, passes int) Answer {
 	}
 	switch {
 	case !json.Valid([]byte(text)):
-		return failedAnswer(passes, FailJSON, "the answer is not JSON: "+shortened(text))
+		return failedAnswer(passes, FailJSON, "the answer is not JSON: "+shorten(text))
 	case json.Unmarshal([]byte(text), &payload) != nil || payload.Extractions == nil:
-		return failedAnswer(passes, FailShape, `the answer has no list "extractions": `+shortened(text))
+		return failedAnswer(passes, FailShape, `the answer has no list "extractions": `+shorten(text))
 	case len(*payload.Extractions) > maxRecords:
 		return failedAnswer(passes, FailShape,
 			fmt.Sprintf("the answer has %d extractions, the limit is %d", len(*payload.Extractions), maxRecords))
@@ -221,49 +218,49 @@ func (r reader) plain(text string, passes int) Answer {
 	return a
 }
 
-// stretch is where an answer says that a record stands.
-type stretch struct {
+// statedSpan is the stated place of a record.
+type statedSpan struct {
 	Mode  string          `json:"offsetMode"`
 	Start json.RawMessage `json:"charStart"`
 	End   json.RawMessage `json:"charEnd"`
 }
 
-// whole reads a whole number; nil where there is none.
-func whole(raw json.RawMessage) (n *int) {
+// wholeNumber decodes a wholeNumber number; nil if raw is none.
+func wholeNumber(raw json.RawMessage) (n *int) {
 	if json.Unmarshal(raw, &n) != nil {
 		return nil
 	}
 	return n
 }
 
-// odd writes offsets of which one is there and no whole number; else "".
-func (s stretch) odd() string {
-	if (s.Start == nil) == (whole(s.Start) == nil) && (s.End == nil) == (whole(s.End) == nil) {
+// stated returns the offsets as written if one of them is present but not a whole number.
+func (s statedSpan) stated() string {
+	if (s.Start == nil) == (wholeNumber(s.Start) == nil) && (s.End == nil) == (wholeNumber(s.End) == nil) {
 		return ""
 	}
 	written := func(raw json.RawMessage) string { return cmp.Or(textutil.Brief(string(raw), 40), "none") }
 	return written(s.Start) + " to " + written(s.End)
 }
 
-// wire is how an answer states a record: offsets at the top, in span, or both.
-type wire struct {
+// rawRecord is a record as an answer states it, with offsets at the top level, in span, or both.
+type rawRecord struct {
 	Class string `json:"extractionClass"`
 	Quote string `json:"quote"`
-	stretch
-	Span *stretch `json:"span"`
+	statedSpan
+	Span *statedSpan `json:"span"`
 }
 
 func (r reader) record(raw json.RawMessage) Record {
-	var w wire
+	var w rawRecord
 	if err := json.Unmarshal(raw, &w); err != nil {
-		return Record{Shape: "it is not a record: " + shortened(plainly(err)), Code: InvalidOffsets}
+		return Record{Shape: "it is not a record: " + shorten(explainJSONError(err)), Code: InvalidOffsets}
 	}
-	at := cmp.Or(w.Span, &w.stretch)
+	at := cmp.Or(w.Span, &w.statedSpan)
 	differs := w.Mode != "" && w.Mode != at.Mode ||
 		w.Start != nil && !bytes.Equal(w.Start, at.Start) || w.End != nil && !bytes.Equal(w.End, at.End)
 	rec := Record{
-		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: whole(at.Start), End: whole(at.End),
-		Stated: at.odd(), Shape: r.shape(raw, w),
+		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: wholeNumber(at.Start), End: wholeNumber(at.End),
+		Stated: at.stated(), Shape: r.shape(raw, w),
 	}
 	rec.Spans, rec.Code = rec.find(r.document)
 	if differs && (rec.Code == "" || rec.Code == QuoteMismatch) {
@@ -272,9 +269,9 @@ func (r reader) record(raw json.RawMessage) Record {
 	return rec
 }
 
-// shape checks the structure: a class and a quote that are not empty, and what
-// the case's schema asks of a record.
-func (r reader) shape(raw json.RawMessage, w wire) string {
+// shape returns why a record is malformed: class or quote are empty, or it does not match the
+// schema.
+func (r reader) shape(raw json.RawMessage, w rawRecord) string {
 	switch {
 	case strings.TrimSpace(w.Class) == "":
 		return "extractionClass is missing or empty"
@@ -289,37 +286,37 @@ func (r reader) shape(raw json.RawMessage, w wire) string {
 		return ""
 	}
 	lines := strings.Split(err.Error(), "\n")
-	slices.Sort(lines[1:]) // the first is a title, the others come in any order
-	return shortened(strings.Join(lines, "\n"))
+	slices.Sort(lines[1:]) // the first line is a title; the order of the others is random
+	return shorten(strings.Join(lines, "\n"))
 }
 
-// fence is a code fence around an answer.
+// fence matches an answer in a code fence.
 var fence = textutil.Pattern("(?s)^```[^\n]*\n(.*)```$")
 
-// shortened is a text of others as a report holds it.
-func shortened(text string) string { return textutil.Brief(text, 300) }
+// shorten shortens foreign text for a report.
+func shorten(text string) string { return textutil.Brief(text, 300) }
 
-// The scripts that a stored answer may be.
+// Modes of a scripted stored answer.
 const (
 	multiPass       = "multi_pass_v1"
 	structuredSplit = "structured_split_v1"
 )
 
-// wrongScript says why a script cannot be used, "" where it can.
-func wrongScript(mode, text string, script map[string]any) string {
+// scriptError returns why a script cannot be used.
+func scriptError(mode, text string, script map[string]any) string {
 	keys := map[string][]string{
-		multiPass:       {"draft", "repair", "failureKind", "failureMessage"}, // the last may be missing
+		multiPass:       {"draft", "repair", "failureKind", "failureMessage"}, // failureMessage is optional
 		structuredSplit: {"generate", "generateStructured"},
 	}[mode]
 	if keys == nil {
-		return fmt.Sprintf("the script %q is not known: there are %s and %s", shortened(mode), multiPass, structuredSplit)
+		return fmt.Sprintf("the script %q is not known: there are %s and %s", shorten(mode), multiPass, structuredSplit)
 	}
 	if key := dataset.RepeatedKey([]byte(text)); key != "" {
 		return fmt.Sprintf("the script has the key %q twice", key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(script)) {
 		if key != "mode" && !slices.Contains(keys, key) {
-			return fmt.Sprintf("%s has no key %q%s", mode, shortened(key), textutil.Hint(key, keys))
+			return fmt.Sprintf("%s has no key %q%s", mode, shorten(key), textutil.Hint(key, keys))
 		}
 	}
 	for _, key := range keys {
@@ -330,27 +327,26 @@ func wrongScript(mode, text string, script map[string]any) string {
 	}
 	kind := strings.TrimSuffix(fmt.Sprint(script["failureKind"]), "_failure")
 	if kinds := []string{FailJSON, FailShape, FailQuote}; mode == multiPass && !slices.Contains(kinds, kind) {
-		return fmt.Sprintf("the failureKind %q is not one of %s", shortened(kind), strings.Join(kinds, ", "))
+		return fmt.Sprintf("the failureKind %q is not one of %s", shorten(kind), strings.Join(kinds, ", "))
 	}
 	return ""
 }
 
-// stored reads the stored answer of a case, which may be a script: an object that names
-// a mode and has no list of extractions.
+// stored reads the stored answer of a case. It is a script if it is an object with a mode and
+// without a list of extractions.
 //
-// multi_pass_v1: the draft must fail with failureKind (json_pipeline,
-// payload_shape or quote_invariant, also with _failure after it), then the
-// repair is the answer. structured_split_v1: every case has a schema, so that
-// generateStructured is asked; generate is the answer where that fails. A script
-// that does not do what it says is a failure of its own.
+// In multi_pass_v1 the draft must fail with failureKind (json_pipeline, payload_shape or
+// quote_invariant, with or without the suffix _failure); then repair is the answer. In
+// structured_split_v1 the answer is generateStructured, or generate if that fails. A script that
+// breaks these rules is a failure of its own.
 func (r reader) stored(text string) Answer {
 	var script map[string]any
-	_ = json.Unmarshal([]byte(text), &script) // what is not an object is no script
+	_ = json.Unmarshal([]byte(text), &script) // only an object can be a script
 	mode, named := script["mode"].(string)
 	if _, plain := script["extractions"]; plain || !named {
 		return r.plain(text, 1)
 	}
-	if problem := wrongScript(mode, text, script); problem != "" {
+	if problem := scriptError(mode, text, script); problem != "" {
 		return failedAnswer(0, FailScript, problem)
 	}
 	answer := func(key string, passes int) Answer { return r.plain(script[key].(string), passes) }
@@ -366,10 +362,10 @@ func (r reader) stored(text string) Answer {
 	} else if slices.ContainsFunc(draft.Records, func(rec Record) bool { return rec.Code != "" }) {
 		failed = FailQuote
 	}
-	said := strings.TrimSuffix(script["failureKind"].(string), "_failure")
-	if failed == said {
+	wanted := strings.TrimSuffix(script["failureKind"].(string), "_failure")
+	if failed == wanted {
 		return answer("repair", 2)
 	}
-	problem := fmt.Sprintf("the draft should fail with %q and does with %q", said, cmp.Or(failed, "none"))
+	problem := fmt.Sprintf("the draft should fail with %q and does with %q", wanted, cmp.Or(failed, "none"))
 	return failedAnswer(1, FailScript, problem)
 }

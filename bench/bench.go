@@ -1,20 +1,19 @@
-// Package bench measures how stable and well-formed extraction is: whether every
-// extracted record has the right shape, whether it quotes the document at the
-// offsets that it claims, and whether repeated trials extract the same.
+// Package bench measures how stable and well-formed extraction is: whether each extracted record
+// has the right shape, whether it quotes the document at its stated offsets, and whether
+// repeated trials extract the same.
 //
-// It does not say whether what was extracted is right (that is package scoring);
-// its cases come with at most a few spans that must be found and with how many
-// records are expected.
+// It does not measure whether the extractions are right; package scoring does. A case has at
+// most a few spans that must be extracted, or the expected number of records.
 //
-// The steps are
+// The steps are:
 //
-//  1. Read reads and validates the cases, all of them before anything runs;
-//  2. Run gives them to experiment.Run, several trials, into a run file: answers
-//     are those stored with the cases, or an Answerer's (a model by Asking, a
-//     team's pipeline by External, an extractor by Extracting);
-//  3. every answer is taken apart into records, each checked against the
-//     case's schema and against the document;
-//  4. Measure makes the metrics of a run file, and Check judges them by gates.
+//  1. Read reads and validates all cases.
+//  2. Run gives them to experiment.Run, once for each trial, with a run file. Answers are
+//     stored with the cases or come from an Answerer: a model (Asking), a team's pipeline
+//     (External) or an extractor (Extracting).
+//  3. Each answer is split into records, which are checked against the schema of the case
+//     and against the document.
+//  4. Measure computes the metrics of a run file, and Check compares them with the gates.
 //
 // For example:
 //
@@ -48,64 +47,61 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// Name is how run files call this harness.
+// Name is the name of the harness in run files.
 const Name = "bench"
 
 // Version changes when the same answers could give other metrics.
 const Version = "3"
 
-// Mode says what repeated trials are for.
+// Mode is the purpose of repeated trials.
 type Mode string
 
-// The modes.
+// Modes.
 const (
-	// DeterministicMode answers from what is stored with the cases.
+	// DeterministicMode uses the answers stored with the cases.
 	DeterministicMode Mode = "deterministic"
-	// VarianceMode repeats: at least two trials.
+	// VarianceMode compares trials; it needs at least two.
 	VarianceMode Mode = "variance"
 )
 
-// Config says what to run. Datasets or Cases are needed; every other zero value
-// is usable.
+// Config configures Run. Datasets or Cases are required; the zero value of every other field is
+// usable.
 type Config struct {
-	// Datasets are files of cases; Cases are cases in memory, added to them.
+	// Datasets are files of cases; Cases are further cases.
 	Datasets []string
 	Cases    []Case
 	Options  Options
-	// Mode is DeterministicMode where it is empty and there is no Answerer, else
-	// VarianceMode.
+	// Mode defaults to DeterministicMode without an Answerer, else to VarianceMode.
 	Mode Mode
-	// Trials is how often each case is answered; 0 means 1, and 5 in mode
-	// VarianceMode.
+	// Trials is how often each case is answered; 0 means 1, or 5 in VarianceMode.
 	Trials int
-	// Answerer answers the cases; nil answers from what is stored with them.
-	// Cases that expect a failure are about the stored answer: an Answerer is
-	// not asked about them, and a warning says how many there are.
+	// Answerer answers the cases; nil uses the answers stored with them. With an Answerer, Run
+	// leaves out cases that expect the stored answer to fail, and a warning gives their number.
 	Answerer Answerer
-	// System describes the Answerer for the run's header.
+	// System describes the Answerer in the header of the run.
 	System outcome.System
-	// Out is the run file; empty keeps none.
+	// Out is the path of the run file; empty keeps none.
 	Out string
-	// Resume continues with the run of that file: the same cases, mode, trials and
-	// system. RetryFailed then also asks again about what nobody answered.
+	// Resume continues the run in Out with the same cases, mode, trials and system. RetryFailed
+	// also repeats calls that failed.
 	Resume, RetryFailed bool
-	// Name of the run; empty is the name of the file. Runner names the program and its
-	// version for the run's header.
+	// Name is the name of the run; empty means the base name of Out. Runner is the program and
+	// its version, for the header.
 	Name, Runner string
 
 	Concurrency int           // 0 means 4
 	Timeout     time.Duration // of one case; 0 means 5 minutes
-	// Stop, when closed, ends the run after the cases under way; calls that
-	// wait for a model's limits are given up.
+	// Stop, when closed, ends the run after the cases in progress. Calls that wait for a rate
+	// limit are given up.
 	Stop     <-chan struct{}
 	Observer experiment.Observer
 }
 
-// Run takes every case through the trials and returns what the run comes to.
+// Run answers every case in every trial and returns the report.
 //
-// Everything is validated before a trial runs: the error joins all problems of
-// the Config and of the datasets (exit code 64). A case that fails is part of
-// the report. After experiment.ErrInterrupted the report says what there is.
+// It validates everything first: the error joins all problems of the Config and of the datasets
+// (exit code 64). Cases that fail are part of the report. With experiment.ErrInterrupted, the
+// report covers the outcomes so far.
 func Run(ctx context.Context, cfg Config) (report Report, err error) {
 	leftOut, err := cfg.complete(ctx)
 	if err != nil {
@@ -128,7 +124,7 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 		items = append(items, item)
 	}
 	header := cfg.header(leftOut)
-	// A run that is resumed continues with the same cases only.
+	// Resume compares it: a run continues only with the same cases.
 	if header.Dataset.Fingerprint, err = experiment.Fingerprint(ctx, items); err != nil {
 		return Report{}, err
 	}
@@ -148,9 +144,8 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 	return report, errors.Join(ran, err, run.Close())
 }
 
-// complete reads the cases and fills in what was left to the bench. Cases that
-// expect a failure, which is that of their stored answer, are left out for an
-// Answerer: it says how many.
+// complete reads the cases and sets defaults. For an Answerer, it leaves out the cases that
+// expect their stored answer to fail, and returns their number.
 func (cfg *Config) complete(ctx context.Context) (leftOut int, err error) {
 	var problems []error
 	usage := func(format string, args ...any) { problems = append(problems, cli.Usage(format, args...)) }
@@ -190,14 +185,14 @@ func (cfg *Config) complete(ctx context.Context) (leftOut int, err error) {
 	return all - len(cfg.Cases), errors.Join(problems...)
 }
 
-// The keys of the run's metadata.
+// Keys of the metadata of a run.
 const (
 	keyMode    = "mode"
 	keyLeftOut = "left_out"
-	keySources = "cases" // how many were read from where
+	keySources = "cases" // number of cases by file
 )
 
-// header describes the run.
+// header returns the header of the run.
 func (cfg Config) header(leftOut int) outcome.Header {
 	about := map[string]string{keyMode: string(cfg.Mode)}
 	if leftOut > 0 {
@@ -218,19 +213,19 @@ func (cfg Config) header(leftOut int) outcome.Header {
 	}
 }
 
-// source has the cases as items.
+// source is an experiment.Source of items in memory.
 type source []dataset.Item
 
-// Pages yields all of them at once.
+// Pages yields all items as one page.
 func (s source) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) { yield(s, nil) }
 }
 
-// task answers a case: from what is stored with it, or by an Answerer.
+// task answers a case with its stored answer, or by an Answerer.
 type task struct{ answerer Answerer }
 
-// Do returns an Answer. An answer that cannot be used is a failure inside of it;
-// an error of the Answerer is returned as it is.
+// Do returns an Answer. An answer that cannot be used is a Failure inside it; errors of the
+// Answerer are returned unchanged.
 func (t task) Do(ctx context.Context, item experiment.Item) (result experiment.TaskResult, err error) {
 	var in input
 	if err := json.Unmarshal(item.Input, &in); err != nil {
@@ -259,27 +254,26 @@ func (t task) Do(ctx context.Context, item experiment.Item) (result experiment.T
 	return result, err
 }
 
-// Question is what is asked about a case: neither gold nor the stored answer.
+// Question is what a system is asked about a case.
 type Question struct {
 	DocumentText string `json:"documentText"`
 	Instructions string `json:"instructions"`
 	// TargetSchema is the JSON Schema of a record.
 	TargetSchema json.RawMessage `json:"targetSchema"`
-	// OffsetMode is how offsets are to be counted: as the schema says, else
+	// OffsetMode is the mode in which to count offsets: the first that the schema names, else
 	// ModeUTF16. An answer may state another.
 	OffsetMode string `json:"-"`
 }
 
-// Answerer is the system under test. Answer returns the text of its answer,
-// {"extractions": [...]}, as the system gave it: what is wrong with it is for
-// the bench to judge. An error means that there is no answer; an
-// *outcome.Failure in its chain says its class. It is called by many goroutines
-// at once.
+// Answerer is the system under test. Answer returns the text of the system's answer,
+// {"extractions": [...]}, unchanged: the bench judges it. An error means that there is no
+// answer; an *outcome.Failure in its chain gives the class. Answer must be safe for concurrent
+// use.
 type Answerer interface {
 	Answer(ctx context.Context, q Question) (text string, calls []outcome.Call, err error)
 }
 
-// texts are those that the schema of a record lets a property be.
+// texts returns the texts that the schema of a record allows for a property.
 func texts(schema json.RawMessage, property string) (list []string) {
 	for enum := range dataset.ValuesAt(schema, property+".enum") {
 		for text := range textutil.JSONElements(enum) {
@@ -292,7 +286,8 @@ func texts(schema json.RawMessage, property string) (list []string) {
 	return slices.DeleteFunc(list, func(text string) bool { return text == "" })
 }
 
-// offsetMode is the first that the schema of a record names, in span or at the top.
+// offsetMode returns the first known mode that the schema of a record names, in span or at the
+// top level.
 func offsetMode(schema json.RawMessage) string {
 	modes := texts(schema, "properties.span.properties.offsetMode")
 	for _, mode := range append(modes, texts(schema, "properties.offsetMode")...) {
@@ -303,9 +298,8 @@ func offsetMode(schema json.RawMessage) string {
 	return ModeUTF16
 }
 
-// document makes a document of the question, for a system that extracts
-// entities: the classes that the schema allows are the types to extract,
-// described by the instructions.
+// document returns the question as a document with types to extract: the classes that the schema
+// allows, each described by the instructions.
 func (q Question) document() extraction.Document {
 	doc := extraction.Document{Text: q.DocumentText, Objects: map[string]extraction.ObjectSchema{}}
 	for _, class := range texts(q.TargetSchema, "properties.extractionClass") {
@@ -321,26 +315,25 @@ var (
 	promptUser string
 )
 
-// Prompt returns the prompt that models are asked with: the instructions and the
-// schema of the case, and the form of a record with quote and offsets.
+// Prompt returns the prompt for models: instructions, schema, and the form of a record with
+// quote and offsets.
 func Prompt() pipeline.Template {
 	return pipeline.Template{Name: Name, Messages: []pipeline.TemplateMessage{
 		{Role: pipeline.RoleSystem, Content: promptSystem}, {Role: pipeline.RoleUser, Content: promptUser},
 	}}
 }
 
-// Asking asks a language model, once for each case. The schema is a part of the
-// prompt and is not enforced by the provider, nor is an answer repaired: what
-// the model says is what is measured. It is safe for concurrent use if the model
-// is.
+// Asking is an Answerer that asks a language model once for each case. The schema is part of the
+// prompt; the provider does not enforce it, and answers are not repaired. It is safe for
+// concurrent use if Model is.
 type Asking struct {
 	Model pipeline.Model
-	// Name and Provider are how calls call the model.
+	// Name and Provider identify the model in calls.
 	Name, Provider string
 }
 
-// Answer returns what the model says; also a refusal and an answer that was cut
-// off are answers. Errors are those of the model.
+// Answer returns the model's answer, including a refusal or one that was cut off. Errors are
+// those of Model.
 func (a Asking) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
 	_, unit, _ := unitOf(q.OffsetMode)
 	messages, err := pipeline.Compile(Prompt(), pipeline.Vars{Texts: map[string]string{
@@ -358,11 +351,11 @@ func (a Asking) Answer(ctx context.Context, q Question) (string, []outcome.Call,
 	return res.Text, []outcome.Call{call}, err
 }
 
-// Extracting answers with what an extractor of entities finds: each mention of
-// an entity is a record with its type as the class.
+// Extracting is an Answerer that uses an extractor of entities: each mention is a record with
+// the type of its entity as the class.
 type Extracting struct{ Extractor pipeline.Extractor }
 
-// Answer asks the extractor; errors are its own.
+// Answer calls the extractor and returns its errors unchanged.
 func (e Extracting) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
 	found, calls, err := e.Extractor.Extract(ctx, q.document())
 	if err != nil {
@@ -372,9 +365,8 @@ func (e Extracting) Answer(ctx context.Context, q Question) (string, []outcome.C
 	return string(text), calls, err
 }
 
-// recordsOf writes entities as an answer: one record for each mention, as it is
-// stated. An entity without mentions is one record without offsets: nothing is
-// searched for that the system did not say.
+// recordsOf returns entities as an answer, with one record for each mention. An entity without
+// mentions is one record without offsets.
 func recordsOf(found extraction.Extraction) any {
 	records := []map[string]any{}
 	for _, e := range found.Entities {
@@ -393,15 +385,14 @@ func recordsOf(found extraction.Extraction) any {
 	return map[string]any{"extractions": records}
 }
 
-// External asks a team's own pipeline by the protocol of
-// docs/pipeline-protocol.md, with "instructions", "target_schema" and
-// "offset_mode" in the request. An answer holds "extractions", records as the
-// schema asks for, or "entities" whose mentions are the records. It is safe for
-// concurrent use.
+// External is an Answerer that asks a team's own pipeline, as docs/pipeline-protocol.md
+// describes, with "instructions", "target_schema" and "offset_mode" in the request. The reply
+// holds "extractions", records that match the schema, or "entities", whose mentions become
+// records. It is safe for concurrent use.
 type External struct{ Asker *provider.External }
 
-// Answer asks once. A reply without a list is an answer that cannot be used, as
-// a model's prose is; errors are those of the pipeline.
+// Answer asks once. A reply without a list is an answer that cannot be used. Errors are those of
+// the pipeline.
 func (e External) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
 	doc := q.document()
 	reply, calls, err := e.Asker.Ask(ctx, map[string]any{

@@ -21,15 +21,15 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// The kinds of emptiness that a case expects.
+// Kinds of results that a case expects.
 const (
 	NonEmpty        = "non_empty"
 	EmptyByEvidence = "empty_by_evidence" // there is nothing to extract
 	EmptyByFailure  = "empty_by_failure"  // the answer cannot be used
 )
 
-// Case is one record of a dataset: a smoke case has gold spans, a regression
-// record what is expected and where it comes from.
+// Case is one line of a dataset. A smoke case has gold spans; a regression record has Expected
+// and its origin.
 type Case struct {
 	CaseID               string          `json:"caseId"`
 	Category             string          `json:"category,omitempty"`
@@ -43,13 +43,13 @@ type Case struct {
 	SourceQuote          string          `json:"sourceQuote,omitempty"`
 	PackID               string          `json:"packId,omitempty"`
 
-	// File and Line say where the case was read.
+	// File and Line are where the case was read.
 	File string `json:"-"`
 	Line int    `json:"-"`
 }
 
-// GoldSpan is a stretch of the document that must be extracted. Offsets are
-// counted in OffsetMode, UTF-16 code units if it is empty.
+// GoldSpan is a part of the document that must be extracted. OffsetMode defaults to UTF-16 code
+// units.
 type GoldSpan struct {
 	Class      string `json:"extractionClass,omitempty"`
 	Quote      string `json:"quote"`
@@ -58,7 +58,7 @@ type GoldSpan struct {
 	OffsetMode string `json:"offsetMode,omitempty"`
 }
 
-// Expected is what a regression record must come to.
+// Expected is the expected result of a regression record.
 type Expected struct {
 	EmptyResultKind string `json:"emptyResultKind"`
 	MinExtractions  int    `json:"minExtractions"`
@@ -68,13 +68,13 @@ type Expected struct {
 // Regression reports whether the case is a regression record.
 func (c Case) Regression() bool { return c.Expected != nil }
 
-// input is what the task is given: no gold.
+// input is the input of an item, without gold.
 type input struct {
 	Question
 	ProviderResponseText string `json:"providerResponseText"`
 }
 
-// gold is what the scorer is given.
+// gold is the expected output of an item.
 type gold struct {
 	Category     string     `json:"category,omitempty"`
 	DocumentText string     `json:"documentText"`
@@ -82,7 +82,7 @@ type gold struct {
 	Expected     *Expected  `json:"expected,omitempty"`
 }
 
-// item makes the case an item of a dataset.
+// item returns the case as an item of a dataset.
 func (c Case) item() (dataset.Item, error) {
 	question := Question{DocumentText: c.DocumentText, Instructions: c.Instructions, TargetSchema: c.TargetSchema}
 	in, problem := json.Marshal(input{question, c.ProviderResponseText})
@@ -91,21 +91,20 @@ func (c Case) item() (dataset.Item, error) {
 	return dataset.Item{ID: c.CaseID, Input: in, Expected: want, Metadata: about}, errors.Join(problem, err, other)
 }
 
-// problem is an error about the case, with its file and line.
+// problem returns an error with file and line of the case.
 func (c Case) problem(format string, args ...any) error {
 	return &dataset.SyntaxError{File: c.File, Line: c.Line, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Options say how strictly cases are read. The zero value is usable.
+// Options configure how strictly cases are read. The zero value is usable.
 type Options struct {
-	// Strict also demands the grammars of caseId (slug--slug--digits--8hex)
-	// and packId (YYYY-MM-DD--slug--8hex) of regression records.
+	// Strict also checks the form of caseId (slug--slug--digits--8hex) and packId
+	// (YYYY-MM-DD--slug--8hex) of regression records.
 	Strict bool
 }
 
-// Read reads files of cases, one JSON object a line, until ctx is done. The error
-// has exit code 64 and lists everything that is wrong in all of them, with file and
-// line; ids must be unique over all files.
+// Read reads files of cases, one JSON object per line. The error has exit code 64 and lists all
+// problems of all files with file and line. Ids must be unique over all files.
 func Read(ctx context.Context, opt Options, paths ...string) ([]Case, error) {
 	r := caseReader{seen: map[string]string{}}
 	for _, path := range paths {
@@ -114,13 +113,13 @@ func Read(ctx context.Context, opt Options, paths ...string) ([]Case, error) {
 	return r.result()
 }
 
-// The cases that come with the program, written for this project: short and long
-// documents with gold spans, and records of eight categories.
+// Cases built into the program: short and long documents with gold spans, and regression records
+// of eight categories.
 //
 //go:embed datasets/smoke.jsonl datasets/regression.jsonl
 var builtIn embed.FS
 
-// BuiltIn reads the cases that come with the program; see Read.
+// BuiltIn reads the built-in cases; see Read.
 func BuiltIn(opt Options) ([]Case, error) {
 	r := caseReader{seen: map[string]string{}}
 	for _, name := range []string{"smoke.jsonl", "regression.jsonl"} {
@@ -131,11 +130,11 @@ func BuiltIn(opt Options) ([]Case, error) {
 	return r.result()
 }
 
-// maxFile bounds a dataset, in bytes.
+// maxFile is the largest size of a dataset in bytes.
 const maxFile = 1 << 30
 
 type caseReader struct {
-	seen     map[string]string // where an id stands
+	seen     map[string]string // where each id was read
 	cases    []Case
 	problems dataset.Problems
 }
@@ -161,12 +160,12 @@ func (r *caseReader) text(opt Options, path string, text []byte) {
 	}
 }
 
-// line reads the case of one line.
+// line reads the case in a line.
 func (r *caseReader) line(opt Options, c Case, line []byte) {
 	values, err := dataset.ReadObject(line)
 	f := fields{values, func(format string, args ...any) { r.problems.Add(c.problem(format, args...)) }}
 	if err != nil {
-		f.bad("expected one JSON object: %s", plainly(err))
+		f.bad("expected one JSON object: %s", explainJSONError(err))
 		return
 	}
 	f.read(&c, opt)
@@ -177,18 +176,18 @@ func (r *caseReader) line(opt Options, c Case, line []byte) {
 	r.cases = append(r.cases, c)
 }
 
-// fields are the values of an object of the cases; bad takes what is wrong.
+// fields reads the members of a JSON object; bad reports a problem.
 type fields struct {
 	values map[string]json.RawMessage
 	bad    func(format string, args ...any)
 }
 
-// missing returns which of the keys have no value.
+// missing returns the keys without a value.
 func missing(values map[string]json.RawMessage, keys ...string) []string {
 	return slices.DeleteFunc(keys, func(key string) bool { return values[key] != nil && string(values[key]) != "null" })
 }
 
-// read fills a case in and tells every problem of it.
+// read fills in a case and reports all its problems.
 func (f fields) read(c *Case, opt Options) {
 	smoke := f.values["goldSpans"] != nil && f.values["expected"] == nil
 	needed := []string{"caseId", "documentText", "instructions", "targetSchema", "providerResponseText"}
@@ -231,8 +230,8 @@ func (f fields) read(c *Case, opt Options) {
 	}
 }
 
-// value fills in the value of a key, and checks that a text says something. A stored
-// answer may be empty.
+// value decodes the value of a key. A text must not be empty or a placeholder, except for a
+// stored answer.
 func (f fields) value(c *Case, key string) {
 	raw := f.values[key]
 	dec := json.NewDecoder(strings.NewReader(fmt.Sprintf("{%q:%s}", key, raw)))
@@ -240,7 +239,7 @@ func (f fields) value(c *Case, key string) {
 	text := textutil.JSONText(raw)
 	switch err := dec.Decode(c); {
 	case err != nil:
-		f.bad("%s", plainly(err))
+		f.bad("%s", explainJSONError(err))
 	case raw[0] != '"' || key == "providerResponseText":
 	case strings.TrimSpace(text) == "":
 		f.bad("%s is empty", key)
@@ -249,15 +248,15 @@ func (f fields) value(c *Case, key string) {
 	}
 }
 
-// plainly says what is wrong with JSON without the words of Go.
-func plainly(err error) string {
+// explainJSONError explains an error of encoding/json without Go's terms.
+func explainJSONError(err error) string {
 	wrong, is := errors.AsType[*json.UnmarshalTypeError](err)
 	if !is {
 		return strings.TrimPrefix(err.Error(), "json: ")
 	}
 	wanted := map[string]string{"string": "a text", "int": "a whole number", "slice": "a list"}[wrong.Type.Kind().String()]
-	said := fmt.Sprintf("expected %s, got %s", cmp.Or(wanted, "an object"), wrong.Value)
-	return strings.TrimPrefix(wrong.Field+": "+said, ": ")
+	message := fmt.Sprintf("expected %s, got %s", cmp.Or(wanted, "an object"), wrong.Value)
+	return strings.TrimPrefix(wrong.Field+": "+message, ": ")
 }
 
 var (
@@ -266,18 +265,17 @@ var (
 	placeholder = textutil.Pattern(`(?i)^\W*(todo|tbd|wip|fixme|xxx)\W*$`)
 )
 
-// longestSourceQuote is in characters.
+// longestSourceQuote is a length in characters.
 const longestSourceQuote = 280
 
-// schema checks the schema, and that a stored answer that is a script does what it
-// says.
+// schema checks the schema, and a stored answer that is a script.
 func (f fields) schema(c Case) {
 	switch r, err := newReader(c.DocumentText, c.TargetSchema); {
 	case c.TargetSchema == nil:
 	case c.TargetSchema[0] != '{':
 		f.bad("targetSchema: expected an object")
 	case err != nil:
-		f.bad("targetSchema: %s", shortened(err.Error()))
+		f.bad("targetSchema: %s", shorten(err.Error()))
 	default:
 		if a := r.stored(c.ProviderResponseText); len(a.Failures) > 0 && a.Failures[0].Kind == FailScript {
 			f.bad("providerResponseText: %s", a.Failures[0].Message)
@@ -319,24 +317,23 @@ func (f fields) goldSpans(c Case) {
 	}
 }
 
-// Additions returns the lines of a pack of regression records that are to be
-// appended to a dataset, each with its end. All records of both files are
-// validated; a caseId that the dataset has already, and a record with the
-// document, instructions and answer of another, are duplicates. The error has
-// exit code 64 and lists everything. Nothing is written.
+// Additions validates a pack of regression records and the dataset target, and returns the lines
+// to append to the dataset, each with a line end. A caseId that the dataset has, or a record
+// with the same document, instructions and answer as another, is an error. The error has exit
+// code 64 and lists all problems. Additions writes nothing.
 func Additions(ctx context.Context, opt Options, pack, target string) (lines []byte, records int, err error) {
 	r := caseReader{seen: map[string]string{}}
 	if _, err := os.Stat(target); !errors.Is(err, os.ErrNotExist) {
 		r.file(ctx, Options{}, target)
 	}
-	there := len(r.cases)
+	existing := len(r.cases)
 	r.file(ctx, opt, pack)
 	cases, err := r.result()
 	contents := map[[3]string]Case{}
 	for i, c := range cases {
 		content := [3]string{c.DocumentText, c.Instructions, c.ProviderResponseText}
 		switch other, same := contents[content]; {
-		case i < there:
+		case i < existing:
 		case !c.Regression():
 			r.problems.Add(c.problem("it is a smoke case, a pack has regression records"))
 		case same:
@@ -351,5 +348,5 @@ func Additions(ctx context.Context, opt Options, pack, target string) (lines []b
 	if err = cmp.Or(r.problems.Err(), err); err != nil {
 		return nil, 0, err
 	}
-	return lines, len(cases) - there, nil
+	return lines, len(cases) - existing, nil
 }

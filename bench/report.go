@@ -16,84 +16,80 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// Report is what a run comes to. Rates are in [0,1] and 1 where there is nothing
-// to count.
+// Report holds the metrics of a run. Rates are in [0,1], and 1 if there is nothing to count.
 type Report struct {
 	Run    string `json:"run"`
 	Mode   string `json:"mode"`
 	Model  string `json:"model"`
 	Trials int    `json:"trials"`
-	// Sources says how many cases were read from where; runs of earlier versions have none.
+	// Sources gives the number of cases by file; empty for runs of earlier versions.
 	Sources string `json:"cases"`
 
-	// FailedCalls counts the cases and trials that nobody answered, Failures says
-	// why, by class. They are not successes and cover nothing, whatever was
-	// expected. Where nobody answered anything, the rates of records and the
-	// stability are 0.
+	// FailedCalls counts the cases and trials without an answer, Failures counts them by class.
+	// They have no success and no coverage, whatever the case expects. If nothing was answered,
+	// SchemaValidRate, QuoteInvariantRate and UniqueExtractionStability are 0.
 	FailedCalls int           `json:"failedCalls"`
 	Failures    []FailedCalls `json:"failures"`
 
-	// SchemaValidRate is records of valid shape / records, QuoteInvariantRate
-	// records that quote the document / records, over all trials.
+	// SchemaValidRate is valid records / records, QuoteInvariantRate is records that quote the
+	// document / records, over all trials.
 	SchemaValidRate    float64      `json:"schemaValidRate"`
 	QuoteInvariantRate float64      `json:"quoteInvariantRate"`
 	QuoteErrors        map[Code]int `json:"quoteErrors"`
-	// UniqueExtractionStability is the mean, over all pairs of trials, of the
-	// Jaccard index of their sets of keys (case, class, offsets, quote): shared
-	// / all; 1 for two empty sets and for a single trial. Cases count that have
-	// an outcome in both.
+	// UniqueExtractionStability is the mean over all pairs of trials of the Jaccard index,
+	// shared / all, of their extractions (case, class, offsets, quote), over the cases with an
+	// outcome in both; 1 for two empty sets and for a single trial.
 	UniqueExtractionStability float64  `json:"uniqueExtractionStability"`
 	Variance                  Variance `json:"variance"`
 
-	// SuccessRate and CoverageRate are means over the cases and trials; a case
-	// without an outcome did not succeed.
+	// SuccessRate and CoverageRate are means over cases and trials. A case without an outcome
+	// counts as not successful.
 	SuccessRate  float64 `json:"successRate"`
 	CoverageRate float64 `json:"coverageRate"`
-	// SuccessRateStdDev is that of the trials' success rates (of a population).
+	// SuccessRateStdDev is the population standard deviation of the success rates of the trials.
 	SuccessRateStdDev float64 `json:"successRateStdDev"`
-	// CaseOutcomeDriftRate is the share of cases that did not come to the same
-	// in every trial that has them: kind of emptiness, failure, and set of keys.
+	// CaseOutcomeDriftRate is the share of cases whose trials differ in the kind of result, in
+	// failing, or in their extractions.
 	CaseOutcomeDriftRate float64  `json:"caseOutcomeDriftRate"`
 	DriftingCases        []string `json:"driftingCases"`
 
 	Breadth    Breadth    `json:"breadth"`
 	Categories []Category `json:"categories"`
-	// Causes are the records and cases that lowered a rate, the first hundred in
-	// the order of case, cause and trial; MoreCauses counts the others.
+	// Causes are the first hundred records and cases that lowered a rate, ordered by case and
+	// metric; MoreCauses counts the rest.
 	Causes     []Cause  `json:"causes"`
 	MoreCauses int      `json:"moreCauses"`
 	Warnings   []string `json:"warnings"`
 
-	// Answered counts the others; where there are none, there is nothing to measure.
+	// Answered counts the cases and trials with an answer.
 	Answered int `json:"-"`
 }
 
-// FailedCalls are cases of one class of failure that nobody answered: the system
-// could not be asked, or said that it failed. An answer that cannot be used is
-// none of them.
+// FailedCalls counts the calls that failed with one class: the system could not be asked, or
+// reported a failure. An answer that cannot be used is not a failed call.
 type FailedCalls struct {
 	Class outcome.Class `json:"class"`
 	Count int           `json:"count"`
-	// CaseID and Message are those of the first, by case and trial.
+	// CaseID and Message are those of the first failed call, by case and trial.
 	CaseID  string `json:"caseId"`
 	Message string `json:"message"`
 }
 
-// Variance describes the numbers of extractions of the trials.
+// Variance describes how the number of extractions varies between trials.
 type Variance struct {
 	RunCount         int     `json:"runCount"`
 	ExtractionCounts []int   `json:"extractionCounts"`
 	Min              int     `json:"min"`
 	Max              int     `json:"max"`
 	Mean             float64 `json:"mean"`
-	// Stability is Min / Max, 1 where nothing was extracted at all.
+	// Stability is Min / Max, or 1 if nothing was extracted.
 	Stability float64 `json:"stability"`
-	// Variance and StdDev are those of a population.
+	// Variance and StdDev are those of the population.
 	Variance float64 `json:"extractionCountVariance"`
 	StdDev   float64 `json:"extractionCountStdDev"`
 }
 
-// Breadth says how much was looked at.
+// Breadth counts the cases.
 type Breadth struct {
 	TotalCaseCount          int `json:"totalCaseCount"`
 	SmokeCaseCount          int `json:"smokeCaseCount"`
@@ -101,7 +97,7 @@ type Breadth struct {
 	RegressionCategoryCount int `json:"regressionCategoryCount"`
 }
 
-// Category is what the cases of one category come to, over all trials.
+// Category holds the metrics of one category over all trials.
 type Category struct {
 	Name               string  `json:"category"`
 	Cases              int     `json:"cases"`
@@ -117,16 +113,16 @@ type Cause struct {
 	CaseID string `json:"caseId"`
 	Trial  int    `json:"trial"`
 	Metric string `json:"metric"`
-	// Code, Class and Quote say which record it was, where it was one.
+	// Code, Class and Quote identify the record, if a record is the cause.
 	Code   Code   `json:"code,omitempty"`
 	Class  string `json:"class,omitempty"`
 	Quote  string `json:"quote,omitempty"`
 	Detail string `json:"detail"`
 }
 
-// Err returns nil where every call was answered. Its exit code is 69 where
-// nothing was answered because the system could not be reached or refused, 70
-// where this program is at fault, else 4.
+// Err returns nil if every call was answered. Otherwise its exit code is 70 for a bug of this
+// program, 69 if nothing was answered because the system could not be reached or refused, else
+// 4.
 func (r Report) Err() error {
 	if r.FailedCalls == 0 {
 		return nil
@@ -147,9 +143,9 @@ func (r Report) Err() error {
 		r.FailedCalls, r.FailedCalls+r.Answered, first.Class, first.CaseID, first.Message)
 }
 
-// Measure makes the report of a run of this harness from its file alone. The
-// error has exit code 64 where the run is of another harness. Memory is
-// proportional to the number of distinct extractions.
+// Measure computes the report of a run of this harness from its run file. If the run is of
+// another harness, the error has exit code 64. Memory is proportional to the number of distinct
+// extractions.
 func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 	header, err := run.Header(ctx)
 	if err != nil {
@@ -167,7 +163,7 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 			DriftingCases: []string{}, Categories: []Category{}, Warnings: []string{},
 		},
 		cases: map[string]gold{}, categories: map[string]*Category{},
-		causes: stats.NewShortlist(mostCauses, compareCauses),
+		causes: stats.NewShortlist(maxCauses, compareCauses),
 	}
 	m.trials, m.keys = make([]Category, m.Trials), make([]map[string]set, m.Trials)
 	for item, err := range run.Items(ctx) {
@@ -178,7 +174,7 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 		if err := json.Unmarshal(item.Expected, &g); err != nil {
 			return Report{}, fmt.Errorf("reading the run: case %s: %w", item.ID, err)
 		}
-		g.Category = cmp.Or(g.Category, "smoke") // where a smoke case has none
+		g.Category = cmp.Or(g.Category, "smoke") // for smoke cases without one
 		m.cases[item.ID] = g
 	}
 	m.countCases()
@@ -198,7 +194,7 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 	return m.Report, nil
 }
 
-// add adds a result to the sums that the rates are until divide.
+// add adds a result to the sums, which divide turns into rates.
 func (c *Category) add(r judgement) {
 	c.Extractions += r.count
 	c.SuccessRate += float64(toInt(r.why == ""))
@@ -207,7 +203,7 @@ func (c *Category) add(r judgement) {
 	c.CoverageRate += rate(r.covered, r.wanted)
 }
 
-// divide makes rates of the sums over so many trials.
+// divide turns the sums over a number of trials into rates.
 func (c *Category) divide(trials int) {
 	planned := c.Cases * trials
 	c.SuccessRate, c.CoverageRate = rate(c.SuccessRate, planned), rate(c.CoverageRate, planned)
@@ -218,24 +214,24 @@ func (c *Category) divide(trials int) {
 // set is a set of keys.
 type set map[string]bool
 
-// mostCauses is how many causes a report keeps.
-const mostCauses = 100
+// maxCauses is the largest number of causes in a report.
+const maxCauses = 100
 
-// measurer takes outcomes and makes a report of them.
+// measurer builds a report from outcomes.
 type measurer struct {
 	Report
-	cases      map[string]gold
-	categories map[string]*Category
-	all        Category
-	trials     []Category
-	keys       []map[string]set // of what was extracted, by trial and case
-	causes     *stats.Shortlist[Cause]
-	item, came string // of the last outcome: its case, and what is the same in all trials of one that does not drift
+	cases        map[string]gold
+	categories   map[string]*Category
+	all          Category
+	trials       []Category
+	keys         []map[string]set // of the extractions, by trial and case
+	causes       *stats.Shortlist[Cause]
+	item, result string // case and result of the last outcome, to find cases whose trials differ
 }
 
-// countCases counts them, by category too.
+// countCases counts the cases, in all and by category.
 func (m *measurer) countCases() {
-	regressions := set{} // categories that have some
+	regressions := set{} // categories with regression records
 	for _, g := range m.cases {
 		if m.categories[g.Category] == nil {
 			m.categories[g.Category] = &Category{Name: g.Category}
@@ -250,16 +246,15 @@ func (m *measurer) countCases() {
 	m.Breadth.SmokeCaseCount = len(m.cases) - m.Breadth.RegressionCaseCount
 }
 
-// judge judges the outcome of a case, and notes what is wrong with it. Outcomes come in
-// the order of case and trial.
+// judge adds the outcome of a case. Outcomes arrive ordered by case and trial.
 func (m *measurer) judge(o outcome.Outcome) {
 	a := failedAnswer(0, string(o.Class), "the output is not an answer")
 	if !o.Failed() {
-		_ = json.Unmarshal(o.Output, &a) // else it stays so
+		_ = json.Unmarshal(o.Output, &a) // on an error, a stays a failed answer
 	}
 	g := m.cases[o.Item]
 	r, keys := g.judge(a), set{}
-	if o.Failed() { // whatever is expected: nobody answered, not even that there is nothing
+	if o.Failed() { // whatever the case expects, even an empty result
 		r.why = "there is no answer: " + m.failed(o)
 		r.covered, r.wanted = 0, 1
 	} else {
@@ -267,7 +262,7 @@ func (m *measurer) judge(o outcome.Outcome) {
 	}
 	for _, rec := range a.Records {
 		keys[rec.key()] = true
-		c := Cause{CaseID: o.Item, Trial: o.Trial, Class: shortened(rec.Class), Quote: shortened(rec.Quote)}
+		c := Cause{CaseID: o.Item, Trial: o.Trial, Class: shorten(rec.Class), Quote: shorten(rec.Quote)}
 		if rec.Shape != "" {
 			c.Metric, c.Detail = "schemaValidRate", rec.Shape
 			m.cause(c)
@@ -288,14 +283,14 @@ func (m *measurer) judge(o outcome.Outcome) {
 		m.keys[o.Trial-1] = map[string]set{}
 	}
 	m.keys[o.Trial-1][o.Item] = keys
-	came := fmt.Sprint(a.Kind, len(a.Failures) > 0, slices.Sorted(maps.Keys(keys)))
-	if o.Item == m.item && came != m.came {
+	result := fmt.Sprint(a.Kind, len(a.Failures) > 0, slices.Sorted(maps.Keys(keys)))
+	if o.Item == m.item && result != m.result {
 		m.DriftingCases = append(m.DriftingCases, o.Item)
 	}
-	m.item, m.came = o.Item, came
+	m.item, m.result = o.Item, result
 }
 
-// failed counts a case that nobody answered, and says why.
+// failed counts a failed call and returns its error.
 func (m *measurer) failed(o outcome.Outcome) string {
 	why := cmp.Or(o.Failure, &outcome.Failure{Class: o.Class, Message: string(o.Class)})
 	i := slices.IndexFunc(m.Failures, func(f FailedCalls) bool { return f.Class == o.Class })
@@ -317,7 +312,7 @@ func compareCauses(a, b Cause) int {
 		strings.Compare(a.Quote, b.Quote), strings.Compare(a.Class, b.Class), strings.Compare(a.Detail, b.Detail), a.Trial-b.Trial)
 }
 
-// finish fills in what all outcomes together come to.
+// finish computes the metrics over all outcomes.
 func (m *measurer) finish() {
 	m.Causes = m.causes.Values()
 	m.MoreCauses -= len(m.Causes)
@@ -329,7 +324,7 @@ func (m *measurer) finish() {
 		m.categories[name].divide(m.Trials)
 		m.Categories = append(m.Categories, *m.categories[name])
 	}
-	// How much the trials differ.
+	// Differences between trials.
 	m.DriftingCases = slices.Compact(m.DriftingCases)
 	m.CaseOutcomeDriftRate = float64(len(m.DriftingCases)) / float64(max(1, len(m.cases)))
 	v := &m.Variance
@@ -349,8 +344,8 @@ func (m *measurer) finish() {
 	v.StdDev = math.Sqrt(v.Variance)
 	variance, _ := rates.PopulationVariance()
 	m.SuccessRateStdDev = math.Sqrt(variance)
-	m.UniqueExtractionStability = *cmp.Or(shared.MeanOrNil(), new(1.0)) // 1 of a single trial
-	// A system that is dead is not without faults.
+	m.UniqueExtractionStability = *cmp.Or(shared.MeanOrNil(), new(1.0)) // 1 for a single trial
+	// A system that never answered is not flawless.
 	if m.Answered == 0 {
 		m.SchemaValidRate, m.QuoteInvariantRate, m.UniqueExtractionStability = 0, 0, 0
 	}
@@ -360,8 +355,8 @@ func (m *measurer) finish() {
 	}
 }
 
-// jaccard is shared / all of the keys of two trials, by case, over the cases that
-// have an outcome in both; 1 for two empty sets.
+// jaccard returns shared / all for the extractions of two trials, over the cases with an outcome
+// in both; 1 for two empty sets.
 func jaccard(a, b map[string]set) float64 {
 	shared, sum := 0, 0
 	for id, keys := range a {

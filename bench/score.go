@@ -16,7 +16,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// The scores of a case, as they are recorded.
+// Names of the scores of a case.
 const (
 	SchemaValidRate    = "schema_valid_rate"
 	QuoteInvariantRate = "quote_invariant_rate"
@@ -24,10 +24,10 @@ const (
 	CaseSuccess        = "case_success"
 )
 
-// scorer judges answers.
+// scorer is the experiment.Scorer of the bench.
 type scorer struct{}
 
-// Judge reads what is expected of a case.
+// Judge reads the expected output of a case.
 func (scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	var g gold
 	if err := json.Unmarshal(item.Expected, &g); err != nil {
@@ -36,7 +36,7 @@ func (scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	return g, nil
 }
 
-// Score judges an Answer.
+// Score scores an Answer.
 func (g gold) Score(output json.RawMessage) (experiment.Scored, error) {
 	var a Answer
 	if err := json.Unmarshal(output, &a); err != nil {
@@ -58,7 +58,7 @@ func (g gold) Score(output json.RawMessage) (experiment.Scored, error) {
 	}, nil
 }
 
-// Undelivered returns the scores without values.
+// Undelivered returns the scores without values, for a case that failed.
 func (gold) Undelivered() []outcome.Score {
 	var scores []outcome.Score
 	for _, name := range []string{CaseSuccess, SchemaValidRate, QuoteInvariantRate, CoverageRate} {
@@ -67,7 +67,7 @@ func (gold) Undelivered() []outcome.Score {
 	return scores
 }
 
-// ratio makes a score; 0/0 is 1, as nothing is wrong with nothing.
+// ratio returns the score num / den, or 1 if den is 0.
 func ratio(name string, num, den int, comment string) outcome.Score {
 	return outcome.Score{
 		Name: name, Value: new(rate(num, den)), Ratio: &outcome.Ratio{Num: int64(num), Den: int64(den)},
@@ -89,16 +89,16 @@ func toInt(yes bool) int {
 	return 0
 }
 
-// judgement is what an answer comes to.
+// judgement holds the counts of one answer.
 type judgement struct {
 	count, shaped, quoted int
 	covered, wanted       int
-	why                   string // it did not succeed; "" where it did
+	why                   string // why the case did not succeed; empty if it did
 }
 
-// judge counts, and says whether the answer is as expected. Covered of a smoke
-// case are its gold spans that a record quotes at their place; of a regression
-// record the extractions, up to the least number.
+// judge counts an answer and compares it with the expected result. Covered are the gold spans
+// that a record quotes at their offsets; for a regression record, the extractions up to the
+// least expected number.
 func (g gold) judge(a Answer) judgement {
 	r := judgement{count: len(a.Records)}
 	for _, rec := range a.Records {
@@ -129,10 +129,10 @@ func (g gold) judge(a Answer) judgement {
 	return r
 }
 
-// coveredBy says for each gold span which record is the first that quotes it at
-// its place, with its class where it has one; -1 where none does.
+// coveredBy returns for each gold span the index of the first record that quotes it at its
+// offsets and has its class, if it has one; -1 if there is none.
 func (g gold) coveredBy(a Answer) []int {
-	// Where a record of a class, or of any class, stands; to its number, from 1.
+	// Maps the offsets and class of a record, and its offsets alone, to its index + 1.
 	place := func(s *Spans, class string) string { return fmt.Sprintf("%d %q", s.Rune, class) }
 	first := map[string]int{}
 	for i, rec := range slices.Backward(a.Records) {
@@ -149,18 +149,17 @@ func (g gold) coveredBy(a Answer) []int {
 	return covered
 }
 
-// Seen is a case with what one trial made of it, for a person to read.
+// Seen is a case with the answer of one trial, for display.
 type Seen struct {
 	DocumentText string
-	// Gold are the spans that must be extracted, as records would state them, and
-	// Covered says which of the Records each of them is, -1 for none.
+	// Gold holds the gold spans as records. Covered gives for each of them the index in Records,
+	// or -1.
 	Gold, Records []Record
 	Covered       []int
 }
 
-// See reads the input and the expected output of a case, and the output of a
-// trial; an outcome that failed has none. The error says that they are not those
-// of a case.
+// See decodes the input and the expected output of a case and the output of a trial, which may
+// be empty. It returns an error if they are not those of a case.
 func See(caseInput, expected, output json.RawMessage) (Seen, error) {
 	var in input
 	var g gold
@@ -178,21 +177,19 @@ func See(caseInput, expected, output json.RawMessage) (Seen, error) {
 	return s, nil
 }
 
-// Fault says what is wrong with the record, "" for nothing.
+// Fault describes what is wrong with the record; empty if nothing is.
 func (r Record) Fault() string { return strings.Trim(string(r.Code)+"; "+r.Shape, "; ") }
 
-// Gate is the least or the greatest value that a report may have. A value exactly
-// at its gate passes.
+// Gate is a limit for a value of a report. A value equal to the limit passes.
 type Gate struct {
-	Name  string // that of its flag: min- or max- and the metric
-	About string // what the metric is
-	// Highest is the greatest limit that makes sense; Count says that a limit is a
-	// whole number.
+	Name  string // of its flag: min- or max- and the metric
+	About string // describes the metric
+	// Highest is the largest sensible limit. Count says that the limit is a whole number.
 	Limit, Highest float64
 	Count          bool
 }
 
-// Gates returns the gates of the specification with their limits.
+// Gates returns all gates with their default limits.
 func Gates() []Gate {
 	return []Gate{
 		{"min-success-rate", "share of cases with the expected result", 1, 1, false},
@@ -208,7 +205,7 @@ func Gates() []Gate {
 	}
 }
 
-// gated are the values that the gates bound, in their order.
+// gated returns the values that the gates limit, in the order of Gates.
 func (r Report) gated() []float64 {
 	return []float64{
 		r.SuccessRate, r.SchemaValidRate, r.QuoteInvariantRate, r.CoverageRate, r.UniqueExtractionStability,
@@ -217,34 +214,34 @@ func (r Report) gated() []float64 {
 	}
 }
 
-// Violation is a gate that does not hold.
+// Violation is a gate that the report does not pass.
 type Violation struct {
 	Gate  string  `json:"gate"`
 	Limit float64 `json:"limit"`
 	Value float64 `json:"value"`
 }
 
-// gateSlack forgives the last bits of a mean or root.
+// gateSlack tolerates rounding errors of a mean or root.
 const gateSlack = 1e-12
 
-// Check returns every one of the Gates that the report does not pass.
+// Check returns the gates that the report does not pass.
 func Check(r Report, gates []Gate) []Violation {
 	violations := []Violation{}
 	for i, value := range r.gated() {
 		g := gates[i]
-		short := g.Limit - value // of what it should be
+		excess := g.Limit - value // distance to the limit
 		if strings.HasPrefix(g.Name, "max-") {
-			short = value - g.Limit
+			excess = value - g.Limit
 		}
-		if math.IsNaN(value) || short > gateSlack {
+		if math.IsNaN(value) || excess > gateSlack {
 			violations = append(violations, Violation{g.Name, g.Limit, value})
 		}
 	}
 	return violations
 }
 
-// Verdict says in one line whether so many gates hold. The error is nil where they
-// do; else it has exit code 1 and lists the violations.
+// Verdict summarises the result of a number of gates in one line. If there are violations, the
+// error has exit code 1 and lists them.
 func Verdict(gates int, violations []Violation) (line string, err error) {
 	if len(violations) == 0 {
 		return fmt.Sprintf("all %d gates hold", gates), nil

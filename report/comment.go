@@ -11,37 +11,37 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Check is what a check of a change came to, as its comment tells it.
+// Check is the result of a check of a change, for the comment on its pull request.
 type Check struct {
 	Name      string          // of the check
-	Candidate outcome.Summary // empty where there is none
-	Base      string          // how old the base is, and over what; "" without one
-	// Comparison has one candidate; without it NotCompared says why, and Gate has the
-	// rules about the candidate alone. Where NotJudged is set nothing was judged.
+	Candidate outcome.Summary // zero if there is no candidate
+	Base      string          // describes age and extent of the base; empty without one
+	// Comparison has one candidate. Without it, NotCompared says why, and Gate holds the rules
+	// about the candidate alone. If NotJudged is set, nothing was judged.
 	Comparison  *compare.Comparison
 	NotCompared string
 	NotJudged   string
 	Gate        *compare.GateResult
 	LeftOut     []string // rules that need a base
 	Links       []Link
-	Details     bool // texts of matches, comments and messages are shown, too
+	Details     bool // also show texts of matches, comments and messages
 }
 
-// Link is an address of the comment. It is left out unless a browser may be sent there.
+// Link is a link in the comment. It is left out unless WebLink accepts it.
 type Link struct{ Title, URL string }
 
-// What a comment shows of each list.
+// Limits of the lists in a comment.
 const (
 	commentItems = 5
 	commentLines = 15 // of all others
 )
 
-// Comment writes the comment on a pull request: the verdict in the first line, gate, the
-// scores that moved, the items that got worse, cost and time, links; what is long is folded.
-// It ends with last, a marker, and is at most limit characters long: first the folded
-// tables are left out, then lines at the end. Names and all other text of strangers are in
-// code spans, so that nothing in them is a link, a mention, a tag or the end of a cell. Texts
-// of documents and gold are shown with Details only: else ids, counts and scores.
+// Comment writes the comment on a pull request: the verdict in the first line, then the gate,
+// the scores that moved, the items that got worse, cost and time, and links. Long tables are
+// folded. The comment ends with the marker last and has at most limit characters: to fit,
+// Comment leaves out the folded tables first, then lines at the end. Untrusted text is in code
+// spans, so that it cannot form links, mentions, tags or cells. Texts of documents and gold are
+// shown only with Details.
 func (c Check) Comment(last string, limit int) string {
 	text := c.comment(true)
 	if utf8.RuneCountInString(text+last)+1 > limit {
@@ -93,7 +93,7 @@ func (c Check) comment(folded bool) string {
 		scores := view.ScoreTable()
 		scores.Title, scores.folded = "All scores", true
 		m.table(scores)
-		m.table(view.groupTables(mostTypes)...)
+		m.table(view.groupTables(maxTypes)...)
 		if c.Details {
 			m.table(view.ChangeTable())
 		}
@@ -101,7 +101,7 @@ func (c Check) comment(folded bool) string {
 	return m.text.String()
 }
 
-// headline is the verdict.
+// headline returns the verdict.
 func (c Check) headline(view ResultView, compared bool) string {
 	switch {
 	case c.NotJudged != "":
@@ -114,14 +114,14 @@ func (c Check) headline(view ResultView, compared bool) string {
 	return view.Says() + ": " + code(view.Primary().Name) + " " + view.change()
 }
 
-// sides says what was compared.
+// sides describes what was compared.
 func (c Check) sides() string {
 	name, about := c.Candidate.Run.Name, SummaryView{Summary: c.Candidate}.About()
 	text := " · " + code(name) + " " + code(strings.Join(append(about, Count(c.Candidate.Items.Failed)+" failed"), " · "))
-	return when(name != "", text) + when(c.Base != "", " · base "+code(c.Base))
+	return textIf(name != "", text) + textIf(c.Base != "", " · base "+code(c.Base))
 }
 
-// changes shows what is another than in the base.
+// changes lists what differs from the base.
 func (c Check) changes(m *markdown, view ResultView) {
 	table := view.ScoreTable()
 	table.Title = "Scores that moved"
@@ -145,22 +145,22 @@ func (c Check) changes(m *markdown, view ResultView) {
 	cost := view.ConsumptionTable()
 	cost.folded = false
 	m.table(table, worse, cost)
-	m.note(when(len(view.Warnings) > 0, "**Read with care**"))
+	m.note(textIf(len(view.Warnings) > 0, "**Read with care**"))
 	m.warnings(view.Warnings[:min(commentLines, len(view.Warnings))])
 }
 
-// reason says what changed in an item: counts and classes, texts with Details.
+// reason describes what changed in an item: counts and classes, and texts with Details.
 func (c Check) reason(view ResultView, change compare.Change) string {
 	if c.Details {
 		return view.whatChanged(change)
 	}
 	class, _, _ := strings.Cut(change.CandidateFailure, ":")
-	return when(class != "", "failed: "+quoted(class)+" · ") +
+	return textIf(class != "", "failed: "+quoted(class)+" · ") +
 		fmt.Sprintf("matches: %d lost, %d gained, %d kept", len(change.Lost), len(change.Gained), change.Kept)
 }
 
-// JUnit writes the check as a suite with a case for every rule, in the form that CI
-// servers read; what was not judged is a failed case. The error is that of the writer.
+// JUnit writes the check as a test suite with a case for each rule. If nothing was judged, the
+// suite has one failed case. The error is that of w.
 func (c Check) JUnit(w io.Writer) error {
 	var cases []xmlElement
 	failures := 0

@@ -14,62 +14,61 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// ComparisonView is a comparison in the tables in which text and pages show it.
+// ComparisonView provides the tables of a comparison, for all forms.
 type ComparisonView struct{ compare.Comparison }
 
-// Results are the candidates, in their order.
+// Results returns the candidates in order.
 func (v ComparisonView) Results() []ResultView {
 	return cli.Each(v.Candidates, func(r compare.Result) ResultView { return ResultView{r, v.Comparison} })
 }
 
-// CandidateTable compares the candidates with each other at a glance.
+// CandidateTable compares the candidates with each other.
 func (v ComparisonView) CandidateTable() Table {
 	t := Table{Title: "Candidates by " + quoted(v.Metric), noun: "candidate", Columns: []Column{name("run"), number("mean").strong().wide(3),
 		number("difference"), interval(), number("p (Holm)").wide(2).hint("corrected for the number of candidates"),
 		{Title: "verdict", Pill: true}, {Title: "gate"}}}
 	for _, r := range v.Candidates {
 		s := r.Primary()
-		says, state := pill(r.Verdict, s.Verdict, len(r.Incompatible) > 0)
-		gate := known(r.Gate, func(g compare.GateResult) string { return string(g.Answer) })
+		says, state := verdictState(r.Verdict, s.Verdict, len(r.Incompatible) > 0)
+		gate := orNone(r.Gate, func(g compare.GateResult) string { return string(g.Answer) })
 		t.add(r.Candidate.Summary.Run.Name, Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.PHolm),
 			says, gate).State = state
 	}
 	return t
 }
 
-// ResultView is what the comparison with one candidate says, in the tables and
-// words in which text, Markdown and pages show it.
+// ResultView provides the tables and texts of the comparison with one candidate, for all forms.
 type ResultView struct {
 	compare.Result
 	of compare.Comparison
 }
 
-// Says is the verdict on the primary score in words.
-func (v ResultView) Says() string { return says(v.Primary().Verdict) }
+// Says returns the verdict on the primary score in words.
+func (v ResultView) Says() string { return verdictWords(v.Primary().Verdict) }
 
-func says(verdict compare.Verdict) string {
+func verdictWords(verdict compare.Verdict) string {
 	words := map[compare.Verdict]string{compare.Same: "the same in every item",
 		compare.Better: "better", compare.Worse: "worse"}
 	return cmp.Or(words[verdict], "no difference can be claimed")
 }
 
-// Evidence says what the verdict goes by; "" without an interval. The corrected
-// p-value, which decides, is given where it differs.
+// Evidence returns interval and p-value of the verdict; empty without an interval. It adds the
+// corrected p-value, which decides, if it differs.
 func (v ResultView) Evidence() string {
 	s := v.Primary()
 	corrected := s.P != nil && s.PHolm != nil && *s.P != *s.PHolm
 	text := fmt.Sprintf("95 %% %s, p %s", Deltas(s.CI95), pValue(s.P))
-	return when(s.CI95 != nil, text+when(corrected, ", p (Holm) "+pValue(s.PHolm)))
+	return textIf(s.CI95 != nil, text+textIf(corrected, ", p (Holm) "+pValue(s.PHolm)))
 }
 
-// change is what the primary score was and is, by how much, and what that goes by.
+// change describes how the primary score changed, with the evidence.
 func (v ResultView) change() string {
 	s := v.Primary()
 	text, by := Score(s.Base, 3)+" → "+Score(s.Candidate, 3)+", "+Delta(s.Difference), v.Evidence()
-	return text + when(by != "", " ("+by+")")
+	return text + textIf(by != "", " ("+by+")")
 }
 
-// Notes are remarks on the verdict.
+// Notes returns remarks on the verdict.
 func (v ResultView) Notes() (notes []string) {
 	s := v.Primary()
 	switch {
@@ -95,19 +94,19 @@ func (v ResultView) Notes() (notes []string) {
 	return notes
 }
 
-// candidate is the column of the candidate's numbers, diff that of the differences.
+// candidate is the column of the candidate's values, diff that of the differences.
 func candidate() Column { return Column{Title: "cand.", Markdown: "candidate", Right: true} }
 func diff() Column {
 	return Column{Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true}
 }
 
-// ScoreTable has a row for each score of both.
+// ScoreTable has a row for each score of both runs.
 func (v ResultView) ScoreTable() Table {
 	text := func(title, hint string, order int) Column {
-		return Column{Title: title, Markdown: no, Page: no, Right: true, Hint: hint, Wide: order}
+		return Column{Title: title, Markdown: hidden, Page: hidden, Right: true, Hint: hint, Wide: order}
 	}
 	p := number("p").wide(4).hint("sign flips")
-	p.Markdown = no
+	p.Markdown = hidden
 	t := Table{Title: "Scores", Notes: []string{"failed items count as 0"}, Columns: []Column{name("score"), number("base").wide(3),
 		candidate().wide(2), diff(), interval(), p,
 		number("p (Holm)").wide(5).hint("corrected for the number of scores below the first that differ"),
@@ -115,14 +114,14 @@ func (v ResultView) ScoreTable() Table {
 		text("found", "the least difference found 4 times out of 5", 8), text("needs", "items to find the one seen", 9)}}
 	for _, s := range v.Scores {
 		row := t.add(s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.P), pValue(s.PHolm),
-			Count(s.Wins)+"/"+Count(s.Losses)+"/"+Count(s.Ties), Count(s.N), Score(s.Detectable, 3), known(s.Needed, Count))
+			Count(s.Wins)+"/"+Count(s.Losses)+"/"+Count(s.Ties), Count(s.N), Score(s.Detectable, 3), orNone(s.Needed, Count))
 		row.Primary, row.State = s.Primary, string(s.Verdict)
 	}
 	return t
 }
 
-// PooledTable has the values over the counts of all items; yes or no is left out: there
-// every item counts the same.
+// PooledTable shows the values over the counts of all items. Boolean scores are left out: their
+// mean and pooled value are the same.
 func (v ResultView) PooledTable() Table {
 	t := Table{Title: "Pooled over the counts of " + v.counts(), folded: true, Columns: []Column{name("score"), number("base").wide(3),
 		candidate().wide(2), diff(), interval(), number("n").wide(4)}}
@@ -146,33 +145,33 @@ func (v ResultView) PooledTable() Table {
 	return t
 }
 
-// counts says which items have counts: those that failed have none.
+// counts describes which items have counts: those that did not fail.
 func (v ResultView) counts() string {
 	base, cand := v.trials()
-	others := cmp.Or(when(max(base, cand) > 1, "of the others a trial failed"), "the others failed")
+	others := cmp.Or(textIf(max(base, cand) > 1, "of the others a trial failed"), "the others failed")
 	some := Count(v.Scored) + " of " + Counted(v.Items, "item") + ": " + others
-	return cmp.Or(when(v.Scored != v.Items, some), "all items")
+	return cmp.Or(textIf(v.Scored != v.Items, some), "all items")
 }
 
-// trials counts those of every item in both runs.
+// trials returns the number of trials of each item in both runs.
 func (v ResultView) trials() (base, cand int) {
 	return SummaryView{Summary: v.of.Base.Summary}.trials(), SummaryView{Summary: v.Candidate.Summary}.trials()
 }
 
-// YesNoTable has a row for each score that is yes or no.
+// YesNoTable has a row for each boolean score.
 func (v ResultView) YesNoTable() Table {
 	t := Table{Title: "Yes or no", folded: true, Columns: []Column{name("score"), number("no → yes"), number("yes → no"),
 		number("both").wide(1), number("neither").wide(2), number("p (McNemar)")}}
 	for _, y := range v.YesNo {
 		t.add(y.Name, Count(y.Gained), Count(y.Lost), Count(y.Both), Count(y.None), pValue(y.P))
 	}
-	if len(v.YesNo) > 0 && v.YesNo[0].P == nil { // with clusters
-		t.Columns[5].Text = no
+	if len(v.YesNo) > 0 && v.YesNo[0].P == nil { // as with clusters
+		t.Columns[5].Text = hidden
 	}
 	return t
 }
 
-// ConsumptionTable has a line for what is known of cost and of latency in both runs.
+// ConsumptionTable shows cost and latency as far as both are known.
 func (v ResultView) ConsumptionTable() Table {
 	t := Table{Title: "Cost and latency", folded: true, Columns: []Column{{Markdown: "mean of the items", Below: true}}}
 	base, cand := v.of.Base.Summary, v.Candidate.Summary
@@ -192,14 +191,14 @@ func amountLine(name string, a compare.Amount, show func(float64) string) string
 	}
 	signed := func(v float64) string { return map[int]string{-1: "-", 1: "+"}[cmp.Compare(v, 0)] + show(math.Abs(v)) }
 	text := fmt.Sprintf("%s %s → %s", name, show(*a.Base), show(*a.Candidate))
-	text += shownAs(" (×%.2f)", a.Ratio) + ", " + signed(*a.Difference)
+	text += setting(" (×%.2f)", a.Ratio) + ", " + signed(*a.Difference)
 	if a.CI95 != nil {
 		text += fmt.Sprintf(" (95 %% %s to %s)", signed(a.CI95[0]), signed(a.CI95[1]))
 	}
 	return text + ", n=" + Count(a.N)
 }
 
-// groupTables break the counts of both down, a table of so many rows for each kind of type.
+// groupTables returns the counts by type, a table of at most rows rows for each kind of type.
 func (v ResultView) groupTables(rows int) (tables []Table) {
 	for _, list := range kinds(v.Groups, func(g compare.Group) string { return g.Kind }) {
 		t := Table{Title: "By " + label(Words(list[0].Kind)), folded: true, Columns: []Column{name("type"), number("expected").wide(1),
@@ -209,7 +208,7 @@ func (v ResultView) groupTables(rows int) (tables []Table) {
 			row := t.add(g.Name, arrow(b.Expected, c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
 				Score(b.F1, 3), Score(c.F1, 3), Delta(g.Difference))
 			if d := g.Difference; d != nil && math.Abs(*d) > compare.Epsilon {
-				row.State = turned(*d < 0)
+				row.State = betterOrWorse(*d < 0)
 			}
 		}
 		t.note(v.Scored < v.Items, "over the counts of "+v.counts())
@@ -220,18 +219,18 @@ func (v ResultView) groupTables(rows int) (tables []Table) {
 	return tables
 }
 
-// turned is the state of what got worse, or better.
-func turned(worse bool) string {
-	return cmp.Or(when(worse, string(compare.Worse)), string(compare.Better))
+// betterOrWorse returns the state of a change.
+func betterOrWorse(worse bool) string {
+	return cmp.Or(textIf(worse, string(compare.Worse)), string(compare.Better))
 }
 
-// arrow shows what a count became; once if it stayed.
+// arrow formats a count before and after; once if it is the same.
 func arrow(before, after int64) string {
-	return when(before != after, Count(before)+"→") + Count(after)
+	return textIf(before != after, Count(before)+"→") + Count(after)
 }
 
-// SensitivityTable has a row for each way to score the outputs; none where they were not
-// scored again.
+// SensitivityTable has a row for each way to score the outputs; empty if they were not scored
+// again.
 func (v ResultView) SensitivityTable() Table {
 	t := Table{Title: "How far can the numbers be trusted", folded: true, noun: "way", Columns: []Column{name("scored"),
 		{Title: "score", Name: true, flex: true, Wide: 2}, number("base").wide(5), candidate().wide(4), diff(), interval(),
@@ -242,33 +241,33 @@ func (v ResultView) SensitivityTable() Table {
 	}
 	t.Notes = append([]string{"the same outputs, scored again in other ways, each compared as above; no gate reads it"}, v.Sensitivity.Notes...)
 	for _, w := range v.Sensitivity.Settings {
-		s, what := w.Score, w.What+when(w.LeftOut > 0, ": "+Counted(w.LeftOut, "item")+" left out")
-		row := t.add(what, s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.PHolm), Count(s.N), says(s.Verdict))
+		s, what := w.Score, w.What+textIf(w.LeftOut > 0, ": "+Counted(w.LeftOut, "item")+" left out")
+		row := t.add(what, s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.PHolm), Count(s.N), verdictWords(s.Verdict))
 		row.Primary, row.State = w.Own, string(s.Verdict)
 	}
 	return t
 }
 
-// Tables are those below the scores, in their order; of each kind of type so many rows.
+// Tables returns the tables below the scores in order, with at most groups rows for each kind of
+// type.
 func (v ResultView) Tables(groups int) []Table {
 	list := append([]Table{v.PooledTable(), v.YesNoTable(), v.ConsumptionTable()}, v.groupTables(groups)...)
 	return append(list, v.ChangeTable())
 }
 
-// Compare writes a comparison for a person at a terminal: what was compared,
-// the verdict, every score with its difference, interval and p-value, pooled
-// values, yes/no results, cost and latency, the breakdown by type, the items
-// that changed most, the rules of the gate and what to read with care. Of
-// candidates that cannot be compared it says why. Lines fit Options.Width: what
-// does not is left out, and named; see Options.Whole.
+// Compare writes a comparison for a terminal: the runs, the verdict, every score with
+// difference, interval and p-value, pooled values, boolean scores, cost and latency, the
+// breakdown by type, the items that changed most, the rules of the gate, and warnings. For
+// candidates that cannot be compared it says why. Lines fit Options.Width; columns that do not
+// fit are dropped and named; see Options.Whole.
 //
-// It writes once; the error is that of the writer.
+// It writes once; the error is that of w.
 func Compare(w io.Writer, c compare.Comparison, opt Options) error {
 	p, v := newPage(opt), ComparisonView{c}
 	p.sideLines("base", c.Base)
 	several := len(c.Candidates) > 1
 	for i, r := range c.Candidates {
-		p.sideLines(cmp.Or(when(several, fmt.Sprintf("cand. %d", i+1)), "candidate"), r.Candidate)
+		p.sideLines(cmp.Or(textIf(several, fmt.Sprintf("cand. %d", i+1)), "candidate"), r.Candidate)
 	}
 	if several {
 		p.table(v.CandidateTable())
@@ -284,15 +283,15 @@ func Compare(w io.Writer, c compare.Comparison, opt Options) error {
 	return p.writeTo(w)
 }
 
-// sideLines says what a run is.
+// sideLines describes one run.
 func (p *page) sideLines(name string, s compare.Side) {
 	n := s.Summary.Items.Failed
-	failed := when(n > 0, p.red(Count(n)+" failed"))
+	failed := textIf(n > 0, p.red(Count(n)+" failed"))
 	about := append([]string{p.bold(label(s.Summary.Run.Name)), failed}, SummaryView{Summary: s.Summary}.About()...)
 	p.parts(name, append(about, textutil.Line(s.Where))...)
 }
 
-// candidate writes everything about one candidate.
+// candidate writes the comparison with one candidate.
 func (p *page) candidate(r ResultView) {
 	if len(r.Incompatible) > 0 {
 		p.title("Cannot be compared")
@@ -307,18 +306,16 @@ func (p *page) candidate(r ResultView) {
 		p.notes(r.Notes()...)
 	}
 	p.table(r.ScoreTable())
-	p.table(r.Tables(mostTypes)...)
+	p.table(r.Tables(maxTypes)...)
 	p.table(r.SensitivityTable(), gateTable("", r.Gate))
 	p.warnings("Read with care", r.Warnings, 0)
 }
 
-// CompareMarkdown writes a comparison as GitHub-flavoured Markdown, fit for a
-// comment on a pull request: verdict and gate first, then the scores; what is
-// long is folded. Names, comments and messages are in code spans, so that
-// nothing in them is a link, a mention, a tag or the end of a cell. No option
-// counts.
+// CompareMarkdown writes a comparison as GitHub-flavoured Markdown, for a comment on a pull
+// request: verdict and gate first, then the scores; long tables are folded. Untrusted text is in
+// code spans, so that it cannot form links, mentions, tags or cells. Options are ignored.
 //
-// It writes once; the error is that of the writer.
+// It writes once; the error is that of w.
 func CompareMarkdown(w io.Writer, c compare.Comparison, _ Options) error {
 	m := &markdown{}
 	for _, r := range (ComparisonView{c}).Results() {
@@ -345,11 +342,10 @@ func (m *markdown) candidate(r ResultView) {
 	m.line("")
 	m.table(gateTable("", r.Gate), r.ScoreTable())
 	m.warnings(r.Warnings)
-	m.table(append(r.Tables(mostTypes), r.SensitivityTable())...)
+	m.table(append(r.Tables(maxTypes), r.SensitivityTable())...)
 }
 
-// shownMatches is how many of the matches that only one side has are shown of an
-// item.
+// shownMatches is the largest number of matches shown of an item that only one side has.
 const shownMatches = 8
 
 // ChangeTable lists the items that changed most.
@@ -359,13 +355,13 @@ func (v ResultView) ChangeTable() Table {
 		{Markdown: "what changed", Page: "what changed", Below: true}}}
 	for _, c := range v.Changed {
 		row := t.add(c.Item, Score(&c.Base, 3), Score(&c.Candidate, 3), Delta(&c.Delta), v.whatChanged(c))
-		row.State = turned((c.Delta < 0) != v.Primary().LowerIsBetter)
+		row.State = betterOrWorse((c.Delta < 0) != v.Primary().LowerIsBetter)
 	}
 	return t
 }
 
-// whatChanged explains an item in lines: why a side failed, what is said of its score,
-// and what only one side matched, or one of several trials each more often.
+// whatChanged explains the change of an item in lines: why a side failed, the comments on its
+// score, and the matches that only one side has, or has in more trials.
 func (v ResultView) whatChanged(c compare.Change) string {
 	base, cand := v.trials()
 	several := base > 1 || cand > 1
@@ -379,35 +375,35 @@ func (v ResultView) whatChanged(c compare.Change) string {
 	add("base", c.BaseComment)
 	add("candidate failed", c.CandidateFailure)
 	add("candidate", c.CandidateComment)
-	than := cmp.Or(when(several, "more often"), "only")
+	than := cmp.Or(textIf(several, "more often"), "only")
 	add("matched by the candidate "+than, c.Gained...)
 	add("matched by the base "+than, c.Lost...)
 	return strings.Join(lines, "\n")
 }
 
-// GateWords says what a gate comes to.
+// GateWords summarises the result of a gate.
 func GateWords(g compare.GateResult) string {
 	words := map[compare.Answer]string{compare.Pass: "passed", compare.Fail: "failed"}[g.Answer]
 	counts := map[int]string{0: ", counts as passed", 1: ", counts as failed"}[g.ExitCode()]
 	return cmp.Or(words, "inconclusive"+counts)
 }
 
-// Gate writes the rules of a gate, each with its answer and reason; nothing for
-// nil. It writes once; the error is that of the writer.
+// Gate writes the rules of a gate with answer and reason; nothing if the gate is nil. It writes
+// once; the error is that of w.
 func Gate(w io.Writer, g *compare.GateResult, opt Options) error {
 	p := newPage(opt)
 	p.table(gateTable("", g))
 	return p.writeTo(w)
 }
 
-// gateTable has a row for each rule, those that did not pass first, under a title that may say whose gate it is; it is
-// empty for nil.
+// gateTable has a row for each rule, those that did not pass first; it is empty if the gate is
+// nil. whose completes the title.
 func gateTable(whose string, g *compare.GateResult) Table {
 	if g == nil {
 		return Table{}
 	}
-	t := Table{Title: "Gate" + whose + ": " + GateWords(*g), noun: "rule", Columns: []Column{{Pill: true, Text: no},
-		{Pill: true, Markdown: no}, {Markdown: "rule", Name: true, flex: true, key: true}, {Markdown: "reason", Below: true}}}
+	t := Table{Title: "Gate" + whose + ": " + GateWords(*g), noun: "rule", Columns: []Column{{Pill: true, Text: hidden},
+		{Pill: true, Markdown: hidden}, {Markdown: "rule", Name: true, flex: true, key: true}, {Markdown: "reason", Below: true}}}
 	marks := map[compare.Answer]string{compare.Pass: "✅ ", compare.Fail: "❌ ", compare.Inconclusive: "❔ "}
 	order := []compare.Answer{compare.Fail, compare.Inconclusive, compare.Pass}
 	for _, r := range slices.SortedStableFunc(slices.Values(g.Rules), func(a, b compare.RuleResult) int {

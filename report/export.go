@@ -18,33 +18,32 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// write writes a report at once.
+// write writes a whole report at once.
 func write(w io.Writer, text string) error {
 	_, err := io.WriteString(w, text)
 	return err
 }
 
-// JSON writes v as one JSON value and a line end: on one line, or indented by
-// two spaces. Numbers are not rounded. Letters stay as they are, but what
-// could steer a terminal is escaped, so that the output can be looked at; it
-// decodes to the same value.
+// JSON writes v as one JSON value and a line end, on one line or indented by two spaces. Numbers
+// are not rounded. Characters that could control a terminal are escaped, so that the output can
+// be displayed; it decodes to the same value.
 //
-// It writes once; the error is that of the encoder (a bug) or of the writer.
+// It writes once; the error is that of the encoder (a bug) or of w.
 func JSON(w io.Writer, v any, indent bool) error {
 	var raw bytes.Buffer
 	e := json.NewEncoder(&raw)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", when(indent, "  "))
+	e.SetIndent("", textIf(indent, "  "))
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("encoding the report: %w", err)
 	}
-	if !bytes.ContainsFunc(raw.Bytes(), unsettling) {
+	if !bytes.ContainsFunc(raw.Bytes(), isControl) {
 		_, err := raw.WriteTo(w)
 		return err
 	}
 	var b strings.Builder
-	for _, r := range raw.String() { // what steers can only be inside strings there
-		if !unsettling(r) {
+	for _, r := range raw.String() { // valid JSON has such characters only inside strings
+		if !isControl(r) {
 			b.WriteRune(r)
 			continue
 		}
@@ -55,7 +54,7 @@ func JSON(w io.Writer, v any, indent bool) error {
 	return write(w, b.String())
 }
 
-// Indented spreads JSON over lines; a text, and what is not JSON, stays as it is.
+// Indented indents JSON. Text that is not JSON is returned unchanged.
 func Indented(raw json.RawMessage) string {
 	var text *string
 	if json.Unmarshal(raw, &text) == nil && text != nil {
@@ -68,17 +67,16 @@ func Indented(raw json.RawMessage) string {
 	return b.String()
 }
 
-// unsettling are format and control characters that JSON lets stand.
-func unsettling(r rune) bool { return r >= 0x7f && textutil.Steers(r) }
+// isControl reports whether r is a format or control character that JSON does not escape.
+func isControl(r rune) bool { return r >= 0x7f && textutil.Steers(r) }
 
-// JSONL writes one JSON object per item on a line of its own, that of "show
-// --json". It writes item by item; the errors are those of the run and of the
-// writer.
+// JSONL writes one JSON object for each item on a line of its own, as "show --json" does. It
+// writes item by item; the errors are those of the run and of w.
 func JSONL(w io.Writer, runs []Run) error {
 	return eachItemOf(runs, func(_ Run, v ItemView) error { return JSON(w, v, false) })
 }
 
-// eachItemOf goes through the items of all runs, up to the first error.
+// eachItemOf calls do for the items of all runs until the first error.
 func eachItemOf(runs []Run, do func(Run, ItemView) error) error {
 	for _, r := range runs {
 		for v, err := range r.Items {
@@ -93,20 +91,18 @@ func eachItemOf(runs []Run, do func(Run, ItemView) error) error {
 	return nil
 }
 
-// CSV writes one row per item, after a row of titles: what the item is, how it
-// ended, time, tokens and cost, every score of the runs (empty where it is
-// undefined), the weight of the primary score where runs are of answers, the
-// number of faults of each cause, and the warnings. Numbers are
-// not rounded.
+// CSV writes a header and one row for each item: the item, its result, time, tokens and cost,
+// every score (empty if undefined), the weight of the primary score for answers about documents,
+// the number of faults of each cause, and warnings. Numbers are not rounded.
 //
-// A spreadsheet must not take the text of strangers for a formula: a text that
-// begins with = + - @ ' a tab or a line end gets a ' in front. Whoever reads the
-// file with a program takes one leading ' away and has every text as it was.
+// A spreadsheet must not evaluate untrusted text: text that begins with = + - @ ' a tab or a
+// line end gets a leading '. A program that reads the file removes one leading ' to get the
+// text.
 //
-// It writes item by item; the errors are those of the run and of the writer.
+// It writes item by item; the errors are those of the run and of w.
 func CSV(w io.Writer, runs []Run) error {
 	var scores []string
-	var causes [][2]string // what and name
+	var causes [][2]string // each a kind and a name
 	for _, r := range runs {
 		for _, s := range r.Summary.Scores {
 			if !slices.Contains(scores, s.Name) {
@@ -123,7 +119,7 @@ func CSV(w io.Writer, runs []Run) error {
 
 	titles := []string{"run", "dataset", "item", "trial", "attempt", "class", "message", "started", "latency_ms",
 		"input_tokens", "output_tokens", "cost_usd"}
-	titles = append(titles, cli.Each(scores, inert)...)
+	titles = append(titles, cli.Each(scores, escapeFormula)...)
 	if weighted {
 		titles = append(titles, "weight")
 	}
@@ -151,7 +147,7 @@ func CSV(w io.Writer, runs []Run) error {
 			}
 			row = append(row, strconv.FormatInt(n, 10))
 		}
-		return table.Write(append(row, inert(strings.Join(v.Outcome.Warnings, "\n"))))
+		return table.Write(append(row, escapeFormula(strings.Join(v.Outcome.Warnings, "\n"))))
 	})
 	if err != nil {
 		return err
@@ -160,19 +156,19 @@ func CSV(w io.Writer, runs []Run) error {
 	return table.Error()
 }
 
-// csvHead is what an item is and took.
+// csvHead returns the columns of item and usage.
 func csvHead(v ItemView) []string {
 	o := v.Outcome
-	started := when(!o.Started.IsZero(), o.Started.UTC().Format(time.RFC3339Nano))
+	started := textIf(!o.Started.IsZero(), o.Started.UTC().Format(time.RFC3339Nano))
 	latency := float64(o.Latency) / float64(time.Millisecond)
 	return []string{
-		inert(v.Run), inert(v.Dataset), inert(o.Item), strconv.Itoa(o.Trial), strconv.Itoa(o.Attempt),
-		inert(string(o.Class)), inert(v.message()), started, plainNumber(&latency),
+		escapeFormula(v.Run), escapeFormula(v.Dataset), escapeFormula(o.Item), strconv.Itoa(o.Trial), strconv.Itoa(o.Attempt),
+		escapeFormula(string(o.Class)), escapeFormula(v.message()), started, plainNumber(&latency),
 		strconv.FormatInt(o.Usage.Input, 10), strconv.FormatInt(o.Usage.Output, 10), plainNumber(o.CostUSD),
 	}
 }
 
-// plainNumber writes a number with all its digits; "" for none.
+// plainNumber formats a number with all its digits; empty for nil.
 func plainNumber(v *float64) string {
 	if v == nil {
 		return ""
@@ -180,21 +176,20 @@ func plainNumber(v *float64) string {
 	return strconv.FormatFloat(*v, 'g', -1, 64)
 }
 
-// inert keeps a spreadsheet from calculating with a text.
-func inert(s string) string {
+// escapeFormula prevents a spreadsheet from evaluating text.
+func escapeFormula(s string) string {
 	if s != "" && strings.ContainsRune("=+-@'\t\r\n", rune(s[0])) {
 		return "'" + s
 	}
 	return s
 }
 
-// JUnit writes one test suite per run with one test case per item, in the form
-// that CI servers read. An item that failed is a failure with its class as type
-// and its message; a low score is none: that is for gates to judge. The scores
-// are in the case's output, what was run in the suite's properties. Characters
-// that XML cannot hold become U+FFFD, or escapes in names.
+// JUnit writes one test suite for each run with one test case for each item. A failed item is a
+// failure with its class as type; a low score is not, because gates judge that. Scores are in
+// the output of the case, the system in the properties of the suite. Characters that XML cannot
+// hold become U+FFFD, or escapes in names.
 //
-// It writes item by item; the errors are those of the runs and of the writer.
+// It writes item by item; the errors are those of the runs and of w.
 func JUnit(w io.Writer, runs []Run) error {
 	tests, failures := 0, 0
 	for _, r := range runs {
@@ -213,7 +208,7 @@ func JUnit(w io.Writer, runs []Run) error {
 	})
 }
 
-// writeJUnit writes the suites that one function writes as a whole report.
+// writeJUnit writes the suites that suites produces as a complete report.
 func writeJUnit(w io.Writer, name string, tests, failures int, suites func(*xml.Encoder) error) error {
 	if err := write(w, xml.Header); err != nil {
 		return err
@@ -231,7 +226,7 @@ func writeJUnit(w io.Writer, name string, tests, failures int, suites func(*xml.
 	return err
 }
 
-// write writes the element with its parts, and in it then what more writes.
+// write writes the element with its parts, and calls more to write further content.
 func (x xmlElement) write(e *xml.Encoder, more func() error) error {
 	start := xml.StartElement{Name: x.XMLName, Attr: x.Attrs}
 	err := e.EncodeToken(start)
@@ -247,7 +242,7 @@ func (x xmlElement) write(e *xml.Encoder, more func() error) error {
 	return err
 }
 
-// xmlElement is an element of XML: it has text or parts.
+// xmlElement is an XML element with text or parts.
 type xmlElement struct {
 	XMLName xml.Name
 	Attrs   []xml.Attr `xml:",any,attr"`
@@ -255,7 +250,7 @@ type xmlElement struct {
 	Parts   []xmlElement
 }
 
-// element has attributes, each a name and a value.
+// element returns an element with attributes, given as name and value.
 func element(name string, attrs ...string) xmlElement {
 	e := xmlElement{XMLName: xml.Name{Local: name}}
 	for pair := range slices.Chunk(attrs, 2) {
@@ -322,16 +317,15 @@ func (v ItemView) junitCase() xmlElement {
 	return c
 }
 
-// GitHub writes workflow commands: an error annotation per failed item, of each
-// run the first nine and one that counts the rest (GitHub shows ten), and a
-// notice with the run's primary score. Text of strangers is escaped, so that it
-// begins no command of its own. The step summary is Markdown's.
+// GitHub writes workflow commands: an error annotation for each failed item, of each run the
+// first nine and one that counts the rest (GitHub shows ten), and a notice with the primary
+// score. Untrusted text is escaped, so that it cannot begin a command. Use Markdown for the step
+// summary.
 //
-// The messages are those that the summary keeps of each class; the caller
-// decides with outcome.SummaryConfig.Messages how many. It writes once; the
-// error is that of the writer.
+// The messages are those that the summary kept; see outcome.SummaryConfig.Messages. GitHub
+// writes once; the error is that of w.
 func GitHub(w io.Writer, runs []Run) error {
-	data := []string{"%", "%25", "\r", "%0D", "\n", "%0A"} // the runner undoes these escapes
+	data := []string{"%", "%25", "\r", "%0D", "\n", "%0A"} // the runner decodes these escapes
 	inTitle, inMessage := strings.NewReplacer(append(data, ":", "%3A", ",", "%2C")...), strings.NewReplacer(data...)
 	var b strings.Builder
 	annotate := func(kind, title, message string) {
@@ -348,21 +342,21 @@ func GitHub(w io.Writer, runs []Run) error {
 		if more := v.Items.Failed - shown; more > 0 {
 			annotate("error", label(v.Run.Name), "and "+Counted(more, "more failed "+v.Noun()))
 		}
-		title := given(label(v.Run.Name), textutil.Line(v.Run.Dataset), textutil.Line(v.Run.Model))
+		title := nonEmpty(label(v.Run.Name), textutil.Line(v.Run.Dataset), textutil.Line(v.Run.Model))
 		annotate("notice", strings.Join(title, " · "), v.inOneLine())
 	}
 	return write(w, b.String())
 }
 
-// inOneLine is the primary score with the counts of items.
+// inOneLine returns the primary score and the counts of items.
 func (v SummaryView) inOneLine() string {
 	var parts []string
 	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
 		mean, ci := v.Scores.Lead(stat)
 		failed, text := v.Scores.AnyFailed(), textutil.Line(stat.Name)+" "+Score(mean, 3)+" ("+Interval(ci)+")"
-		parts = given(text+when(failed, " with failed items as 0"), when(failed, Score(stat.Mean, 3)+" of those scored"))
+		parts = nonEmpty(text+textIf(failed, " with failed items as 0"), textIf(failed, Score(stat.Mean, 3)+" of those scored"))
 	}
 	n := v.Items.NotRun()
 	parts = append(parts, v.Planned(), Count(v.Items.Failed)+" failed")
-	return strings.Join(append(parts, given(when(n > 0, Count(n)+" not run"))...), " · ")
+	return strings.Join(append(parts, nonEmpty(textIf(n > 0, Count(n)+" not run"))...), " · ")
 }

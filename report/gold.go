@@ -13,39 +13,39 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// Agreement is how far two annotators, A and B, say the same of the same items; its
-// JSON is what experiment agreement prints. Numbers are not rounded.
+// Agreement measures how far two annotators, A and B, agree about the same items. Its JSON form
+// is the output of experiment agreement. Numbers are not rounded.
 type Agreement struct {
 	A string `json:"a"` // the files
 	B string `json:"b"`
-	// Scorer is how they were compared.
+	// Scorer says how they were compared.
 	Scorer outcome.Scorer `json:"scorer"`
-	Items  int            `json:"items"` // that both have
+	Items  int            `json:"items"` // in both files
 	OnlyA  []string       `json:"only_a"`
 	OnlyB  []string       `json:"only_b"`
-	// Entities and relationships are compared in the items where both annotate them.
-	OneEntities      int `json:"one_annotates_entities"` // items where one does, the other not
+	// Entities and relationships are compared in the items in which both annotate them.
+	OneEntities      int `json:"one_annotates_entities"` // items in which only one does
 	OneRelationships int `json:"one_annotates_relationships"`
 
-	// BAgainstA takes A for the expected and B for the extracted; AAgainstB is the reverse.
+	// BAgainstA scores B with A as the gold; AAgainstB is the reverse.
 	BAgainstA Direction `json:"b_against_a"`
 	AAgainstB Direction `json:"a_against_b"`
-	// SameBothWays names the scores that should not depend on the direction and have
-	// the same value both ways in every item; Directed says in how many items the
-	// others have not.
+	// SameBothWays names the scores that do not depend on the direction and have the same value
+	// both ways in every item. Directed gives for the other scores the number of items in which
+	// they differ.
 	SameBothWays []string       `json:"same_both_ways"`
 	Directed     map[string]int `json:"not_the_same"`
 	Warnings     []string       `json:"warnings"`
 }
 
-// Direction is one side of an Agreement: means over items with intervals, values
-// pooled over all counts, and counts by the types of the side that is expected.
+// Direction is one side of an Agreement: means over items with intervals, values pooled over all
+// counts, and counts by type of the side that serves as gold.
 type Direction struct {
 	Scores outcome.Stats       `json:"scores"`
 	Groups []outcome.GroupStat `json:"groups"`
 }
 
-// Stat is the score of B against A; without a value where it is not known.
+// Stat returns a score of B against A; without a value if it is unknown.
 func (a *Agreement) Stat(score string) outcome.Stat {
 	if a == nil {
 		return outcome.Stat{}
@@ -54,15 +54,15 @@ func (a *Agreement) Stat(score string) outcome.Stat {
 	return stat
 }
 
-// what says whose agreement it is.
+// what describes whose agreement it is.
 func (a *Agreement) what() string {
 	return fmt.Sprintf("human agreement: %s against %s, mean over %s, 95 %% interval",
 		textutil.Line(a.B), textutil.Line(a.A), Counted(a.Items, "item"))
 }
 
-// AgreementText writes an agreement for a person: which items were compared, every
-// score in both directions, the counts by type, and what to read with care. Lines fit
-// Options.Width. It writes once; the error is that of the writer.
+// AgreementText writes an agreement for a terminal: the compared items, every score in both
+// directions, the counts by type, and warnings. Lines fit Options.Width. It writes once; the
+// error is that of w.
 func AgreementText(w io.Writer, a Agreement, opt Options) error {
 	p := newPage(opt)
 	p.wrapped("A "+textutil.Line(a.A)+" · B "+textutil.Line(a.B)+" · "+Counted(a.Items, "item")+" in both", 0, 2, p.bold)
@@ -74,20 +74,20 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 	}{{"entities", "entity_f1", a.OneEntities}, {"relations", "relationship_f1", a.OneRelationships}} {
 		stat, _ := a.BAgainstA.Scores.Lookup(family.f1)
 		p.parts(family.name, "annotated by both in "+Counted(stat.N, "item"),
-			when(stat.Vacuous > 0, "both empty in "+Count(stat.Vacuous)),
-			when(family.one > 0, p.yellow("by one alone in "+Count(family.one)+", left out")))
+			textIf(stat.Vacuous > 0, "both empty in "+Count(stat.Vacuous)),
+			textIf(family.one > 0, p.yellow("by one alone in "+Count(family.one)+", left out")))
 	}
 	p.table(a.scoreTable())
 	types := SummaryView{Summary: outcome.Summary{Groups: a.BAgainstA.Groups}}
 	for _, t := range types.GroupTables() {
 		t.Notes = []string{"expected: A's; extracted: B's"}
-		p.table(t.First(mostTypes))
+		p.table(t.First(maxTypes))
 	}
 	p.warnings("Read with care", a.Warnings, 0)
 	return p.writeTo(w)
 }
 
-// only names the first items that one file alone has.
+// only lists the first items that only one file has.
 func (p *page) only(label string, ids []string) {
 	if len(ids) > 0 {
 		p.parts(label, p.yellow(Counted(len(ids), "item")), strings.Join(listed(ids, 10, textutil.Line), ", "))
@@ -105,7 +105,7 @@ func (a Agreement) scoreTable() Table {
 	for _, b := range a.BAgainstA.Scores {
 		r, _ := a.AAgainstB.Scores.Lookup(b.Name)
 		n := a.Directed[b.Name]
-		directed = append(directed, given(when(n > 0, fmt.Sprintf("%s (in %s)", b.Name, Counted(n, "item"))))...)
+		directed = append(directed, nonEmpty(textIf(n > 0, fmt.Sprintf("%s (in %s)", b.Name, Counted(n, "item"))))...)
 		t.add(b.Name, Score(b.Mean, 3), Interval(b.CI95), Score(b.Pooled, 3), Score(r.Mean, 3), Interval(r.CI95),
 			Score(r.Pooled, 3), Count(b.N))
 	}
@@ -113,42 +113,42 @@ func (a Agreement) scoreTable() Table {
 	return t
 }
 
-// Audit is what "experiment audit" prints.
+// Audit is the output of "experiment audit".
 type Audit struct {
 	Dataset string `json:"dataset"`
 	harness.AuditResult
-	// Outdated counts items that were left out, since the dataset has other gold for
-	// them by now.
+	// Outdated counts items that were left out because their gold in the dataset has changed
+	// since the runs.
 	Outdated int `json:"outdated"`
-	// Judging is what became of --judge.
+	// Judging is the result of --judge.
 	Judging *Judging `json:"judging,omitempty"`
-	// Queue is what became of --queue.
+	// Queue is the result of --queue.
 	Queue *Queued `json:"queue,omitempty"`
 }
 
-// Judging sums up what a model says of the findings.
+// Judging summarises what a model says about the findings.
 type Judging struct {
 	Model    string   `json:"model"`
 	Wrong    int      `json:"gold_is_wrong"`
 	Right    int      `json:"gold_is_right"`
-	Unusable int      `json:"unusable"` // answers
-	CostUSD  *float64 `json:"cost_usd"` // nil is unknown
+	Unusable int      `json:"unusable"` // answers that could not be used
+	CostUSD  *float64 `json:"cost_usd"` // nil if unknown
 }
 
-// Queued is what was put into an annotation queue.
+// Queued describes what was added to an annotation queue.
 type Queued struct {
 	Name    string `json:"name"`
 	Created bool   `json:"created"`
-	Run     string `json:"run"` // whose traces they are
+	Run     string `json:"run"` // the run of the traces
 	Added   int    `json:"added"`
-	// There counts traces that the queue has already, answered or not.
+	// There counts traces that were in the queue already, completed or not.
 	There  int `json:"there"`
 	Failed int `json:"failed"`
 }
 
-// AuditText writes an audit for a person: the systems and how far they are believed, the
-// findings by doubt, and each with its reason. Lines fit Options.Width. It writes once;
-// the error is that of the writer.
+// AuditText writes an audit for a terminal: the systems and their reliability, the findings
+// ordered by doubt, and the reason of each. Lines fit Options.Width. It writes once; the error
+// is that of w.
 func AuditText(w io.Writer, a Audit, opt Options) error {
 	p := newPage(opt)
 	p.wrapped(fmt.Sprintf("%s · %s · %s", textutil.Line(a.Dataset), Counted(a.Items, "item"), Counted(a.Total, "finding")), 0, 2, p.bold)
@@ -172,9 +172,9 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 		}
 	}
 	more := a.Total - len(a.Findings)
-	p.notes(when(more > 0, Counted(more, "finding")+" with less doubt; --top shows more"))
+	p.notes(textIf(more > 0, Counted(more, "finding")+" with less doubt; --top shows more"))
 	p.table(a.Moves())
-	counted := func(n int, text string) string { return when(n > 0, Count(n)+" "+text) }
+	counted := func(n int, text string) string { return textIf(n > 0, Count(n)+" "+text) }
 	p.notes(counted(a.Confirmed, "left out, since people confirmed the gold"),
 		counted(a.Outdated, "left out, since their gold in the dataset has changed: experiment rescore --dataset "+
 			textutil.Line(a.Dataset)+"@now"),
@@ -190,8 +190,8 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 	return p.writeTo(w)
 }
 
-// Moves is by how much the mean of each run would change if all findings that are shown
-// were right, one by one and added up.
+// Moves shows how the mean of each run would change if all shown findings were right, one by one
+// and in sum.
 func (a Audit) Moves() Table {
 	t := Table{Title: "If all of these were right", Columns: []Column{name("system"), number(scoring.EntityF1), number(scoring.RelationshipF1)}}
 	for _, s := range a.Systems {
@@ -212,18 +212,18 @@ func (a Audit) Moves() Table {
 
 func rate(v float64) string { return fmt.Sprintf("%.2f", v) }
 
-// Regold is what scoring runs over other gold comes to; its JSON is what experiment
-// rescore --dataset NAME@now prints.
+// Regold is the result of scoring runs against other gold. Its JSON form is the output of
+// experiment rescore --dataset NAME@now.
 type Regold struct {
 	Metric string                `json:"metric"`
 	Runs   []compare.MovesResult `json:"runs"`
 	Ranks  []RankShift           `json:"ranks"`
-	// Verdicts and Gates are those against the first run.
+	// Verdicts and Gates compare with the first run.
 	Verdicts []VerdictShift `json:"verdicts"`
 	Gates    []GateShift    `json:"gates"`
 }
 
-// RankShift is the place of a run by the mean of the metric, failed items as 0.
+// RankShift is the rank of a run by the mean of the metric, with failed items as 0.
 type RankShift struct {
 	Run        string   `json:"run"`
 	Rescored   string   `json:"rescored"`
@@ -233,7 +233,7 @@ type RankShift struct {
 	RankAfter  int      `json:"rank_after"`
 }
 
-// VerdictShift is what a comparison said and says.
+// VerdictShift is the verdict of a comparison before and after.
 type VerdictShift struct {
 	Base      string          `json:"base"`
 	Candidate string          `json:"candidate"`
@@ -243,7 +243,7 @@ type VerdictShift struct {
 	Incomparable bool `json:"incomparable_before"`
 }
 
-// GateShift is what a rule said and says.
+// GateShift is the answer of a rule before and after.
 type GateShift struct {
 	Candidate string         `json:"candidate"`
 	Rule      string         `json:"rule"`
@@ -251,25 +251,25 @@ type GateShift struct {
 	After     compare.Answer `json:"after"`
 }
 
-// RegoldText writes what other gold changes: ranks, verdicts, gates, and the scores and
-// items of each run that moved. It writes once; the error is that of the writer.
+// RegoldText writes the effects of other gold: ranks, verdicts, gates, and the scores and items
+// that moved in each run. It writes once; the error is that of w.
 func RegoldText(w io.Writer, r Regold, opt Options) error {
 	p := newPage(opt)
 	ranks := Table{Title: "Ranks by " + textutil.Line(r.Metric), Columns: []Column{name("run"), number("rank"),
 		number("before"), number("after"), number("difference"), name("new run")}}
 	for _, s := range r.Ranks {
-		ranks.add(s.Run, shift(Count(s.RankBefore), Count(s.RankAfter)), Score(s.Before, 3), Score(s.After, 3), difference(s.Before, s.After), s.Rescored)
+		ranks.add(s.Run, beforeAfter(Count(s.RankBefore), Count(s.RankAfter)), Score(s.Before, 3), Score(s.After, 3), difference(s.Before, s.After), s.Rescored)
 	}
-	said := func(title, about string) Table {
+	newTable := func(title, about string) Table {
 		return Table{Title: title, Columns: []Column{name("candidate"), name(about), {Title: "says"}}}
 	}
-	verdicts, gates := said("Verdicts", "against"), said("Gates", "rule")
+	verdicts, gates := newTable("Verdicts", "against"), newTable("Gates", "rule")
 	for _, v := range r.Verdicts {
-		before := cmp.Or(when(v.Incomparable, "not comparable"), string(v.Before))
-		verdicts.add(v.Candidate, v.Base, shift(before, string(v.After)))
+		before := cmp.Or(textIf(v.Incomparable, "not comparable"), string(v.Before))
+		verdicts.add(v.Candidate, v.Base, beforeAfter(before, string(v.After)))
 	}
 	for _, g := range r.Gates {
-		gates.add(g.Candidate, g.Rule, shift(string(g.Before), string(g.After)))
+		gates.add(g.Candidate, g.Rule, beforeAfter(string(g.Before), string(g.After)))
 	}
 	p.table(ranks, verdicts, gates)
 	for _, m := range r.Runs {
@@ -282,7 +282,7 @@ func RegoldText(w io.Writer, r Regold, opt Options) error {
 	return p.writeTo(w)
 }
 
-// shift names what was and is, once where that is the same.
-func shift(before, after string) string {
-	return when(before != after, before+" → ") + after
+// beforeAfter joins two texts with an arrow; a single text if they are equal.
+func beforeAfter(before, after string) string {
+	return textIf(before != after, before+" → ") + after
 }

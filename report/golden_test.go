@@ -59,7 +59,7 @@ func fits(t interface{ Errorf(string, ...any) }, page string, opt Options) {
 	}
 	for line := range strings.Lines(page) {
 		line = strings.TrimSuffix(line, "\n")
-		if width := text.StringWidthWithoutEscSequences(marks.Replace(line)); width > opt.filled().Width && !free[line] {
+		if width := text.StringWidthWithoutEscSequences(marks.Replace(line)); width > opt.withDefaults().Width && !free[line] {
 			t.Errorf("%d cells wide: %q", width, line)
 		}
 		if !opt.Color && line != strings.TrimRight(line, " ") {

@@ -18,13 +18,12 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// harnessWidth is that of the lines, whatever the terminal: only an evaluator
-// and what rows of numbers need may be longer.
+// harnessWidth is the width of lines on every terminal. Only the evaluator's command and rows of
+// numbers may be longer.
 const harnessWidth = 80
 
-// Conformance writes what a certification came to: the fixtures as a table, the
-// summary, and what the runs say about the evaluator as a whole. Lines that hold
-// text are wrapped at 80 cells. The error is that of w.
+// Conformance writes the result of a certification: a table of fixtures, the summary, and
+// statistics about the evaluator. Text is wrapped at 80 cells. The error is that of w.
 func Conformance(w io.Writer, r conformance.Report) error {
 	p := newPage(Options{Width: harnessWidth})
 	p.line("  Evaluator Conformance Harness")
@@ -49,8 +48,8 @@ func Conformance(w io.Writer, r conformance.Report) error {
 	return p.writeTo(w)
 }
 
-// What is shown of a fixture: cells of its id, errors, and lines of each.
-const idColumn, mostErrors, errorLines = 29, 5, 4
+// Limits of what is shown of a fixture: cells of its id, errors, and lines of each error.
+const idColumn, maxErrors, errorLines = 29, 5, 4
 
 func (p *page) conformanceRow(f conformance.FixtureResult) {
 	mean, variance, flip := none, none, none
@@ -62,10 +61,10 @@ func (p *page) conformanceRow(f conformance.FixtureResult) {
 	for _, reason := range f.Reasons {
 		p.wrapped(reason, 7, 0, nil)
 	}
-	for _, message := range f.Errors[:min(len(f.Errors), mostErrors)] {
+	for _, message := range f.Errors[:min(len(f.Errors), maxErrors)] {
 		p.wrapped(textutil.Line(message), 7, errorLines, nil)
 	}
-	if left := len(f.Errors) - mostErrors; left > 0 {
+	if left := len(f.Errors) - maxErrors; left > 0 {
 		p.wrapped(fmt.Sprintf("and %s without a valid answer", Counted(left, "more run")), 7, 0, nil)
 	}
 }
@@ -75,7 +74,7 @@ func (p *page) conformanceStatistics(r conformance.Report) {
 	faults := cli.Each(slices.Sorted(maps.Keys(s.Faults)), func(kind string) string {
 		return fmt.Sprintf("%s %d", kind, s.Faults[kind])
 	})
-	valid := fmt.Sprintf("%d/%d", s.ValidRuns, r.TotalRuns) + when(len(faults) > 0, " ("+strings.Join(faults, ", ")+")")
+	valid := fmt.Sprintf("%d/%d", s.ValidRuns, r.TotalRuns) + textIf(len(faults) > 0, " ("+strings.Join(faults, ", ")+")")
 	p.line(fmt.Sprintf("\n  ── Trust (intervals at %.0f %%) ──\n  Valid runs:  %s\n  Flips:       %s of comparisons with the first run\n"+
 		"  Agreement:   %s\n  False pass:  %s\n  False fail:  %s\n  Out of bounds: %s",
 		s.Confidence*100, valid, s.FlipRate, s.Agreement, s.FalsePass, s.FalseFail, s.BoundViolations))
@@ -92,10 +91,10 @@ func (p *page) conformanceStatistics(r conformance.Report) {
 
 func tick(ok bool) string { return map[bool]string{true: "✓", false: "✗"}[ok] }
 
-// Benchmark writes a line for each dataset of a benchmark, the sums, and the
-// gates. Lines fit Options.Width: what does not is left out, and named.
+// Benchmark writes a row for each dataset of a benchmark, the totals, and the gates. Lines fit
+// Options.Width; columns that do not fit are dropped and named.
 //
-// It writes once; the error is that of the writer.
+// It writes once; the error is that of w.
 func Benchmark(w io.Writer, r answers.BenchmarkReport, opt Options) error {
 	p := newPage(opt)
 	t := Table{Columns: []Column{name("dataset"), {Title: "kind", flex: true, Wide: 6}, number("weight").wide(2), number("questions").wide(3),
@@ -119,58 +118,55 @@ func Benchmark(w io.Writer, r answers.BenchmarkReport, opt Options) error {
 	return p.writeTo(w)
 }
 
-// Estimate is what a run would take, before anything is spent. Tokens are
-// estimated from bytes, three to a token, which is rather too many; the output
-// is as long as what is expected.
+// Estimate is what a run would take, before anything is spent. It assumes three bytes per token,
+// which is rather too few, and output as long as the expected output.
 type Estimate struct {
 	Dataset string `json:"dataset"`
 	Model   string `json:"model"`
 	Items   int    `json:"items"`
-	// Unusable items would fail before a model is asked.
+	// Unusable counts items that would fail before a model is asked.
 	Unusable int `json:"unusable"`
-	// Asks is false where no model of a known way is asked: the baseline, or a
-	// team's own pipeline.
+	// Asks is false if no known model is asked: for the baseline and for a team's own pipeline.
 	Asks         bool  `json:"asks"`
 	Stages       int   `json:"stages"`
-	Trials       int   `json:"trials"` // all that follows is for all of them
+	Trials       int   `json:"trials"` // the following fields cover all trials
 	Requests     int64 `json:"requests"`
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
-	// CostUSD is nil where the price is not known.
+	// CostUSD is nil if the price is unknown.
 	CostUSD *float64 `json:"cost_usd"`
-	// Judging is nil where no model judges.
+	// Judging is nil if no model judges.
 	Judging *JudgingEstimate `json:"judging,omitempty"`
 }
 
-// JudgingEstimate counts calls of the judging models among the evaluators of a run:
-// one for every trial of an item that can be asked about, and every judge.
+// JudgingEstimate counts the calls of judging models among the evaluators of a run: one for each
+// judge and each trial of a usable item.
 type JudgingEstimate struct {
 	Judges int   `json:"judges"`
 	Calls  int64 `json:"calls"`
-	// CostUSD is always nil: what a judge is told is not known before there is
-	// something to judge.
+	// CostUSD is always nil, because the prompts of a judge depend on the output.
 	CostUSD *float64 `json:"cost_usd"`
 	Note    string   `json:"note"`
 }
 
 const judgingNote = "their tokens and cost are not estimated"
 
-// AddJudging adds the calls of so many judging models.
+// AddJudging adds the calls of a number of judging models.
 func (e *Estimate) AddJudging(judges int) {
 	if judges > 0 {
 		e.Judging = &JudgingEstimate{Judges: judges, Calls: int64(e.Items-e.Unusable) * int64(e.Trials) * int64(judges), Note: judgingNote}
 	}
 }
 
-// Text writes the estimate for a person.
+// Text returns the estimate as text for a person.
 func (e Estimate) Text() string {
 	var b strings.Builder
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "%-9s "+format+"\n", append([]any{label}, args...)...)
 	}
 	fmt.Fprintf(&b, "%s · %s · an estimate, nothing was asked\n", textutil.Line(e.Dataset), textutil.Line(e.Model))
-	line("items", "%s%s%s", Count(e.Items), when(e.Trials > 1, " × "+Counted(e.Trials, "trial")),
-		when(e.Unusable > 0, " · "+Count(e.Unusable)+" of them cannot be asked about"))
+	line("items", "%s%s%s", Count(e.Items), textIf(e.Trials > 1, " × "+Counted(e.Trials, "trial")),
+		textIf(e.Unusable > 0, " · "+Count(e.Unusable)+" of them cannot be asked about"))
 	if !e.Asks {
 		line("cost", "nothing that is known here: no model is asked for extractions by this program")
 	} else {
@@ -188,9 +184,8 @@ func (e Estimate) Text() string {
 	return b.String()
 }
 
-// EstimateSum writes in one line what several runs would take together. A run of
-// which the price is not known, or that asks no model that is, makes the sum one
-// of the others.
+// EstimateSum returns the sum of several estimates in one line. Runs that ask no model are left
+// out, and runs without a known price are counted.
 func EstimateSum(list []Estimate) string {
 	var requests, input, output, judging int64
 	cost, unknown := 0.0, 0
@@ -209,24 +204,24 @@ func EstimateSum(list []Estimate) string {
 		}
 	}
 	line := fmt.Sprintf("%s together: %s, about %s tokens in and %s out, about %s", Counted(len(list), "run"), Counted(requests, "request"), Count(input), Count(output), Dollars(cost))
-	return line + when(unknown > 0, ", and "+Counted(unknown, "run")+" without a known price") +
-		when(judging > 0, "; and "+Counted(judging, "call")+" of judging models: "+judgingNote) + "\n"
+	return line + textIf(unknown > 0, ", and "+Counted(unknown, "run")+" without a known price") +
+		textIf(judging > 0, "; and "+Counted(judging, "call")+" of judging models: "+judgingNote) + "\n"
 }
 
-// mostCauses is how many causes and drifting cases of the bench are shown.
-const mostCauses = 20
+// maxShownCauses is the number of causes and drifting cases to show.
+const maxShownCauses = 20
 
-// Bench writes what a run of the bench came to: its metrics, those of each category, what
-// lowered them, and the cases that drift. Lines fit Options.Width. It writes once; the error
-// is that of the writer.
+// Bench writes the report of a bench run: its metrics, those of each category, the causes that
+// lowered them, and the drifting cases. Lines fit Options.Width. It writes once; the error is
+// that of w.
 func Bench(w io.Writer, r bench.Report, opt Options) error {
 	p, b := newPage(opt), r.Breadth
 	p.wrapped(textutil.Line(fmt.Sprintf("bench %s: %s, %s, %s of %s", r.Run, r.Mode, r.Model,
 		Counted(r.Trials, "trial"), Counted(b.TotalCaseCount, "case"))), 0, 2, p.bold)
 	p.parts("cases", textutil.Line(r.Sources), Count(b.SmokeCaseCount)+" smoke",
 		Count(b.RegressionCaseCount)+" regression in "+textutil.Counted(b.RegressionCategoryCount, "category"))
-	p.parts("calls", Count(r.Answered)+" answered", when(r.FailedCalls > 0, p.red(Count(r.FailedCalls)+" failed")),
-		when(r.Answered == 0, "there is nothing to measure"))
+	p.parts("calls", Count(r.Answered)+" answered", textIf(r.FailedCalls > 0, p.red(Count(r.FailedCalls)+" failed")),
+		textIf(r.Answered == 0, "there is nothing to measure"))
 	failures := Table{Title: "Failed calls", Columns: []Column{{Title: "class", Name: true, Pill: true}, number("calls"),
 		name("such as"), {Below: true}}}
 	for _, f := range r.Failures {
@@ -235,8 +230,8 @@ func Bench(w io.Writer, r bench.Report, opt Options) error {
 	p.table(failures)
 	if r.Answered > 0 {
 		p.table(benchMetrics(r), benchCategories(r), benchCauses(r))
-		drifting := strings.Join(listed(r.DriftingCases, mostCauses, textutil.Line), ", ")
-		p.notes(when(drifting != "", Counted(len(r.DriftingCases), "case")+" came to different things: "+drifting))
+		drifting := strings.Join(listed(r.DriftingCases, maxShownCauses, textutil.Line), ", ")
+		p.notes(textIf(drifting != "", Counted(len(r.DriftingCases), "case")+" came to different things: "+drifting))
 	}
 	p.warnings("Read with care", r.Warnings, 0)
 	return p.writeTo(w)
@@ -271,24 +266,24 @@ func benchCategories(r bench.Report) Table {
 	return t
 }
 
-// benchCauses has a row for what is the same but for its trial: such causes follow one another.
+// benchCauses has a row for each run of causes that differ only in the trial.
 func benchCauses(r bench.Report) Table {
 	t := Table{Title: "What lowered them", noun: "cause", Columns: []Column{name("case"), {Title: "metric"},
 		{Title: "code"}, number("times"), number("first trial").wide(1), {Below: true}}}
 	for i, n := 0, 0; i < len(r.Causes); i += n {
 		c := r.Causes[i]
-		for n = 1; i+n < len(r.Causes) && alike(c, r.Causes[i+n]); n++ {
+		for n = 1; i+n < len(r.Causes) && sameCause(c, r.Causes[i+n]); n++ {
 		}
-		why := when(c.Quote != "", quoted(c.Quote)+": ") + quoted(c.Detail)
+		why := textIf(c.Quote != "", quoted(c.Quote)+": ") + quoted(c.Detail)
 		t.add(c.CaseID, c.Metric, string(c.Code), Count(n), Count(c.Trial), why)
 	}
-	t = t.First(mostCauses)
+	t = t.First(maxShownCauses)
 	t.note(r.MoreCauses > 0, Count(r.MoreCauses)+" more than these are not kept")
 	return t
 }
 
-// alike reports whether two causes are the same, in whatever trial.
-func alike(a, b bench.Cause) bool {
+// sameCause reports whether two causes are the same apart from the trial.
+func sameCause(a, b bench.Cause) bool {
 	b.Trial = a.Trial
 	return a == b
 }

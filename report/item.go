@@ -13,28 +13,27 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// ItemView is one item of a run as "experiment show RUN ITEM" shows it. The
-// caller fills it from the run file and the scorer's explanation.
+// ItemView is one item of a run as "experiment show RUN ITEM" shows it. The caller fills it from
+// the run file and the scorer's explanation.
 type ItemView struct {
 	Run     string `json:"run"`
 	Dataset string `json:"dataset"`
 	// Text is the document.
 	Text string `json:"text"`
-	// Sections are what Item shows in place of the document, if there are any:
-	// a question, its answer, the passages that were searched.
+	// Sections, if any, are shown instead of the document: a question, its answer, the passages
+	// that were searched.
 	Sections []Section `json:"sections,omitempty"`
-	// Expected is the gold; nil when there is none.
+	// Expected is the gold; may be nil.
 	Expected *extraction.Extraction `json:"expected"`
-	// Extracted is what the extractor found; nil when there is no extraction.
+	// Extracted is the extraction; may be nil.
 	Extracted *extraction.Extraction `json:"extracted"`
-	// Matches, Missed and Spurious explain the scores, entities before
-	// relationships.
+	// Matches, Missed and Spurious explain the scores, entities before relationships.
 	Matches  []Match `json:"matches"`
 	Missed   []Miss  `json:"missed"`   // expected, not extracted
 	Spurious []Miss  `json:"spurious"` // extracted, not expected
-	// Faults give everything that is wrong a cause.
+	// Faults gives the cause of everything that is wrong.
 	Faults []Fault `json:"faults"`
-	// Outcome has the rest: id, scores, calls, failure, warnings, time, cost.
+	// Outcome holds everything else: id, scores, calls, failure, warnings, time, cost.
 	Outcome outcome.Outcome `json:"outcome"`
 }
 
@@ -44,50 +43,48 @@ type Section struct {
 	Text  string `json:"text"`
 }
 
-// Match is an expected and an extracted thing that were taken for the same.
+// Match is a pair of an expected and an extracted entity or relationship.
 type Match struct {
 	What       string  `json:"what"` // "entity" or "relationship"
 	Kind       string  `json:"kind"` // "exact", "fuzzy", "inverse", …
 	Similarity float64 `json:"similarity"`
-	Expected   string  `json:"expected"`  // as a person reads it: "Ada Lovelace (Person)"
+	Expected   string  `json:"expected"`  // for display: "Ada Lovelace (Person)"
 	Extracted  string  `json:"extracted"` // likewise
-	// TypeCorrect is nil where types were not judged.
+	// TypeCorrect is nil if types were not judged.
 	TypeCorrect *bool `json:"type_correct"`
-	// The places in the lists of ItemView.Expected and ItemView.Extracted.
+	// Indexes in ItemView.Expected and ItemView.Extracted.
 	ExpectedIndex  int `json:"expected_index"`
 	ExtractedIndex int `json:"extracted_index"`
 }
 
-// Fault is one thing that is wrong with an item: its cause, in the words of the
-// harness, and the things that are at fault, as a person reads them; "" where a
-// side has no part in it.
+// Fault is one thing that is wrong with an item: its cause, in the terms of the harness, and the
+// expected and extracted values for display, empty if a side is not involved.
 type Fault struct {
 	Cause     string `json:"cause"`
 	What      string `json:"what"`
 	Expected  string `json:"expected,omitempty"`
 	Extracted string `json:"extracted,omitempty"`
-	// The places in the lists of ItemView.Expected and ItemView.Extracted.
+	// Indexes in ItemView.Expected and ItemView.Extracted.
 	ExpectedIndex  *int `json:"expected_index,omitempty"`
 	ExtractedIndex *int `json:"extracted_index,omitempty"`
 }
 
-// Miss is a thing that was matched with nothing.
+// Miss is an entity or relationship without a match.
 type Miss struct {
 	What  string `json:"what"`
-	Index int    `json:"index"` // its place in its list
+	Index int    `json:"index"` // in its list
 	Value string `json:"value"`
-	// Nearest is the most similar thing of the other side, if any is similar.
+	// Nearest is the most similar one of the other side, if any is similar.
 	Nearest    string  `json:"nearest,omitempty"`
 	Similarity float64 `json:"similarity,omitempty"` // to Nearest
 	Reason     string  `json:"reason,omitempty"`     // why it is not a match
 }
 
-// Item writes one item for a person at a terminal: its fate and scores, the
-// document, what was expected of an item that failed, what was extracted, matches,
-// what was missed and what was spurious, the calls that were made. A document longer
-// than Options.Document is cut, with a note.
+// Item writes one item for a terminal: its result and scores, the document, the gold if the item
+// failed, the extraction, matches, missed and spurious ones, and calls. A document longer than
+// Options.Document is cut, with a note.
 //
-// It writes once; the error is that of the writer.
+// It writes once; the error is that of w.
 func Item(w io.Writer, v ItemView, opt Options) error {
 	p := newPage(opt)
 	p.itemHead(v)
@@ -98,7 +95,7 @@ func Item(w io.Writer, v ItemView, opt Options) error {
 	for _, s := range v.Sections {
 		p.section(s.Title, s.Text)
 	}
-	if v.Outcome.Failed() { // else matches and misses have it
+	if v.Outcome.Failed() { // otherwise the matches and misses show it
 		p.things("Expected", v.Expected)
 	}
 	p.things("Extracted", v.Extracted)
@@ -112,8 +109,8 @@ func Item(w io.Writer, v ItemView, opt Options) error {
 func (p *page) itemHead(v ItemView) {
 	o := v.Outcome
 	p.wrapped(label(o.Item), 0, 2, p.bold)
-	p.parts("run", textutil.Line(v.Run), textutil.Line(v.Dataset), when(o.Trial > 1, fmt.Sprintf("trial %d", o.Trial)),
-		when(o.Attempt > 1, fmt.Sprintf("attempt %d", o.Attempt)))
+	p.parts("run", textutil.Line(v.Run), textutil.Line(v.Dataset), textIf(o.Trial > 1, fmt.Sprintf("trial %d", o.Trial)),
+		textIf(o.Attempt > 1, fmt.Sprintf("attempt %d", o.Attempt)))
 	if o.Failed() {
 		p.parts("failed", p.red(textutil.Line(string(o.Class))))
 		if o.Failure != nil {
@@ -121,7 +118,7 @@ func (p *page) itemHead(v ItemView) {
 		}
 	}
 	if o.Latency > 0 {
-		p.parts("latency", duration(o.Latency), when(o.FromCache > 0, Counted(o.FromCache, "answer")+" from the cache"))
+		p.parts("latency", duration(o.Latency), textIf(o.FromCache > 0, Counted(o.FromCache, "answer")+" from the cache"))
 	}
 	p.parts("tokens", tokenParts(usageSum(o.Usage))...)
 	if o.CostUSD != nil || len(o.Calls) > 0 {
@@ -146,11 +143,10 @@ func itemScores(scores []outcome.Score) Table {
 	return t
 }
 
-// shortReason is how long the reason of a missing score may be to fit its table
-// in any case.
+// shortReason is the longest reason of a missing score, in bytes, that always fits a column.
 const shortReason = 60
 
-// section writes a text under its title, cut to so many characters.
+// section writes a titled text, cut to Options.Document characters.
 func (p *page) section(title, text string) {
 	if text == "" {
 		return
@@ -163,7 +159,7 @@ func (p *page) section(title, text string) {
 	}
 }
 
-// things lists the entities and relationships that were expected, or extracted.
+// things lists entities and relationships.
 func (p *page) things(title string, e *extraction.Extraction) {
 	if e == nil {
 		return
@@ -184,13 +180,13 @@ func (p *page) things(title string, e *extraction.Extraction) {
 	p.table(entities, relationships)
 }
 
-// end shows the end of a relationship; one that refers to nothing is marked.
+// end formats an end of a relationship, and marks a dangling reference.
 func end(name, ref string) string {
-	return cmp.Or(when(name == "" && ref != "", textutil.Line(ref)+" (dangling)"), label(name))
+	return cmp.Or(textIf(name == "" && ref != "", textutil.Line(ref)+" (dangling)"), label(name))
 }
 
-// matches writes one match per line: kind, similarity, both sides (one, if
-// they read the same), and whether the type is wrong.
+// matches writes a line for each match: kind, similarity, both sides (one if they read the
+// same), and whether the type is wrong.
 func (p *page) matches(matches []Match) {
 	p.title("Matched")
 	kinds := 0
@@ -203,18 +199,18 @@ func (p *page) matches(matches []Match) {
 		if extracted := label(m.Extracted); extracted != both {
 			both += " ~ " + extracted
 		}
-		both += when(m.TypeCorrect != nil && !*m.TypeCorrect, "\nwrong type")
+		both += textIf(m.TypeCorrect != nil && !*m.TypeCorrect, "\nwrong type")
 		p.hang(p.faint("  "+text.Pad(kind(m), kinds, ' ')+"  "+Score(&m.Similarity, 2)+"  "), both, 0, nil)
 	}
 }
 
-// missTable lists what was matched with nothing, each with the nearest of the
-// other side.
+// missTable lists entities and relationships without a match, each with the nearest of the other
+// side.
 func missTable(title string, misses []Miss) Table {
 	t := Table{Title: title, Columns: []Column{{flex: true, key: true}, {Below: true}}}
 	for _, m := range misses {
 		nearest := "nearest: " + textutil.Line(m.Nearest) + " (similarity " + ratio(m.Similarity) + ")"
-		why := given(when(m.Nearest != "", nearest), textutil.Line(m.Reason))
+		why := nonEmpty(textIf(m.Nearest != "", nearest), textutil.Line(m.Reason))
 		t.add(strings.TrimSpace(textutil.Line(m.What)+" "+label(m.Value)), strings.Join(why, " · "))
 	}
 	return t
@@ -223,9 +219,9 @@ func missTable(title string, misses []Miss) Table {
 func callTable(calls []outcome.Call) Table {
 	t := Table{Title: "Calls", Columns: []Column{{Title: "call", Name: true, flex: true}, {Title: "kind", flex: true}, {Title: "model", flex: true},
 		{Title: "time", Right: true}, {Title: "in", Right: true}, {Title: "out", Right: true}, {Title: "tries", Right: true}, {Below: true}}}
-	positive := func(n int64) string { return when(n > 0, Count(n)) }
+	positive := func(n int64) string { return textIf(n > 0, Count(n)) }
 	for _, c := range calls {
-		took, below := none, given(textutil.Line(c.Error))
+		took, below := none, nonEmpty(textutil.Line(c.Error))
 		if !c.Started.IsZero() && !c.Ended.Before(c.Started) {
 			took = duration(c.Ended.Sub(c.Started))
 		}

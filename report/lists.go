@@ -12,38 +12,37 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// RunRow is one run as "experiment runs" lists it.
+// RunRow is a run in the list of "experiment runs".
 type RunRow struct {
 	Name    string `json:"name"`
 	Dataset string `json:"dataset"`
 	Model   string `json:"model"`
 	Status  string `json:"status"`
-	Items   int    `json:"items"`   // planned; trials are no more items
-	Trials  int    `json:"trials"`  // of every item
-	Failed  int    `json:"failed"`  // newest attempts that failed, in any trial
+	Items   int    `json:"items"`   // planned, not counting trials
+	Trials  int    `json:"trials"`  // per item
+	Failed  int    `json:"failed"`  // newest attempts that failed, over all trials
 	Primary string `json:"primary"` // name of the primary score
-	// Mean is that of the primary score over the items that did not fail, AsZero
-	// with failed ones as 0, by which runs are told apart; nil when no item has it.
+	// Mean is the mean of the primary score over the items that did not fail; AsZero counts
+	// failed items as 0 and is used to compare runs. Nil if no item has the score.
 	Mean   *float64 `json:"mean"`
 	AsZero *float64 `json:"mean_failures_as_zero"`
-	// Unpublished counts outcomes that are not in Langfuse with all that is sent of them.
+	// Unpublished counts outcomes that are not completely in Langfuse.
 	Unpublished int `json:"unpublished"`
-	// Weighted is weighted_score of answers about a document; nil of others.
+	// Weighted is the weighted_score of answers about a document; nil for other runs.
 	Weighted *float64  `json:"weighted_score,omitempty"`
 	Started  time.Time `json:"started"`
 }
 
-// TimesTrials counts the items, and their trials where there are several.
+// TimesTrials returns the number of items, and of trials if there are several.
 func (r RunRow) TimesTrials() string {
-	return Count(r.Items) + when(r.Trials > 1, " × "+Count(r.Trials))
+	return Count(r.Items) + textIf(r.Trials > 1, " × "+Count(r.Trials))
 }
 
-// Runs writes a table of runs in the order given, times in the zone that they
-// carry. Failed items count as 0; where there are any, the mean of the others
-// is beside it. At a terminal the start, the model, the dataset and that mean
-// are left out, in that order, before the name of a run is cut.
+// Runs writes a table of runs in the given order, with times in their own zone. Failed items
+// count as 0; if there are any, the mean of the others is shown too. A narrow terminal drops
+// start, model, dataset and that mean, in this order, before it cuts names of runs.
 //
-// It writes once; the error is that of the writer.
+// It writes once; the error is that of w.
 func Runs(w io.Writer, runs []RunRow, opt Options) error {
 	p := newPage(opt)
 	if len(runs) == 0 {
@@ -55,14 +54,14 @@ func Runs(w io.Writer, runs []RunRow, opt Options) error {
 }
 
 func runTable(runs []RunRow) Table {
-	const mixed = "primary" // over different scores
+	const mixed = "primary" // the runs have different primary scores
 	primary := mixed
 	if len(runs) > 0 && !slices.ContainsFunc(runs, func(r RunRow) bool { return r.Primary != runs[0].Primary }) {
 		primary = cmp.Or(textutil.Line(runs[0].Primary), mixed)
 	}
 	only := func(c Column, shown func(RunRow) bool) Column {
 		if !slices.ContainsFunc(runs, shown) {
-			c.Title = no
+			c.Title = hidden
 		}
 		return c
 	}
@@ -75,19 +74,19 @@ func runTable(runs []RunRow) Table {
 		only(number("unsent"), func(r RunRow) bool { return r.Unpublished > 0 }), {Title: "started", Wide: 4}}}
 	t.note(slices.ContainsFunc(runs, failed), "failed items count as 0")
 	for _, r := range runs {
-		mean := strings.TrimSpace(Score(r.AsZero, 3) + when(primary == mixed, " "+textutil.Line(r.Primary)))
-		started := cmp.Or(when(!r.Started.IsZero(), r.Started.Format("2006-01-02 15:04")), none)
+		mean := strings.TrimSpace(Score(r.AsZero, 3) + textIf(primary == mixed, " "+textutil.Line(r.Primary)))
+		started := cmp.Or(textIf(!r.Started.IsZero(), r.Started.Format("2006-01-02 15:04")), none)
 		t.add(r.Name, textutil.Line(r.Dataset), textutil.Line(r.Model), textutil.Line(r.Status), r.TimesTrials(), Count(r.Failed), mean,
 			Score(r.Mean, 3), Score(r.Weighted, 3), Count(r.Unpublished), started)
 	}
 	return t
 }
 
-// LeaderboardView is a leaderboard in the tables in which text and pages show it.
+// LeaderboardView provides the tables of a leaderboard.
 type LeaderboardView struct{ compare.Leaderboard }
 
-// RankTable has a row for each run; those of the same mean share a place, and those
-// without a mean have none.
+// RankTable has a row for each run. Runs with the same mean share a rank; those without a mean
+// have none.
 func (v LeaderboardView) RankTable() Table {
 	t := Table{Title: "Leaderboard by " + quoted(v.Metric), noun: "run", Columns: []Column{number("#"), name("run"), number("mean").strong(), interval(),
 		number("to the best").wide(5).hint("mean of the paired differences to the first run"),
@@ -97,11 +96,11 @@ func (v LeaderboardView) RankTable() Table {
 	var tied []string
 	for i, r := range v.Runs {
 		best, front := v.ToBest(i), "unknown"
-		p95 := known(r.Summary.LatencyMS, func(l outcome.Latencies) string { return Milliseconds(l.P95) })
+		p95 := orNone(r.Summary.LatencyMS, func(l outcome.Latencies) string { return Milliseconds(l.P95) })
 		if r.Front != nil {
-			front = when(*r.Front, "yes")
+			front = textIf(*r.Front, "yes")
 		}
-		tied = append(tied, given(when(i > 0 && r.Tied, label(r.Summary.Run.Name)))...)
+		tied = append(tied, nonEmpty(textIf(i > 0 && r.Tied, label(r.Summary.Run.Name)))...)
 		t.add(place(r), r.Summary.Run.Name, Score(r.Mean, 3), Interval(r.CI95), Delta(best.Difference), pValue(best.PHolm),
 			Count(r.Summary.Items.Failed), costPerItem(r), p95, front)
 	}
@@ -109,15 +108,14 @@ func (v LeaderboardView) RankTable() Table {
 	return t
 }
 
-func place(r compare.Ranked) string { return cmp.Or(when(r.Rank > 0, Count(r.Rank)), none) }
+func place(r compare.Ranked) string { return cmp.Or(textIf(r.Rank > 0, Count(r.Rank)), none) }
 
-// costPerItem is what one item of a ranked run costs; "≥" where that is only
-// partly known.
+// costPerItem returns the cost of one item, with "≥" if it is only partly known.
 func costPerItem(r compare.Ranked) string {
-	return known(r.CostPerItem, func(cost float64) string { return when(r.CostPartly, "≥") + Dollars(cost) })
+	return orNone(r.CostPerItem, func(cost float64) string { return textIf(r.CostPartly, "≥") + Dollars(cost) })
 }
 
-// PairTable compares every two runs, each with its place.
+// PairTable compares every pair of runs.
 func (v LeaderboardView) PairTable() Table {
 	t := Table{Title: "Every two runs", noun: "pair", Columns: []Column{
 		{Title: "first", Name: true, flex: true}, {Title: "second", Name: true, flex: true},
@@ -129,7 +127,7 @@ func (v LeaderboardView) PairTable() Table {
 		places[r.Summary.Run.Name] = place(r) + " "
 	}
 	for _, pair := range v.Pairs {
-		says, state := pill(pair.Verdict, pair.Verdict, len(pair.Incompatible) > 0)
+		says, state := verdictState(pair.Verdict, pair.Verdict, len(pair.Incompatible) > 0)
 		reasons := pair.Reasons()
 		reasons = listed(reasons, len(reasons), quoted)
 		t.add(places[pair.First]+label(pair.First), places[pair.Second]+label(pair.Second), Delta(pair.Difference), Deltas(pair.CI95),
@@ -138,20 +136,20 @@ func (v LeaderboardView) PairTable() Table {
 	return t
 }
 
-// pill is what stands for a verdict, and the state that it is marked with.
-func pill(verdict, marked compare.Verdict, incompatible bool) (says, state string) {
+// verdictState returns the word for a verdict and the state of its row.
+func verdictState(verdict, marked compare.Verdict, incompatible bool) (says, state string) {
 	if incompatible {
 		return "incompatible", string(compare.Worse)
 	}
 	return string(verdict), string(marked)
 }
 
-// Leaderboard writes runs in order of their metric: what each is, its mean with
-// interval, how it compares with the best one, cost and latency, whether it is on
-// the Pareto front of quality against cost; then every two runs, the rules of each
-// run's gate, and what to read with care. Lines fit Options.Width: what does not is left out, and named.
+// Leaderboard writes runs ordered by their metric: the mean with its interval, the comparison
+// with the best run, cost and latency, and whether the run is on the Pareto front of quality and
+// cost; then every pair of runs, the rules of each gate, and warnings. Lines fit Options.Width;
+// columns that do not fit are dropped and named.
 //
-// It writes once; the error is that of the writer.
+// It writes once; the error is that of w.
 func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	p, v := newPage(opt), LeaderboardView{l}
 	p.table(v.RankTable(), v.PairTable().First(20))
@@ -163,8 +161,7 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	return p.writeTo(w)
 }
 
-// MovesText writes what moved as a table: the scores that moved, then the
-// items. It writes once; the error is that of the writer.
+// MovesText writes the scores and items that moved. It writes once; the error is that of w.
 func MovesText(w io.Writer, r compare.MovesResult, opt Options) error {
 	p := newPage(opt)
 	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + Counted(r.Items, "result"))
@@ -175,7 +172,7 @@ func MovesText(w io.Writer, r compare.MovesResult, opt Options) error {
 			continue
 		}
 		t.add(textutil.Line(s.Score), Score(s.Before, 3), Score(s.After, 3), difference(s.Before, s.After),
-			Count(s.Up), Count(s.Down), shift(Count(s.NOld), Count(s.NNew)))
+			Count(s.Up), Count(s.Down), beforeAfter(Count(s.NOld), Count(s.NNew)))
 	}
 	if len(t.Rows) == 0 {
 		p.line("no score moved")
@@ -183,7 +180,7 @@ func MovesText(w io.Writer, r compare.MovesResult, opt Options) error {
 	}
 	still := len(r.Scores) - len(t.Rows)
 	p.table(t)
-	p.notes(when(still > 0, Counted(still, "other score")+" did not move"))
+	p.notes(textIf(still > 0, Counted(still, "other score")+" did not move"))
 	if len(r.Moved) > 0 {
 		p.table(movedTable(r))
 	}

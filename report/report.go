@@ -1,11 +1,10 @@
-// Package report shows results to people and to programs: the summary of a
-// run, one item with its matches and near misses, the list of runs. It only
-// formats what it is given; it opens no run, computes no score, and is the one
-// place where numbers are rounded.
+// Package report formats results for people and programs: the summary of a run, its items with
+// matches and near misses, comparisons, lists of runs. It opens no run and computes no score,
+// and it is the only place that rounds numbers.
 //
-// Names, messages, documents and model output are written by strangers.
-// Control characters, terminal escapes and invisible direction marks in them
-// are shown as \x1b, \u202e and so on, never sent to the terminal.
+// Names, messages, documents and model output are untrusted. Control characters, terminal
+// escapes and invisible direction marks in them are shown as \x1b, \u202e and so on, and never
+// reach the terminal.
 //
 //	err := report.Text(os.Stdout, summary, report.Options{Width: 100, Color: true})
 package report
@@ -26,73 +25,69 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Options says how a report is laid out. The zero value is usable.
+// Options configure the layout of a report. The zero value is usable.
 type Options struct {
-	// Width is that of the terminal in cells; 0 is 80, less than 50 is 50.
+	// Width is the width of the terminal in cells; 0 means 80, and the minimum is 50.
 	Width int
-	// Whole is for what is not a terminal, as a pipe: tables are as wide as they
-	// need, no column is left out and no name is cut. Text is wrapped as ever.
+	// Whole is for a pipe or a file: tables are as wide as necessary, without dropped columns or
+	// cut names. Text is wrapped all the same.
 	Whole bool
-	// Color allows colours. The caller decides, by the terminal and NO_COLOR.
+	// Color allows colours. The caller decides, by terminal and NO_COLOR.
 	Color bool
-	// Where are lines that say where to look further, links or commands. They
-	// are printed whole, however long, so that they can be copied.
+	// Where holds links and commands that lead further. They are printed whole, to be copied.
 	Where []string
-	// Document is how many characters of a document are shown; 0 is 2,000,
-	// negative all.
+	// Document is the number of characters of a document to show; 0 means 2,000, negative all.
 	Document int
-	// Ceiling is the agreement of people, shown beside the scores of a run; nil is none.
+	// Ceiling is the human agreement to show beside the scores of a run; may be nil.
 	Ceiling *Agreement
 }
 
-func (o Options) filled() Options {
+func (o Options) withDefaults() Options {
 	o.Width = max(50, cmp.Or(o.Width, 80))
 	o.Document = cmp.Or(o.Document, 2000)
 	return o
 }
 
-// Run is a whole run as the reports take it: what it comes to, and its items.
+// Run is a run to report: its summary and its items.
 type Run struct {
 	Summary outcome.Summary
-	// Items yields the newest attempt of every item, ordered by item id and
-	// trial. A report holds one at a time, reads them at most once, and stops
-	// at the first error.
+	// Items yields the newest attempt of every item, ordered by item id and trial. A report
+	// reads them at most once, holds one at a time, and stops at the first error.
 	Items iter.Seq2[ItemView, error]
-	// Ceiling is the agreement of people about the same items; nil is not known.
+	// Ceiling is the human agreement about the same items; nil if unknown.
 	Ceiling *Agreement
 }
 
-// message says why an item failed; "" if it did not.
+// message returns why an item failed; empty if it did not.
 func (v ItemView) message() string {
 	if v.Outcome.Failure != nil {
 		return v.Outcome.Failure.Message
 	}
 	s, _ := outcome.Lookup(v.Outcome.Scores, outcome.ErrorScore)
-	return when(v.Outcome.Failed(), s.Comment)
+	return textIf(v.Outcome.Failed(), s.Comment)
 }
 
-// when is a text where something holds; "" elsewhere.
-func when(holds bool, text string) string {
-	if holds {
+// textIf returns text if cond holds, else "".
+func textIf(cond bool, text string) string {
+	if cond {
 		return text
 	}
 	return ""
 }
 
-// known shows what is known; none elsewhere.
-func known[T any](v *T, show func(T) string) string {
+// orNone formats *v, or returns none if v is nil.
+func orNone[T any](v *T, show func(T) string) string {
 	if v == nil {
 		return none
 	}
 	return show(*v)
 }
 
-// none is shown where there is no number.
+// none is shown in place of a missing number.
 const none = "–"
 
-// Score shows a ratio with so many decimals, rounded to the nearest; with more of
-// them where it would read as a whole number and is none by more than 1e-9: what is
-// not perfect must not look so, nor must an end of an interval that is not 0.
+// Score formats a ratio, rounded to the given decimals. If that would round a value to a whole
+// number from which it differs by more than 1e-9, it adds decimals: 0.9999 is not shown as 1.
 func Score(v *float64, decimals int) string {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
 		return none
@@ -104,7 +99,7 @@ func Score(v *float64, decimals int) string {
 	case math.Abs(x) >= 1e4:
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	case math.Abs(x-whole) <= 1e-9:
-		return strconv.FormatFloat(whole+0, 'f', decimals, 64) // no "-0.000"
+		return strconv.FormatFloat(whole+0, 'f', decimals, 64) // avoids "-0.000"
 	}
 	text := strconv.FormatFloat(x, 'f', decimals, 64)
 	for ; text == strconv.FormatFloat(whole, 'f', decimals, 64); text = strconv.FormatFloat(x, 'f', decimals, 64) {
@@ -115,10 +110,10 @@ func Score(v *float64, decimals int) string {
 
 func ratio(v float64) string { return Score(&v, 3) }
 
-// Count shows an integer with its thousands apart: 12,345.
+// Count formats an integer with thousands separators: 12,345.
 func Count[T int | int64](n T) string { return message.NewPrinter(language.English).Sprint(int64(n)) }
 
-// Counted is a number with its noun: "1 item", "3 items".
+// Counted returns a number with its noun: "1 item", "3 items".
 func Counted[T int | int64](n T, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -126,10 +121,10 @@ func Counted[T int | int64](n T, noun string) string {
 	return Count(n) + " " + noun + "s"
 }
 
-// Words shows a name of the program as words.
+// Words returns an identifier as words.
 func Words(s string) string { return strings.ReplaceAll(textutil.Line(s), "_", " ") }
 
-// Milliseconds shows a duration in the unit that suits its size.
+// Milliseconds formats a duration in a suitable unit.
 func Milliseconds(ms float64) string {
 	switch {
 	case ms < 0.9995:
@@ -147,8 +142,7 @@ func Milliseconds(ms float64) string {
 
 func duration(d time.Duration) string { return Milliseconds(float64(d) / float64(time.Millisecond)) }
 
-// Dollars shows money with two decimals, small amounts with as many as two
-// digits need.
+// Dollars formats an amount with two decimals, or enough for two significant digits.
 func Dollars(v float64) string {
 	decimals := 2
 	if v != 0 {
@@ -157,8 +151,8 @@ func Dollars(v float64) string {
 	return fmt.Sprintf("$%.*f", decimals, v)
 }
 
-// bar draws v in [0,1] as a line on a scale of width cells, to an eighth of a
-// cell; what lies outside is drawn as the nearer end.
+// bar draws v in [0,1] as a bar of width cells, in steps of an eighth of a cell. Values outside
+// are clamped.
 func bar(v *float64, width int) string {
 	if v == nil || math.IsNaN(*v) {
 		return strings.Repeat(" ", width)
@@ -171,7 +165,7 @@ func bar(v *float64, width int) string {
 	return line + strings.Repeat(" ", width-(eighths+7)/8)
 }
 
-// Delta shows a difference with its sign; what is not 0 never looks so.
+// Delta formats a difference with its sign. Only 0 is shown as zero.
 func Delta(v *float64) string {
 	text := Score(v, 3)
 	if v != nil && *v > 0 && strings.ContainsAny(text, "123456789") {
@@ -180,7 +174,7 @@ func Delta(v *float64) string {
 	return text
 }
 
-// difference shows by how much a number changed.
+// difference formats after - before.
 func difference(before, after *float64) string {
 	if before == nil || after == nil {
 		return none
@@ -188,12 +182,12 @@ func difference(before, after *float64) string {
 	return Delta(new(*after - *before))
 }
 
-// Deltas shows both ends of an interval of a difference.
+// Deltas formats an interval of a difference.
 func Deltas(ci *[2]float64) string {
-	return known(ci, func(ci [2]float64) string { return Delta(&ci[0]) + " to " + Delta(&ci[1]) })
+	return orNone(ci, func(ci [2]float64) string { return Delta(&ci[0]) + " to " + Delta(&ci[1]) })
 }
 
-// pValue shows a p-value; below 0.001 only that.
+// pValue formats a p-value; below 0.001 as "<0.001".
 func pValue(p *float64) string {
 	if p != nil && *p < 0.001 {
 		return "<0.001"

@@ -16,14 +16,13 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// SummaryView is what a run comes to, in the tables and words in which text,
-// Markdown and pages show it.
+// SummaryView provides the tables and texts of a summary, for all forms.
 type SummaryView struct {
 	outcome.Summary
-	Ceiling *Agreement // of people about the same items; nil where it is not known
+	Ceiling *Agreement // human agreement about the same items; nil if unknown
 }
 
-// Planned counts items; trials are no more of them.
+// Planned returns the number of items, not counting trials.
 func (v SummaryView) Planned() string {
 	if v.Trials == nil {
 		return Counted(v.Items.Planned, "item")
@@ -31,7 +30,7 @@ func (v SummaryView) Planned() string {
 	return Counted(v.Items.Planned/v.trials(), "item") + " × " + Counted(v.Trials.Count, "trial")
 }
 
-// trials counts those of every item.
+// trials returns the number of trials of each item.
 func (v SummaryView) trials() int {
 	if v.Trials == nil {
 		return 1
@@ -39,44 +38,43 @@ func (v SummaryView) trials() int {
 	return max(1, v.Trials.Count)
 }
 
-// Noun is that of what is counted: items, or outcomes where there are several
-// trials.
+// Noun returns the name of what is counted: items, or outcomes if there are several trials.
 func (v SummaryView) Noun() string {
-	return cmp.Or(when(v.Trials == nil, "item"), "outcome")
+	return cmp.Or(textIf(v.Trials == nil, "item"), "outcome")
 }
 
-// About says what a run is: its dataset and model, and what was measured besides.
+// About describes a run: dataset, model, and what else was measured.
 func (v SummaryView) About() []string {
 	r := v.Run
-	all := slices.Concat(given(textutil.Line(r.Dataset), textutil.Line(r.Model)), v.system(), given(textutil.Line(r.Selection), v.Planned()))
+	all := slices.Concat(nonEmpty(textutil.Line(r.Dataset), textutil.Line(r.Model)), v.system(), nonEmpty(textutil.Line(r.Selection), v.Planned()))
 	return slices.Compact(all) // a baseline has the name of its provider
 }
 
-// Origin says when a run began, and of which versions scorer and dataset were.
+// Origin describes the start of a run and the versions of scorer and dataset.
 func (v SummaryView) Origin() []string {
-	started := when(!v.Run.Started.IsZero(), v.Run.Started.UTC().Format("2006-01-02 15:04 UTC"))
-	return given(started, short("scorer ", v.Run.ScorerVersion), short("dataset ", v.Run.DatasetFingerprint))
+	started := textIf(!v.Run.Started.IsZero(), v.Run.Started.UTC().Format("2006-01-02 15:04 UTC"))
+	return nonEmpty(started, labelledHash("scorer ", v.Run.ScorerVersion), labelledHash("dataset ", v.Run.DatasetFingerprint))
 }
 
 // system lists provider, parameters and prompt.
 func (v SummaryView) system() []string {
 	r := v.Run
 	prompt := fmt.Sprintf("prompt %s@%d", textutil.Line(r.PromptName), r.PromptVersion) +
-		when(r.PromptLabel != "", " ("+textutil.Line(r.PromptLabel)+")")
-	return given(textutil.Line(r.Provider), textutil.Line(r.Pipeline), shownAs("temperature %g", r.Temperature), shownAs("top_p %g", r.TopP),
-		shownAs("max_tokens %d", r.MaxTokens), shownAs("seed %d", r.Seed), when(r.PromptName != "", prompt))
+		textIf(r.PromptLabel != "", " ("+textutil.Line(r.PromptLabel)+")")
+	return nonEmpty(textutil.Line(r.Provider), textutil.Line(r.Pipeline), setting("temperature %g", r.Temperature), setting("top_p %g", r.TopP),
+		setting("max_tokens %d", r.MaxTokens), setting("seed %d", r.Seed), textIf(r.PromptName != "", prompt))
 }
 
-// shownAs writes a setting that was made; "" otherwise.
-func shownAs[T any](format string, v *T) string {
+// setting formats a setting that was made, else "".
+func setting[T any](format string, v *T) string {
 	if v == nil {
 		return ""
 	}
 	return fmt.Sprintf(format, *v)
 }
 
-// given are the parts that are not empty.
-func given(parts ...string) []string {
+// nonEmpty returns the parts that are not empty.
+func nonEmpty(parts ...string) []string {
 	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 }
 
@@ -84,16 +82,16 @@ func tokenParts(u outcome.UsageSum) []string {
 	if u.Total == 0 {
 		return nil
 	}
-	return given(Count(u.Input)+" in", Count(u.Output)+" out", when(u.Cached > 0, Count(u.Cached)+" of them cached"),
-		when(u.Reasoning > 0, Count(u.Reasoning)+" for reasoning"))
+	return nonEmpty(Count(u.Input)+" in", Count(u.Output)+" out", textIf(u.Cached > 0, Count(u.Cached)+" of them cached"),
+		textIf(u.Reasoning > 0, Count(u.Reasoning)+" for reasoning"))
 }
 
-// usageSum is the usage of one item as that of many.
+// usageSum converts the usage of one item.
 func usageSum(u outcome.Usage) outcome.UsageSum {
 	return outcome.UsageSum{Input: u.Input, Output: u.Output, Total: u.Total(), Cached: u.Cached, Reasoning: u.Reasoning}
 }
 
-// cost says what is known of it; nothing where nothing was bought.
+// cost describes the cost; nil if there was none.
 func (v SummaryView) cost() []string {
 	u := v.Usage
 	switch {
@@ -104,7 +102,7 @@ func (v SummaryView) cost() []string {
 	}
 	parts := costParts(u.CostUSD, u.CostUnknown, "item")
 	if n := v.Items.Scored + v.Items.Failed; n > 0 && u.CostUSD != nil && u.CostUnknown == 0 && *u.CostUSD > 0 {
-		parts = append(parts, Dollars(*u.CostUSD/float64(n))+" per item"+when(v.Trials != nil, " and trial"))
+		parts = append(parts, Dollars(*u.CostUSD/float64(n))+" per item"+textIf(v.Trials != nil, " and trial"))
 	}
 	if all := u.AllCostUSD; all != nil && (u.CostUSD == nil || *all != *u.CostUSD) {
 		parts = append(parts, "newest attempts; "+Dollars(*all)+" in all")
@@ -112,7 +110,7 @@ func (v SummaryView) cost() []string {
 	return parts
 }
 
-// costParts say what is known of a cost, which is unknown for so many of what the noun says.
+// costParts describes a cost that is unknown for some of the things that noun names.
 func costParts[N int | int64](cost *float64, unknown N, noun string) []string {
 	switch {
 	case cost == nil:
@@ -123,8 +121,8 @@ func costParts[N int | int64](cost *float64, unknown N, noun string) []string {
 	return []string{Dollars(*cost)}
 }
 
-// judgingParts say what judging models took, which is not part of the cost; nothing
-// without any.
+// judgingParts describes the use of judging models, which is not part of the cost; nil if there
+// was none.
 func judgingParts(j *outcome.Judging) []string {
 	if j == nil {
 		return nil
@@ -136,23 +134,23 @@ func judgingParts(j *outcome.Judging) []string {
 	return append(parts, costParts(j.CostUSD, j.CostUnknown, "call")...)
 }
 
-// ofScored is the title over means of items that did not fail.
+// ofScored is the title of means over the items that did not fail.
 const ofScored = "of scored"
 
 // ScoreTable has a row for each score.
 func (v SummaryView) ScoreTable() Table {
-	mean, scored := number("mean").strong(), number(no).wide(2)
+	mean, scored := number("mean").strong(), number(hidden).wide(2)
 	if v.Scores.AnyFailed() {
 		mean.Markdown, mean.Page, mean.Hint = "failed as 0", "failed as 0", "failed items count as 0"
 		unanswered := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 })
-		mean.Hint += when(unanswered, ", and those that an evaluator gave no score for")
+		mean.Hint += textIf(unanswered, ", and those that an evaluator gave no score for")
 		scored.Text, scored.Title, scored.Hint = ofScored, "mean of scored", "the mean of the others, n of them"
 	}
 	pooled := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Pooled != nil })
-	people := when(v.Ceiling == nil, no)
-	t := Table{Title: "Scores", Columns: []Column{name("score"), {Markdown: no, Page: no, cyan: true, Wide: 5}, mean, interval(), scored,
-		{Title: "range", Markdown: no, Page: no, Right: true, Wide: 4}, number("n"),
-		{Title: "pooled", Text: when(!pooled, no), Right: true, Wide: 3, Hint: "over the counts of all scored items"},
+	people := textIf(v.Ceiling == nil, hidden)
+	t := Table{Title: "Scores", Columns: []Column{name("score"), {Markdown: hidden, Page: hidden, cyan: true, Wide: 5}, mean, interval(), scored,
+		{Title: "range", Markdown: hidden, Page: hidden, Right: true, Wide: 4}, number("n"),
+		{Title: "pooled", Text: textIf(!pooled, hidden), Right: true, Wide: 3, Hint: "over the counts of all scored items"},
 		{Title: "human agreement", Text: people, Markdown: people, Page: people, Right: true}}}
 	if v.Ceiling != nil {
 		t.Notes = []string{v.Ceiling.what()}
@@ -160,24 +158,24 @@ func (v SummaryView) ScoreTable() Table {
 	for _, s := range v.Scores {
 		mean, ci := v.Scores.Lead(s)
 		row := t.add(s.Name, bar(mean, 24), Score(mean, 3), Interval(ci), Score(s.Mean, 3),
-			span(s.Min, s.Max, 2), Count(s.N), Score(s.Pooled, 3), v.people(s.Name))
+			minMax(s.Min, s.Max, 2), Count(s.N), Score(s.Pooled, 3), v.humanAgreement(s.Name))
 		row.Primary = s.Name == v.Run.Primary
 	}
 	t.Notes = append(t.Notes, v.nothingToFind()...)
 	return t
 }
 
-// nothingToFind says what means are worth that are higher as a tenth of the values or more are 1
-// because there is nothing to count, as where nothing was expected and nothing extracted: who takes
-// them for skill is misled.
+// nothingToFind returns notes about means that are inflated because a tenth of the values or
+// more are 1 only because there is nothing to count, such as items without expected and
+// extracted entities.
 func (v SummaryView) nothingToFind() (notes []string) {
-	others := map[string][]string{} // means of what is left, by how often it is so
+	others := map[string][]string{} // means of the other values, by the share of such values
 	var order []string
 	for _, s := range v.Scores {
 		if s.Vacuous == 0 || s.Vacuous*10 < s.N {
 			continue
 		}
-		mean := (*s.Mean*float64(s.N) - float64(s.Vacuous)) / float64(s.N-s.Vacuous) // NaN where none is left
+		mean := (*s.Mean*float64(s.N) - float64(s.Vacuous)) / float64(s.N-s.Vacuous) // NaN if no value is left
 		if *s.Mean-mean < 0.0005 {
 			continue
 		}
@@ -188,15 +186,15 @@ func (v SummaryView) nothingToFind() (notes []string) {
 		others[often] = append(others[often], textutil.Line(s.Name)+" "+Score(&mean, 3))
 	}
 	for _, often := range order {
-		what := "where there is nothing to count; the mean of the others" + when(v.Scores.AnyFailed(), " scored")
+		what := "where there is nothing to count; the mean of the others" + textIf(v.Scores.AnyFailed(), " scored")
 		notes = append(notes, "1 in "+often+", "+what+": "+strings.Join(others[often], ", "))
 	}
 	return notes
 }
 
-// people is the agreement of people by a score, with the way to the farther end of its
-// interval: the nearer one may be cut at a bound of the score.
-func (v SummaryView) people(score string) string {
+// humanAgreement formats the human agreement by a score, with the distance to the farther end of
+// its interval, because the nearer end may be clipped at a bound of the score.
+func (v SummaryView) humanAgreement(score string) string {
 	stat := v.Ceiling.Stat(score)
 	text := Score(stat.Mean, 3)
 	if ci := stat.CI95; ci != nil {
@@ -205,25 +203,25 @@ func (v SummaryView) people(score string) string {
 	return text
 }
 
-// Interval shows both ends.
+// Interval formats an interval.
 func Interval(ci *[2]float64) string {
-	return known(ci, func(ci [2]float64) string { return ends(ratio(ci[0]), ratio(ci[1])) })
+	return orNone(ci, func(ci [2]float64) string { return rangeText(ratio(ci[0]), ratio(ci[1])) })
 }
 
-// span shows the least and the largest value.
-func span(least, top *float64, decimals int) string {
+// minMax formats the smallest and the largest value.
+func minMax(least, top *float64, decimals int) string {
 	if least == nil || top == nil {
 		return none
 	}
-	return ends(Score(least, decimals), Score(top, decimals))
+	return rangeText(Score(least, decimals), Score(top, decimals))
 }
 
-// ends joins two numbers with a dash; a minus sign would run into it.
-func ends(from, to string) string {
-	return from + cmp.Or(when(strings.HasPrefix(to, "-"), " to "), "–") + to
+// rangeText joins two numbers with a dash, or with "to" before a minus sign.
+func rangeText(from, to string) string {
+	return from + cmp.Or(textIf(strings.HasPrefix(to, "-"), " to "), "–") + to
 }
 
-// GroupTables break the counts down, a table for each kind of type.
+// GroupTables returns the counts by type, a table for each kind of type.
 func (v SummaryView) GroupTables() (tables []Table) {
 	for _, list := range kinds(v.Groups, func(g outcome.GroupStat) string { return g.Kind }) {
 		t := Table{Title: "By " + label(Words(list[0].Kind)), folded: true, Columns: []Column{name("type"), number("expected"),
@@ -240,10 +238,11 @@ func (v SummaryView) GroupTables() (tables []Table) {
 	return tables
 }
 
-// mostKinds is how many kinds of type are shown, mostTypes how many types of each; pages show more.
-const mostKinds, mostTypes = 20, 15
+// maxKinds is the number of kinds of type shown, maxTypes the number of types of each. Pages
+// show more.
+const maxKinds, maxTypes = 20, 15
 
-// kinds divides groups that are sorted by their kind into one list for each.
+// kinds splits groups, sorted by kind, into one list for each kind.
 func kinds[G any](groups []G, kind func(G) string) (lists [][]G) {
 	for i, g := range groups {
 		if i == 0 || kind(g) != kind(groups[i-1]) {
@@ -252,10 +251,10 @@ func kinds[G any](groups []G, kind func(G) string) (lists [][]G) {
 		last := &lists[len(lists)-1]
 		*last = append(*last, g)
 	}
-	return lists[:min(len(lists), mostKinds)]
+	return lists[:min(len(lists), maxKinds)]
 }
 
-// failureTable lists the classes of failures, with the first items of each.
+// failureTable lists the classes of failures with the first items of each.
 func (v SummaryView) failureTable() Table {
 	t := Table{Title: "Failures", Columns: []Column{{Markdown: "class", Name: true, flex: true, Pill: true}, {Markdown: "failed", Right: true},
 		{Markdown: "items", Below: true}}}
@@ -264,13 +263,13 @@ func (v SummaryView) failureTable() Table {
 			return quoted(item.ID) + trialMark(item.Trial) + ": " + quoted(item.Message)
 		})
 		more := f.Count - len(f.Items)
-		items = append(items, given(when(more > 0 && len(items) > 0, "and "+Count(more)+" more"))...)
+		items = append(items, nonEmpty(textIf(more > 0 && len(items) > 0, "and "+Count(more)+" more"))...)
 		t.add(string(f.Class), Count(f.Count), strings.Join(items, "\n")).State = string(compare.Fail)
 	}
 	return t
 }
 
-// causeTable lists what is wrong most often, with the items that have most of it.
+// causeTable lists the most frequent faults with the items that have most of them.
 func (v SummaryView) causeTable() Table {
 	t := Table{Title: "Top causes", Columns: []Column{{Title: "cause", Name: true, flex: true}, {Title: "faults", Right: true, Strong: true},
 		{Title: "items", Right: true}, {Title: "most in", flex: true, free: true, faint: true}}}
@@ -287,12 +286,12 @@ func (v SummaryView) worstTable() Table {
 	t := Table{Title: "Lowest " + quoted(v.Run.Primary), Columns: []Column{{Markdown: "item", Name: true, flex: true, key: true},
 		{Markdown: "score", Right: true, Strong: true}, {Markdown: "comment", flex: true, free: true, faint: true}}}
 	for _, item := range v.Worst {
-		t.add(item.ID, ratio(item.Score), when(item.Comment != "", quoted(item.Comment))).Trial = item.Trial
+		t.add(item.ID, ratio(item.Score), textIf(item.Comment != "", quoted(item.Comment))).Trial = item.Trial
 	}
 	return t
 }
 
-// tables are those of a run in their order.
+// tables returns all tables of a run in order.
 func (v SummaryView) tables() []Table {
 	list := []Table{v.ScoreTable()}
 	if v.Trials != nil {
@@ -300,21 +299,20 @@ func (v SummaryView) tables() []Table {
 	}
 	list = append(list, v.failureTable())
 	for _, t := range v.GroupTables() {
-		list = append(list, t.First(mostTypes))
+		list = append(list, t.First(maxTypes))
 	}
 	return append(list, v.causeTable(), v.worstTable())
 }
 
-// Text writes the summary of a run for a person at a terminal: the run, its
-// scores, failures, time and cost, the breakdown by type, the top causes of
-// faults, the worst items and where to look. Lines fit Options.Width: where the
-// table of scores does not, it does without bars, ranges and pooled values. A summary without a run (of scored pairs, say) is
-// shown without the lines that would be empty.
+// Text writes the summary of a run for a terminal: the run, its scores, failures, time and cost,
+// the breakdown by type, the top causes of faults, the worst items and where to look further.
+// Lines fit Options.Width; the table of scores drops bars, ranges and pooled values first. For a
+// summary without a run, such as that of scored pairs, the lines about a run are left out.
 //
-// It writes once; the error is that of the writer.
+// It writes once; the error is that of w.
 func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	p, v := newPage(opt), SummaryView{s, opt.Ceiling}
-	p.wrapped(strings.Join(given(textutil.Line(s.Run.Name), textutil.Line(s.Run.Dataset), textutil.Line(s.Run.Model), v.Planned()), " · "), 0, 2, p.bold)
+	p.wrapped(strings.Join(nonEmpty(textutil.Line(s.Run.Name), textutil.Line(s.Run.Dataset), textutil.Line(s.Run.Model), v.Planned()), " · "), 0, 2, p.bold)
 	p.parts("system", v.system()...)
 	p.parts("selected", textutil.Line(s.Run.Selection))
 	for _, f := range v.Facts() {
@@ -327,31 +325,31 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	return p.writeTo(w)
 }
 
-// Fact is a line about a run as a whole, or a tile of its page.
+// Fact is a line about a run as a whole, or a tile on its page.
 type Fact struct {
 	Label string
-	State string // "warn" or "bad", if it is not well
+	State string // "warn", "bad" or empty
 	Parts []string
 }
 
-// Facts say how a run went: how many items, how long, how much.
+// Facts describes how a run went: items, time, cost.
 func (v SummaryView) Facts() (list []Fact) {
 	add := func(label, state string, parts ...string) {
-		if parts = given(parts...); len(parts) > 0 {
+		if parts = nonEmpty(parts...); len(parts) > 0 {
 			list = append(list, Fact{label, state, parts})
 		}
 	}
-	counted := func(n int, text string) string { return when(n > 0, Counted(n, v.Noun())+text) }
-	if v.Status != outcome.Complete && v.Status != "" { // what is not a run has none
+	counted := func(n int, text string) string { return textIf(n > 0, Counted(n, v.Noun())+text) }
+	if v.Status != outcome.Complete && v.Status != "" { // empty without a run
 		add("status", "warn", textutil.Line(string(v.Status)), counted(v.Items.NotRun(), " not run"))
 	}
 	if a := v.Answers; a != nil {
-		add("weighted", "", "weighted_score "+Score(a.WeightedScore, 4), short("document ", a.PDFSHA256), short("questions ", a.QuestionsSHA256))
+		add("weighted", "", "weighted_score "+Score(a.WeightedScore, 4), labelledHash("document ", a.PDFSHA256), labelledHash("questions ", a.QuestionsSHA256))
 	}
 	i := v.Items
-	add(v.Noun()+"s", when(i.Failed > 0, "bad"), Count(i.Planned)+" planned", Count(i.Scored)+" scored",
+	add(v.Noun()+"s", textIf(i.Failed > 0, "bad"), Count(i.Planned)+" planned", Count(i.Scored)+" scored",
 		Count(i.Failed)+" failed", Count(i.NothingToFind)+" with nothing to find",
-		when(i.FromCache > 0, Count(i.FromCache)+" from the cache"))
+		textIf(i.FromCache > 0, Count(i.FromCache)+" from the cache"))
 	if l := v.LatencyMS; l != nil {
 		add("latency", "", "p50 "+Milliseconds(l.P50), "p95 "+Milliseconds(l.P95), "mean "+Milliseconds(l.Mean), "max "+Milliseconds(l.Max))
 	}
@@ -359,7 +357,7 @@ func (v SummaryView) Facts() (list []Fact) {
 	add("cost", "", v.cost()...)
 	add("judging", "", judgingParts(v.Judging)...)
 	if sent := v.Published; sent != nil {
-		add("langfuse", when(sent.Waiting > 0, "warn"), Counted(sent.Outcomes, v.Noun())+" published",
+		add("langfuse", textIf(sent.Waiting > 0, "warn"), Counted(sent.Outcomes, v.Noun())+" published",
 			counted(sent.Waiting, " waiting to be published"))
 	}
 	for _, c := range v.Run.CustomScorers {
@@ -370,18 +368,17 @@ func (v SummaryView) Facts() (list []Fact) {
 	return list
 }
 
-// short is the beginning of a hash or a version, after what it is.
-func short(what, hash string) string {
+// labelledHash returns a label with the beginning of a hash or version.
+func labelledHash(what, hash string) string {
 	shown, _ := FirstRunes(textutil.Line(hash), 12)
-	return when(shown != "", what+shown)
+	return textIf(shown != "", what+shown)
 }
 
-// Markdown writes the summary of each run, fit for the comment of a pull
-// request: scores with intervals, failures, top causes, the breakdown by type
-// folded away, and the worst items.
+// Markdown writes the summary of each run, for the comment of a pull request: scores with
+// intervals, failures, top causes, the folded breakdown by type, and the worst items.
 //
-// Whatever strangers wrote is in code spans: it cannot format, link, embed
-// or call anybody by name. It writes once; the error is that of the writer.
+// Untrusted text is in code spans: it cannot format, link, embed or mention. Markdown writes
+// once; the error is that of w.
 func Markdown(w io.Writer, runs []Run) error {
 	m := &markdown{}
 	for _, r := range runs {
@@ -411,7 +408,7 @@ func (m *markdown) summary(v SummaryView) {
 func (v SummaryView) TrialTable() Table {
 	primary := label(v.Run.Primary)
 	inLangfuse := slices.ContainsFunc(v.Trials.Runs, func(t outcome.Trial) bool { return t.Name != "" })
-	names := when(!inLangfuse, no)
+	names := textIf(!inLangfuse, hidden)
 	t := Table{Title: "Trials", Columns: []Column{number("trial"),
 		{Title: "run", Text: names, Markdown: names, Page: names, flex: true, key: true}, number("scored").wide(1), number("failed"),
 		{Title: primary, Text: text.Snip(primary, 20, "…"), Right: true, Strong: true}}}
@@ -422,7 +419,7 @@ func (v SummaryView) TrialTable() Table {
 	return t
 }
 
-// SpreadTable says how much each score varies where nothing was changed.
+// SpreadTable shows how much each score varies between trials of the same configuration.
 func (v SummaryView) SpreadTable() Table {
 	t := Table{Title: "Spread where nothing was changed", Columns: []Column{name("score"),
 		number("trials").wide(2).hint("least and largest mean of a trial"),
@@ -430,8 +427,8 @@ func (v SummaryView) SpreadTable() Table {
 		number("sd within items").wide(1).hint("how much one item varies between its trials"), number("items the same")},
 		Notes: []string{"failed trials count as 0 · an item's value is the mean over its trials · the difference of two trials has the sd of trials times √2"}}
 	for _, s := range v.Trials.Scores {
-		t.add(s.Name, span(s.Least, s.Top, 3), Score(s.Between, 3), Score(s.Within, 3),
-			cmp.Or(when(s.N > 0, Count(s.Consistent)+"/"+Count(s.N)), none))
+		t.add(s.Name, minMax(s.Least, s.Top, 3), Score(s.Between, 3), Score(s.Within, 3),
+			cmp.Or(textIf(s.N > 0, Count(s.Consistent)+"/"+Count(s.N)), none))
 	}
 	return t
 }
@@ -445,6 +442,6 @@ func (v SummaryView) FlakyTable() Table {
 		t.add(item.ID, ratio(item.Least), ratio(item.Top), ratio(item.Mean), Count(item.Failed)+"/"+Count(item.Trials))
 	}
 	more := v.Trials.Flaky - len(v.Trials.FlakyItems)
-	t.More = when(more > 0, "and "+Counted(more, "more item"))
+	t.More = textIf(more > 0, "and "+Counted(more, "more item"))
 	return t
 }

@@ -12,48 +12,47 @@ import (
 	"extraction-experiment/compare"
 )
 
-// Table is a part of a report from which every form is written: a terminal takes
-// the columns that fit, Markdown and pages those that are for them.
+// Table is a part of a report. The terminal, Markdown and page forms are all written from it.
 type Table struct {
-	Title   string // with text of strangers in quotes
+	Title   string // untrusted text must be quoted
 	Columns []Column
 	Rows    []Row
 	Items   bool     // the first column names items
-	More    string   // how many rows are not shown: "and 3 more types"
-	Notes   []string // remarks of a terminal and of pages
-	noun    string   // of a row; the title of the first column for ""
-	folded  bool     // Markdown hides it at first
+	More    string   // says how many rows are not shown: "and 3 more types"
+	Notes   []string // shown below the table on a terminal and on pages
+	noun    string   // what a row is; defaults to the title of the first column
+	folded  bool     // Markdown folds the table
 }
 
-// Column describes a column. Title is above it in every form but those for which
-// it has another; no leaves the column out of a form.
+// Column describes a column. Text, Markdown and Page replace Title in one form; the title hidden
+// removes the column from that form.
 type Column struct {
 	Title, Text, Markdown, Page string
 
-	Name   bool // text of strangers, as it is: each form makes it harmless in its way
-	Right  bool // numbers are at the right
-	Strong bool // what matters most in a row
+	Name   bool // untrusted text, which each form escapes
+	Right  bool // right-aligned, for numbers
+	Strong bool // the most important column
 
-	Diff  bool   // a difference: a page colours it by the state of the row
-	Pill  bool   // the words are marked with the state of the row
-	Below bool   // lines that a terminal shows below the row
-	Wide  int    // where there is little room it is left out, the largest number first; 0 never
-	Hint  string // about the title, where that does not say enough
+	Diff  bool   // a difference, which pages colour by the state of the row
+	Pill  bool   // marked with the state of the row
+	Below bool   // a terminal shows it on lines below the row
+	Wide  int    // order in which columns are dropped from a narrow terminal, largest first; 0 means never
+	Hint  string // explains the title
 
-	// At a terminal flexible columns are cut with "…" where they are too wide: free
-	// text first and even in a pipe, names that tell the rows apart last.
+	// A terminal cuts flexible columns that are too wide: free text first, also in a pipe, and
+	// keys, which tell rows apart, last.
 	flex, free, key, faint, cyan bool
 }
 
 // Row is a row of a table.
 type Row struct {
-	Cells   []string // with text of strangers in quotes, or in columns of names
-	Primary bool     // of the primary score
-	State   string   // "better" or "worse", or the answer of a rule
-	Trial   int      // of the item that the row is about, where that is to be said
+	Cells   []string // untrusted text must be quoted or in a Name column
+	Primary bool     // the row of the primary score
+	State   string   // "better", "worse" or the answer of a rule
+	Trial   int      // trial of the item that the row is about, if it matters
 }
 
-// name is a column of names by which the rows are told apart, number one of numbers.
+// name returns a column of names that tell rows apart, number one of numbers.
 func name(title string) Column   { return Column{Title: title, Name: true, flex: true, key: true} }
 func number(title string) Column { return Column{Title: title, Right: true} }
 
@@ -61,37 +60,38 @@ func (c Column) strong() Column          { c.Strong = true; return c }
 func (c Column) wide(order int) Column   { c.Wide = order; return c }
 func (c Column) hint(text string) Column { c.Hint = text; return c }
 
-// interval is the column that goes last of all: a number without its interval says too
-// much.
+// interval returns a column of intervals. It is dropped last, because a number without its
+// interval claims too much.
 func interval() Column { return number("95 % interval").wide(1) }
 
-// no, as a title, leaves a column out; no text of strangers is the same.
-const no = "\x00"
+// hidden is a title that removes a column. Untrusted text cannot equal it.
+const hidden = "\x00"
 
-// quoted marks a text of strangers in a cell; clean text has no such characters.
-func quoted(s string) string { return "\x01" + label(Brief(s, mostQuoted)) + "\x02" }
+// quoted marks untrusted text in a cell. The marks cannot occur in clean text.
+func quoted(s string) string { return "\x01" + label(Brief(s, maxQuoted)) + "\x02" }
 
-// unquoted takes the marks away.
+// unquoted removes the marks.
 func unquoted(cell string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(cell, "\x01", ""), "\x02", "")
 }
 
-// add appends a row; it may be completed until the next one is added.
+// add appends a row, which the caller may change until the next add.
 func (t *Table) add(cells ...string) *Row {
 	t.Rows = append(t.Rows, Row{Cells: cells})
 	return &t.Rows[len(t.Rows)-1]
 }
 
-// note adds a remark where something holds.
-func (t *Table) note(holds bool, text string) { t.Notes = append(t.Notes, given(when(holds, text))...) }
+// note adds a note if cond holds.
+func (t *Table) note(cond bool, text string) {
+	t.Notes = append(t.Notes, nonEmpty(textIf(cond, text))...)
+}
 
-// names adds a remark about some names, if there are any.
+// names adds a note that lists names, if there are any.
 func (t *Table) names(about string, names []string) {
 	t.note(len(names) > 0, about+": "+strings.Join(names, ", "))
 }
 
-// First keeps so many rows, all for a negative number, and says how many more
-// there are.
+// First keeps the first n rows, or all if n is negative, and sets More.
 func (t Table) First(n int) Table {
 	if more := len(t.Rows) - n; n >= 0 && more > 0 {
 		t.Rows, t.More = t.Rows[:n], "and "+Counted(more, "more "+cmp.Or(t.noun, t.Columns[0].Title, "row"))
@@ -99,14 +99,14 @@ func (t Table) First(n int) Table {
 	return t
 }
 
-// ForPage is the table as a page shows it.
+// ForPage returns the table in the form for pages.
 func (t Table) ForPage() Table {
 	t.Title = unquoted(t.Title)
 	return t.in(func(c Column) string { return c.Page }, func(_ Column, cell string) string { return unquoted(cell) })
 }
 
-// in is the table with the columns of one form, under its titles, and its cells made
-// harmless in the way of that form.
+// in returns the table in one form: with the columns and titles of that form, and with its cells
+// escaped by clean.
 func (t Table) in(title func(Column) string, clean func(Column, string) string) Table {
 	out := t
 	out.Rows, out.Columns = slices.Clone(t.Rows), nil
@@ -114,7 +114,7 @@ func (t Table) in(title func(Column) string, clean func(Column, string) string) 
 		out.Rows[i].Cells = nil
 	}
 	for i, c := range t.Columns {
-		if c.Title = cmp.Or(title(c), c.Title); c.Title == no {
+		if c.Title = cmp.Or(title(c), c.Title); c.Title == hidden {
 			continue
 		}
 		out.Columns = append(out.Columns, c)
@@ -125,7 +125,7 @@ func (t Table) in(title func(Column) string, clean func(Column, string) string) 
 	return out
 }
 
-// forText is the table as a terminal shows it: the rows, and what is below them.
+// forText returns the table in the form for a terminal: the rows, and the cells below each row.
 func (t Table) forText() (rows, below Table) {
 	clean := func(c Column, cell string) string {
 		if c.Name {
@@ -133,8 +133,8 @@ func (t Table) forText() (rows, below Table) {
 		}
 		return unquoted(cell)
 	}
-	rows = t.in(func(c Column) string { return cmp.Or(when(c.Below, no), c.Text) }, clean)
-	below = t.in(func(c Column) string { return cmp.Or(when(!c.Below, no), c.Text) }, clean)
+	rows = t.in(func(c Column) string { return cmp.Or(textIf(c.Below, hidden), c.Text) }, clean)
+	below = t.in(func(c Column) string { return cmp.Or(textIf(!c.Below, hidden), c.Text) }, clean)
 	for _, row := range rows.Rows {
 		if len(row.Cells) > 0 {
 			row.Cells[0] += trialMark(row.Trial)
@@ -143,32 +143,32 @@ func (t Table) forText() (rows, below Table) {
 	return rows, below
 }
 
-// trialMark tells a trial from the first one, which has the name of the item alone.
-func trialMark(trial int) string { return when(trial > 1, fmt.Sprintf(" #%d", trial)) }
+// trialMark returns the suffix that names a trial; empty for the first.
+func trialMark(trial int) string { return textIf(trial > 1, fmt.Sprintf(" #%d", trial)) }
 
-// Text is the table as it is in a pipe: no column is left out and no name is cut.
+// Text returns the table in full, as written to a pipe.
 func (t Table) Text() string {
 	p := newPage(Options{Whole: true})
 	p.table(t)
 	return isolates(p.text.String())
 }
 
-// gap is the space before every column; that before the first indents the table.
+// gap is the number of spaces before every column.
 const gap = 2
 
-// The least widths that a flexible column is cut to: that at which a cut name can
-// still be told from others, and the least of all.
+// Smallest widths to which flexible columns are cut: one at which names can still be told apart,
+// and the smallest of all.
 const readable, narrowest = 11, 6
 
-// table draws tables.
+// table writes tables.
 func (p *page) table(tables ...Table) {
 	for _, t := range tables {
 		p.draw(t)
 	}
 }
 
-// draw draws a table under its title, and below it what its titles mean, remarks, and
-// the columns that did not fit. In a pipe there is always room.
+// draw writes a table with its title, hints, notes, and the titles of columns that did not fit.
+// In a pipe all columns fit.
 func (p *page) draw(t Table) {
 	if t.Title != "" {
 		p.title(unquoted(t.Title))
@@ -179,20 +179,21 @@ func (p *page) draw(t Table) {
 	rows, below := t.forText()
 	var dropped, hints []string
 	if !p.Whole {
-		dropped = rows.shorten(p.Width)
+		dropped = rows.dropColumns(p.Width)
 	}
 	p.render(rows, below)
 	for _, c := range rows.Columns {
-		hints = append(hints, given(when(c.Hint != "", c.Title+": "+c.Hint))...)
+		hints = append(hints, nonEmpty(textIf(c.Hint != "", c.Title+": "+c.Hint))...)
 	}
 	rows.Notes = append([]string{t.More, strings.Join(hints, " · ")}, t.Notes...)
 	rows.names("left out for want of width", dropped)
 	p.notes(rows.Notes...)
 }
 
-// shorten drops wide columns until the line fits with no flexible column cut to less than
-// readable, and keys to no less than half of the width. It returns the titles that are missed.
-func (t *Table) shorten(width int) (dropped []string) {
+// dropColumns drops columns, those with the largest Wide first, until the table fits with flexible
+// columns cut to at most readable, and keys to at most half of the width. It returns the dropped
+// titles.
+func (t *Table) dropColumns(width int) (dropped []string) {
 	least := func(c Column) int {
 		switch {
 		case c.key:
@@ -212,7 +213,7 @@ func (t *Table) shorten(width int) (dropped []string) {
 		if _, total := t.widths(least); total <= width || widest == 0 {
 			return dropped
 		}
-		dropped = append(dropped, given(t.Columns[at].Title)...)
+		dropped = append(dropped, nonEmpty(t.Columns[at].Title)...)
 		t.Columns = slices.Delete(t.Columns, at, at+1)
 		for i := range t.Rows {
 			t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, at, at+1)
@@ -220,11 +221,10 @@ func (t *Table) shorten(width int) (dropped []string) {
 	}
 }
 
-// uncut is the least width of what is not cut.
+// uncut is the width limit of a column that is not cut.
 const uncut = math.MaxInt
 
-// widths returns the width of every column and of a line, where columns are cut to
-// what is the least of them.
+// widths returns the width of each column, limited to least, and of a whole line.
 func (t *Table) widths(least func(Column) int) (widths []int, total int) {
 	for i, c := range t.Columns {
 		width := text.StringWidthWithoutEscSequences(c.Title)
@@ -237,10 +237,10 @@ func (t *Table) widths(least func(Column) int) (widths []int, total int) {
 	return widths, total
 }
 
-// shrink takes from the widest of the flexible columns until the line fits: from free
-// text, from keys what is over half of the width, and from all but keys, down to what is
-// readable; at last from all. Where the table is to be whole it takes from free text only.
-func (t *Table) shrink(width int, whole bool) []int {
+// fitWidths returns the column widths that fit. It narrows the widest column first: free text to
+// readable, keys to half of the width, other flexible columns to readable, and at last all
+// flexible columns to narrowest. If whole is set, it narrows free text only.
+func (t *Table) fitWidths(width int, whole bool) []int {
 	widths, total := t.widths(func(Column) int { return uncut })
 	for i, step := range []struct {
 		least int
@@ -268,21 +268,21 @@ func (t *Table) shrink(width int, whole bool) []int {
 	return widths
 }
 
-// render draws a table in lines of at most the width of the page, if its fixed
-// columns leave room for that and it need not be whole.
+// render writes the rows of a table, cut to the width of the page as far as its fixed columns
+// allow.
 func (p *page) render(t, below Table) {
-	for i, width := range t.shrink(p.Width, p.Whole) {
+	for i, width := range t.fitWidths(p.Width, p.Whole) {
 		for _, row := range t.Rows {
 			row.Cells[i] = text.Snip(row.Cells[i], width, "…")
 		}
 	}
-	widths, total := t.widths(func(Column) int { return uncut }) // a title is never cut
+	widths, total := t.widths(func(Column) int { return uncut }) // titles are never cut
 	write := func(cell func(int, Column) string) {
 		line := ""
 		for i, c := range t.Columns {
 			cell := cell(i, c)
 			space := strings.Repeat(" ", widths[i]-text.StringWidthWithoutEscSequences(cell))
-			line += strings.Repeat(" ", gap) + when(c.Right, space) + cell + when(!c.Right, space)
+			line += strings.Repeat(" ", gap) + textIf(c.Right, space) + cell + textIf(!c.Right, space)
 		}
 		if line = strings.TrimRight(line, " "); line != "" {
 			p.line(line)
@@ -293,7 +293,7 @@ func (p *page) render(t, below Table) {
 		p.line(strings.Repeat("─", total))
 	}
 	for r, row := range t.Rows {
-		write(func(i int, c Column) string { return p.look(c, row.State, isolate(row.Cells[i])) })
+		write(func(i int, c Column) string { return p.style(c, row.State, isolate(row.Cells[i])) })
 		for _, cell := range below.Rows[r].Cells {
 			for line := range strings.SplitSeq(cell, "\n") {
 				if line != "" {
@@ -304,7 +304,7 @@ func (p *page) render(t, below Table) {
 	}
 }
 
-func (p *page) look(c Column, state, cell string) string {
+func (p *page) style(c Column, state, cell string) string {
 	states := map[string]func(string) string{string(compare.Better): p.cyan, string(compare.Pass): p.cyan,
 		string(compare.Worse): p.red, string(compare.Fail): p.red, string(compare.Inconclusive): p.yellow}
 	switch {

@@ -14,52 +14,51 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// messageLines is how many lines of a failure's message are shown.
+// messageLines is the largest number of lines of a failure's message.
 const messageLines = 3
 
-// page is a report in the making; it is written at once when complete.
+// page builds a report for a terminal.
 type page struct {
 	Options
-	text  strings.Builder
-	begun string // the title of a section in which nothing stands yet
+	text    strings.Builder
+	pending string // title of a section without lines so far
 }
 
-func newPage(opt Options) *page { return &page{Options: opt.filled()} }
+func newPage(opt Options) *page { return &page{Options: opt.withDefaults()} }
 
 func (p *page) writeTo(w io.Writer) error { return write(w, isolates(p.text.String())) }
 
-// title begins a section. It is written with its first line: a section in which
-// nothing stands has none.
-func (p *page) title(s string) { p.begun = s }
+// title begins a section. The title is written before the first line, so that an empty section
+// has none.
+func (p *page) title(s string) { p.pending = s }
 
-// line writes one line as it is.
+// line writes one line unchanged.
 func (p *page) line(s string) {
 	p.heading()
 	p.text.WriteString(s + "\n")
 }
 
-// heading writes the title of a section, if that was not done.
+// heading writes the pending title.
 func (p *page) heading() {
-	if p.begun != "" {
-		p.text.WriteString("\n" + p.bold(isolate(text.Snip(p.begun, p.Width, "…"))) + "\n")
-		p.begun = ""
+	if p.pending != "" {
+		p.text.WriteString("\n" + p.bold(isolate(text.Snip(p.pending, p.Width, "…"))) + "\n")
+		p.pending = ""
 	}
 }
 
-// wrapped writes text in lines that fit, each after the indent; at most so
-// many lines, 0 for all.
-func (p *page) wrapped(s string, indent, most int, paint func(string) string) {
-	p.hang(strings.Repeat(" ", indent), s, most, paint)
+// wrapped writes text in indented lines that fit, at most max lines; 0 means all.
+func (p *page) wrapped(s string, indent, maxLines int, paint func(string) string) {
+	p.hang(strings.Repeat(" ", indent), s, maxLines, paint)
 }
 
-// hang writes text in lines that fit, after a lead, and its further lines below the
-// text; at most so many lines, 0 for all.
-func (p *page) hang(lead, s string, most int, paint func(string) string) {
+// hang writes text after a lead, with further lines indented below it, at most max lines; 0
+// means all.
+func (p *page) hang(lead, s string, maxLines int, paint func(string) string) {
 	indent := text.StringWidthWithoutEscSequences(lead)
 	lines := Wrap(s, p.Width-indent)
-	if most > 0 && len(lines) > most {
-		lines = lines[:most]
-		lines[most-1] = text.Trim(lines[most-1], p.Width-indent-2) + " …"
+	if maxLines > 0 && len(lines) > maxLines {
+		lines = lines[:maxLines]
+		lines[maxLines-1] = text.Trim(lines[maxLines-1], p.Width-indent-2) + " …"
 	}
 	for _, line := range lines {
 		line = isolate(strings.ReplaceAll(strings.TrimSuffix(line, unbroken+"·"), unbroken, " "))
@@ -71,11 +70,11 @@ func (p *page) hang(lead, s string, most int, paint func(string) string) {
 	}
 }
 
-// parts writes what is not empty, with dots between, after a label; lines are
-// broken only between parts.
+// parts writes the parts that are not empty after a label, separated by dots. Lines break only
+// between parts.
 func (p *page) parts(label string, parts ...string) {
 	const indent = 10
-	whole := cli.Each(given(parts...), func(part string) string {
+	whole := cli.Each(nonEmpty(parts...), func(part string) string {
 		return strings.ReplaceAll(isolate(text.Snip(part, p.Width-indent-2, "…")), " ", unbroken)
 	})
 	if len(whole) > 0 {
@@ -83,22 +82,21 @@ func (p *page) parts(label string, parts ...string) {
 	}
 }
 
-// unbroken is a space at which no line is broken.
+// unbroken is a no-break space.
 const unbroken = "\u00a0"
 
-// notes writes remarks below a table, those that are there.
+// notes writes the notes that are not empty.
 func (p *page) notes(list ...string) {
-	for _, s := range given(list...) {
+	for _, s := range nonEmpty(list...) {
 		p.wrapped(textutil.Line(s), gap, 0, p.faint)
 	}
 }
 
-// warnings lists texts of strangers under a title, each in so many lines, 0 for
-// all.
-func (p *page) warnings(title string, list []string, most int) {
+// warnings lists untrusted texts under a title, each in at most max lines; 0 means all.
+func (p *page) warnings(title string, list []string, maxLines int) {
 	p.title(title)
 	for _, warning := range list {
-		p.wrapped(textutil.Line(warning), gap, most, p.yellow)
+		p.wrapped(textutil.Line(warning), gap, maxLines, p.yellow)
 	}
 }
 
@@ -124,9 +122,8 @@ func (p *page) red(s string) string    { return p.paint("31", s) }
 func (p *page) yellow(s string) string { return p.paint("33", s) }
 func (p *page) cyan(s string) string   { return p.paint("36", s) }
 
-// Wrap breaks text into lines of at most width cells: at its own line ends, at
-// spaces, and inside words that are longer than a line. No line ends in a
-// space.
+// Wrap breaks text into lines of at most width cells: at its line ends, at spaces, and inside
+// words longer than a line. Lines have no trailing spaces.
 func Wrap(s string, width int) []string {
 	width = max(4, width)
 	var lines []string
@@ -146,7 +143,7 @@ func Wrap(s string, width int) []string {
 				line.WriteByte(' ')
 				used++
 			}
-			if used+size <= width { // it may have colours
+			if used+size <= width { // the line may contain colour codes
 				line.WriteString(word)
 				used += size
 				continue
@@ -165,9 +162,9 @@ func Wrap(s string, width int) []string {
 	return lines
 }
 
-// isolate keeps right-to-left text from reordering the columns beside it. It
-// marks the text with control characters, which clean text has none of and
-// which the table library rightly gives no width, unlike the real marks.
+// isolate keeps right-to-left text from reordering the columns beside it. It uses control
+// characters as marks, because they do not occur in clean text and the table library gives them
+// no width, unlike the real marks.
 func isolate(s string) string {
 	if strings.ContainsFunc(s, rightToLeft) {
 		return "\x01" + s + "\x02"
@@ -175,8 +172,8 @@ func isolate(s string) string {
 	return s
 }
 
-// isolates turns the marks of isolate into FIRST STRONG ISOLATE and POP
-// DIRECTIONAL ISOLATE, which take no space on a terminal.
+// isolates replaces the marks of isolate with FIRST STRONG ISOLATE and POP DIRECTIONAL ISOLATE,
+// which have no width on a terminal.
 func isolates(page string) string {
 	return strings.NewReplacer("\x01", "\u2068", "\x02", "\u2069").Replace(page)
 }
@@ -186,18 +183,17 @@ func rightToLeft(r rune) bool {
 		r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
 }
 
-// label is a name as one line, and says so when there is none.
+// label returns a name as one line, or a placeholder for an empty name.
 func label(name string) string { return cmp.Or(textutil.Line(name), "(none)") }
 
-// listed shows the first of some texts, so many, and how many more there are.
-func listed(list []string, most int, show func(string) string) (out []string) {
-	out = cli.Each(list[:min(len(list), most)], show)
+// listed returns at most n texts, followed by the number of the others.
+func listed(list []string, limit int, show func(string) string) (out []string) {
+	out = cli.Each(list[:min(len(list), limit)], show)
 	more := len(list) - len(out)
-	return append(out, given(when(more > 0, "and "+Count(more)+" more"))...)
+	return append(out, nonEmpty(textIf(more > 0, "and "+Count(more)+" more"))...)
 }
 
-// FirstRunes returns the first n runes of s and how many are left; all for a
-// negative n.
+// FirstRunes returns the first n runes of s and the number of the others; n < 0 means all.
 func FirstRunes(s string, n int) (string, int) {
 	if n >= 0 && len(s) > n {
 		for end := range s {
@@ -210,13 +206,13 @@ func FirstRunes(s string, n int) (string, int) {
 	return s, 0
 }
 
-// markdown is a page of Markdown in the making.
+// markdown builds a report in Markdown.
 type markdown struct{ text strings.Builder }
 
 // line writes a line.
 func (m *markdown) line(format string, args ...any) { fmt.Fprintf(&m.text, format+"\n", args...) }
 
-// warnings lists texts of strangers.
+// warnings lists untrusted texts.
 func (m *markdown) warnings(list []string) {
 	for _, warning := range list {
 		m.line("- ⚠️ %s", excerpt(warning))
@@ -224,18 +220,18 @@ func (m *markdown) warnings(list []string) {
 	m.line("")
 }
 
-// paragraph writes a line with an empty one after it.
+// paragraph writes a line followed by an empty one.
 func (m *markdown) paragraph(format string, args ...any) { m.line(format+"\n", args...) }
 
-// note writes a paragraph, if there is one.
+// note writes a paragraph if text is not empty.
 func (m *markdown) note(s string) {
 	if s != "" {
 		m.paragraph("%s", s)
 	}
 }
 
-// table writes the tables that have rows, each under its title or folded. What matters
-// most in the row of the primary score is bold.
+// table writes the tables that have rows, with a title or folded. The Strong cell of the primary
+// row is bold.
 func (m *markdown) table(tables ...Table) {
 	for _, t := range tables {
 		if len(t.Rows) == 0 {
@@ -247,12 +243,12 @@ func (m *markdown) table(tables ...Table) {
 			m.paragraph("### %s", spans(t.Title))
 		}
 		m.rows(t)
-		m.note(when(t.folded, "</details>"))
+		m.note(textIf(t.folded, "</details>"))
 	}
 }
 
-// summaryOf is a title of what is folded, where code spans are none: it has no character
-// that means something in Markdown or HTML.
+// summaryOf returns the title of a folded table. HTML summaries have no code spans, so it
+// replaces characters with a meaning in Markdown or HTML.
 func summaryOf(title string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("<>&@#*[]()`|\\!", r) {
@@ -269,8 +265,8 @@ func (m *markdown) rows(t Table) {
 		}
 		return spans(cell)
 	})
-	// A bar within a cell is shown as a broken one: it would end the cell even inside of
-	// code, and an escaped one too if a backslash precedes it.
+	// A bar would end the cell, even inside code or escaped after a backslash, so it is replaced
+	// by a broken bar.
 	cellOf := func(s string) string { return " " + strings.ReplaceAll(s, "|", "¦") + " |" }
 	titles, rules := "|", "|"
 	for _, c := range t.Columns {
@@ -284,7 +280,7 @@ func (m *markdown) rows(t Table) {
 			if c := t.Columns[i]; row.Primary && (c.Name || c.Strong) {
 				cell = "**" + cell + "**"
 			}
-			line += cellOf(cell + when(i == 0, trialMark(row.Trial)))
+			line += cellOf(cell + textIf(i == 0, trialMark(row.Trial)))
 		}
 		m.line("%s", line)
 	}
@@ -292,16 +288,15 @@ func (m *markdown) rows(t Table) {
 	m.note(t.More)
 }
 
-// plain is for what is not a quoted text: two amounts of money must not be read as a formula.
-var plain = strings.NewReplacer("$", `\$`, "\n", " · ")
+// escapeMarkdown escapes trusted text: two amounts in dollars must not become a formula.
+var escapeMarkdown = strings.NewReplacer("$", `\$`, "\n", " · ")
 
-// spans puts the quoted texts of a cell into code spans, and what were lines after one
-// another.
+// spans puts the quoted texts of a cell into code spans, and joins its lines.
 func spans(cell string) string {
 	var out strings.Builder
 	for {
 		before, rest, found := strings.Cut(cell, "\x01")
-		out.WriteString(plain.Replace(before))
+		out.WriteString(escapeMarkdown.Replace(before))
 		if !found {
 			return out.String()
 		}
@@ -311,8 +306,7 @@ func spans(cell string) string {
 	}
 }
 
-// code puts a stranger's text into a code span of Markdown, with more backticks
-// around it than it has in a row.
+// code returns untrusted text as a code span, between more backticks than the text has in a row.
 func code(s string) string {
 	s = textutil.Line(s)
 	if s == "" {
@@ -322,24 +316,23 @@ func code(s string) string {
 	for strings.Contains(s, fence) {
 		fence += "`"
 	}
-	space := when(strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`"), " ")
+	space := textIf(strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`"), " ")
 	return fence + space + s + space + fence
 }
 
-// Brief returns the first n runes of a text, and … where more follow.
+// Brief returns the first n runes of a text, followed by … if there are more.
 func Brief(s string, n int) string {
 	shown, left := FirstRunes(s, n)
-	return shown + when(left > 0, "…")
+	return shown + textIf(left > 0, "…")
 }
 
-// mostQuoted is how much of a stranger's text is quoted, in runes.
-const mostQuoted = 300
+// maxQuoted is the largest number of runes of a quoted text.
+const maxQuoted = 300
 
-// excerpt is the beginning of a stranger's text as a code span.
-func excerpt(s string) string { return code(Brief(s, mostQuoted)) }
+// excerpt returns the beginning of untrusted text as a code span.
+func excerpt(s string) string { return code(Brief(s, maxQuoted)) }
 
-// WebLink returns an address that a browser may be sent to: http or https with a
-// host; ok is false for anything else.
+// WebLink returns an address if it is http or https with a host; otherwise ok is false.
 func WebLink(raw string) (link string, ok bool) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

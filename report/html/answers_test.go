@@ -14,15 +14,15 @@ import (
 	"extraction-experiment/report"
 )
 
-// answered is a run of questions of which each answer has one term, lacks
-// another one and a page, and has a forbidden term.
-func answered(name string, n int, changes ...func(*report.ItemView)) report.Run {
-	run := built(name, n, func(_ int, v *report.ItemView) {
+// newAnswerRun returns a run of questions. Each answer has one term, lacks another term and a
+// page, and has a forbidden term.
+func newAnswerRun(name string, n int, changes ...func(*report.ItemView)) report.Run {
+	run := newRun(name, n, func(_ int, v *report.ItemView) {
 		v.Text, v.Expected, v.Extracted, v.Faults = "How heavy?\n\n42 kg", nil, nil, nil
 		v.Matches = []report.Match{{What: "term", Kind: "must include", Similarity: 1, Expected: "42", Extracted: "…42 kg…"}}
 		v.Missed = []report.Miss{{What: "term", Index: 1, Value: "tons", Reason: "not in the answer"}, {What: "citation", Index: 2, Value: "стр. N", Reason: "the answer cites no page"}}
 		v.Spurious = []report.Miss{{What: "term", Index: 2, Value: "kg", Reason: "forbidden, at character 3"}}
-		v.Outcome.Causes, v.Outcome.Groups, v.Outcome.Output = nil, nil, encoded(map[string]string{"answer": "42 kg of " + name})
+		v.Outcome.Causes, v.Outcome.Groups, v.Outcome.Output = nil, nil, mustJSON(map[string]string{"answer": "42 kg of " + name})
 		v.Outcome.Explanation = []byte("{}")
 		for _, change := range changes {
 			change(v)
@@ -32,22 +32,22 @@ func answered(name string, n int, changes ...func(*report.ItemView)) report.Run 
 	return run
 }
 
-// citing makes an answer one that cites a page.
-func citing(v *report.ItemView) {
+// addCitation makes the answer cite a page.
+func addCitation(v *report.ItemView) {
 	v.Missed = v.Missed[:1]
 	v.Matches = append(v.Matches, report.Match{What: "citation", Kind: "citation", Similarity: 1, Expected: "стр. N", Extracted: "a page is cited", ExpectedIndex: 2, ExtractedIndex: 2})
 }
 
-// TestWrite_answers: questions are not shown as if they were extractions.
+// TestWrite_answers checks that questions are not shown as extractions.
 func TestWrite_answers(t *testing.T) {
-	got := page(t, []report.Run{answered("r", 3)}, Config{})
+	got := page(t, []report.Run{newAnswerRun("r", 3)}, Config{})
 	visible := got[strings.Index(got, "<main"):strings.LastIndex(got, "<script>")]
 	for _, want := range []string{`<span class="name">weighted_score</span><strong>0.2500</strong>`} {
 		if !strings.Contains(visible, want) {
 			t.Errorf("the overview does not say %q", want)
 		}
 	}
-	blocks := details(t, got)
+	blocks := jsonBlocks(t, got)
 	var d struct {
 		Runs []struct{ Terms []itemRow }
 	}
@@ -65,53 +65,53 @@ func TestWrite_answers(t *testing.T) {
 	}
 }
 
-// answerAlone and answersCompared: the page of a question names what was missing,
-// alone and in a comparison, where both answers stand.
+// answerAlone and answersCompared check that the page of a question names what is missing, alone
+// and in a comparison, which shows both answers.
 
-const item_ = `document.getElementById("item").textContent`
+const itemText = `document.getElementById("item").textContent`
 
 func answerAlone(t *testing.T, chromium *testkit.Chromium) {
-	b := open(t, chromium, []report.Run{answered("r", 3)}, Config{})
+	b := open(t, chromium, []report.Run{newAnswerRun("r", 3)}, Config{})
 	b.Click(`nav a[data-view="items"]`)
 	b.Choose("#cause", "citation · missed")
 	want(b, rowCount, 3)
 	want(b, `document.querySelector("#list tbody td:nth-last-child(3)").textContent`, "3") // before latency and cost
 	b.Click(`#list tbody td a`)
 	for _, text := range []string{"Question and answer", "Terms 4", "tons", "not in the answer", "the answer cites no page", "forbidden, at character 3"} {
-		want(b, item_+`.includes("`+text+`")`, true)
+		want(b, itemText+`.includes("`+text+`")`, true)
 	}
 	for _, text := range []string{"Entities", "none expected", "Relationships", "Extraction"} {
-		want(b, item_+`.includes("`+text+`")`, false)
+		want(b, itemText+`.includes("`+text+`")`, false)
 	}
 }
 
 func answersCompared(t *testing.T, chromium *testkit.Chromium) {
-	runs := []report.Run{answered("first", 3), answered("second", 3)}
-	c := compared(t, runs, compare.Config{})
+	runs := []report.Run{newAnswerRun("first", 3), newAnswerRun("second", 3)}
+	c := compareRuns(t, runs, compare.Config{})
 	c.Candidates[0].Scores[0].Weighted = &compare.Weighted{Base: 0.25, Candidate: 0.5, Difference: 0.25}
 	b := openPage(t, chromium, comparePage(t, c, runs, Config{}))
 	want(b, `document.getElementById("overview").textContent.includes("weighted 0.2500 → 0.5000")`, true)
 	b.Click(`nav a[data-view="items"]`)
 	b.Click(`#list tbody td a`)
 	for _, text := range []string{"Terms 4", "tons", "missed by both", "42 kg of first", "42 kg of second"} {
-		want(b, item_+`.includes("`+text+`")`, true)
+		want(b, itemText+`.includes("`+text+`")`, true)
 	}
-	want(b, item_+`.includes("Entities")`, false)
+	want(b, itemText+`.includes("Entities")`, false)
 }
 
-// citations: an answer that cites a page has what one lacks that does not, and of
-// one that was not judged nothing is said.
+// citations checks that an answer with a citation gains what an answer without one lacks, and
+// that nothing is shown of an answer that was not judged.
 func citations(t *testing.T, chromium *testkit.Chromium) {
 	tests := []struct {
 		name            string
 		base, candidate func(*report.ItemView)
 		row, faults     string
 	}{
-		{"gained", nil, citing, "стр. N|nothing|a page is citedcitation|gained", "3 → 2"},
-		{"lost", citing, nil, "стр. N|a page is citedcitation|nothing|lost", "2 → 3"},
+		{"gained", nil, addCitation, "стр. N|nothing|a page is citedcitation|gained", "3 → 2"},
+		{"lost", addCitation, nil, "стр. N|a page is citedcitation|nothing|lost", "2 → 3"},
 		{"neither", nil, nil, "стр. N|nothing|nothing|missed by both", "3 → 3"},
-		{}, // of every seven items the fourth one fails in both
-		{"both", citing, citing, "стр. N|a page is citedcitation|a page is citedcitation|as before", "2 → 2"},
+		{}, // newRun makes the fourth of every seven items fail, here in both runs
+		{"both", addCitation, addCitation, "стр. N|a page is citedcitation|a page is citedcitation|as before", "2 → 2"},
 		{"failed", nil, func(v *report.ItemView) {
 			fail(v, "timeout", "no answer within 30s")
 			v.Outcome.Explanation = nil
@@ -119,7 +119,7 @@ func citations(t *testing.T, chromium *testkit.Chromium) {
 	}
 	side := func(name string, change func(i int) func(*report.ItemView)) report.Run {
 		i := -1
-		return answered(name, len(tests), func(v *report.ItemView) {
+		return newAnswerRun(name, len(tests), func(v *report.ItemView) {
 			if i++; change(i) != nil {
 				change(i)(v)
 			}
@@ -127,7 +127,7 @@ func citations(t *testing.T, chromium *testkit.Chromium) {
 	}
 	runs := []report.Run{side("first", func(i int) func(*report.ItemView) { return tests[i].base }),
 		side("second", func(i int) func(*report.ItemView) { return tests[i].candidate })}
-	b := openPage(t, chromium, comparePage(t, compared(t, runs, compare.Config{}), runs, Config{}))
+	b := openPage(t, chromium, comparePage(t, compareRuns(t, runs, compare.Config{}), runs, Config{}))
 	b.Click(`nav a[data-view="items"]`)
 	b.Click(`#list thead button[data-key="id"]`)
 	for i, tt := range tests {

@@ -10,8 +10,8 @@ import (
 	"extraction-experiment/report"
 )
 
-// auditOf is an audit of three findings whose texts are all those of a stranger.
-func auditOf(text string) report.Audit {
+// newAudit returns an audit of three findings whose texts are all the given text.
+func newAudit(text string) report.Audit {
 	yes, no, value := true, false, 0.5
 	a := report.Audit{Dataset: text}
 	a.Items, a.Total = 4, 5
@@ -45,16 +45,16 @@ const (
 	decided  = `document.getElementById("decided").textContent`
 )
 
-// auditKeyboard decides about findings by the keyboard alone, and saves.
+// auditKeyboard decides about findings and saves, using the keyboard alone.
 func auditKeyboard(t *testing.T, chromium *testkit.Chromium) {
-	b := openPage(t, chromium, auditPage(t, auditOf("Ada")))
+	b := openPage(t, chromium, auditPage(t, newAudit("Ada")))
 	want(b, decided, "nothing decided")
 	want(b, `document.getElementById("save").disabled`, true)
-	b.Press("a") // no finding is chosen yet
+	b.Press("a") // no finding is selected yet
 	want(b, verdicts, "-,-,-")
 	b.Press("j")
 	want(b, at, "k1")
-	b.Press("a") // and on to the next one
+	b.Press("a") // selects the next finding
 	want(b, at, "k2")
 	b.Press("r")
 	want(b, verdicts, "accepted,rejected,-")
@@ -93,17 +93,17 @@ func auditKeyboard(t *testing.T, chromium *testkit.Chromium) {
 }
 
 func auditHostile(t *testing.T, chromium *testkit.Chromium) {
-	a := auditOf(hostile)
+	a := newAudit(hostile)
 	for i := range a.Findings {
-		a.Findings[i].Gold = "other" // the browser remembers by findings and gold
+		a.Findings[i].Gold = "other" // the browser stores decisions by finding and gold
 	}
 	b := openPage(t, chromium, auditPage(t, a))
 	b.Press("j", "a", "r", "s")
 	want(b, verdicts, "accepted,rejected,-")
-	unharmed(b, 1)
+	wantUnharmed(b, 1)
 }
 
-// TestAudit_nothing: a page without findings says so.
+// TestAudit_nothing checks that a page without findings says so.
 func TestAudit_nothing(t *testing.T) {
 	if page := auditPage(t, report.Audit{Dataset: "d"}); !strings.Contains(page, "raises no doubt about the gold") {
 		t.Error("the page does not say that nothing was found")

@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	visible  = `Array.from(document.querySelectorAll(".view")).filter(v => !v.hidden).map(v => v.id).join()`
-	heading  = `document.querySelector("#item h1") ? document.querySelector("#item h1").textContent : ""`
-	firstRow = `document.querySelector("#list tbody td a").textContent`
-	rowCount = `document.querySelectorAll("#list tbody tr").length`
-	found    = `document.getElementById("found").textContent`
-	place_   = `(document.querySelector("#item .place") || {}).textContent || ""`
+	visible   = `Array.from(document.querySelectorAll(".view")).filter(v => !v.hidden).map(v => v.id).join()`
+	heading   = `document.querySelector("#item h1") ? document.querySelector("#item h1").textContent : ""`
+	firstRow  = `document.querySelector("#list tbody td a").textContent`
+	rowCount  = `document.querySelectorAll("#list tbody tr").length`
+	found     = `document.getElementById("found").textContent`
+	itemPlace = `(document.querySelector("#item .place") || {}).textContent || ""`
 )
 
-// TestBrowser opens pages in one headless Chromium and uses them as a person does: with
-// EXPERIMENT_BROWSER=required, as .ci/run sets it, in every way, else in the main ones.
+// TestBrowser opens pages in one headless Chromium and uses them like a person: all tests with
+// EXPERIMENT_BROWSER=required, as set by .ci/run, otherwise the main ones.
 func TestBrowser(t *testing.T) {
 	ctx := testkit.StartBrowser(t)
 	main := []string{"walk", "hostile text", "comparison", "hostile comparison", "answers", "audit"}
 	for name, test := range map[string]func(*testing.T, *testkit.Chromium){
-		"walk": walk, "keyboard": keyboard, "hostile text": hostileText, "many items": large, "two runs": sideBySide, "telephone": fits,
+		"walk": walk, "keyboard": keyboard, "hostile text": hostileText, "many items": manyItems, "two runs": sideBySide, "telephone": narrowScreen,
 		"answers": answerAlone, "answers compared": answersCompared, "citations": citations,
 		"comparison": compareWalk, "several candidates": compareSeveral, "hostile comparison": compareHostile,
-		"comparison on a telephone": compareFits, "still pages": stillPages, "audit": auditKeyboard, "hostile audit": auditHostile,
+		"comparison on a telephone": compareNarrowScreen, "still pages": staticPages, "audit": auditKeyboard, "hostile audit": auditHostile,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !slices.Contains(main, name) && os.Getenv("EXPERIMENT_BROWSER") != "required" {
@@ -47,7 +47,7 @@ func TestBrowser(t *testing.T) {
 }
 
 func walk(t *testing.T, chromium *testkit.Chromium) {
-	b := open(t, chromium, []report.Run{built("walk", 20, nil)}, Config{})
+	b := open(t, chromium, []report.Run{newRun("walk", 20, nil)}, Config{})
 	want(b, visible, "overview")
 	want(b, `document.querySelectorAll(".scores tbody tr").length`, 3)
 	want(b, `document.querySelectorAll(".causes tbody tr").length`, 3)
@@ -58,7 +58,7 @@ func walk(t *testing.T, chromium *testkit.Chromium) {
 	want(b, firstRow, "doc-0000") // the lowest entity_f1 of those that have one
 	want(b, `document.querySelectorAll("#list tbody tr")[19].querySelector(".text").textContent`, "timeout: no answer within 30s")
 
-	b.Click(`#list thead th[aria-sort] button`) // the other way round: 19, but 17 = 2·7+3 failed
+	b.Click(`#list thead th[aria-sort] button`) // reversed: 19 is the last, because 17 = 2·7+3 failed
 	want(b, firstRow, "doc-0019")
 	want(b, `document.querySelector("#list th[aria-sort]").getAttribute("aria-sort")`, "descending")
 	b.Click(`#list thead button[data-key="id"]`)
@@ -75,14 +75,14 @@ func walk(t *testing.T, chromium *testkit.Chromium) {
 
 	b.Click(`#list tbody tr:nth-child(2) td a`)
 	want(b, heading, "doc-0018")
-	want(b, place_, "2 of 10")
+	want(b, itemPlace, "2 of 10")
 	want(b, `Array.from(document.querySelectorAll("#item .document mark")).map(m => m.className + ":" + m.textContent).join("|")`,
 		"ok:Ada Lovelace|spurious:London|near:Charles |near:Babbage|near:Babbage|missed:University of |missed spurious:London")
 	want(b, `document.querySelector("#item .things.entities tbody tr").textContent`, "Charles Babbage PersonBabbage Personboundaryunder threshold0.47")
 	want(b, `document.querySelector("#item .things.relationships .pill").textContent`, "swapped direction")
 	b.Click(`#item details.call summary`)
 	want(b, `document.querySelector("#item details.call pre").textContent`, "You extract entities.")
-	b.Click(`#item .things.entities tbody tr:nth-child(2) button.name`) // a row marks its places
+	b.Click(`#item .things.entities tbody tr:nth-child(2) button.name`) // a row selects its marks
 	want(b, `Array.from(document.querySelectorAll("#item mark.sel")).map(m => m.textContent).join("|")`, "University of |London")
 
 	b.Click(`#item a[data-step="next"]`)
@@ -91,12 +91,12 @@ func walk(t *testing.T, chromium *testkit.Chromium) {
 	b.Click(`#item a[data-step="previous"]`)
 	want(b, heading, "doc-0018")
 	b.Click(`#item a[data-step="list"]`)
-	want(b, found, "10 of 20 items") // as it was left
+	want(b, found, "10 of 20 items") // as before
 	b.Quiet()
 }
 
 func keyboard(t *testing.T, chromium *testkit.Chromium) {
-	b := open(t, chromium, []report.Run{built("keys", 20, nil)}, Config{})
+	b := open(t, chromium, []report.Run{newRun("keys", 20, nil)}, Config{})
 	b.Press("/")
 	want(b, `document.activeElement.id`, "search")
 	b.Press("d", "o", "c", "-", "0", "0", "0")
@@ -115,36 +115,36 @@ func keyboard(t *testing.T, chromium *testkit.Chromium) {
 	b.Press(kb.ArrowRight)
 	want(b, heading, "doc-0004") // 3 failed and is last
 	b.Press("k", kb.ArrowLeft, "k", "k")
-	want(b, heading, "doc-0000") // and no further
+	want(b, heading, "doc-0000") // the first item
 	b.Press(kb.Escape)
 	want(b, visible, "items")
 	want(b, `document.activeElement.textContent`, "doc-0000")
 	b.Press(kb.Escape)
 	want(b, visible, "overview")
 	b.Run(chromedp.KeyEvent("j", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
-	want(b, visible, "overview") // keys with a modifier are the browser's
+	want(b, visible, "overview") // the browser handles keys with a modifier
 	b.Quiet()
 }
 
 func hostileText(t *testing.T, chromium *testkit.Chromium) {
-	run := built(hostile, 12, poison)
+	run := newRun(hostile, 12, poison)
 	run.Summary.Run.URL = "javascript:window.pwned=1"
 	run.Summary.Run.Dataset, run.Summary.Run.Model, run.Summary.Warnings = hostile, hostile, []string{hostile}
 	b := open(t, chromium, []report.Run{run}, Config{})
 	want(b, `document.querySelectorAll('a[href^="javascript"]').length`, 0)
 	b.Press("j")
 	want(b, rowCount, 12)
-	through(b, "12 of 12")
-	unharmed(b, 1)
+	openAll(b, "12 of 12")
+	wantUnharmed(b, 1)
 	want(b, `document.querySelectorAll("script.details").length`, 1)
 	b.Quiet()
 
-	// The policy holds even against a script that is in the page.
+	// The policy also blocks a script that is in the page.
 	value[bool](b, `(() => { const s = document.createElement("script"); s.textContent = "window.pwned = 1"; document.body.append(s); return true; })()`)
 	value[bool](b, `(() => { const i = document.createElement("img"); i.src = "http://192.0.2.1/x.png"; document.body.append(i); return true; })()`)
 	want(b, `window.pwned === undefined`, true)
 	requests, refused, problems := b.Complaints()
-	for range 500 { // the browser tells of them when it comes to it
+	for range 500 { // the browser reports them later
 		if len(requests) > 0 && refused > 0 && len(problems) > 1 {
 			break
 		}
@@ -159,9 +159,9 @@ func hostileText(t *testing.T, chromium *testkit.Chromium) {
 	}
 }
 
-// large opens a page of more items than are shown at once.
-func large(t *testing.T, chromium *testkit.Chromium) {
-	b := open(t, chromium, []report.Run{built("large", 201, nil)}, Config{})
+// manyItems opens a page of more items than are shown at once.
+func manyItems(t *testing.T, chromium *testkit.Chromium) {
+	b := open(t, chromium, []report.Run{newRun("large", 201, nil)}, Config{})
 	b.Press("j")
 	want(b, found, "201 items")
 	want(b, rowCount, 100)
@@ -178,15 +178,15 @@ func large(t *testing.T, chromium *testkit.Chromium) {
 	b.Quiet()
 }
 
-// sideBySide shows the items of two runs together, those that one lacks too.
+// sideBySide shows the items of two runs together, including those that one lacks.
 func sideBySide(t *testing.T, chromium *testkit.Chromium) {
-	better := built("candidate", 12, func(i int, v *report.ItemView) {
+	better := newRun("candidate", 12, func(i int, v *report.ItemView) {
 		if !v.Outcome.Failed() {
 			value := 0.5
 			v.Outcome.Scores[0].Value = &value
 		}
 	})
-	b := open(t, chromium, []report.Run{built("base", 10, nil), better}, Config{})
+	b := open(t, chromium, []report.Run{newRun("base", 10, nil), better}, Config{})
 	want(b, `document.querySelectorAll("#overview .run").length`, 2)
 	b.Press("j")
 	want(b, found, "12 items · entity_f1 by run")
@@ -201,17 +201,16 @@ func sideBySide(t *testing.T, chromium *testkit.Chromium) {
 	b.Quiet()
 }
 
-// fits: nothing makes a telephone's page scroll sideways, however
-// long names are.
-func fits(t *testing.T, chromium *testkit.Chromium) {
-	run := built(hostile, 20, poison)
+// narrowScreen checks that pages on a phone never scroll sideways, even with long names.
+func narrowScreen(t *testing.T, chromium *testkit.Chromium) {
+	run := newRun(hostile, 20, poison)
 	run.Summary.Run.Dataset, run.Summary.Warnings = strings.Repeat("long", 50), []string{strings.Repeat("long", 100)}
 	b := open(t, chromium, []report.Run{run}, Config{})
 	b.Run(chromedp.EmulateViewport(400, 800))
 	b.Dark()
 	for _, route := range []string{"#/", "#/items", "#/item/doc-0002/1", "hostile"} {
 		if route == "hostile" {
-			value[string](b, `location.hash = "#/item/" + encodeURIComponent(`+string(encoded("doc-0011 "+hostile))+`) + "/1"`)
+			value[string](b, `location.hash = "#/item/" + encodeURIComponent(`+string(mustJSON("doc-0011 "+hostile))+`) + "/1"`)
 			want(b, heading, "doc-0011 "+hostile)
 		} else {
 			value[string](b, `location.hash = "`+route+`"`)
@@ -219,7 +218,7 @@ func fits(t *testing.T, chromium *testkit.Chromium) {
 		}
 		want(b, `document.documentElement.scrollWidth <= 400`, true)
 	}
-	want(b, `getComputedStyle(document.body).backgroundColor`, "rgb(19, 22, 26)") // the dark one
+	want(b, `getComputedStyle(document.body).backgroundColor`, "rgb(19, 22, 26)") // of the dark scheme
 	b.Quiet()
 }
 
@@ -229,8 +228,8 @@ const (
 )
 
 func compareWalk(t *testing.T, chromium *testkit.Chromium) {
-	runs := pairOf(t, 20, nil)
-	b := openPage(t, chromium, comparePage(t, compared(t, runs, compare.Config{}), runs, Config{}))
+	runs := newPair(t, 20, nil)
+	b := openPage(t, chromium, comparePage(t, compareRuns(t, runs, compare.Config{}), runs, Config{}))
 	want(b, visible, "overview")
 	want(b, `document.querySelectorAll("#overview svg.interval").length`, 4) // the verdict and three scores
 	b.Click(`.routes a[href*="worse"]`)
@@ -239,7 +238,7 @@ func compareWalk(t *testing.T, chromium *testkit.Chromium) {
 	want(b, deltas, "−0.263,−0.100,−0.100,−0.100") // doc-0005 had 5/19
 	want(b, `document.querySelector("#list .text").textContent`, "candidate: rate_limited: asked too often")
 
-	b.Choose("#state", "better") // 1, 7, 9, 11, 13, 15 and 19 by less: it had 1
+	b.Choose("#state", "better") // 1, 7, 9, 11, 13 and 15; 19 had 1 already
 	want(b, found, "6 of 20 items · entity_f1, candidate against base")
 	want(b, `document.querySelectorAll("#list tbody .up").length`, 6)
 	b.Choose("#state", "failed") // 3, 10, 17 in both, 5 in the candidate
@@ -266,28 +265,28 @@ func compareWalk(t *testing.T, chromium *testkit.Chromium) {
 	want(b, `Array.from(document.querySelectorAll("#item .entities tbody tr"), tr => tr.querySelector(".pill").textContent).join()`, "newly spurious,gained,spurious no more,missed by both,as before")
 	want(b, `document.querySelectorAll("#item .document").length`, 1)
 	want(b, `Array.from(document.querySelectorAll("#item .columns h2"), h => h.textContent).join()`, "Base base,Candidate candidate")
-	b.Click(`#item .entities tbody tr.gained button.name`) // a row marks its places
+	b.Click(`#item .entities tbody tr.gained button.name`) // a row selects its marks
 	want(b, `Array.from(document.querySelectorAll("#item mark.sel")).map(m => m.textContent).join("|")`, "Charles |Babbage|Babbage")
-	b.Click(`#item .legend input`) // and a box hides those of its kind
+	b.Click(`#item .legend input`) // a box hides the marks of its state
 	want(b, `document.querySelector("#item .doc").classList.contains("no-stray")`, true)
 	b.Click(`#item a[data-step="previous"]`)
 	want(b, heading, "doc-0005")
 	b.Press("j", "j", kb.Escape)
 	want(b, `document.activeElement.textContent`, "doc-0008")
-	want(b, `document.getElementById("state").value`, "changed") // as it was left
+	want(b, `document.getElementById("state").value`, "changed") // as before
 	b.Quiet()
 }
 
 func compareSeveral(t *testing.T, chromium *testkit.Chromium) {
-	runs := append(pairOf(t, 12, nil), built("same", 12, nil))
-	b := openPage(t, chromium, comparePage(t, compared(t, runs, compare.Config{}), runs, Config{}))
+	runs := append(newPair(t, 12, nil), newRun("same", 12, nil))
+	b := openPage(t, chromium, comparePage(t, compareRuns(t, runs, compare.Config{}), runs, Config{}))
 	want(b, `document.querySelectorAll(".board tbody tr").length`, 2)
 	b.Press("j")
 	want(b, found, "12 items · entity_f1, candidate against base")
 	b.Choose("#against", "2")
 	want(b, found, "12 items · entity_f1, same against base")
 	b.Choose("#state", "same")
-	want(b, found, "12 items · entity_f1, same against base") // failed in both is not a difference
+	want(b, found, "12 items · entity_f1, same against base") // failed in both is no difference
 	b.Press("j", kb.Enter)
 	want(b, `document.querySelector("#item .verdictline b:last-child").textContent`, "no difference")
 	value[string](b, `location.hash = "#/item/doc-0001/1"`)
@@ -298,25 +297,25 @@ func compareSeveral(t *testing.T, chromium *testkit.Chromium) {
 }
 
 func compareHostile(t *testing.T, chromium *testkit.Chromium) {
-	runs := pairOf(t, 12, poison)
+	runs := newPair(t, 12, poison)
 	for i := range runs {
 		runs[i].Summary.Run.Name, runs[i].Summary.Run.Dataset = hostile, hostile
 	}
-	c := compared(t, runs, ruled(t))
+	c := compareRuns(t, runs, gateConfig(t))
 	c.Candidates[0].Warnings, c.Candidates[0].Gate.Rules[0].Reason = []string{hostile}, hostile
 	b := openPage(t, chromium, comparePage(t, c, runs, Config{}))
 	b.Press("j")
 	want(b, rowCount, 12)
-	through(b, "12 of 12")
-	unharmed(b, 1)
+	openAll(b, "12 of 12")
+	wantUnharmed(b, 1)
 	b.Quiet()
 }
 
-// compareFits: nothing makes a telephone's page scroll sideways.
-func compareFits(t *testing.T, chromium *testkit.Chromium) {
-	runs := pairOf(t, 22, poison)
+// compareNarrowScreen checks that a comparison on a phone never scrolls sideways.
+func compareNarrowScreen(t *testing.T, chromium *testkit.Chromium) {
+	runs := newPair(t, 22, poison)
 	long := strings.Repeat("long", 50)
-	c := compared(t, runs, ruled(t))
+	c := compareRuns(t, runs, gateConfig(t))
 	c.Candidates[0].Warnings, c.Candidates[0].Gate.Rules[0].Rule = []string{long}, long
 	c.Candidates[0].Changed[0].Gained = []string{long}
 	b := openPage(t, chromium, comparePage(t, c, runs, Config{Home: "/"}))
@@ -327,26 +326,26 @@ func compareFits(t *testing.T, chromium *testkit.Chromium) {
 		want(b, `location.hash`, route)
 		want(b, `document.documentElement.scrollWidth <= 400`, true)
 	}
-	value[string](b, `location.hash = "#/item/" + encodeURIComponent(`+string(encoded("doc-0011 "+hostile))+`) + "/1"`)
+	value[string](b, `location.hash = "#/item/" + encodeURIComponent(`+string(mustJSON("doc-0011 "+hostile))+`) + "/1"`)
 	want(b, heading, "doc-0011 "+hostile)
 	want(b, `document.documentElement.scrollWidth <= 400`, true)
-	want(b, `getComputedStyle(document.body).backgroundColor`, "rgb(19, 22, 26)") // the dark one
+	want(b, `getComputedStyle(document.body).backgroundColor`, "rgb(19, 22, 26)") // of the dark scheme
 	b.Quiet()
 }
 
-// stillPages are the list of runs, a trace, and runs that cannot be compared.
-func stillPages(t *testing.T, chromium *testkit.Chromium) {
-	runs := []report.Run{built(hostile, 4, nil), built(hostile, 4, nil)}
+// staticPages checks the list of runs, a trace, and runs that cannot be compared.
+func staticPages(t *testing.T, chromium *testkit.Chromium) {
+	runs := []report.Run{newRun(hostile, 4, nil), newRun(hostile, 4, nil)}
 	for name, page := range map[string]string{
 		"runs": runList(t), "trace": tracePageOf(t),
-		"incompatible": comparePage(t, compared(t, runs, compare.Config{}, "0.8", "0.9"), runs, Config{}),
+		"incompatible": comparePage(t, compareRuns(t, runs, compare.Config{}, "0.8", "0.9"), runs, Config{}),
 	} {
 		b := openPage(t, chromium, page)
-		unharmed(b, 0)
+		wantUnharmed(b, 0)
 		value[[]bool](b, `Array.from(document.querySelectorAll("details"), d => d.open = true)`)
 		b.Viewport(400, 800)
 		want(b, `document.documentElement.scrollWidth <= 400 ? "" : Array.from(document.querySelectorAll("main *")).filter(e => e.getBoundingClientRect().right > 400 && !e.closest(".scroll")).map(e => e.tagName + "." + e.className).join()`, "")
-		unharmed(b, 0)
+		wantUnharmed(b, 0)
 		if name == "runs" {
 			want(b, `new URLSearchParams(new FormData(document.querySelector("form"))).getAll("base").join()`, "b")
 			want(b, `document.querySelector("form").getAttribute("action")`, "/compare")
@@ -355,13 +354,13 @@ func stillPages(t *testing.T, chromium *testkit.Chromium) {
 	}
 }
 
-// open opens the page of runs in a tab of its own.
+// open opens the page of runs in its own tab.
 func open(t *testing.T, chromium *testkit.Chromium, runs []report.Run, cfg Config) *testkit.Browser {
 	t.Helper()
 	return openPage(t, chromium, page(t, runs, cfg))
 }
 
-// openPage writes a page to a file and opens it in a tab of its own.
+// openPage writes a page to a file and opens the file in its own tab.
 func openPage(t *testing.T, chromium *testkit.Chromium, text string) *testkit.Browser {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
@@ -373,23 +372,23 @@ func openPage(t *testing.T, chromium *testkit.Chromium, text string) *testkit.Br
 	return b
 }
 
-// through opens every item of the list in turn, from the first, with all that is
-// folded; last is the place of the last one, such as "22 of 22".
-func through(b *testkit.Browser, last string) {
+// openAll opens every item of the list from the first on, and unfolds its details; last is the
+// place of the last item, for example "22 of 22".
+func openAll(b *testkit.Browser, last string) {
 	b.T.Helper()
 	b.Press("j", kb.Enter)
 	for range 60 { // a busy browser may miss a key
-		if value[string](b, place_) == last {
+		if value[string](b, itemPlace) == last {
 			break
 		}
 		value[[]bool](b, `Array.from(document.querySelectorAll("#item details"), d => d.open = true)`)
 		b.Press("j")
 	}
-	want(b, place_, last)
+	want(b, itemPlace, last)
 }
 
-// unharmed: nothing that strangers wrote ran, or became an element.
-func unharmed(b *testkit.Browser, scripts int) {
+// wantUnharmed checks that no untrusted text was executed or became an element.
+func wantUnharmed(b *testkit.Browser, scripts int) {
 	b.T.Helper()
 	want(b, `window.pwned === undefined`, true)
 	want(b, `document.querySelectorAll("img, iframe, object, link, svg[onload]").length`, 0)

@@ -13,14 +13,14 @@ import (
 	"extraction-experiment/report"
 )
 
-// newDifference draws the difference of a score with its interval, from −scale to +scale;
-// it is nil without one.
-func newDifference(s compare.Score, scale float64) *drawing {
+// drawDifference draws the difference of a score with its interval, from −scale to +scale. It
+// returns nil without a difference.
+func drawDifference(s compare.Score, scale float64) *drawing {
 	if s.Difference == nil {
 		return nil
 	}
 	const width, height, middle = 240.0, 22.0, 11.0
-	x := func(v float64) float64 { return width * within((v+scale)/(2*scale), 0, 1) }
+	x := func(v float64) float64 { return width * clamp((v+scale)/(2*scale), 0, 1) }
 	out := &drawing{Class: "interval v-" + string(s.Verdict), Label: "difference " + report.Delta(s.Difference), Width: width, Height: height,
 		Lines:   []line{{"axis", 0, middle, width, middle}, {"zero", x(0), 2, x(0), height}},
 		Circles: []circle{{Class: "at", X: x(*s.Difference), Y: middle, R: 4}}}
@@ -31,94 +31,91 @@ func newDifference(s compare.Score, scale float64) *drawing {
 	return out
 }
 
-// scaleOf is how far the drawings of differences reach from 0: as far as the widest
-// interval, rounded up to 0.05; at least that, and at most 1.
+// scaleOf returns the scale of drawings of differences: the largest absolute value of all
+// differences and intervals, rounded up to 0.05, at least 0.05 and at most 1.
 func scaleOf(scores []compare.Score) float64 {
-	most := 0.0
+	widest := 0.0
 	for _, s := range scores {
 		if s.Difference != nil {
-			most = max(most, math.Abs(*s.Difference))
+			widest = max(widest, math.Abs(*s.Difference))
 		}
 		if s.CI95 != nil {
-			most = max(most, -s.CI95[0], s.CI95[1])
+			widest = max(widest, -s.CI95[0], s.CI95[1])
 		}
 	}
-	return within(math.Ceil(most*bins-1e-9)/bins, 0.05, 1)
+	return clamp(math.Ceil(widest*bins-1e-9)/bins, 0.05, 1)
 }
 
-// differences inserts a column with a drawing of each score's difference.
-func (t *table) differences(at int, scores []compare.Score) *table {
+// addDifferences adds a drawing of the difference of each score before the column at.
+func (t *table) addDifferences(at int, scores []compare.Score) *table {
 	scale := scaleOf(scores)
-	drawings := cli.Each(scores, func(s compare.Score) *drawing { return newDifference(s, scale) })
+	drawings := cli.Each(scores, func(s compare.Score) *drawing { return drawDifference(s, scale) })
 	end := report.Score(&scale, 2)
 	t.At, t.Scale, t.Drawings = at, []string{"−" + end, "and 95 % interval", "+" + end}, drawings
 	return t
 }
 
-// Compare writes a comparison as one page: the verdict with its interval, the
-// rules of the gate, every score with its paired difference, the breakdown by
-// type, the items that changed, a list of all items to sort and filter by their
-// difference, and a page per item with the document once and what base and
-// candidate made of it. Of candidates that cannot be compared it lists what
+// Compare writes a comparison as one page: the verdict with its interval, the rules of the gate,
+// every score with its paired difference, the breakdown by type, the items that changed, a list
+// of all items to sort and filter by difference, and a page for each item with the document and
+// the results of base and candidate. For candidates that cannot be compared it lists what
 // differs, and shows no items.
 //
-// The runs are the base and the candidates, in the order of the comparison. A
-// failed item counts as 0, as in package compare; of several trials each has a
-// row of its own. Size, memory and errors are those of Write.
+// runs are the base and the candidates, in the order of the comparison. A failed item counts as
+// 0, as in package compare; each trial has its own row. Size, memory and errors are those of
+// Write.
 func Compare(w io.Writer, c compare.Comparison, runs []report.Run, cfg Config) error {
 	if len(c.Candidates) == 0 || len(runs) != 1+len(c.Candidates) {
 		return fmt.Errorf("a comparison of %d candidates needs the base and the runs of all of them, not %d runs", len(c.Candidates), len(runs))
 	}
-	differs := func(r compare.Result) bool { return len(r.Incompatible) > 0 }
-	scripts := ofComparison
-	if !slices.ContainsFunc(c.Candidates, func(r compare.Result) bool { return !differs(r) }) {
-		scripts = still
+	incompatible := func(r compare.Result) bool { return len(r.Incompatible) > 0 }
+	scripts := compareScripts
+	if !slices.ContainsFunc(c.Candidates, func(r compare.Result) bool { return !incompatible(r) }) {
+		scripts = noScripts
 	}
-	out := &comparing{newWriter(w, scripts, cfg), report.ComparisonView{Comparison: c}, runs}
+	out := &comparisonWriter{newWriter(w, scripts, cfg), report.ComparisonView{Comparison: c}, runs}
 	out.paired, out.scores, out.primary = true, []string{c.Metric}, c.Metric
 	for i, r := range runs {
-		out.titles = append(out.titles, named(r.Summary.Run.Name))
-		if i == 0 || !differs(c.Candidates[i-1]) {
-			out.runs, out.places = append(out.runs, r), append(out.places, i)
+		out.titles = append(out.titles, clipName(r.Summary.Run.Name))
+		if i == 0 || !incompatible(c.Candidates[i-1]) {
+			out.runs, out.runIndex = append(out.runs, r), append(out.runIndex, i)
 		}
 	}
-	if scripts == still {
-		return out.parts(out.head, out.body)
+	if scripts == noScripts {
+		return out.writeParts(out.head, out.body)
 	}
-	out.lower = slices.ContainsFunc(c.Candidates, func(r compare.Result) bool { return r.Primary().LowerIsBetter })
-	return out.parts(out.head, out.items, out.body, func() error { return out.move(out.meta()) })
+	out.lowerIsBetter = slices.ContainsFunc(c.Candidates, func(r compare.Result) bool { return r.Primary().LowerIsBetter })
+	return out.writeParts(out.head, out.items, out.body, func() error { return out.writeScript(out.meta()) })
 }
 
-// comparing is the page of a comparison in the making.
-type comparing struct {
+// comparisonWriter writes the page of a comparison.
+type comparisonWriter struct {
 	*writer
 	report.ComparisonView
-	all []report.Run
+	allRuns []report.Run
 }
 
-// body writes what the comparison comes to, and the places that the script
-// fills.
-func (c *comparing) body() error {
+// body writes the results of the comparison and the empty elements that the script fills.
+func (c *comparisonWriter) body() error {
 	page := struct {
 		frame
 		Board      *table
-		Candidates []versus
+		Candidates []candidateView
 	}{frame: c.frame()}
 	page.Name, page.More, page.Trials = c.titles[0]+" → "+c.titles[1], len(c.titles)-2, c.trials > 1
 	for i, r := range c.Results() {
-		if at := slices.Index(c.places, i+1); at > 0 && len(c.runs) > 2 {
+		if at := slices.Index(c.runIndex, i+1); at > 0 && len(c.runs) > 2 {
 			page.Against = append(page.Against, choice{againstValue(at), c.titles[i+1]})
 		}
-		page.Candidates = append(page.Candidates, c.versus(i, r))
+		page.Candidates = append(page.Candidates, c.candidateView(i, r))
 	}
 	if len(c.Candidates) > 1 {
-		page.Board = newTable("board", c.CandidateTable(), mostRows)
+		page.Board = newTable("board", c.CandidateTable(), maxRows)
 	}
 	return c.ExecuteTemplate(c, "comparison", page)
 }
 
-// againstValue names a candidate in the addresses of the page; the first needs
-// no name.
+// againstValue names a candidate in the addresses of the page. It is empty for the first one.
 func againstValue(at int) string {
 	if at == 1 {
 		return ""
@@ -126,56 +123,56 @@ func againstValue(at int) string {
 	return strconv.Itoa(at)
 }
 
-// versus is what the page shows of one candidate against the base.
-type versus struct {
+// candidateView is the comparison of one candidate with the base.
+type candidateView struct {
 	report.ResultView
 	Sides  []sideCard
 	Figure *drawing
-	End    string // where the drawing ends
+	End    string // end of the scale of Figure
 	Routes []routeLink
 	Scores []*table
 	Tables []*table
 }
 
-// sideCard says what a run is.
+// sideCard describes a run.
 type sideCard struct {
 	Title, Name, Link string
 	About             []string
 	Failed            int
 }
 
-func (c *comparing) versus(i int, r report.ResultView) versus {
-	against := againstValue(slices.Index(c.places, i+1))
-	v := versus{ResultView: r, Sides: []sideCard{c.sideCard("Base", 0, c.Base), c.sideCard("Candidate", i+1, r.Candidate)}}
+func (c *comparisonWriter) candidateView(i int, r report.ResultView) candidateView {
+	against := againstValue(slices.Index(c.runIndex, i+1))
+	v := candidateView{ResultView: r, Sides: []sideCard{c.sideCard("Base", 0, c.Base), c.sideCard("Candidate", i+1, r.Candidate)}}
 	if len(r.Incompatible) > 0 {
-		v.Incompatible = first(r.Incompatible, mostRows)
+		v.Incompatible = firstN(r.Incompatible, maxRows)
 		return v
 	}
 	primary, scale := r.Primary(), scaleOf(r.Result.Scores)
-	v.Figure = newDifference(primary, scale)
+	v.Figure = drawDifference(primary, scale)
 	v.Routes = routes(primary, r.Candidate.Summary.Items.Failed, against)
-	v.Warnings = first(r.Warnings, mostLines)
+	v.Warnings = firstN(r.Warnings, maxLines)
 	v.End = report.Score(&scale, 2)
-	v.Scores = []*table{newTable("scores differences", r.ScoreTable(), mostLines).differences(4, r.Result.Scores)}
-	v.Tables = newTables(mostRows, r.Tables(mostGroups)...)
+	v.Scores = []*table{newTable("scores differences", r.ScoreTable(), maxLines).addDifferences(4, r.Result.Scores)}
+	v.Tables = newTables(maxRows, r.Tables(maxGroups)...)
 	for _, t := range v.Tables {
 		t.Against = against
 	}
 	if r.Sensitivity != nil {
 		scores := cli.Each(r.Sensitivity.Settings, func(w compare.Setting) compare.Score { return w.Score })
-		v.Tables = append(v.Tables, newTable("differences", r.SensitivityTable(), mostLines).differences(5, scores))
+		v.Tables = append(v.Tables, newTable("differences", r.SensitivityTable(), maxLines).addDifferences(5, scores))
 	}
 	return v
 }
 
-func (c *comparing) sideCard(title string, at int, s compare.Side) sideCard {
-	view := report.SummaryView{Summary: c.all[at].Summary}
+func (c *comparisonWriter) sideCard(title string, at int, s compare.Side) sideCard {
+	view := report.SummaryView{Summary: c.allRuns[at].Summary}
 	card := sideCard{Title: title, Name: c.titles[at], About: append(view.About(), view.Origin()...), Failed: s.Summary.Items.Failed}
 	if at < len(c.cfg.Links) {
 		card.Link = c.cfg.Links[at]
 	}
 	if s.Where != "" {
-		card.About = append(card.About, long(s.Where))
+		card.About = append(card.About, clipLine(s.Where))
 	}
 	return card
 }
@@ -186,40 +183,40 @@ type routeLink struct {
 	Route string
 }
 
-// routes link to the parts of the list.
+// routes returns links to filtered lists of items.
 func routes(s compare.Score, failed int, against string) (list []routeLink) {
 	for _, part := range []struct {
 		state, title string
-		n            int
+		count        int
 	}{{"better", "better", s.Wins}, {"worse", "worse", s.Losses}, {"same", "the same", s.Ties}, {"failed", "failed in the candidate", failed}} {
-		if part.n == 0 {
+		if part.count == 0 {
 			continue
 		}
 		query := url.Values{"state": {part.state}}
 		if against != "" {
 			query.Set("against", against)
 		}
-		list = append(list, routeLink{part.title, part.n, "#/items?" + query.Encode()})
+		list = append(list, routeLink{part.title, part.count, "#/items?" + query.Encode()})
 	}
 	return list
 }
 
-// Leaderboard writes the runs of a sweep as one page: each with its mean and
-// interval, cost, and how it compares with the best; every two runs, the rules of each run's gate, and what to read
-// with care. The page has no script. Errors are those of the writer.
+// Leaderboard writes the runs of a sweep as one page: each run with its mean, interval and cost,
+// and its difference to the best; every two runs; the rules of the gate of each run; and
+// warnings. The page has no script. The error is that of w.
 func Leaderboard(w io.Writer, l compare.Leaderboard) error {
-	runs := first(l.Runs, mostRuns)
+	runs := firstN(l.Runs, maxRuns)
 	page := struct {
 		Metric      string
 		Runs        []compare.Ranked
 		Rank, Pairs *table
 		Warnings    []string
-	}{Metric: named(l.Metric), Runs: runs, Warnings: first(l.Warnings, mostLines)}
+	}{Metric: clipName(l.Metric), Runs: runs, Warnings: firstN(l.Warnings, maxLines)}
 	view := report.LeaderboardView{Leaderboard: l}
-	page.Rank = newTable("board", view.RankTable(), mostRuns)
-	scores := cli.Each(l.Pairs, func(p compare.Pair) compare.Score { // verdicts of pairs are corrected already
+	page.Rank = newTable("board", view.RankTable(), maxRuns)
+	scores := cli.Each(l.Pairs, func(p compare.Pair) compare.Score { // verdicts of pairs are already corrected
 		return compare.Score{Primary: true, Difference: p.Difference, CI95: p.CI95, Verdict: p.Verdict}
 	})
-	page.Pairs = newTable("differences", view.PairTable(), 500).differences(3, scores)
-	return writeStill(w, "Leaderboard by "+page.Metric, "leaderboard", page)
+	page.Pairs = newTable("differences", view.PairTable(), 500).addDifferences(3, scores)
+	return writeStatic(w, "Leaderboard by "+page.Metric, "leaderboard", page)
 }

@@ -18,11 +18,11 @@ import (
 )
 
 func TestCompare(t *testing.T) {
-	runs := pairOf(t, 40, nil)
-	got := comparePage(t, compared(t, runs, ruled(t)), runs, Config{Links: []string{"/runs/a", "/runs/b"}})
-	// 40 items, of which 6 fail in both (3, 10, 17, 24, 31, 38) and doc-0005 in the
-	// candidate. 17 odd numbers of the rest gain, doc-0039 has 1 already; 3, 17,
-	// 31 failed and 5 fails: 20 − 1 − 3 − 1 = 15 gain, 5, 4, 8 and 12 lose.
+	runs := newPair(t, 40, nil)
+	got := comparePage(t, compareRuns(t, runs, gateConfig(t)), runs, Config{Links: []string{"/runs/a", "/runs/b"}})
+	// Of 40 items 6 fail in both runs (3, 10, 17, 24, 31, 38), and doc-0005 fails in the
+	// candidate. Of the 20 odd items, doc-0039 has 1 already, and 3, 17, 31 and 5 fail: 20 − 1 −
+	// 3 − 1 = 15 improve. Items 5, 4, 8 and 12 get worse.
 	for _, want := range []string{
 		`<strong class="word">better</strong>`, "entity_f1 0.421 → 0.478", `href="#/items?state=better"><b>15</b> better`,
 		`href="#/items?state=worse"><b>4</b> worse`, `<a href="/runs/a"><bdi>base</bdi></a>`, "Gate: failed",
@@ -33,7 +33,7 @@ func TestCompare(t *testing.T) {
 			t.Errorf("the page has no %s", want)
 		}
 	}
-	rows := details(t, got)
+	rows := jsonBlocks(t, got)
 	var row struct {
 		Runs []rowPart `json:"runs"`
 	}
@@ -49,21 +49,21 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompare_trials: trials have rows of their own, and the page says so; what is
-// counted are items.
+// TestCompare_trials checks that trials have their own rows, that the page says so, and that it
+// counts items.
 func TestCompare_trials(t *testing.T) {
-	twice := func(i int, v *report.ItemView) {
+	secondTrial := func(i int, v *report.ItemView) {
 		if i%2 == 1 {
-			v.Outcome.Item, v.Outcome.Trial = view("", i-1, 8).Outcome.Item, 2
+			v.Outcome.Item, v.Outcome.Trial = newView("", i-1, 8).Outcome.Item, 2
 		}
 	}
-	runs := pairOf(t, 8, twice)
-	got := comparePage(t, compared(t, runs, compare.Config{}), runs, Config{})
-	if !strings.Contains(got, "Every trial of an item has a row of its own") || !strings.Contains(string(details(t, got)["row1"]), `"id":"doc-0000","trial":2`) {
-		t.Errorf("%s", details(t, got)["row1"])
+	runs := newPair(t, 8, secondTrial)
+	got := comparePage(t, compareRuns(t, runs, compare.Config{}), runs, Config{})
+	if !strings.Contains(got, "Every trial of an item has a row of its own") || !strings.Contains(string(jsonBlocks(t, got)["row1"]), `"id":"doc-0000","trial":2`) {
+		t.Errorf("%s", jsonBlocks(t, got)["row1"])
 	}
-	// Means of two trials each: doc-0000 gains (0 + 0.2)/2, doc-0004 loses (0.1 + 5/7)/2
-	// = 0.407; in doc-0002 one fails in both, in doc-0006 one is 1 already.
+	// Means of two trials: doc-0000 gains (0 + 0.2)/2, and doc-0004 loses (0.1 + 5/7)/2 = 0.407.
+	// In doc-0002 one trial fails in both runs, in doc-0006 one has 1 already.
 	for _, want := range []string{`<b>1</b> better`, `<b>1</b> worse`, `<b>2</b> the same`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page has no %s", want)
@@ -71,11 +71,11 @@ func TestCompare_trials(t *testing.T) {
 	}
 }
 
-// TestCompare_swapped: what is better one way is worse the other.
+// TestCompare_swapped checks that swapping the runs swaps better and worse.
 func TestCompare_swapped(t *testing.T) {
-	runs := pairOf(t, 40, nil)
+	runs := newPair(t, 40, nil)
 	runs[0], runs[1] = runs[1], runs[0]
-	got := comparePage(t, compared(t, runs, compare.Config{}), runs, Config{})
+	got := comparePage(t, compareRuns(t, runs, compare.Config{}), runs, Config{})
 	for _, want := range []string{`<strong class="word">worse</strong>`, "entity_f1 0.478 → 0.421", `state=worse"><b>15</b>`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page has no %s", want)
@@ -84,17 +84,17 @@ func TestCompare_swapped(t *testing.T) {
 }
 
 func TestCompare_incompatible(t *testing.T) {
-	runs := append(pairOf(t, 12, nil), built("third", 12, improved))
-	c := compared(t, runs[:2], compare.Config{}, "0.8", "0.9")
+	runs := append(newPair(t, 12, nil), newRun("third", 12, improve))
+	c := compareRuns(t, runs[:2], compare.Config{}, "0.8", "0.9")
 	got := comparePage(t, c, runs[:2], Config{})
 	if !strings.Contains(got, `<bdi>scoring option threshold</bdi></th><td><bdi>0.8</bdi></td><td><bdi>0.9</bdi>`) || strings.Contains(got, "<script") {
 		t.Errorf("runs that cannot be compared:\n%.3000s", got)
 	}
-	// One candidate of two can be compared: the items are those of it.
-	c = compared(t, runs, compare.Config{}, "0.8", "0.9", "0.8")
+	// If only one of two candidates can be compared, the page has its items.
+	c = compareRuns(t, runs, compare.Config{}, "0.8", "0.9", "0.8")
 	got = comparePage(t, c, runs, Config{Trace: func(run int, o outcome.Outcome) string { return []string{"/a", "/b", "/c"}[run] }})
 	var pair struct{ Runs []pane }
-	if err := json.Unmarshal(details(t, got)["detail1"], &pair); err != nil || len(pair.Runs) != 2 || pair.Runs[1].Trace != "/c" {
+	if err := json.Unmarshal(jsonBlocks(t, got)["detail1"], &pair); err != nil || len(pair.Runs) != 2 || pair.Runs[1].Trace != "/c" {
 		t.Errorf("%d runs, %v", len(pair.Runs), err)
 	}
 	for _, want := range []string{"cannot be compared</strong>", `"name":"third"`, "Candidates by entity_f1"} {
@@ -104,19 +104,19 @@ func TestCompare_incompatible(t *testing.T) {
 	}
 }
 
-// TestCompare_hostile: no text of strangers becomes markup.
+// TestCompare_hostile checks that untrusted text never becomes markup.
 func TestCompare_hostile(t *testing.T) {
-	runs := pairOf(t, 30, poison)
+	runs := newPair(t, 30, poison)
 	for i := range runs {
 		runs[i].Summary.Run.Name, runs[i].Summary.Run.Dataset, runs[i].Summary.Run.Model = hostile, hostile, hostile
 	}
-	c := compared(t, runs, ruled(t))
+	c := compareRuns(t, runs, gateConfig(t))
 	r := &c.Candidates[0]
 	r.Warnings, r.Gate.Rules[0].Rule, r.Gate.Rules[0].Reason = []string{hostile}, hostile, hostile
 	r.Changed[0].Gained, r.Changed[0].Lost, r.Changed[0].BaseFailure = []string{hostile}, []string{hostile}, hostile
 	got := comparePage(t, c, runs, Config{})
-	details(t, got)
-	mismatched := comparePage(t, compared(t, runs, compare.Config{}, "0.8", `"`+strings.ReplaceAll(hostile, `"`, ``)+`"`), runs, Config{})
+	jsonBlocks(t, got)
+	mismatched := comparePage(t, compareRuns(t, runs, compare.Config{}, "0.8", `"`+strings.ReplaceAll(hostile, `"`, ``)+`"`), runs, Config{})
 	for _, page := range []string{got, mismatched, runList(t), tracePageOf(t), askedPage(t)} {
 		for _, forbidden := range []string{"<img", "window.pwned=1</script>", "<svg onload", "\u2028", "<!--<", " style=", `href="javascript`} {
 			if strings.Contains(page, forbidden) {
@@ -173,7 +173,7 @@ func tracePageOf(t *testing.T) string {
 	return b.String()
 }
 
-// TestWriteTrace_levels: what failed, and what went wrong on the way, is marked before it is opened.
+// TestWriteTrace_levels checks that errors and warnings are marked on closed observations.
 func TestWriteTrace_levels(t *testing.T) {
 	for level, want := range map[string]string{"ERROR": ">error</span>", "WARNING": ">warning</span>", "DEFAULT": "", "": ""} {
 		var b strings.Builder
@@ -188,15 +188,15 @@ func TestWriteTrace_levels(t *testing.T) {
 
 func TestCompare_bounded(t *testing.T) {
 	long := func(i int, v *report.ItemView) { v.Text = strings.Repeat("Ada Lovelace <b>\u2028</b> ", 500) }
-	runs := pairOf(t, 30, long)
-	got := comparePage(t, compared(t, runs, compare.Config{}), runs, Config{MaxBytes: 100_000, MaxItems: 20})
+	runs := newPair(t, 30, long)
+	got := comparePage(t, compareRuns(t, runs, compare.Config{}), runs, Config{MaxBytes: 100_000, MaxItems: 20})
 	sum, listed := 0, 0
-	for id, raw := range details(t, got) {
+	for id, raw := range jsonBlocks(t, got) {
 		if strings.HasPrefix(id, "detail") {
 			sum, listed = sum+len(raw), listed+1
 		}
 	}
-	if listed != 20 || sum > 100_000+20*len(nothing) {
+	if listed != 20 || sum > 100_000+20*len(noDetail) {
 		t.Errorf("%d items of %d bytes", listed, sum)
 	}
 	if !strings.Contains(got, "10 more items are not in this file") || !strings.Contains(got, "20 item pages are shortened") {
@@ -217,12 +217,12 @@ func TestCompare_bounded(t *testing.T) {
 }
 
 func TestCompare_errors(t *testing.T) {
-	runs := pairOf(t, 8, nil)
-	c := compared(t, runs, compare.Config{})
+	runs := newPair(t, 8, nil)
+	c := compareRuns(t, runs, compare.Config{})
 	if err := Compare(io.Discard, c, runs[:1], Config{}); err == nil {
 		t.Error("a comparison without its candidate")
 	}
-	if err := Compare(full{}, c, runs, Config{}); !errors.Is(err, errFull) {
+	if err := Compare(fullWriter{}, c, runs, Config{}); !errors.Is(err, errFull) {
 		t.Errorf("a full disk: %v", err)
 	}
 	gone := errors.New("gone")
@@ -250,11 +250,11 @@ func TestScaleOf(t *testing.T) {
 	}
 }
 
-// TestDepthsOf: a circle of parents ends.
+// TestDepthsOf checks that cycles of parents end.
 func TestDepthsOf(t *testing.T) {
 	got := depthsOf([]Observation{{ID: "a"}, {ID: "b", Parent: "a"}, {ID: "c", Parent: "b"}, {ID: "d", Parent: "gone"},
 		{ID: "x", Parent: "y"}, {ID: "y", Parent: "x"}, {ID: "self", Parent: "self"}})
-	want := map[string]int{"b": 1, "c": 2, "x": deepest, "y": deepest, "self": deepest}
+	want := map[string]int{"b": 1, "c": 2, "x": maxDepth, "y": maxDepth, "self": maxDepth}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -16,13 +16,13 @@ import (
 	"extraction-experiment/report"
 )
 
-// hostile tries to get out of wherever it is put. Everything that it would run
+// hostile tries to escape from every context. Everything that it executes
 // sets window.pwned or asks for a picture.
 const hostile = `</script><script>window.pwned=1</script>"></style><img src="http://192.0.2.1/x.png" onerror="window.pwned=1"><!--<script>` + "\u2028`${window.pwned=1}`'\"&amp;{{.}} </title><svg onload=window.pwned=1>"
 
-// built is a run of so many items with scores from 0 to 1; some fail, and one
-// in ten is hostile.
-func built(name string, n int, change func(i int, v *report.ItemView)) report.Run {
+// newRun returns a run of n items with scores from 0 to 1. Of every seven items the fourth
+// fails.
+func newRun(name string, n int, change func(i int, v *report.ItemView)) report.Run {
 	header := outcome.Header{
 		Name: name, Harness: "extraction", Trials: 1, Started: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
 		Dataset: outcome.Dataset{Name: "contracts", Fingerprint: "0123456789abcdef"},
@@ -32,7 +32,7 @@ func built(name string, n int, change func(i int, v *report.ItemView)) report.Ru
 	var views []report.ItemView
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: []string{"entity_f1", "entity_precision", "error"}})
 	for i := range n {
-		v := view(name, i, n)
+		v := newView(name, i, n)
 		if change != nil {
 			change(i, &v)
 		}
@@ -55,7 +55,7 @@ func each(views []report.ItemView) iter.Seq2[report.ItemView, error] {
 	}
 }
 
-func view(run string, i, n int) report.ItemView {
+func newView(run string, i, n int) report.ItemView {
 	id := fmt.Sprintf("doc-%04d", i)
 	text := fmt.Sprintf("Ada Lovelace of London wrote letter %d to Charles Babbage about the Analytical Engine.\n\nBabbage answered from the University of London.", i)
 	one, two := 0, 1
@@ -90,8 +90,8 @@ func view(run string, i, n int) report.ItemView {
 			Causes: []outcome.Cause{{What: "entity", Name: "missed", Count: 1}, {What: "entity", Name: "boundary", Count: 1}, {What: "relationship", Name: "swapped_direction", Count: 1}},
 			Calls: []outcome.Call{{Name: "extract", Kind: "generation", Model: "gpt-4o-mini", Started: started, Ended: started.Add(90 * time.Millisecond),
 				Usage: outcome.Usage{Input: 900, Output: 120}, Parameters: json.RawMessage(`{"temperature":0}`),
-				Input:  encoded([]map[string]string{{"role": "system", "content": "You extract entities."}, {"role": "user", "content": text}}),
-				Output: encoded("```json\n{\"entities\": []}\n```")}},
+				Input:  mustJSON([]map[string]string{{"role": "system", "content": "You extract entities."}, {"role": "user", "content": text}}),
+				Output: mustJSON("```json\n{\"entities\": []}\n```")}},
 			Groups: []outcome.Group{{Kind: "entity_type", Name: "person", Expected: 2, Extracted: 2, Matched: 1}, {Kind: "relationship_type", Name: "wrote_to", Expected: 1, Extracted: 1}},
 		},
 	}
@@ -109,7 +109,7 @@ func fail(v *report.ItemView, class outcome.Class, message string) {
 	v.Outcome.Output, v.Outcome.Causes, v.Outcome.Groups = nil, nil, nil
 }
 
-// poison puts hostile text wherever there is text.
+// poison replaces the texts of one in ten items by hostile text.
 func poison(i int, v *report.ItemView) {
 	if i%10 != 1 {
 		return
@@ -131,8 +131,8 @@ func poison(i int, v *report.ItemView) {
 	}
 	o := &v.Outcome
 	o.Warnings = []string{hostile}
-	o.Output, o.Calls[0].Output = encoded(hostile), encoded(hostile)
-	o.Calls[0].Input = encoded([]map[string]string{{"role": hostile, "content": hostile}})
+	o.Output, o.Calls[0].Output = mustJSON(hostile), mustJSON(hostile)
+	o.Calls[0].Input = mustJSON([]map[string]string{{"role": hostile, "content": hostile}})
 	o.Calls[0].Name, o.Calls[0].Model, o.Calls[0].Error, o.Calls[0].Finish = hostile, hostile, hostile, hostile
 	o.Causes = append(o.Causes, outcome.Cause{What: hostile, Name: hostile, Count: 3})
 	o.Groups = append(o.Groups, outcome.Group{Kind: hostile, Name: hostile, Expected: 1})
@@ -143,7 +143,7 @@ func poison(i int, v *report.ItemView) {
 	}
 }
 
-func encoded(v any) json.RawMessage {
+func mustJSON(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -160,7 +160,7 @@ func page(t *testing.T, runs []report.Run, cfg Config) string {
 	return b.String()
 }
 
-// source is a built run as package compare reads it.
+// source is a run as a compare.Source.
 type source struct {
 	run report.Run
 	// threshold is a scoring option.
@@ -201,8 +201,8 @@ func (s source) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
 	}
 }
 
-// compared compares built runs, the first with each of the others.
-func compared(t *testing.T, runs []report.Run, cfg compare.Config, thresholds ...string) compare.Comparison {
+// compareRuns compares the first run with each of the others.
+func compareRuns(t *testing.T, runs []report.Run, cfg compare.Config, thresholds ...string) compare.Comparison {
 	t.Helper()
 	var sources []compare.Source
 	for i, r := range runs {
@@ -219,10 +219,9 @@ func compared(t *testing.T, runs []report.Run, cfg compare.Config, thresholds ..
 	return c
 }
 
-// improved finds Charles Babbage by his whole name and no London in every item
-// whose number is odd, is worse in three, and fails in no other item than the
-// base does, but for doc-0005.
-func improved(i int, v *report.ItemView) {
+// improve changes the items of a candidate: in odd items it finds Charles Babbage by his full
+// name and not London, three items are worse, and doc-0005 fails.
+func improve(i int, v *report.ItemView) {
 	if v.Outcome.Failed() {
 		return
 	}
@@ -260,8 +259,8 @@ func comparePage(t *testing.T, c compare.Comparison, runs []report.Run, cfg Conf
 	return b.String()
 }
 
-// ruled is a gate of one rule that is kept and one that is not.
-func ruled(t *testing.T) compare.Config {
+// gateConfig has a gate of one rule that holds and one that does not.
+func gateConfig(t *testing.T) compare.Config {
 	t.Helper()
 	var cfg compare.Config
 	for _, text := range []string{"entity_f1 >= base - 0.05", "failures <= 2"} {
@@ -274,10 +273,10 @@ func ruled(t *testing.T) compare.Config {
 	return cfg
 }
 
-func pairOf(t *testing.T, n int, change func(int, *report.ItemView)) []report.Run {
+func newPair(t *testing.T, n int, change func(int, *report.ItemView)) []report.Run {
 	t.Helper()
-	return []report.Run{built("base", n, change), built("candidate", n, func(i int, v *report.ItemView) {
-		improved(i, v)
+	return []report.Run{newRun("base", n, change), newRun("candidate", n, func(i int, v *report.ItemView) {
+		improve(i, v)
 		if change != nil {
 			change(i, v)
 		}

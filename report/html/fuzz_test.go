@@ -9,14 +9,14 @@ import (
 	"extraction-experiment/report"
 )
 
-// FuzzWrite: whatever strangers write, the page keeps its form, its blocks are
-// JSON, and it stays within its bounds.
+// FuzzWrite checks that untrusted text cannot change the structure of the page, that its blocks
+// are JSON, and that its size is limited.
 func FuzzWrite(f *testing.F) {
 	f.Add("a text", "a name", []byte(`[{"role":"user","content":"x"}]`))
 	f.Add(hostile, hostile, []byte(`"</script>"`))
 	f.Add("\xff\x00\u202e", "", []byte(`{`))
 	f.Fuzz(func(t *testing.T, text, name string, raw []byte) {
-		run := built(name, 2, func(i int, v *report.ItemView) {
+		run := newRun(name, 2, func(i int, v *report.ItemView) {
 			v.Text, v.Outcome.Item, v.Outcome.Calls[0].Error = text, name, text
 			v.Outcome.Causes = append(v.Outcome.Causes, outcome.Cause{What: name, Name: text, Count: 1})
 			v.Outcome.Scores = append(v.Outcome.Scores, outcome.Score{Name: text, Comment: name})
@@ -29,7 +29,7 @@ func FuzzWrite(f *testing.F) {
 		if n := strings.Count(got, "<script"); n != 4 {
 			t.Errorf("%d scripts", n)
 		}
-		for id, raw := range details(t, got) {
+		for id, raw := range jsonBlocks(t, got) {
 			if !json.Valid(raw) || strings.HasPrefix(id, "detail") && len(raw) > 20_000 {
 				t.Errorf("%s: %d bytes", id, len(raw))
 			}
@@ -42,7 +42,7 @@ func FuzzWrite(f *testing.F) {
 	})
 }
 
-// FuzzCompare: likewise a comparison, and a trace.
+// FuzzCompare checks the same for a comparison and a trace.
 func FuzzCompare(f *testing.F) {
 	f.Add("a text", "a name")
 	f.Add(hostile, hostile)
@@ -55,8 +55,8 @@ func FuzzCompare(f *testing.F) {
 				v.Extracted.Entities[0].Name, v.Extracted.Relationships[0].Type = text, name
 			}
 		}
-		runs := pairOf(t, 3, change)
-		c := compared(t, runs, ruled(t))
+		runs := newPair(t, 3, change)
+		c := compareRuns(t, runs, gateConfig(t))
 		r := &c.Candidates[0]
 		runs[0].Summary.Run.Name, runs[1].Summary.Run.Model, c.Base.Where, r.Warnings = name, text, text, []string{text}
 		r.Gate.Rules[0].Rule, r.Gate.Rules[0].Reason, r.Scores[0].Name, r.Groups[0].Kind, r.Groups[0].Name = name, text, name, text, name
@@ -65,7 +65,7 @@ func FuzzCompare(f *testing.F) {
 		if n := strings.Count(got, "<script"); n != 4 {
 			t.Errorf("%d scripts", n)
 		}
-		for id, raw := range details(t, got) {
+		for id, raw := range jsonBlocks(t, got) {
 			if !json.Valid(raw) || strings.HasPrefix(id, "detail") && len(raw) > 20_000 {
 				t.Errorf("%s: %d bytes", id, len(raw))
 			}

@@ -1,21 +1,19 @@
-// Package html writes runs as one self-contained page: an overview with
-// distributions, intervals and causes, a list of items to sort and
-// filter, and a page per item with the document, what was expected and
-// extracted in it, and the prompt and the answer. It computes no score and
-// opens no run; it shows what a report.Run holds. Several runs are put side by
-// side, item by item.
+// Package html writes runs as one self-contained page: an overview with distributions,
+// intervals and causes, a list of items to sort and filter, and a page for each item with the
+// document, what was expected and extracted in it, and the prompt and the answer. Several runs
+// are shown side by side, item by item. The package shows what a report.Run holds; it computes
+// no scores and opens no runs.
 //
-// The page is written as a stream, in four steps:
+// A page is written as a stream, in four parts:
 //
-//  1. the head, with a policy that lets nothing run, load or connect but the
-//     page's own script and style, which are named by their hashes;
-//  2. the items, each as two blocks of JSON that no parser takes for markup: a
-//     small row for the list, and the rest, which is decoded when it is opened;
-//  3. the overview, from what was counted meanwhile, and the empty places that
-//     the script fills;
+//  1. the head, with a content security policy that allows only the script and the style of the
+//     page itself, named by their hashes;
+//  2. the items, each as two JSON values that no parser takes for markup: a small row for the
+//     list, and the details, which the page decodes when the item is opened;
+//  3. the overview, computed from the items, and empty elements that the script fills;
 //  4. the script.
 //
-// Everything that strangers wrote arrives in the page as text.
+// Untrusted text is always shown as text.
 //
 //	err := html.Write(w, []report.Run{run}, html.Config{})
 package html
@@ -42,65 +40,61 @@ import (
 	"extraction-experiment/report"
 )
 
-// Config bounds a page. The zero value is usable.
+// Config bounds a page and adds links to it. The zero value is usable.
 type Config struct {
-	// MaxBytes bounds the details of all items together, before they are compressed,
-	// to a fifth or less; 0 is 24 MiB. Every item may use an equal share of what is
-	// left, at most 1 MiB, and at least 8 KiB for each run while there are any:
-	// documents, prompts, answers and lists that need more are cut, with a notice.
+	// MaxBytes limits the details of all items together before compression, which reduces them
+	// to a fifth or less; 0 means 24 MiB. Each item may use an equal share of what is left, at
+	// most 1 MiB, and at least 8 KiB for each run as long as bytes are left. Documents, prompts,
+	// answers and lists that do not fit are cut, with a notice.
 	MaxBytes int
-	// MaxItems bounds the items that are listed, the first by id; 0 is 20,000.
-	// A row of the list has at most about 2 KiB. The overview counts all.
+	// MaxItems limits the listed items, in order of id; 0 means 20,000. A row of the list takes
+	// at most about 2 KiB. The overview counts all items.
 	MaxItems int
-	// Where the page is served, Home is the address of the list of runs, and
-	// Links are those of the pages of the runs, in their order; empty ones are
-	// left out.
+	// Home is the address of the list of runs, and Links are the addresses of the pages of the
+	// runs, in order. Empty addresses are left out.
 	Home  string
 	Links []string
-	// Trace returns the address of the trace of an outcome of the run at that
-	// place of their list; nil, or "" from it, links none. What it returns must
-	// be safe to follow.
+	// Trace returns the address of the trace of an outcome; run is the index of its run. Without
+	// Trace, or if it returns "", there is no link. The address must be safe to follow.
 	Trace func(run int, o outcome.Outcome) string
 }
 
-// Write writes the page. The size of the file is at most that of Config plus
-// about 300 KiB for each run's overview; memory is that of one item of each run
-// and of the overview. Errors: those of the runs and of the writer; the file is
-// then unfinished.
+// Write writes the page of one or more runs. The file has at most the size that cfg allows plus
+// about 300 KiB for the overview of each run. Memory holds the overview and one item of each run
+// at a time. The errors are those of the runs and of w; the file is then incomplete.
 func Write(w io.Writer, runs []report.Run, cfg Config) error {
 	if len(runs) == 0 {
 		return fmt.Errorf("a page needs a run")
 	}
-	out := newWriter(w, ofRuns, cfg)
+	out := newWriter(w, runScripts, cfg)
 	out.runs, out.primary = runs, runs[0].Summary.Run.Primary
 	for i, r := range runs {
-		for _, s := range r.Summary.Scores { // in the order of the first run that has each
-			if !slices.Contains(out.scores, s.Name) && len(out.scores) < mostLines {
+		for _, s := range r.Summary.Scores { // in the order in which the runs first have them
+			if !slices.Contains(out.scores, s.Name) && len(out.scores) < maxLines {
 				out.scores = append(out.scores, s.Name)
 			}
 		}
-		out.places = append(out.places, i)
+		out.runIndex = append(out.runIndex, i)
 		out.tallies = append(out.tallies, newTally(r.Summary))
-		out.titles = append(out.titles, named(r.Summary.Run.Name))
+		out.titles = append(out.titles, clipName(r.Summary.Run.Name))
 	}
-	return out.parts(out.head, out.items, out.body, func() error { return out.move(out.meta()) })
+	return out.writeParts(out.head, out.items, out.body, func() error { return out.writeScript(out.meta()) })
 }
 
 //go:embed assets
 var files embed.FS
 
-// The scripts of each sort of page. They are joined in this order, inside of one function.
+// The scripts of each kind of page, joined in this order inside one function.
 const (
-	ofRuns       = "dom.js data.js runs.js list.js marks.js item.js keys.js app.js"
-	ofComparison = "dom.js data.js pairs.js list.js marks.js item.js pair.js keys.js app.js"
-	ofAudit      = "audit.js"
-	still        = "" // a page without script
+	runScripts     = "dom.js data.js runs.js list.js marks.js item.js keys.js app.js"
+	compareScripts = "dom.js data.js pairs.js list.js marks.js item.js pair.js keys.js app.js"
+	auditScripts   = "audit.js"
+	noScripts      = "" // for a page without script
 )
 
-// joined reads files with the line ends that a browser sees, whatever a
-// checkout made of them: their hash is in the policy. The files are part of the
-// program: without one of them it is broken, and panics.
-func joined(names string) (text string) {
+// readAssets returns the joined text of embedded files, with line ends as a browser reads them,
+// because the content policy contains the hash of the text. It panics if a file does not exist.
+func readAssets(names string) (text string) {
 	for name := range strings.FieldsSeq(names) {
 		raw, err := files.ReadFile("assets/" + name)
 		if err != nil {
@@ -111,9 +105,8 @@ func joined(names string) (text string) {
 	return text
 }
 
-// policy forbids everything that it does not name: no script, style, image,
-// frame, form, base or connection but the two blocks of the page itself. A page
-// without script may ask its own server.
+// policy returns the content security policy. It forbids everything except the script and the
+// style of the page itself. A page without script may send forms to its own server.
 func (w *writer) policy() string {
 	script, form := hashOf(w.script), "'none'"
 	if w.script == "" {
@@ -128,49 +121,50 @@ func hashOf(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// writer is a page in the making.
+// writer writes one page.
 type writer struct {
-	*bufio.Writer // keeps its first error, which parts returns
+	*bufio.Writer // keeps its first error, which writeParts returns
 	*template.Template
-	style, script string // the same for every page of a sort
+	style, script string // the same for every page of a kind
 	cfg           Config
 	titles        []string
 	runs          []report.Run
-	places        []int // where each run is in the list of the caller
+	runIndex      []int // index of each run in the list of the caller
 	scores        []string
-	primary       string  // the score that matters most
-	lower         bool    // less of it is better
-	paired        bool    // runs are compared item by item, and failed ones count as 0
-	tallies       []tally // of each run; none where nobody asks for them
+	primary       string  // the name of the primary score
+	lowerIsBetter bool    // whether a lower primary score is better
+	paired        bool    // runs are compared item by item, and failed items count as 0
+	tallies       []tally // of each run; empty for comparisons
 	listed        int     // items
-	left          int     // items that are not listed
-	shorter       int     // items whose detail was cut
-	trials        int     // of the item that has most
+	unlisted      int     // not listed, because of MaxItems
+	shortened     int     // items with shortened details
+	trials        int     // largest trial number of an item
 }
 
 func newWriter(w io.Writer, scripts string, cfg Config) *writer {
 	out := &writer{Writer: bufio.NewWriterSize(w, 64<<10), cfg: cfg, scores: []string{}}
 	out.Template = template.Must(template.New("").Funcs(functions()).ParseFS(files, "assets/*.tmpl"))
 	out.cfg.MaxBytes, out.cfg.MaxItems = cmp.Or(cfg.MaxBytes, 24<<20), cmp.Or(cfg.MaxItems, 20_000)
-	out.style = joined("base.css overview.css list.css item.css")
-	if scripts != ofRuns {
-		out.style += joined("compare.css still.css audit.css")
+	out.style = readAssets("base.css overview.css list.css item.css")
+	if scripts != runScripts {
+		out.style += readAssets("compare.css static.css audit.css")
 	}
-	if scripts != still {
-		out.script = "(async function () {\n\"use strict\";\n" + joined(scripts) + "}());\n"
+	if scripts != noScripts {
+		out.script = "(async function () {\n\"use strict\";\n" + readAssets(scripts) + "}());\n"
 	}
 	return out
 }
 
-// writeStill writes a page without script, which is one template.
-func writeStill(w io.Writer, title, name string, page any) error {
-	out := newWriter(w, still, Config{})
+// writeStatic writes a page without script from one template.
+func writeStatic(w io.Writer, title, name string, page any) error {
+	out := newWriter(w, noScripts, Config{})
 	out.titles = []string{title}
-	return out.parts(out.head, func() error { return out.ExecuteTemplate(out, name, page) })
+	return out.writeParts(out.head, func() error { return out.ExecuteTemplate(out, name, page) })
 }
 
-// parts writes the parts of the page and ends it.
-func (w *writer) parts(parts ...func() error) error {
+// writeParts calls the given functions, each of which writes a part of the page, and ends the
+// page.
+func (w *writer) writeParts(parts ...func() error) error {
 	end := func() error {
 		fmt.Fprint(w, "</body>\n</html>\n")
 		return w.Flush()
@@ -183,7 +177,7 @@ func (w *writer) parts(parts ...func() error) error {
 	return nil
 }
 
-// head ends with the start of the body.
+// head writes everything up to the start of the body.
 func (w *writer) head() error {
 	err := w.ExecuteTemplate(w, "head", struct {
 		Titles []string
@@ -193,25 +187,25 @@ func (w *writer) head() error {
 	return err
 }
 
-// move writes what makes the page move: what its script reads, as JSON in an element that
-// browsers do not run, and the script. Encoding/json escapes <, >, & and line separators.
-func (w *writer) move(meta any) error {
+// writeScript writes the script of the page, and its input as JSON in an element that browsers
+// do not run. Package json escapes <, >, & and line separators.
+func (w *writer) writeScript(meta any) error {
 	raw, err := json.Marshal(meta)
 	fmt.Fprintf(w, "<script type=\"application/json\" class=\"meta\" id=\"meta0\">%s</script>\n", raw)
 	fmt.Fprint(w, "<script>", w.script, "</script>\n")
 	return err
 }
 
-// bundle is values of one class that are compressed together. The page decompresses
-// a bundle when it needs one of them.
+// bundle collects values of one class that are compressed together. The page decompresses a
+// bundle when it needs one of its values.
 type bundle struct {
 	class  string
-	first  int // its first value's number
+	first  int // number of the first value
 	values [][]byte
 	bytes  int
 }
 
-// add takes a value, and writes the bundle when it is full.
+// add adds a value, and writes the bundle if it is full.
 func (b *bundle) add(w *writer, raw []byte) error {
 	b.values, b.bytes = append(b.values, raw), b.bytes+len(raw)
 	if len(b.values) == 100 || b.bytes > 1<<20 {
@@ -220,7 +214,7 @@ func (b *bundle) add(w *writer, raw []byte) error {
 	return nil
 }
 
-// write writes what is left of the bundle: a JSON list, with gzip and in base64.
+// write writes the remaining values as a JSON list, compressed with gzip and encoded in base64.
 func (b *bundle) write(w *writer) error {
 	if len(b.values) == 0 {
 		return nil
@@ -235,19 +229,19 @@ func (b *bundle) write(w *writer) error {
 	return err
 }
 
-// functions are what templates write numbers and the texts of strangers with.
+// functions returns the template functions that format numbers and untrusted text.
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"score":     func(v any) string { return report.Score(numberOf(v), 3) },
 		"delta":     func(v any) string { return report.Delta(numberOf(v)) },
 		"count":     func(n any) string { return report.Count(reflect.ValueOf(n).Int()) },
 		"counted":   report.Counted[int],
-		"named":     func(v any) string { return named(fmt.Sprint(v)) },
-		"long":      long,
+		"named":     func(v any) string { return clipName(fmt.Sprint(v)) },
+		"long":      clipLine,
 		"words":     report.Words,
-		"message":   func(s string) string { return short(s, 400) },
-		"id":        func(id string) string { return report.Brief(id, rowID) },
-		"brief":     func(id string) string { return short(id, 60) },
+		"message":   func(s string) string { return clip(s, 400) },
+		"id":        func(id string) string { return report.Brief(id, maxRowID) },
+		"brief":     func(id string) string { return clip(id, 60) },
 		"causeKey":  causeKey,
 		"meaning":   causeMeaning,
 		"gateWords": report.GateWords,
@@ -255,7 +249,7 @@ func functions() template.FuncMap {
 	}
 }
 
-// numberOf is a number, or the pointer to one.
+// numberOf returns v as a pointer; v is a float64 or a *float64.
 func numberOf(v any) *float64 {
 	if v, ok := v.(float64); ok {
 		return &v
@@ -263,57 +257,57 @@ func numberOf(v any) *float64 {
 	return v.(*float64)
 }
 
-// mostLines bounds each list of the overview, mostRows most tables.
-const mostLines, mostRows = 40, 400
+// maxLines limits each list of the overview, maxRows most tables.
+const maxLines, maxRows = 40, 400
 
-// first is the beginning of a list.
-func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
+// firstN returns at most the first n elements.
+func firstN[T any](list []T, n int) []T { return list[:min(len(list), n)] }
 
-// named is a name on the page, long a line of text that strangers had a hand in.
-func named(s string) string { return short(s, 300) }
-func long(s string) string  { return short(s, 1000) }
+// clipName and clipLine return untrusted text as one line of limited length.
+func clipName(s string) string { return clip(s, 300) }
+func clipLine(s string) string { return clip(s, 1000) }
 
-// short is so much of a text of strangers in a line.
-func short(s string, most int) string { return textutil.Line(report.Brief(s, most)) }
+// clip returns untrusted text as one line of at most about limit characters.
+func clip(s string, limit int) string { return textutil.Line(report.Brief(s, limit)) }
 
-// table is a report.Table on a page, where drawings may be beside the numbers.
+// table is a report.Table, optionally with a drawing in each row.
 type table struct {
 	report.Table
 	Class    string
-	Count    int // rows, with those that are not shown
+	Count    int // all rows, including those that are not shown
 	Against  string
-	At       int        // the drawings are before this column; 0 for none
-	Scale    []string   // their title: the ends of a drawing, and what it is
+	At       int        // index of the column after the drawings; 0 without drawings
+	Scale    []string   // title of the drawings: the ends of the scale, and between them what is drawn
 	Drawings []*drawing // one for each row
 }
 
-// newTable shows at most so many rows.
-func newTable(class string, t report.Table, most int) *table {
-	return &table{Table: t.ForPage().First(most), Class: class, Count: len(t.Rows)}
+// newTable shows at most limit rows.
+func newTable(class string, t report.Table, limit int) *table {
+	return &table{Table: t.ForPage().First(limit), Class: class, Count: len(t.Rows)}
 }
 
-// newTables are those that have rows.
-func newTables(most int, tables ...report.Table) (list []*table) {
+// newTables leaves out tables without rows.
+func newTables(limit int, tables ...report.Table) (list []*table) {
 	for _, t := range tables {
 		if len(t.Rows) > 0 {
-			list = append(list, newTable("groups", t, most))
+			list = append(list, newTable("groups", t, limit))
 		}
 	}
 	return list
 }
 
-// classOf is the class of a cell of a row; of a title without one.
-func classOf(c report.Column, of ...report.Row) string {
-	list, names := "", []string{"num", "wide", "lines"}
-	holds := []bool{c.Right, c.Wide > 0, c.Below}
-	for _, row := range of {
+// classOf returns the CSS classes of a column title, or of the cell of the given row.
+func classOf(c report.Column, rows ...report.Row) string {
+	classes, names := "", []string{"num", "wide", "lines"}
+	applies := []bool{c.Right, c.Wide > 0, c.Below}
+	for _, row := range rows {
 		names = append(names, "strong", "v-"+row.State)
-		holds = append(holds, c.Right && c.Strong, c.Diff && row.State != "")
+		applies = append(applies, c.Right && c.Strong, c.Diff && row.State != "")
 	}
 	for i, name := range names {
-		if holds[i] {
-			list += " " + name
+		if applies[i] {
+			classes += " " + name
 		}
 	}
-	return strings.TrimPrefix(list, " ")
+	return strings.TrimPrefix(classes, " ")
 }

@@ -20,8 +20,8 @@ import (
 
 var blocks = regexp.MustCompile(`(?s)<script([^>]*)>(.*?)</script>`)
 
-// details decodes every block of JSON of a page, by id.
-func details(t *testing.T, page string) map[string]json.RawMessage {
+// jsonBlocks decodes all JSON blocks of a page, by id.
+func jsonBlocks(t *testing.T, page string) map[string]json.RawMessage {
 	t.Helper()
 	found := map[string]json.RawMessage{}
 	id := regexp.MustCompile(`type="application/json" class="\w+" id="(\w+)"`)
@@ -35,7 +35,7 @@ func details(t *testing.T, page string) map[string]json.RawMessage {
 		}
 		if of := packed.FindStringSubmatch(m[1]); of != nil {
 			first, _ := strconv.Atoi(of[2])
-			for i, value := range unpacked(t, m[2]) {
+			for i, value := range unpack(t, m[2]) {
 				found[of[1]+strconv.Itoa(first+i)] = value
 			}
 		}
@@ -43,7 +43,7 @@ func details(t *testing.T, page string) map[string]json.RawMessage {
 	return found
 }
 
-func unpacked(t *testing.T, text string) (values []json.RawMessage) {
+func unpack(t *testing.T, text string) (values []json.RawMessage) {
 	t.Helper()
 	r, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
 	if err == nil {
@@ -56,7 +56,7 @@ func unpacked(t *testing.T, text string) (values []json.RawMessage) {
 }
 
 func TestWrite_policy(t *testing.T) {
-	got := page(t, []report.Run{built("r", 3, nil)}, Config{})
+	got := page(t, []report.Run{newRun("r", 3, nil)}, Config{})
 	var script string
 	for _, m := range blocks.FindAllStringSubmatch(got, -1) {
 		if m[1] == "" {
@@ -64,7 +64,7 @@ func TestWrite_policy(t *testing.T) {
 		}
 	}
 	style := regexp.MustCompile(`(?s)<style>(.*?)</style>`).FindStringSubmatch(got)[1]
-	if w := newWriter(io.Discard, ofRuns, Config{}); script != w.script || style != w.style {
+	if w := newWriter(io.Discard, runScripts, Config{}); script != w.script || style != w.style {
 		t.Fatal("the page's script and style are not those of the policy")
 	}
 	want := "default-src &#39;none&#39;; script-src " + strings.NewReplacer("'", "&#39;", "+", "&#43;").Replace(hashOf(script)) + "; style-src "
@@ -76,18 +76,18 @@ func TestWrite_policy(t *testing.T) {
 	}
 }
 
-// TestWrite_hostile: no text of strangers becomes markup.
+// TestWrite_hostile checks that untrusted text never becomes markup.
 func TestWrite_hostile(t *testing.T) {
-	run := built(hostile, 30, poison)
+	run := newRun(hostile, 30, poison)
 	run.Summary.Run.Dataset, run.Summary.Warnings = hostile, []string{hostile}
 	got := page(t, []report.Run{run}, Config{})
-	details(t, got)
+	jsonBlocks(t, got)
 	for _, forbidden := range []string{"<img", "window.pwned=1</script>", "<svg onload", "\u2028", "<!--<"} {
 		if strings.Contains(got, forbidden) {
 			t.Errorf("the page has %q", forbidden)
 		}
 	}
-	if n := strings.Count(got, "<script"); n != 4 { // rows, details, what they mean, and the script
+	if n := strings.Count(got, "<script"); n != 4 { // rows, details, metadata, and the script
 		t.Errorf("%d scripts", n)
 	}
 }
@@ -100,18 +100,18 @@ func TestWrite_bounded(t *testing.T) {
 			cfg := Config{MaxBytes: tt.bytes, MaxItems: tt.items}
 			long := func(i int, v *report.ItemView) {
 				if i%3 == 0 {
-					v.Text = strings.Repeat("Ada Lovelace <b>\u2028</b> ", 20_000/tt.n) // 480 kB together, and much more when it is escaped
-					v.Outcome.Calls[0].Output = encoded(strings.Repeat("é", 600_000/tt.n))
+					v.Text = strings.Repeat("Ada Lovelace <b>\u2028</b> ", 20_000/tt.n) // 480 kB together, and much more when escaped
+					v.Outcome.Calls[0].Output = mustJSON(strings.Repeat("é", 600_000/tt.n))
 				}
 			}
-			got := page(t, []report.Run{built("r", tt.n, long)}, cfg)
-			cfg = newWriter(io.Discard, ofRuns, cfg).cfg
+			got := page(t, []report.Run{newRun("r", tt.n, long)}, cfg)
+			cfg = newWriter(io.Discard, runScripts, cfg).cfg
 			sum, listed := 0, 0
-			for id, raw := range details(t, got) {
+			for id, raw := range jsonBlocks(t, got) {
 				if strings.HasPrefix(id, "detail") {
 					listed++
 					sum += len(raw)
-					if len(raw) > mostDetail {
+					if len(raw) > maxDetail {
 						t.Errorf("%s has %d bytes", id, len(raw))
 					}
 				}
@@ -119,7 +119,7 @@ func TestWrite_bounded(t *testing.T) {
 			if want := min(tt.n, cfg.MaxItems); listed != want {
 				t.Errorf("%d items are listed, want %d", listed, want)
 			}
-			if sum > cfg.MaxBytes+listed*len(nothing) {
+			if sum > cfg.MaxBytes+listed*len(noDetail) {
 				t.Errorf("details have %d bytes, the bound is %d", sum, cfg.MaxBytes)
 			}
 			if tt.n > cfg.MaxItems && !strings.Contains(got, "50 more items are not in this file") {
@@ -132,12 +132,12 @@ func TestWrite_bounded(t *testing.T) {
 	}
 }
 
-// TestByteBudget_leftOver: what small items do not need is there for large ones.
+// TestByteBudget_leftOver checks that large items can use what small items leave.
 func TestByteBudget_leftOver(t *testing.T) {
 	var out []int
 	p := byteBudget{bytes: 400_000, items: 4}
 	for i := range 4 {
-		v := view("r", 0, 4)
+		v := newView("r", 0, 4)
 		if i == 3 {
 			v.Text = strings.Repeat("x", 200_000)
 		}
@@ -152,16 +152,16 @@ func TestByteBudget_leftOver(t *testing.T) {
 	}
 }
 
-// TestByteBudget_lastItem: how much of an item is shown does not depend on the item before
-// it, which only says where to begin to try.
+// TestByteBudget_lastItem checks that the item before affects only where the search for limits
+// starts, not its result.
 func TestByteBudget_lastItem(t *testing.T) {
 	for _, size := range []int{10, 5_000, 60_000, 400_000} {
-		v := view("r", 0, 4)
+		v := newView("r", 0, 4)
 		v.Text = strings.Repeat("x", size)
 		v.Outcome.Output = []byte(`"` + strings.Repeat("y", size/2) + `"`)
 		var first string
-		for halved := range mostHalved + 1 {
-			p := byteBudget{bytes: 100_000, items: 2, halved: halved}
+		for halved := range maxHalvings + 1 {
+			p := byteBudget{bytes: 100_000, items: 2, halvings: halved}
 			raw, cut := p.fit([]*report.ItemView{&v}, &writer{})
 			if halved == 0 {
 				first = string(raw)
@@ -175,16 +175,16 @@ func TestByteBudget_lastItem(t *testing.T) {
 
 func TestWrite_errors(t *testing.T) {
 	gone := errors.New("gone")
-	run := built("r", 3, nil)
+	run := newRun("r", 3, nil)
 	broken := report.Run{Summary: run.Summary, Items: func(yield func(report.ItemView, error) bool) {
-		if yield(view("r", 0, 3), nil) {
+		if yield(newView("r", 0, 3), nil) {
 			yield(report.ItemView{}, gone)
 		}
 	}}
 	if err := Write(io.Discard, []report.Run{run, broken}, Config{}); !errors.Is(err, gone) {
 		t.Errorf("a run that breaks off: %v", err)
 	}
-	if err := Write(full{}, []report.Run{run}, Config{}); !errors.Is(err, errFull) {
+	if err := Write(fullWriter{}, []report.Run{run}, Config{}); !errors.Is(err, errFull) {
 		t.Errorf("a full disk: %v", err)
 	}
 	if err := Write(io.Discard, nil, Config{}); err == nil {
@@ -192,14 +192,14 @@ func TestWrite_errors(t *testing.T) {
 	}
 }
 
-type full struct{}
+type fullWriter struct{}
 
 var errFull = errors.New("no space left")
 
-func (full) Write([]byte) (int, error) { return 0, errFull }
+func (fullWriter) Write([]byte) (int, error) { return 0, errFull }
 
-func TestMerged(t *testing.T) {
-	only := func(ids ...string) report.Run {
+func TestMergeItems(t *testing.T) {
+	runOf := func(ids ...string) report.Run {
 		var views []report.ItemView
 		for _, id := range ids {
 			v := report.ItemView{}
@@ -209,30 +209,30 @@ func TestMerged(t *testing.T) {
 		return report.Run{Items: each(views)}
 	}
 	var got []string
-	for row, err := range merged([]report.Run{only("a", "b", "d"), only("b", "c", "d")}) {
+	for row, err := range mergeItems([]report.Run{runOf("a", "b", "d"), runOf("b", "c", "d")}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, who := "", ""
+		id, present := "", ""
 		for _, v := range row {
 			if v == nil {
-				who += "-"
+				present += "-"
 			} else {
-				id, who = v.Outcome.Item, who+"+"
+				id, present = v.Outcome.Item, present+"+"
 			}
 		}
-		got = append(got, id+who)
+		got = append(got, id+present)
 	}
 	if diff := cmp.Diff([]string{"a+-", "b++", "c-+", "d++"}, got); diff != "" {
 		t.Error(diff)
 	}
-	for range merged([]report.Run{only("a", "b"), only("b")}) {
-		break // whoever stops early leaves nothing behind
+	for range mergeItems([]report.Run{runOf("a", "b"), runOf("b")}) {
+		break // stopping early must not leave anything behind
 	}
 }
 
-// TestWrite_trials: trials are counted as trials, and how much they vary is said;
-// remarks stand behind the numbers, folded.
+// TestWrite_trials checks that trials are counted as trials, that their spread is shown, and
+// that warnings are folded and come after the scores.
 func TestWrite_trials(t *testing.T) {
 	header := outcome.Header{Name: "thrice", Trials: 3, Scorer: outcome.Scorer{Primary: "f1"}}
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{})

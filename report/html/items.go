@@ -12,10 +12,10 @@ import (
 	"extraction-experiment/report"
 )
 
-// merged walks through several runs at once, each of which yields its items by
-// id and trial: one item in one trial, as each of the runs has it; nil where a run has
-// it not. One item of each is in memory.
-func merged(runs []report.Run) iter.Seq2[[]*report.ItemView, error] {
+// mergeItems iterates over several runs together, each ordered by item and trial. It yields each
+// trial of an item with its view in each run, or nil if a run does not have it. One item of each
+// run is in memory.
+func mergeItems(runs []report.Run) iter.Seq2[[]*report.ItemView, error] {
 	var items []iter.Seq2[*report.ItemView, error]
 	for _, r := range runs {
 		items = append(items, func(yield func(*report.ItemView, error) bool) {
@@ -31,7 +31,7 @@ func merged(runs []report.Run) iter.Seq2[[]*report.ItemView, error] {
 	}, items...)
 }
 
-// items writes the blocks of every item.
+// items writes the rows and details of all items.
 func (w *writer) items() error {
 	total := 0
 	for _, r := range w.runs {
@@ -39,7 +39,7 @@ func (w *writer) items() error {
 	}
 	rows, details := bundle{class: "rows"}, bundle{class: "details"}
 	budget := byteBudget{bytes: w.cfg.MaxBytes, items: min(total, w.cfg.MaxItems)}
-	for row, err := range merged(w.runs) {
+	for row, err := range mergeItems(w.runs) {
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (w *writer) items() error {
 			}
 		}
 		if w.listed == w.cfg.MaxItems {
-			w.left++
+			w.unlisted++
 			continue
 		}
 		listed, err := json.Marshal(w.row(row))
@@ -58,7 +58,7 @@ func (w *writer) items() error {
 		}
 		detail, cut := budget.fit(row, w)
 		if cut {
-			w.shorter++
+			w.shortened++
 		}
 		if err := cmp.Or(rows.add(w, listed), details.add(w, detail)); err != nil {
 			return err
@@ -68,33 +68,33 @@ func (w *writer) items() error {
 	return cmp.Or(rows.write(w), details.write(w))
 }
 
-// listRow is what the list of items shows of one.
+// listRow is a row of the list of items.
 type listRow struct {
 	ID    string     `json:"id"`
-	Trial int        `json:"trial,omitempty"` // from 2
-	Text  string     `json:"text"`            // how the document begins
+	Trial int        `json:"trial,omitempty"` // empty for the first
+	Text  string     `json:"text"`            // beginning of the document
 	Runs  []*rowPart `json:"runs"`
 }
 
-// rowPart is the part that one run has in a row.
+// rowPart is the part of a row about one run.
 type rowPart struct {
 	Class  string         `json:"class,omitempty"`
 	Why    string         `json:"why,omitempty"`
-	Scores []*float64     `json:"scores"` // in the order of the page's scores
+	Scores []*float64     `json:"scores"` // in the order of the scores of the page
 	Faults map[string]int `json:"faults,omitempty"`
 	MS     float64        `json:"ms"`
 	Cost   *float64       `json:"cost,omitempty"`
 }
 
-// Bounds of a row, in characters.
+// Limits of a row, in characters.
 const (
-	rowID      = 300
-	rowText    = 140
-	rowMessage = 200
-	rowClass   = 40
+	maxRowID      = 300
+	maxRowText    = 140
+	maxRowMessage = 200
+	maxRowClass   = 40
 )
 
-// row is the row of an item of which at least one run has a view.
+// row returns the row of an item that at least one of the views has.
 func (w *writer) row(views []*report.ItemView) (r listRow) {
 	for _, v := range views {
 		if v == nil {
@@ -102,35 +102,35 @@ func (w *writer) row(views []*report.ItemView) (r listRow) {
 			continue
 		}
 		o := v.Outcome
-		r.ID, r.Text = report.Brief(o.Item, rowID), cmp.Or(r.Text, short(v.Text, rowText))
+		r.ID, r.Text = report.Brief(o.Item, maxRowID), cmp.Or(r.Text, clip(v.Text, maxRowText))
 		if w.trials = max(w.trials, o.Trial); o.Trial > 1 {
 			r.Trial = o.Trial
 		}
-		part := &rowPart{Class: short(string(o.Class), rowClass), Cost: o.CostUSD, Faults: map[string]int{}}
+		part := &rowPart{Class: clip(string(o.Class), maxRowClass), Cost: o.CostUSD, Faults: map[string]int{}}
 		part.MS = float64(o.Latency.Microseconds()) / 1000
 		if o.Failure != nil {
-			part.Why = short(o.Failure.Message, rowMessage)
+			part.Why = clip(o.Failure.Message, maxRowMessage)
 		}
 		for _, name := range w.scores {
 			s, defined := outcome.Lookup(o.Scores, name)
 			if w.paired && defined && s.Value == nil && o.Failed() {
 				s.Value = new(float64)
 			}
-			part.Scores = append(part.Scores, rounded(s.Value))
+			part.Scores = append(part.Scores, roundScore(s.Value))
 		}
-		count := func(what, name string, n int) {
+		addFault := func(what, name string, n int) {
 			if key := causeKey(what, name); part.Faults[key] > 0 || len(part.Faults) < 30 {
 				part.Faults[key] += n
 			}
 		}
 		for _, c := range o.Causes {
-			count(c.What, c.Name, int(c.Count))
+			addFault(c.What, c.Name, int(c.Count))
 		}
-		for i, m := range slices.Concat(v.Missed, v.Spurious) { // an answer has no causes of its own
-			if ofAnswer(m.What) && i < len(v.Missed) {
-				count(m.What, causeMissed, 1)
-			} else if ofAnswer(m.What) {
-				count(m.What, causeForbidden, 1)
+		for i, m := range slices.Concat(v.Missed, v.Spurious) { // causes do not cover parts of answers
+			if isAnswerPart(m.What) && i < len(v.Missed) {
+				addFault(m.What, causeMissed, 1)
+			} else if isAnswerPart(m.What) {
+				addFault(m.What, causeForbidden, 1)
 			}
 		}
 		r.Runs = append(r.Runs, part)
@@ -138,14 +138,14 @@ func (w *writer) row(views []*report.ItemView) (r listRow) {
 	return r
 }
 
-// rounded returns a score with six digits after the point, which a list never shows
-// all of; but one that is not whole does not become so.
-func rounded(v *float64) *float64 {
+// roundScore rounds a score to six decimals, more than a list shows, unless the result would be
+// a whole number.
+func roundScore(v *float64) *float64 {
 	if v == nil {
 		return nil
 	}
-	if short := math.Round(*v*1e6) / 1e6; short != math.Trunc(short) {
-		return &short
+	if rounded := math.Round(*v*1e6) / 1e6; rounded != math.Trunc(rounded) {
+		return &rounded
 	}
 	return v
 }

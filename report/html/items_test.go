@@ -15,11 +15,11 @@ import (
 	"extraction-experiment/report"
 )
 
-func TestHighlighted(t *testing.T) {
+func TestHighlight(t *testing.T) {
 	gold := extraction.Extraction{Entities: []extraction.Entity{{Name: "University of London"}, {Name: "Ada", Aliases: []string{"Lovelace"}}}}
 	found := extraction.Extraction{Entities: []extraction.Entity{{Name: "London"}, {Name: "of London"}}}
 	const text = "Ada, or Lovelace, left the University of London."
-	shown := highlighted(text, mostText, &gold, &found)
+	shown := highlight(text, maxText, &gold, &found)
 	raw, err := json.Marshal(shown.Document)
 	if err != nil || shown.Cut != 0 {
 		t.Fatal(err, shown.Cut)
@@ -28,20 +28,20 @@ func TestHighlighted(t *testing.T) {
 	if diff := cmp.Diff(want, string(raw)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	shown = highlighted(text, 20, &gold, &found)
+	shown = highlight(text, 20, &gold, &found)
 	if last := shown.Document[len(shown.Document)-1]; last.text != ", le" || shown.Cut != 28 { // 48 characters in all
 		t.Errorf("%v, %d left out", shown.Document, shown.Cut)
 	}
-	// Of a comparison the document has the places of every run; one has none.
-	shown = highlighted(text, mostText, &gold, nil, &found)
+	// In a comparison the document has the places of every run; one has none.
+	shown = highlight(text, maxText, &gold, nil, &found)
 	if raw, err = json.Marshal(shown.Document[len(shown.Document)-2]); err != nil || string(raw) != `["London",[0],[],[0,1]]` {
 		t.Errorf("%s %v", raw, err)
 	}
 }
 
-// TestDivide: segments are the text again, and each has exactly the spans that
-// lie over it.
-func TestDivide(t *testing.T) {
+// TestSplitSegments checks that segments add up to the text, and that each has exactly the spans
+// that cover it.
+func TestSplitSegments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := []rune(rapid.StringN(1, 40, -1).Draw(t, "text"))
 		var spans []span
@@ -51,23 +51,23 @@ func TestDivide(t *testing.T) {
 		}
 		at := 0
 		var all strings.Builder
-		for _, s := range divide(text, slices.Clone(spans), 3) {
+		for _, s := range splitSegments(text, slices.Clone(spans), 3) {
 			all.WriteString(s.text)
 			for range []rune(s.text) {
-				var under [3][]int
+				var covering [3][]int
 				for _, p := range spans {
 					if p.from <= at && at < p.to {
-						under[p.of] = append(under[p.of], p.entity)
+						covering[p.extraction] = append(covering[p.extraction], p.entity)
 					}
 				}
-				for of, want := range under {
+				for number, want := range covering {
 					slices.Sort(want)
 					var got []int
-					if s.under != nil {
-						got = s.under[of]
+					if s.entities != nil {
+						got = s.entities[number]
 					}
 					if !slices.Equal(slices.Compact(want), got) {
-						t.Fatalf("character %d has %v, want %v of extraction %d", at, got, want, of)
+						t.Fatalf("character %d has %v, want %v of extraction %d", at, got, want, number)
 					}
 				}
 				at++
@@ -95,7 +95,7 @@ func TestMessages(t *testing.T) {
 		`[{"x":1}]`: {{"", "[\n  {\n    \"x\": 1\n  }\n]"}}, `{bad`: {{"", "{bad"}},
 	} {
 		var got [][2]string
-		for _, m := range (&pane{}).call(outcome.Call{Input: []byte(raw)}, limits{mostText, mostList}).Messages {
+		for _, m := range (&pane{}).call(outcome.Call{Input: []byte(raw)}, limits{maxText, maxList}).Messages {
 			got = append(got, [2]string{m.Role, m.Text})
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -106,13 +106,13 @@ func TestMessages(t *testing.T) {
 
 func TestTypeTables(t *testing.T) {
 	var groups []outcome.GroupStat
-	for i := range mostGroups + 1 {
+	for i := range maxGroups + 1 {
 		groups = append(groups, outcome.GroupStat{Kind: "entity_type", Name: strings.Repeat("x", i), F1: new(0.5)})
 	}
 	groups = append(groups, outcome.GroupStat{Kind: "relationship_type", Name: "knows"})
 	summary := outcome.Summary{Groups: groups}
 	tables := newOverview(report.SummaryView{Summary: summary}, newTally(summary)).Groups
-	if len(tables) != 2 || tables[0].Title != "By entity type" || tables[0].Count != mostGroups+1 || len(tables[0].Rows) != mostGroups || tables[0].More != "and 1 more type" {
+	if len(tables) != 2 || tables[0].Title != "By entity type" || tables[0].Count != maxGroups+1 || len(tables[0].Rows) != maxGroups || tables[0].More != "and 1 more type" {
 		t.Errorf("%+v", tables)
 	}
 	if second := tables[1]; second.Count != 1 || second.More != "" || second.Rows[0].Cells[6] != "–" {
@@ -120,11 +120,11 @@ func TestTypeTables(t *testing.T) {
 	}
 }
 
-// TestVersus_groups: the base has nothing of the type, so that there is nothing to
-// compare with.
-func TestVersus_groups(t *testing.T) {
-	runs := pairOf(t, 8, nil)
-	c := compared(t, runs, compare.Config{})
+// TestCandidateView_groups checks a type that the base does not have, so that there is nothing
+// to compare with.
+func TestCandidateView_groups(t *testing.T) {
+	runs := newPair(t, 8, nil)
+	c := compareRuns(t, runs, compare.Config{})
 	c.Candidates[0].Groups = []compare.Group{{Name: "city", Candidate: outcome.GroupStat{Extracted: 1, F1: new(0.0)}}}
 	got := comparePage(t, c, runs, Config{})
 	want := `<bdi>city</bdi></th><td class="num wide">0</td><td class="num">0</td><td class="num wide">0→1</td><td class="num">–</td><td class="num">0.000</td><td class="num strong">–</td>`
@@ -133,7 +133,7 @@ func TestVersus_groups(t *testing.T) {
 	}
 }
 
-// TestListRow: whatever is in an outcome, a row of the list stays small.
+// TestListRow checks that a row of the list is small for every outcome.
 func TestListRow(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	v := report.ItemView{Text: long}
@@ -145,8 +145,7 @@ func TestListRow(t *testing.T) {
 	}
 }
 
-// TestRowsOf_unjudged: what nobody judged has rows, too: nothing of it is to look as if it were not
-// there.
+// TestRowsOf_unjudged checks that entities and relationships without a judgement have rows.
 func TestRowsOf_unjudged(t *testing.T) {
 	gold := &extraction.Extraction{Entities: []extraction.Entity{{Name: "Ada", Type: "Person"}, {Name: "London", Type: "City"}}}
 	found := &extraction.Extraction{Entities: []extraction.Entity{{Name: "Ada", Type: "Person"}},
@@ -157,7 +156,7 @@ func TestRowsOf_unjudged(t *testing.T) {
 	failed.Outcome.Class = outcome.Provider
 	quoted := report.ItemView{Extracted: &extraction.Extraction{Entities: found.Entities},
 		Matches: []report.Match{{What: "record", Kind: "quoted", Similarity: 1, ExpectedIndex: -1}}}
-	again := scored // a repetition of gold that is collapsed
+	again := scored // a collapsed repetition in gold
 	again.Missed = nil
 	for name, tt := range map[string]struct {
 		view report.ItemView

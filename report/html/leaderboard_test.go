@@ -8,9 +8,9 @@ import (
 	"extraction-experiment/compare"
 )
 
-// ranked has a dear best run, a cheap one of nearly the same, and one that is
-// dearer and worse than the second.
-func ranked() compare.Leaderboard {
+// newLeaderboard has an expensive best run, a cheap one that is nearly as good, and one that is
+// worse and more expensive than the second.
+func newLeaderboard() compare.Leaderboard {
 	run := func(rank int, name string, mean, cost float64, front bool) compare.Ranked {
 		r := compare.Ranked{Rank: rank, Mean: &mean, CI95: &[2]float64{mean - .05, mean + .05}, CostPerItem: &cost, Front: &front}
 		r.Summary.Run.Name = name
@@ -29,7 +29,7 @@ func ranked() compare.Leaderboard {
 }
 
 func TestLeaderboard_equal(t *testing.T) {
-	l := ranked()
+	l := newLeaderboard()
 	l.Runs[1].Rank = 1
 	var b strings.Builder
 	if err := Leaderboard(&b, l); err != nil || strings.Count(b.String(), `<td class="num">1</td>`) != 2 {
@@ -39,7 +39,7 @@ func TestLeaderboard_equal(t *testing.T) {
 
 func TestLeaderboard(t *testing.T) {
 	var b strings.Builder
-	if err := Leaderboard(&b, ranked()); err != nil {
+	if err := Leaderboard(&b, newLeaderboard()); err != nil {
 		t.Fatal(err)
 	}
 	page := b.String()
@@ -54,10 +54,10 @@ func TestLeaderboard(t *testing.T) {
 	if strings.Contains(page, "<script") || strings.Contains(page, "<img") {
 		t.Error("text of strangers has become an element, or the page a script")
 	}
-	if err := Leaderboard(full{}, ranked()); !errors.Is(err, errFull) {
+	if err := Leaderboard(fullWriter{}, newLeaderboard()); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
-	if err := Leaderboard(&b, compare.Leaderboard{}); err != nil { // nothing to show is not a panic
+	if err := Leaderboard(&b, compare.Leaderboard{}); err != nil { // must not panic
 		t.Error(err)
 	}
 }

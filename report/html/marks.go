@@ -9,74 +9,72 @@ import (
 	"extraction-experiment/report"
 )
 
-// shownText is a document with the places that are marked in it.
-type shownText struct {
+// markedText is a document divided by the marked places in it.
+type markedText struct {
 	Document []segment `json:"document"`
-	Cut      int       `json:"cut,omitempty"` // characters that are left out
+	Cut      int       `json:"cut,omitempty"` // number of omitted characters
 }
 
-// segment is a stretch of a document under which the same entities lie; those
-// that overlap share segments. In JSON it is its text, or [text, indices of the
-// first extraction, of the second, …].
+// segment is a part of a document in which the same entities are mentioned. In JSON it is its
+// text, or a list of the text and the indices of its entities for each extraction.
 type segment struct {
-	text  string
-	under [][]int // by extraction
+	text     string
+	entities [][]int // indices by extraction
 }
 
-// MarshalJSON writes plain text as a string, to save room.
+// MarshalJSON encodes text without entities as a string, which is shorter.
 func (s segment) MarshalJSON() ([]byte, error) {
-	if len(s.under) == 0 {
+	if len(s.entities) == 0 {
 		return json.Marshal(s.text)
 	}
 	list := []any{s.text}
-	for _, indices := range s.under {
+	for _, indices := range s.entities {
 		list = append(list, append([]int{}, indices...))
 	}
 	return json.Marshal(list)
 }
 
-// mostSpans bounds the places that are highlighted in one document.
-const mostSpans = 20_000
+// maxSpans limits the marked places of one document.
+const maxSpans = 20_000
 
-// span is a place of an entity; its ends count code points.
+// span is a place of an entity; from and to count code points.
 type span struct {
 	from, to, entity int
-	of               int // which extraction
+	extraction       int // index of the extraction
 }
 
-// highlighted cuts a document and divides it into segments. The entities of the
-// extractions are where their mentions quote the document, or else wherever a
-// name of theirs does (extraction.Index.Ground). The extractions share the number of
-// places, so that none marks all of them.
-func highlighted(document string, most int, extractions ...*extraction.Extraction) shownText {
-	text, left := report.FirstRunes(document, most)
-	shown := shownText{Document: []segment{}, Cut: left}
+// highlight cuts a document and divides it into segments. An entity is marked where its mentions
+// quote the document, or otherwise wherever one of its names occurs (extraction.Index.Ground).
+// Each extraction gets an equal share of maxSpans.
+func highlight(document string, maxChars int, extractions ...*extraction.Extraction) markedText {
+	text, omitted := report.FirstRunes(document, maxChars)
+	marked := markedText{Document: []segment{}, Cut: omitted}
 	if text == "" {
-		return shown
+		return marked
 	}
 	index := extraction.NewIndex(text)
 	var spans []span
-	for of, e := range extractions {
+	for number, e := range extractions {
 		if e == nil {
 			continue
 		}
 		grounded, _ := index.Ground(extraction.Extraction{Entities: e.Entities})
-		most := len(spans) + mostSpans/len(extractions)
+		last := len(spans) + maxSpans/len(extractions)
 		for i, entity := range grounded.Entities {
 			for _, m := range entity.Mentions {
-				if m.Start < m.End && len(spans) < most {
-					spans = append(spans, span{m.Start, m.End, i, of})
+				if m.Start < m.End && len(spans) < last {
+					spans = append(spans, span{m.Start, m.End, i, number})
 				}
 			}
 		}
 	}
-	shown.Document = divide([]rune(text), spans, len(extractions))
-	return shown
+	marked.Document = splitSegments([]rune(text), spans, len(extractions))
+	return marked
 }
 
-// divide cuts the text wherever a span begins or ends. Cost O(n·log n + n·k)
-// for n spans of which at most k overlap.
-func divide(text []rune, spans []span, extractions int) []segment {
+// splitSegments cuts the text wherever a span begins or ends. It takes O(n·log n + n·k) for n
+// spans of which at most k overlap.
+func splitSegments(text []rune, spans []span, extractions int) []segment {
 	edges := []int{0, len(text)}
 	for _, s := range spans {
 		edges = append(edges, min(s.from, len(text)), min(s.to, len(text)))
@@ -94,14 +92,14 @@ func divide(text []rune, spans []span, extractions int) []segment {
 		open = slices.DeleteFunc(open, func(s span) bool { return s.to <= from })
 		s := segment{text: string(text[from:to])}
 		if len(open) > 0 {
-			s.under = make([][]int, extractions)
+			s.entities = make([][]int, extractions)
 		}
 		for _, o := range open {
-			s.under[o.of] = append(s.under[o.of], o.entity)
+			s.entities[o.extraction] = append(s.entities[o.extraction], o.entity)
 		}
-		for of := range s.under {
-			slices.Sort(s.under[of])
-			s.under[of] = slices.Compact(s.under[of])
+		for number := range s.entities {
+			slices.Sort(s.entities[number])
+			s.entities[number] = slices.Compact(s.entities[number])
 		}
 		segments = append(segments, s)
 	}

@@ -11,17 +11,17 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// meta tells the script what the rows mean.
+// meta is the input of the script besides the items.
 type meta struct {
 	Runs    []metaRun `json:"runs"`
 	Scores  []string  `json:"scores"`
-	Shown   []int     `json:"shown"`   // places of the scores that the list shows
-	Primary int       `json:"primary"` // place of the primary score, or -1
+	Shown   []int     `json:"shown"`   // indexes of the scores in the list
+	Primary int       `json:"primary"` // index of the primary score, or -1
 	Causes  []string  `json:"causes"`
-	Left    int       `json:"left"` // items that are not listed
-	// Lower says that less of the primary score is better.
+	Left    int       `json:"left"` // number of items that are not listed
+	// Lower reports whether a lower primary score is better.
 	Lower bool `json:"lower,omitempty"`
-	// Answers says that items are questions about a document.
+	// Answers reports whether items are questions about a document.
 	Answers bool `json:"answers,omitempty"`
 }
 
@@ -32,20 +32,20 @@ type metaRun struct {
 }
 
 func (w *writer) meta() meta {
-	m := meta{Scores: []string{}, Shown: []int{}, Causes: []string{}, Left: w.left, Lower: w.lower}
+	m := meta{Scores: []string{}, Shown: []int{}, Causes: []string{}, Left: w.unlisted, Lower: w.lowerIsBetter}
 	m.Primary, m.Answers = slices.Index(w.scores, w.primary), w.runs[0].Summary.Answers != nil
 	for _, name := range w.scores {
-		m.Scores = append(m.Scores, named(name))
+		m.Scores = append(m.Scores, clipName(name))
 	}
 	names := []string{w.primary}
-	if len(w.runs) == 1 { // some others, those that say most first
+	if len(w.runs) == 1 { // fill up with other scores, the most informative first
 		names = append(names, scoring.EntityF1, scoring.EntityPrecision, scoring.EntityRecall, scoring.TypeAccuracy)
 		names = append(append(names, scoring.RelationshipF1), w.scores...)
 	}
 	for _, name := range names {
 		i := slices.Index(w.scores, name)
-		says := i >= 0 && (i == m.Primary || name != outcome.ErrorScore)
-		if says && len(m.Shown) < 5 && !slices.Contains(m.Shown, i) {
+		informative := i >= 0 && (i == m.Primary || name != outcome.ErrorScore)
+		if informative && len(m.Shown) < 5 && !slices.Contains(m.Shown, i) {
 			m.Shown = append(m.Shown, i)
 		}
 	}
@@ -54,9 +54,9 @@ func (w *writer) meta() meta {
 	}
 	for _, r := range w.runs {
 		run := r.Summary.Run
-		m.Runs = append(m.Runs, metaRun{named(run.Name), named(run.Dataset), named(run.Model)})
+		m.Runs = append(m.Runs, metaRun{clipName(run.Name), clipName(run.Dataset), clipName(run.Model)})
 		for _, c := range r.Summary.Causes {
-			if key := causeKey(c.What, c.Name); !slices.Contains(m.Causes, key) && len(m.Causes) < mostLines {
+			if key := causeKey(c.What, c.Name); !slices.Contains(m.Causes, key) && len(m.Causes) < maxLines {
 				m.Causes = append(m.Causes, key)
 			}
 		}
@@ -64,14 +64,14 @@ func (w *writer) meta() meta {
 	return m
 }
 
-// frame is what all pages with a list of items have around their overview.
+// frame holds the parts around the overview that all pages with a list of items share.
 type frame struct {
 	Home, Name            string
-	More                  int // runs beside the one that is named
+	More                  int // number of runs that Name does not mention
 	Left, Listed, Shorter int
 	Against               []choice // candidates to choose from
-	Trials                bool     // items have a row per trial
-	Differences           bool     // of a candidate and the base
+	Trials                bool     // items have a row for each trial
+	Differences           bool     // the list shows differences between base and candidate
 }
 
 // choice is an option of a filter.
@@ -79,10 +79,10 @@ type choice struct{ Value, Title string }
 
 func (w *writer) frame() frame {
 	return frame{Home: w.cfg.Home, Name: w.titles[0], More: len(w.titles) - 1,
-		Left: w.left, Listed: w.listed, Shorter: w.shorter, Differences: w.paired}
+		Left: w.unlisted, Listed: w.listed, Shorter: w.shortened, Differences: w.paired}
 }
 
-// body writes the overview and the places that the script fills.
+// body writes the overview and the empty elements that the script fills.
 func (w *writer) body() error {
 	page := struct {
 		frame
@@ -95,7 +95,7 @@ func (w *writer) body() error {
 	return w.ExecuteTemplate(w, "body", page)
 }
 
-// overview is what the first view shows of one run.
+// overview is the content of the first view about one run.
 type overview struct {
 	Name     string
 	About    []string
@@ -109,36 +109,36 @@ type overview struct {
 	Groups   []*table
 }
 
-// tile is a number that stands out.
+// tile is a highlighted number.
 type tile struct{ Title, Value, Note, State string }
 
 func newOverview(v report.SummaryView, t tally) overview {
-	o := overview{Name: named(v.Run.Name), About: append(v.About(), v.Origin()...), Tiles: tiles(v), Warnings: first(v.Warnings, mostLines),
-		Failures: first(v.Failures, mostLines), Causes: first(v.Causes, mostLines)}
-	o.Groups = newTables(mostGroups, v.GroupTables()...)
+	o := overview{Name: clipName(v.Run.Name), About: append(v.About(), v.Origin()...), Tiles: tiles(v), Warnings: firstN(v.Warnings, maxLines),
+		Failures: firstN(v.Failures, maxLines), Causes: firstN(v.Causes, maxLines)}
+	o.Groups = newTables(maxGroups, v.GroupTables()...)
 	o.Link, _ = report.WebLink(v.Run.URL)
 	if len(v.Scores) > 0 {
 		var distributions []*drawing
 		for _, s := range v.Scores {
 			mean, ci := v.Scores.Lead(s)
-			figure := newDistribution(named(s.Name), mean, ci, t[s.Name], v.Ceiling.Stat(s.Name))
+			figure := drawDistribution(clipName(s.Name), mean, ci, t[s.Name], v.Ceiling.Stat(s.Name))
 			distributions = append(distributions, figure)
 		}
-		scores := newTable("scores", v.ScoreTable(), mostLines)
+		scores := newTable("scores", v.ScoreTable(), maxLines)
 		scores.At, scores.Drawings = 2, distributions
 		scores.Scale = []string{"0", "distribution, mean and 95 % interval", "1"}
 		o.Scores = []*table{scores}
 	}
 	if v.Trials != nil {
-		o.Trials = newTables(mostRows, v.TrialTable(), v.SpreadTable(), v.FlakyTable())
+		o.Trials = newTables(maxRows, v.TrialTable(), v.SpreadTable(), v.FlakyTable())
 	}
 	return o
 }
 
-// mostGroups is the most rows of a breakdown.
-const mostGroups = 60
+// maxGroups limits the rows of a breakdown.
+const maxGroups = 60
 
-// tiles are the primary score and the facts of a run.
+// tiles returns the primary score and the facts of a run.
 func tiles(v report.SummaryView) (list []tile) {
 	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
 		var notes []string
@@ -146,25 +146,25 @@ func tiles(v report.SummaryView) (list []tile) {
 		if ci != nil {
 			notes = append(notes, "95 % interval "+report.Interval(ci))
 		}
-		if people := v.Ceiling.Stat(stat.Name); people.Mean != nil {
-			notes = append(notes, "human agreement "+report.Score(people.Mean, 3))
+		if human := v.Ceiling.Stat(stat.Name); human.Mean != nil {
+			notes = append(notes, "human agreement "+report.Score(human.Mean, 3))
 		}
 		if v.Scores.AnyFailed() {
 			notes = append(notes, "failed as 0; of those scored "+report.Score(stat.Mean, 3))
 		}
-		list = append(list, tile{named(stat.Name), report.Score(mean, 3), strings.Join(notes, ", "), "primary"})
+		list = append(list, tile{clipName(stat.Name), report.Score(mean, 3), strings.Join(notes, ", "), "primary"})
 	}
 	for _, f := range v.Facts() {
 		title, value := f.Label, f.Parts[0]
-		if number, ok := strings.CutPrefix(value, "weighted_score "); ok { // the name is too long for a number's place
+		if number, ok := strings.CutPrefix(value, "weighted_score "); ok { // the name is too long for the place of the value
 			title, value = "weighted_score", number
 		}
-		list = append(list, tile{title, named(value), long(strings.Join(f.Parts[1:], ", ")), f.State})
+		list = append(list, tile{title, clipName(value), clipLine(strings.Join(f.Parts[1:], ", ")), f.State})
 	}
 	return list
 }
 
-// causeMeaning explains a cause of the extraction harness; "" for any other.
+// causeMeaning explains a cause of the extraction harness. It is empty for other causes.
 func causeMeaning(name string) string {
 	for _, c := range scoring.Causes() {
 		if string(c.Cause) == name {
@@ -174,7 +174,7 @@ func causeMeaning(name string) string {
 	return ""
 }
 
-// tally counts how often each score of a run has which value.
+// tally counts the values of each score of a run by bin.
 type tally map[string]*[bins]int
 
 func newTally(s outcome.Summary) tally {
@@ -197,7 +197,7 @@ func (t tally) add(v report.ItemView) {
 	}
 }
 
-// drawing is a small picture of numbers.
+// drawing is a small SVG drawing.
 type drawing struct {
 	Class, Label  string
 	Width, Height float64
@@ -222,51 +222,49 @@ type circle struct {
 	X, Y, R float64
 }
 
-// within keeps a number from one to another.
-func within(v, least, most float64) float64 { return min(most, max(least, v)) }
+// clamp limits v to [low, high].
+func clamp(v, low, high float64) float64 { return min(high, max(low, v)) }
 
-// bins is how many bars a distribution has, over [0,1]; a value of 1 is in the
-// last.
+// bins is the number of bars of a distribution over [0,1]. The last one includes the value 1.
 const bins = 20
 
-func binOf(v float64) int { return int(within(math.Floor(v*bins), 0, bins-1)) }
+func binOf(v float64) int { return int(clamp(math.Floor(v*bins), 0, bins-1)) }
 
-// newDistribution draws how often a score has which value, and its mean and
-// interval below. The agreement of people is a line at its mean, and a band behind the
-// bars for its interval.
-func newDistribution(score string, mean *float64, ci95 *[2]float64, d *[bins]int, people outcome.Stat) *drawing {
-	const width, base, step, below = 300.0, 30.0, 300.0 / bins, 37
+// drawDistribution draws a histogram of a score, with mean and interval below. Human agreement
+// is a line at its mean, with a band behind the bars for its interval.
+func drawDistribution(score string, mean *float64, ci95 *[2]float64, counts *[bins]int, human outcome.Stat) *drawing {
+	const width, axisY, binWidth, meanY = 300.0, 30.0, 300.0 / bins, 37
 	out := &drawing{Class: "figure", Width: width, Height: 44}
-	x := func(v float64) float64 { return width * within(v, 0, 1) }
-	most, values := 1, 0
-	for _, n := range d {
-		most, values = max(most, n), values+n
+	x := func(v float64) float64 { return width * clamp(v, 0, 1) }
+	highest, values := 1, 0
+	for _, n := range counts {
+		highest, values = max(highest, n), values+n
 	}
 	agreement := ""
-	if people.Mean != nil {
-		agreement = "; human agreement " + report.Score(people.Mean, 3)
+	if human.Mean != nil {
+		agreement = "; human agreement " + report.Score(human.Mean, 3)
 	}
-	if people.Mean != nil && people.CI95 != nil {
-		agreement += ", 95 % interval " + report.Interval(people.CI95)
-		from, to := x(people.CI95[0]), x(people.CI95[1])
+	if human.Mean != nil && human.CI95 != nil {
+		agreement += ", 95 % interval " + report.Interval(human.CI95)
+		from, to := x(human.CI95[0]), x(human.CI95[1])
 		out.Rects = append(out.Rects, rect{"people", from, 0, max(0, to-from), out.Height, agreement[2:]})
 	}
-	for i, n := range d {
+	for i, n := range counts {
 		if n > 0 {
-			high := max(1.5, (base-2)*float64(n)/float64(most))
-			out.Rects = append(out.Rects, rect{"bin", step*float64(i) + .5, base - high, step - 1, high,
+			height := max(1.5, (axisY-2)*float64(n)/float64(highest))
+			out.Rects = append(out.Rects, rect{"bin", binWidth*float64(i) + .5, axisY - height, binWidth - 1, height,
 				fmt.Sprintf("%.2f–%.2f: %s", float64(i)/bins, float64(i+1)/bins, report.Counted(n, "item"))})
 		}
 	}
-	out.Lines = append(out.Lines, line{"axis", 0, base, width, base})
+	out.Lines = append(out.Lines, line{"axis", 0, axisY, width, axisY})
 	if ci95 != nil {
-		out.Lines = append(out.Lines, line{"interval", x(ci95[0]), below, x(ci95[1]), below})
+		out.Lines = append(out.Lines, line{"interval", x(ci95[0]), meanY, x(ci95[1]), meanY})
 	}
 	if mean != nil {
-		out.Circles = append(out.Circles, circle{Class: "mean", X: x(*mean), Y: below, R: 4})
+		out.Circles = append(out.Circles, circle{Class: "mean", X: x(*mean), Y: meanY, R: 4})
 	}
-	if people.Mean != nil {
-		out.Lines = append(out.Lines, line{"people", x(*people.Mean), 0, x(*people.Mean), out.Height})
+	if human.Mean != nil {
+		out.Lines = append(out.Lines, line{"people", x(*human.Mean), 0, x(*human.Mean), out.Height})
 	}
 	out.Label = "Distribution of " + score + " over " + report.Counted(values, "value") + agreement
 	return out

@@ -14,81 +14,81 @@ import (
 	"extraction-experiment/report"
 )
 
-// RunLink is a run in a list of pages.
+// RunLink is a run in the list of runs.
 type RunLink struct {
 	report.RunRow
 	Address string // of its page
-	Path    string // which run it is, for the comparison
+	Path    string // names the run in the form that compares runs
 }
 
-// mostRuns bounds the list.
-const mostRuns = 2000
+// maxRuns limits the list of runs and the leaderboard.
+const maxRuns = 2000
 
-// RunList writes the list of runs, with links to their pages and a form that
-// asks for /compare?base=PATH&cand=PATH. Problems are what could not be read; asked is the
-// address of the page of WriteAsked, if there is one. The page has no script. Errors are
-// those of the writer.
-func RunList(w io.Writer, title string, runs []RunLink, asked string, problems []string) error {
+// RunList writes the list of runs, with links to their pages and a form that requests
+// /compare?base=PATH&cand=PATH. problems are messages about files that could not be read;
+// askedURL is the address of the page of WriteAsked, or empty. The page has no script and shows
+// at most 2000 runs. The error is that of w.
+func RunList(w io.Writer, title string, runs []RunLink, askedURL string, problems []string) error {
 	page := struct {
 		Title    string
 		Asked    string
 		Runs     []runLine
 		More     int
 		Problems []string
-		Primary  string // the score of all, where it is one
-	}{Title: named(title), Asked: asked, Primary: "score", More: max(0, len(runs)-mostRuns)}
-	runs = first(runs, mostRuns)
+		Primary  string // the name of the primary score, if all runs have the same
+	}{Title: clipName(title), Asked: askedURL, Primary: "score", More: max(0, len(runs)-maxRuns)}
+	runs = firstN(runs, maxRuns)
 	for i, r := range runs {
 		page.Runs = append(page.Runs, runLine{RunLink: r})
 		if i > 0 && !page.Runs[0].Candidate && r.Dataset == runs[0].Dataset {
-			page.Runs[0].Candidate, page.Runs[i].Base = true, true // suggested: the newest against the next one of its dataset
+			page.Runs[0].Candidate, page.Runs[i].Base = true, true // suggest the newest run and the next one of its dataset
 		}
 	}
 	if len(runs) > 0 && !slices.ContainsFunc(runs, func(r RunLink) bool { return r.Primary != runs[0].Primary }) {
-		page.Primary = cmp.Or(named(runs[0].Primary), "score")
+		page.Primary = cmp.Or(clipName(runs[0].Primary), "score")
 	}
-	page.Problems = cli.Each(first(problems, mostLines), func(p string) string {
+	page.Problems = cli.Each(firstN(problems, maxLines), func(p string) string {
 		return textutil.Block(report.Brief(p, 1000))
 	})
-	return writeStill(w, page.Title, "runlist", page)
+	return writeStatic(w, page.Title, "runlist", page)
 }
 
 type runLine struct {
 	RunLink
-	Base, Candidate bool // chosen at first
+	Base, Candidate bool // selected initially
 }
 
-// AskedRun is what somebody asked for with the Run button of a dataset in Langfuse, and what
-// became of it. All texts may be those of strangers.
+// AskedRun is a run that was requested with the Run button of a dataset in Langfuse, and its
+// state. All texts may be untrusted.
 type AskedRun struct {
 	Time                   time.Time
 	Dataset, Settings, Run string
 	State, Reason          string
-	Address                string // of the page of the run, if there is one
+	Address                string // of the page of the run; empty without one
 }
 
-// WriteAsked writes the page of what was asked for. It has no script. At most 500 rows are
-// shown. Errors are those of the writer.
+// WriteAsked writes the page of requested runs. It has no script and shows at most 500 rows. The
+// error is that of w.
 func WriteAsked(w io.Writer, rows []AskedRun, home string) error {
 	page := struct {
 		Home string
 		Rows []AskedRun
 		More int
-	}{home, first(rows, mostAsked), max(0, len(rows)-mostAsked)}
-	return writeStill(w, "Asked for in Langfuse", "asked", page)
+	}{home, firstN(rows, maxAsked), max(0, len(rows)-maxAsked)}
+	return writeStatic(w, "Asked for in Langfuse", "asked", page)
 }
 
-// mostAsked bounds the page.
-const mostAsked = 500
+// maxAsked limits the rows of the page.
+const maxAsked = 500
 
-// Trace is what a trace of a store shows. All texts may be those of strangers.
+// Trace is the content of the page of a trace. All texts may be untrusted.
 type Trace struct {
 	ID, Name string
 	Time     time.Time
-	// About are facts in a few words each: environment, tags, user.
+	// About holds short facts: environment, tags, user.
 	About  []string
 	Scores []TraceScore
-	// Observations are ordered by their start.
+	// Observations are ordered by start.
 	Observations []Observation
 }
 
@@ -99,41 +99,40 @@ type TraceScore struct{ Name, Value, Comment, On string }
 type Observation struct {
 	ID, Parent, Name, Type, Level, Status string
 	Start, End                            time.Time
-	// Facts are model, tokens, cost, prompt, in a few words each.
+	// Facts holds short facts: model, tokens, cost, prompt.
 	Facts []string
-	// Texts are a title and a text or indented JSON each: input, output and so on.
+	// Texts holds pairs of a title and a text or indented JSON: input, output and so on.
 	Texts [][2]string
 }
 
-// Bounds of the page of a trace.
+// Limits of the page of a trace.
 const (
-	mostObservations = 500
-	mostTraceText    = 8 << 20  // bytes of all texts together
-	mostTracePart    = 64 << 10 // characters of each
+	maxObservations = 500
+	maxTraceText    = 8 << 20  // bytes of all texts together
+	maxTracePart    = 64 << 10 // characters of each
 )
 
-// WriteTrace writes the page of a trace: its scores, and its observations with
-// their time, input and output. The page has no script. At most 500
-// observations are shown, and about 8 MiB of text. Errors are those of the
-// writer.
+// WriteTrace writes the page of a trace: its scores, and its observations with their time, input
+// and output. The page has no script and shows at most 500 observations and about 8 MiB of text.
+// The error is that of w.
 func WriteTrace(w io.Writer, t Trace, home string) error {
 	page := struct {
 		Trace
 		Home  string
 		Steps []step
 		More  int
-	}{Trace: t, Home: home, More: max(0, len(t.Observations)-mostObservations)}
-	page.Scores = first(t.Scores, mostObservations)
+	}{Trace: t, Home: home, More: max(0, len(t.Observations)-maxObservations)}
+	page.Scores = firstN(t.Scores, maxObservations)
 	if !t.Time.IsZero() {
 		page.About = append([]string{t.Time.UTC().Format("2006-01-02 15:04:05 UTC")}, t.About...)
 	}
-	room, depths := mostTraceText, depthsOf(t.Observations)
-	for _, o := range first(t.Observations, mostObservations) {
+	left, depths := maxTraceText, depthsOf(t.Observations)
+	for _, o := range firstN(t.Observations, maxObservations) {
 		s := step{Observation: o, Depth: depths[o.ID]}
-		for _, t := range o.Texts { // as far as there is room for them
+		for _, t := range o.Texts { // as long as bytes are left
 			if !slices.Contains([]string{"", "null", "{}"}, strings.TrimSpace(t[1])) {
-				s.Parts = append(s.Parts, message{t[0], newQuote(t[1], min(mostTracePart, max(leastText, room)))})
-				room -= len(t[1])
+				s.Parts = append(s.Parts, message{t[0], newExcerpt(t[1], min(maxTracePart, max(minText, left)))})
+				left -= len(t[1])
 			}
 		}
 		if !o.Start.IsZero() && !o.End.Before(o.Start) {
@@ -141,10 +140,10 @@ func WriteTrace(w io.Writer, t Trace, home string) error {
 		}
 		page.Steps = append(page.Steps, s)
 	}
-	return writeStill(w, named(t.Name), "trace", page)
+	return writeStatic(w, clipName(t.Name), "trace", page)
 }
 
-// step is an observation as the page shows it.
+// step is an observation on the page.
 type step struct {
 	Observation
 	Took  string
@@ -152,17 +151,17 @@ type step struct {
 	Parts []message
 }
 
-// deepest is the last depth that is drawn.
-const deepest = 6
+// maxDepth is the largest depth that is shown.
+const maxDepth = 6
 
-// depthsOf says how many ancestors each observation has.
+// depthsOf returns the number of ancestors of each observation, at most maxDepth.
 func depthsOf(list []Observation) map[string]int {
 	parents, depths := map[string]string{}, map[string]int{}
 	for _, o := range list {
 		parents[o.ID] = o.Parent
 	}
 	for _, o := range list {
-		for id, ok := parents[o.ID], true; ok && id != "" && depths[o.ID] < deepest; { // strangers make circles
+		for id, ok := parents[o.ID], true; ok && id != "" && depths[o.ID] < maxDepth; { // ends because of maxDepth if parents form a cycle
 			if _, ok = parents[id]; ok {
 				depths[o.ID]++
 				id = parents[id]
@@ -172,19 +171,19 @@ func depthsOf(list []Observation) map[string]int {
 	return depths
 }
 
-// Audit writes the page of an audit: every finding with its places in the document, what
-// each system says, and what would change. A person accepts or rejects findings by mouse
-// or keyboard and saves the decisions as a file, which experiment audit --decisions
-// reads; the browser remembers them. Errors are those of the writer.
+// Audit writes the page of an audit: every finding with its places in the document, what each
+// system says, and what would change. The reader accepts or rejects findings by mouse or
+// keyboard and saves the decisions as a file for "experiment audit --decisions"; the browser
+// stores them. The error is that of w.
 func Audit(w io.Writer, a report.Audit) error {
-	out := newWriter(w, ofAudit, Config{})
-	out.titles = []string{"Audit of " + named(a.Dataset)}
+	out := newWriter(w, auditScripts, Config{})
+	out.titles = []string{"Audit of " + clipName(a.Dataset)}
 	page := struct {
 		report.Audit
 		Shown []finding
 		Moves *table
-	}{Audit: a, Moves: newTable("moves", a.Moves(), mostLines)}
-	type key struct { // in the order of the file that the page saves
+	}{Audit: a, Moves: newTable("moves", a.Moves(), maxLines)}
+	type key struct { // fields in the order of the saved file
 		Item    string `json:"item"`
 		Finding string `json:"finding"`
 		Gold    string `json:"gold"`
@@ -194,12 +193,12 @@ func Audit(w io.Writer, a report.Audit) error {
 		keys = append(keys, key{d.Item, d.Key, d.Gold})
 		page.Shown = append(page.Shown, newFinding(d))
 	}
-	return out.parts(out.head, func() error { return out.ExecuteTemplate(out, "audit", page) }, func() error {
-		return out.move(map[string]any{"dataset": a.Dataset, "findings": keys})
+	return out.writeParts(out.head, func() error { return out.ExecuteTemplate(out, "audit", page) }, func() error {
+		return out.writeScript(map[string]any{"dataset": a.Dataset, "findings": keys})
 	})
 }
 
-// finding is one of the page.
+// finding is a finding on the page.
 type finding struct {
 	harness.Doubt
 	Percent int

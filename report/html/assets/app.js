@@ -1,16 +1,15 @@
-// Views by address: #/ is the overview, #/items?… the list, #/item/ID/TRIAL an
-// item.
+// Views by address: #/ is the overview, #/items?… the list, #/item/ID/TRIAL an item.
 
 let view = "", shown = "";
 const pageTitle = document.title;
 
-// visit goes to an address of the page and shows it at once. A browser that has
-// enough of new addresses does without.
+// visit changes the address of the page and shows it at once, even if the browser refuses
+// further addresses.
 function visit(route, replace) {
   try {
     if (replace) history.replaceState(null, "", route);
     else location.hash = route;
-  } catch { /* shown all the same */ }
+  } catch { /* shown anyway */ }
   go(route);
 }
 
@@ -43,11 +42,11 @@ function go(route) {
 }
 
 async function openItem(id, trial) {
-  try { id = decodeURIComponent(id); } catch { /* not an address that this page made */ }
+  try { id = decodeURIComponent(id); } catch { /* an address that this page did not make */ }
   const row = rowOf.get(id + "/" + trial), route = shown;
   if (row) {
     const detail = await detailOf(row);
-    if (shown === route) showItem(row, detail); // and nothing else was opened meanwhile
+    if (shown === route) showItem(row, detail); // unless another item was opened meanwhile
     return;
   }
   byId("item").replaceChildren(el("p", { class: "notice warn" }, "There is no item ", bdi(id), " in this file. ", el("a", { href: "#/items" }, "List of items")));

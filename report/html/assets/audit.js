@@ -1,4 +1,4 @@
-// The page of an audit: what a person decides of each finding.
+// The page of an audit: a person decides about each finding.
 
 const meta = JSON.parse(document.querySelector("script.meta").textContent);
 const cards = Array.from(document.querySelectorAll(".finding"));
@@ -7,7 +7,7 @@ const store = "audit:" + meta.findings.map((f) => f.finding + f.gold).join(",");
 const decided = new Map(remembered().filter(([key]) => about.has(key)));
 let at = -1;
 
-// Some browsers keep nothing for files; then the page is all there is.
+// Some browsers store nothing for files; then only the open page has the decisions.
 function remembered() {
   try { return JSON.parse(localStorage.getItem(store)) || []; } catch { return []; }
 }

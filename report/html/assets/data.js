@@ -1,8 +1,8 @@
-// What the page carries: JSON, most of it compressed.
+// The data of the page: JSON, most of it compressed.
 
 const meta = JSON.parse(byId("meta0").textContent);
 
-// unpack decompresses a bundle: a list of values.
+// unpack decompresses a bundle, which is a list of values.
 function unpack(bundle) {
   const packed = Uint8Array.from(atob(bundle.textContent), (c) => c.charCodeAt(0));
   return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
@@ -23,7 +23,7 @@ function faultsOf(run) {
   return run && run.faults ? Object.values(run.faults).reduce((a, b) => a + b, 0) : 0;
 }
 
-// detailOf reads the rest of an item when it is opened; its neighbours come with it.
+// detailOf reads the details of an item and of its neighbours when it is opened.
 const bundles = Array.from(document.querySelectorAll("script.details"));
 const opened = { bundle: null, details: [] };
 

@@ -1,4 +1,4 @@
-// Elements are made of text only: nothing here takes markup.
+// Elements are made from text only: no function here accepts markup.
 
 function el(name, attributes, ...children) {
   const e = document.createElement(name);
@@ -22,8 +22,8 @@ function svg(name, attributes, ...children) {
 const byId = (id) => document.getElementById(id);
 const bdi = (text) => el("bdi", null, text);
 
-// ratio shows a score with three digits, with more where it would read as a whole
-// number and is none: what is not perfect never looks so.
+// ratio formats a score with three digits, or with more if it would look like a whole number but
+// is not one.
 function ratio(v, digits = 3) {
   if (v === null || v === undefined) return "–";
   const whole = Math.round(v);

@@ -1,4 +1,4 @@
-// The page of one item: its head, and the parts that a pane is made of.
+// The page of one item: its head, and the parts of a pane.
 
 function showItem(row, detail) {
   const at = list.found.indexOf(row);

@@ -1,5 +1,4 @@
-// The keyboard. Keys with a modifier, and what is typed into a field, are left
-// to the browser.
+// The keyboard. The browser handles keys with a modifier and text typed into a field.
 
 function onKey(e) {
   if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
@@ -17,7 +16,7 @@ const follow = (step) => {
   const a = byId("item").querySelector('a[data-step="' + step + '"]');
   if (a) visit(a.getAttribute("href"), true);
 };
-// Arrows scroll what has the focus, a long document say.
+// Arrow keys scroll a focused document or text.
 const inScroller = (e) => e.target.closest(".document, pre");
 
 const keys = {

@@ -1,5 +1,5 @@
-// The list of items: filters, sorting, pages. Its state stands in the address,
-// so that going back finds it as it was.
+// The list of items: filters, sorting, pages. Its state is in the address, so that going back
+// restores it.
 
 const pageSize = 100;
 const list = { q: "", state: "", cause: "", against: "", sort: "", down: false, page: 0, at: null, found: rows };
@@ -23,8 +23,8 @@ function listRoute() {
   return "#/items" + (query ? "?" + query : "");
 }
 
-// find filters and sorts. What has no value stands last; of several that are
-// equal, failed items come first, then the order of the file.
+// find filters and sorts. Items without a value come last; among equal values failed items come
+// first, then the order of the file decides.
 function find() {
   const words = list.q.toLowerCase().split(/\s+/).filter(Boolean);
   const wanted = wantedBy[list.state] || (() => true);
@@ -99,7 +99,7 @@ function showPages(from, shown) {
   byId("pages").replaceChildren(step(-1, "← Previous"), el("span", { class: "dim" }, count(from + 1) + "–" + count(from + shown) + " of " + count(list.found.length)), step(1, "Next →"));
 }
 
-// move goes to another row of the list, over the borders of its pages.
+// move goes to another row of the list, across pages.
 function move(by) {
   if (!list.found.length) return;
   const now = list.found.findIndex((r) => r.key === list.at);

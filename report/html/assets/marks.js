@@ -1,14 +1,13 @@
-// A document with what was expected and extracted marked in it, and the rows of
-// a table that the marks belong to.
+// A document with marks for what was expected and extracted, and the table rows that belong to
+// the marks.
 
 const states = { ok: "matched", type: "wrong type", near: "near miss", missed: "missed", spurious: "spurious", unjudged: "not judged" };
 
-// documentCard marks the parts of a document: of tells what of a part is worth a
-// mark, as {row, state, hint, who}, and counts says how many there are of each
-// state, for the legend.
-function documentCard(doc, titles, counts, of, note) {
+// documentCard marks the parts of a document. marksIn returns the marks of a part, as {row,
+// state, hint, who}, and counts has the number of each state, for the legend.
+function documentCard(doc, titles, counts, marksIn, note) {
   const text = el("div", { class: "document", dir: "auto", tabindex: "0", role: "region", "aria-label": "Document" });
-  for (const part of doc.document) text.append(typeof part === "string" ? part : mark(part, of(part)));
+  for (const part of doc.document) text.append(typeof part === "string" ? part : mark(part, marksIn(part)));
   if (!doc.document.length) text.append(el("span", { class: "dim" }, "no text"));
   return el("section", { class: "doc card" }, el("h3", null, meta.answers ? "Question and answer" : "Document"), legend(titles, counts), note, text,
     doc.cut ? el("p", { class: "notice warn cut" }, "… " + counted(doc.cut, "more character") + " of the document are left out of this file") : null);
@@ -21,7 +20,7 @@ function mark([text], found) {
     "data-r": unique(found.map((f) => f.row)).join(" "), "data-who": unique(found.map((f) => f.who).filter(Boolean)).join(" ") || null }, text);
 }
 
-// marksOf finds what the entities of one run have in a part of its document.
+// marksOf returns a function that returns the marks of one run in a part of its document.
 function marksOf(entities) {
   const sideOf = (side) => new Map(entities.flatMap((t, row) => t[side] ? [[t[side].i, { row, state: t.state, side: t[side] }]] : []));
   const expected = sideOf("expected"), extracted = sideOf("extracted");
@@ -34,7 +33,7 @@ const nameOf = (side) => side.name + (side.type ? " (" + side.type + ")" : "");
 
 const tallied = (list) => list.reduce((counts, state) => ({ ...counts, [state]: (counts[state] || 0) + 1 }), {});
 
-// legend counts the states; its boxes hide their marks.
+// legend shows the counts of the states, with boxes that hide the marks of a state.
 function legend(titles, counts) {
   return el("div", { class: "legend" }, Object.entries(titles).map(([state, title]) => {
     const box = el("input", { type: "checkbox", checked: true, onchange: () => box.closest(".doc").classList.toggle("no-" + state, !box.checked) });
@@ -44,7 +43,7 @@ function legend(titles, counts) {
 
 const selectable = ".document mark, .things.entities tr[data-r]";
 
-// select shows which marks and rows belong together.
+// select highlights the marks and rows that belong together.
 function select(section, wanted, from) {
   let first = null;
   for (const e of section.querySelectorAll(selectable)) {

@@ -1,5 +1,5 @@
-// The page of one item of a comparison: the document once, and what the base and
-// the candidate made of it in one table, with what changed first.
+// The page of one item of a comparison: the document once, and the results of base and candidate
+// in one table, with changes first.
 
 const changes = {
   lost: "lost", broken: "type lost", stray: "newly spurious", gained: "gained", mended: "type gained", gone: "spurious no more",
@@ -22,13 +22,13 @@ function itemBody(row, detail) {
     el("div", { class: "columns" }, panes.map((pane, k) => el("div", null, el("h2", null, sideName(k, i)), answerOf(pane), pane ? callList(pane) : el("p", { class: "notice" }, "This run has no such item."))))));
 }
 
-// answerOf is what a run answered to a question.
+// answerOf returns the answer of a run to a question.
 function answerOf(pane) {
   if (!meta.answers || !pane || !pane.output || pane.output.cut) return null;
   try {
     return el("pre", { dir: "auto", class: "answer" }, String(JSON.parse(pane.output.text).answer));
   } catch {
-    return null; // it stands below as it is
+    return null; // it is shown below as it is
   }
 }
 
@@ -48,7 +48,7 @@ function failuresOf(panes) {
   return panes.map((p, k) => p && p.failure ? el("p", { class: "notice bad" }, el("strong", null, (k ? "The candidate" : "The base") + " failed: " + p.failure.class), "\n" + p.failure.message) : null);
 }
 
-// scoresOf sets the scores side by side that either run has.
+// scoresOf shows the scores of both runs side by side.
 function scoresOf(panes, i) {
   const values = panes.map((p) => new Map((p ? p.scores : []).map((s) => [s.name, s.value])));
   const names = unique(values.flatMap((m) => Array.from(m.keys())));
@@ -63,8 +63,8 @@ function scoresOf(panes, i) {
     el("tbody", null, names.map(row)))));
 }
 
-// joined puts the things of both runs into one list: those that were expected, by
-// their place, then those that were not, which are one where name and type are.
+// joined returns the things of both runs as one list: first the expected ones, by index, then
+// the others, which are joined if name and type are the same.
 function joined(panes, kind) {
   const rows = [], expected = new Map(), stray = new Map();
   panes.forEach((pane, k) => {
@@ -86,14 +86,14 @@ function joined(panes, kind) {
 
 function changeOf({ expected, sides: [b, c], unjudged }) {
   if (unjudged && (!expected || !b && !c)) return "unjudged";
-  if (!expected && !matched(b) && !matched(c)) return b && c ? "spurious" : b ? "gone" : "stray"; // a record of the bench may quote what nobody expects
+  if (!expected && !matched(b) && !matched(c)) return b && c ? "spurious" : b ? "gone" : "stray"; // a record of the bench may quote something that is not expected
   if (!matched(b) && !matched(c)) return "missed";
   if (!matched(b) || !matched(c)) return matched(c) ? "gained" : "lost";
   return b.state === c.state ? "ok" : c.state === "ok" ? "mended" : "broken";
 }
 
-// changesIn finds what the rows have in a part of the document: its second entry
-// is of what was expected, the others are of the runs in their order.
+// changesIn returns a function that returns the marks of the rows in a part of the document. The
+// second entry of a part is about what was expected, the others are about the runs in order.
 function changesIn(rows, i) {
   const places = [new Map(), new Map(), new Map()];
   rows.forEach((t, row) => [t.expected, ...t.sides.map((s) => s && s.extracted)].forEach((s, k) => {
@@ -115,7 +115,7 @@ function changeTable(title, rows, kind, failed) {
         el("td", { class: "kind" }, el("span", { class: "pill " + t.change }, changes[t.change]))))))));
 }
 
-// foundBy is what a run has in a row: what it extracted, and how it was judged.
+// foundBy shows what a run extracted, and how it was judged.
 function foundBy(t) {
   if (!t) return el("span", { class: "dim" }, "–");
   if (!t.extracted) return [el("span", { class: "dim" }, "nothing"), t.nearest ? el("span", { class: "note" }, "nearest: ", bdi(t.nearest)) : null];

@@ -1,19 +1,19 @@
-// What the list shows of a base and a candidate. With several candidates one of
-// them is chosen; its place among the runs stands in the address.
+// The columns of the list for a base and a candidate. With several candidates one is chosen; its
+// index among the runs is in the address.
 
 const many = true;
 const base = 0;
 const against = () => Number(list.against) > 0 && Number(list.against) < meta.runs.length ? Number(list.against) : 1;
 const sides = (row) => [row.runs[base], row.runs[against()]];
 const valueIn = (row, i) => row.runs[i] && meta.primary >= 0 ? row.runs[i].scores[meta.primary] : null;
-const smallest = 1e-9; // what counts as a difference
+const smallest = 1e-9; // the smallest difference that counts
 
 function differenceOf(row) {
   const b = valueIn(row, base), c = valueIn(row, against());
   return b === null || c === null ? null : Math.abs(c - b) <= smallest ? 0 : c - b;
 }
 
-// gainOf is above 0 where the candidate is better.
+// gainOf returns a positive number if the candidate is better.
 function gainOf(row) {
   const d = differenceOf(row);
   return d && meta.lower ? -d : d;

@@ -1,4 +1,4 @@
-// What the list and the pages show of runs, of one or of several side by side.
+// The columns of the list and the panes of one run, or of several side by side.
 
 const many = meta.runs.length > 1;
 const sides = (row) => row.runs;
@@ -32,7 +32,7 @@ const foundNote = () => many && meta.primary >= 0 ? " · " + meta.scores[meta.pr
 
 const routeOf = (row) => "#/item/" + encodeURIComponent(row.id) + "/" + row.trial;
 
-// itemBody is a pane for each run.
+// itemBody shows a pane for each run.
 function itemBody(row, detail) {
   const panes = detail.runs;
   return el("div", { class: "panes " + (many ? "many" : "one") }, meta.runs.map((run, i) => paneOf(run, row.runs[i], panes[i])));

@@ -42,11 +42,7 @@ func addCitation(v *report.ItemView) {
 func TestWrite_answers(t *testing.T) {
 	got := page(t, []report.Run{newAnswerRun("r", 3)}, Config{})
 	visible := got[strings.Index(got, "<main"):strings.LastIndex(got, "<script>")]
-	for _, want := range []string{`<span class="name">weighted_score</span><strong>0.2500</strong>`} {
-		if !strings.Contains(visible, want) {
-			t.Errorf("the overview does not say %q", want)
-		}
-	}
+	wantTexts(t, visible, `<span class="name">weighted_score</span><strong>0.2500</strong>`)
 	blocks := jsonBlocks(t, got)
 	var d struct {
 		Runs []struct{ Terms []itemRow }

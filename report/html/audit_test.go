@@ -1,7 +1,7 @@
 package html
 
 import (
-	"strings"
+	"io"
 	"testing"
 
 	"extraction-experiment/extraction"
@@ -32,11 +32,7 @@ func newAudit(text string) report.Audit {
 
 func auditPage(t *testing.T, a report.Audit) string {
 	t.Helper()
-	var b strings.Builder
-	if err := Audit(&b, a); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return written(t, func(w io.Writer) error { return Audit(w, a) })
 }
 
 const (
@@ -105,7 +101,5 @@ func auditHostile(t *testing.T, chromium *testkit.Chromium) {
 
 // TestAudit_nothing checks that a page without findings says so.
 func TestAudit_nothing(t *testing.T) {
-	if page := auditPage(t, report.Audit{Dataset: "d"}); !strings.Contains(page, "raises no doubt about the gold") {
-		t.Error("the page does not say that nothing was found")
-	}
+	wantTexts(t, auditPage(t, report.Audit{Dataset: "d"}), "raises no doubt about the gold")
 }

@@ -23,16 +23,11 @@ func TestCompare(t *testing.T) {
 	// Of 40 items 6 fail in both runs (3, 10, 17, 24, 31, 38), and doc-0005 fails in the
 	// candidate. Of the 20 odd items, doc-0039 has 1 already, and 3, 17, 31 and 5 fail: 20 − 1 −
 	// 3 − 1 = 15 improve. Items 5, 4, 8 and 12 get worse.
-	for _, want := range []string{
+	wantTexts(t, got,
 		`<strong class="word">better</strong>`, "entity_f1 0.421 → 0.478", `href="#/items?state=better"><b>15</b> better`,
 		`href="#/items?state=worse"><b>4</b> worse`, `<a href="/runs/a"><bdi>base</bdi></a>`, "Gate: failed",
 		`<span class="pill g-pass">pass</span></td><th scope="row"><bdi>entity_f1 &gt;= base - 0.05</bdi>`,
-		`<span class="pill g-fail">fail</span></td><th scope="row"><bdi>failures &lt;= 2</bdi>`, "21 of 40 items tie",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the page has no %s", want)
-		}
-	}
+		`<span class="pill g-fail">fail</span></td><th scope="row"><bdi>failures &lt;= 2</bdi>`, "21 of 40 items tie")
 	rows := jsonBlocks(t, got)
 	var row struct {
 		Runs []rowPart `json:"runs"`
@@ -64,11 +59,7 @@ func TestCompare_trials(t *testing.T) {
 	}
 	// Means of two trials: doc-0000 gains (0 + 0.2)/2, and doc-0004 loses (0.1 + 5/7)/2 = 0.407.
 	// In doc-0002 one trial fails in both runs, in doc-0006 one has 1 already.
-	for _, want := range []string{`<b>1</b> better`, `<b>1</b> worse`, `<b>2</b> the same`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the page has no %s", want)
-		}
-	}
+	wantTexts(t, got, `<b>1</b> better`, `<b>1</b> worse`, `<b>2</b> the same`)
 }
 
 // TestCompare_swapped checks that swapping the runs swaps better and worse.
@@ -76,11 +67,7 @@ func TestCompare_swapped(t *testing.T) {
 	runs := newPair(t, 40, nil)
 	runs[0], runs[1] = runs[1], runs[0]
 	got := comparePage(t, compareRuns(t, runs, compare.Config{}), runs, Config{})
-	for _, want := range []string{`<strong class="word">worse</strong>`, "entity_f1 0.478 → 0.421", `state=worse"><b>15</b>`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the page has no %s", want)
-		}
-	}
+	wantTexts(t, got, `<strong class="word">worse</strong>`, "entity_f1 0.478 → 0.421", `state=worse"><b>15</b>`)
 }
 
 func TestCompare_incompatible(t *testing.T) {
@@ -97,11 +84,7 @@ func TestCompare_incompatible(t *testing.T) {
 	if err := json.Unmarshal(jsonBlocks(t, got)["detail1"], &pair); err != nil || len(pair.Runs) != 2 || pair.Runs[1].Trace != "/c" {
 		t.Errorf("%d runs, %v", len(pair.Runs), err)
 	}
-	for _, want := range []string{"cannot be compared</strong>", `"name":"third"`, "Candidates by entity_f1"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the page has no %s", want)
-		}
-	}
+	wantTexts(t, got, "cannot be compared</strong>", `"name":"third"`, "Candidates by entity_f1")
 }
 
 // TestCompare_hostile checks that untrusted text never becomes markup.
@@ -132,30 +115,21 @@ func TestCompare_hostile(t *testing.T) {
 			t.Error("a page without script has one, or may have")
 		}
 	}
-	if !strings.Contains(runList(t), "1,234 not published") {
-		t.Error("the list of runs does not say what is not published")
-	}
+	wantTexts(t, runList(t), "1,234 not published")
 }
 
 func runList(t *testing.T) string {
 	t.Helper()
 	mean := 0.5
 	row := report.RunRow{Name: hostile, Dataset: hostile, Model: hostile, Status: hostile, Primary: hostile, Mean: &mean, AsZero: &mean, Items: 3, Failed: 1, Unpublished: 1234, Started: time.Now()}
-	var b strings.Builder
-	if err := RunList(&b, hostile, []RunLink{{row, "/runs/a.run", strings.ReplaceAll(hostile, "\u2028", "")}, {row, "/runs/b.run", "b"}}, "/trigger", []string{hostile}); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	runs := []RunLink{{row, "/runs/a.run", strings.ReplaceAll(hostile, "\u2028", "")}, {row, "/runs/b.run", "b"}}
+	return written(t, func(w io.Writer) error { return RunList(w, hostile, runs, "/trigger", []string{hostile}) })
 }
 
 func askedPage(t *testing.T) string {
 	t.Helper()
-	var b strings.Builder
 	row := AskedRun{Time: time.Now(), Dataset: hostile, Settings: hostile, Run: hostile, State: hostile, Reason: hostile, Address: "/runs/a.run"}
-	if err := WriteAsked(&b, []AskedRun{row}, "/"); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return written(t, func(w io.Writer) error { return WriteAsked(w, []AskedRun{row}, "/") })
 }
 
 func tracePageOf(t *testing.T) string {
@@ -166,21 +140,15 @@ func tracePageOf(t *testing.T) string {
 		trace.Observations = append(trace.Observations, Observation{ID: id, Parent: map[string]string{"b": "a"}[id], Name: hostile, Type: hostile, Level: "ERROR", Status: hostile,
 			Start: now, End: now.Add(time.Second), Facts: []string{hostile}, Texts: [][2]string{{"Input", hostile}, {"Output", hostile}}})
 	}
-	var b strings.Builder
-	if err := WriteTrace(&b, trace, "/"); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return written(t, func(w io.Writer) error { return WriteTrace(w, trace, "/") })
 }
 
 // TestWriteTrace_levels checks that errors and warnings are marked on closed observations.
 func TestWriteTrace_levels(t *testing.T) {
 	for level, want := range map[string]string{"ERROR": ">error</span>", "WARNING": ">warning</span>", "DEFAULT": "", "": ""} {
-		var b strings.Builder
-		if err := WriteTrace(&b, Trace{Observations: []Observation{{ID: "a", Name: "extract", Level: level}}}, "/"); err != nil {
-			t.Fatal(err)
-		}
-		if marked := strings.Contains(b.String(), `<span class="pill`); marked != (want != "") || !strings.Contains(b.String(), want) {
+		trace := Trace{Observations: []Observation{{ID: "a", Name: "extract", Level: level}}}
+		page := written(t, func(w io.Writer) error { return WriteTrace(w, trace, "/") })
+		if marked := strings.Contains(page, `<span class="pill`); marked != (want != "") || !strings.Contains(page, want) {
 			t.Errorf("%q is not shown as %q", level, want)
 		}
 	}
@@ -199,9 +167,7 @@ func TestCompare_bounded(t *testing.T) {
 	if listed != 20 || sum > 100_000+20*len(noDetail) {
 		t.Errorf("%d items of %d bytes", listed, sum)
 	}
-	if !strings.Contains(got, "10 more items are not in this file") || !strings.Contains(got, "20 item pages are shortened") {
-		t.Error("nothing says what is left out")
-	}
+	wantTexts(t, got, "10 more items are not in this file", "20 item pages are shortened")
 	text := strings.Repeat("x", suite.Of(25_000, 70_000))
 	trace := Trace{}
 	for range 600 {

@@ -144,7 +144,7 @@ func (d detail) cut() bool {
 
 func newPane(v report.ItemView, l limits) *pane {
 	o := v.Outcome
-	p := &pane{Scores: []scoreRow{}, Warnings: []string{}}
+	p := &pane{Scores: []scoreRow{}}
 	if o.Failed() {
 		p.Failure = &outcome.Failure{Class: outcome.Class(clip(string(o.Class), maxRowClass))}
 		if o.Failure != nil {
@@ -165,9 +165,8 @@ func newPane(v report.ItemView, l limits) *pane {
 	if len(o.Output) > 0 {
 		p.Output = new(p.excerpt(report.Indented(o.Output), l))
 	}
-	for _, warning := range limitList(p, o.Warnings, l) {
-		p.Warnings = append(p.Warnings, clip(warning, 2000))
-	}
+	warnings := cli.Each(limitList(p, o.Warnings, l), func(s string) string { return clip(s, 2000) })
+	p.Warnings = append([]string{}, warnings...)
 	if o.Attempt > 1 {
 		p.Attempt = o.Attempt
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -153,11 +154,51 @@ func mustJSON(v any) json.RawMessage {
 
 func page(t *testing.T, runs []report.Run, cfg Config) string {
 	t.Helper()
+	return written(t, func(w io.Writer) error { return Write(w, runs, cfg) })
+}
+
+// written returns what write writes.
+func written(t *testing.T, write func(io.Writer) error) string {
+	t.Helper()
 	var b strings.Builder
-	if err := Write(&b, runs, cfg); err != nil {
+	if err := write(&b); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// wantTexts checks that the page has all of the texts.
+func wantTexts(t *testing.T, page string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(page, text) {
+			t.Errorf("the page has no %s", text)
+		}
+	}
+}
+
+// wantValid checks that no untrusted text became markup, and that the JSON blocks are valid and
+// not too large.
+func wantValid(t *testing.T, page string) {
+	t.Helper()
+	if n := strings.Count(page, "<script"); n != 4 { // rows, details, metadata, and the script
+		t.Errorf("%d scripts", n)
+	}
+	for id, raw := range jsonBlocks(t, page) {
+		if !json.Valid(raw) || strings.HasPrefix(id, "detail") && len(raw) > 20_000 {
+			t.Errorf("%s: %d bytes", id, len(raw))
+		}
+	}
+	wantNoTags(t, page)
+}
+
+func wantNoTags(t *testing.T, page string) {
+	t.Helper()
+	for _, tag := range []string{"<img", "<iframe", "<link", "<object", "<base", "<svg onload", `href="javascript:`} {
+		if strings.Contains(strings.ToLower(page), tag) {
+			t.Errorf("the page has %s", tag)
+		}
+	}
 }
 
 // source is a run as a compare.Source.
@@ -252,11 +293,7 @@ func improve(i int, v *report.ItemView) {
 
 func comparePage(t *testing.T, c compare.Comparison, runs []report.Run, cfg Config) string {
 	t.Helper()
-	var b strings.Builder
-	if err := Compare(&b, c, runs, cfg); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return written(t, func(w io.Writer) error { return Compare(w, c, runs, cfg) })
 }
 
 // gateConfig has a gate of one rule that holds and one that does not.

@@ -232,8 +232,8 @@ func (b *bundle) write(w *writer) error {
 // functions returns the template functions that format numbers and untrusted text.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"score":     func(v any) string { return report.Score(numberOf(v), 3) },
-		"delta":     func(v any) string { return report.Delta(numberOf(v)) },
+		"score":     func(v *float64) string { return report.Score(v, 3) },
+		"delta":     report.Delta,
 		"count":     func(n any) string { return report.Count(reflect.ValueOf(n).Int()) },
 		"counted":   report.Counted[int],
 		"named":     func(v any) string { return clipName(fmt.Sprint(v)) },
@@ -247,14 +247,6 @@ func functions() template.FuncMap {
 		"gateWords": report.GateWords,
 		"classOf":   classOf,
 	}
-}
-
-// numberOf returns v as a pointer; v is a float64 or a *float64.
-func numberOf(v any) *float64 {
-	if v, ok := v.(float64); ok {
-		return &v
-	}
-	return v.(*float64)
 }
 
 // maxLines limits each list of the overview, maxRows most tables.

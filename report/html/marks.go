@@ -48,10 +48,6 @@ type span struct {
 // Each extraction gets an equal share of maxSpans.
 func highlight(document string, maxChars int, extractions ...*extraction.Extraction) markedText {
 	text, omitted := report.FirstRunes(document, maxChars)
-	marked := markedText{Document: []segment{}, Cut: omitted}
-	if text == "" {
-		return marked
-	}
 	index := extraction.NewIndex(text)
 	var spans []span
 	for number, e := range extractions {
@@ -68,8 +64,7 @@ func highlight(document string, maxChars int, extractions ...*extraction.Extract
 			}
 		}
 	}
-	marked.Document = splitSegments([]rune(text), spans, len(extractions))
-	return marked
+	return markedText{splitSegments([]rune(text), spans, len(extractions)), omitted}
 }
 
 // splitSegments cuts the text wherever a span begins or ends. It takes O(n·log n + n·k) for n

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/scoring"
@@ -18,7 +19,6 @@ type meta struct {
 	Shown   []int     `json:"shown"`   // indexes of the scores in the list
 	Primary int       `json:"primary"` // index of the primary score, or -1
 	Causes  []string  `json:"causes"`
-	Left    int       `json:"left"` // number of items that are not listed
 	// Lower reports whether a lower primary score is better.
 	Lower bool `json:"lower,omitempty"`
 	// Answers reports whether items are questions about a document.
@@ -26,17 +26,12 @@ type meta struct {
 }
 
 type metaRun struct {
-	Name    string `json:"name"`
-	Dataset string `json:"dataset"`
-	Model   string `json:"model"`
+	Name string `json:"name"`
 }
 
 func (w *writer) meta() meta {
-	m := meta{Scores: []string{}, Shown: []int{}, Causes: []string{}, Left: w.unlisted, Lower: w.lowerIsBetter}
+	m := meta{Scores: append([]string{}, cli.Each(w.scores, clipName)...), Shown: []int{}, Causes: []string{}, Lower: w.lowerIsBetter}
 	m.Primary, m.Answers = slices.Index(w.scores, w.primary), w.runs[0].Summary.Answers != nil
-	for _, name := range w.scores {
-		m.Scores = append(m.Scores, clipName(name))
-	}
 	names := []string{w.primary}
 	if len(w.runs) == 1 { // fill up with other scores, the most informative first
 		names = append(names, scoring.EntityF1, scoring.EntityPrecision, scoring.EntityRecall, scoring.TypeAccuracy)
@@ -53,8 +48,7 @@ func (w *writer) meta() meta {
 		m.Causes = []string{causeKey("term", causeMissed), causeKey("term", causeForbidden), causeKey("citation", causeMissed)}
 	}
 	for _, r := range w.runs {
-		run := r.Summary.Run
-		m.Runs = append(m.Runs, metaRun{clipName(run.Name), clipName(run.Dataset), clipName(run.Model)})
+		m.Runs = append(m.Runs, metaRun{clipName(r.Summary.Run.Name)})
 		for _, c := range r.Summary.Causes {
 			if key := causeKey(c.What, c.Name); !slices.Contains(m.Causes, key) && len(m.Causes) < maxLines {
 				m.Causes = append(m.Causes, key)

@@ -83,7 +83,7 @@ function listRow(row) {
 }
 
 function cell(c, v, row) {
-  const tone = c.signed && v ? (v > 0 === !c.lower ? " up" : " down") : "";
+  const tone = c.signed && v ? (v > 0 ? " up" : " down") : "";
   const meter = !c.meter || many || v === null ? null : svg("svg", { viewBox: "0 0 52 8", class: "meter", "aria-hidden": "true" },
     svg("rect", { class: "track", width: 52, height: 8, rx: 2 }), svg("rect", { class: "fill", width: 52 * Math.min(1, Math.max(0, v)), height: 8, rx: 2 }));
   return el("td", { class: "num" + tone + (c.meter ? " strong" : "") + (c.extra ? " extra" : "") }, meter, c.show(v, row));

@@ -13,28 +13,29 @@ import (
 	"slices"
 )
 
-// crypt decrypts streams. Strings are not: those that pages are read by are in streams.
+// crypt decrypts streams. It does not decrypt strings, because all strings that matter for text
+// are inside streams.
 type crypt struct {
 	key                            []byte
-	method                         Name // how they are encrypted: V2 is RC4, AESV2 and AESV3; others are not
-	metadata                       bool // metadata is encrypted, too
-	revision, size                 int  // size is that of a key of RC4 or AES-128, in bytes
+	method                         Name // V2 (RC4), AESV2 or AESV3; streams with another method are not encrypted
+	encryptsMetadata               bool // metadata is encrypted too
+	revision, size                 int  // size of a key of RC4 or AES-128, in bytes
 	permissions                    uint32
 	id                             []byte // of the file
-	user, owner, userKey, ownerKey []byte // the entries U, O, UE and OE
+	user, owner, userKey, ownerKey []byte // entries U, O, UE and OE
 }
 
-// prepareCrypt finds the key by the password, which is that of the user or the
-// owner, else by none.
+// prepareCrypt derives the key from the password of the user or owner, or else from the empty
+// password. If neither works, it sets cryptErr.
 func (f *File) prepareCrypt() {
 	if f.trailer["Encrypt"] == nil {
 		return
 	}
 	d := f.Dict(f.trailer["Encrypt"])
-	text := func(o Object) []byte { return []byte(resolved[String](f, o)) }
+	text := func(o Object) []byte { return []byte(resolveAs[String](f, o)) }
 	version, revision := f.Int(d["V"]), f.Int(d["R"])
 	c := &crypt{
-		revision: revision, size: 5, permissions: uint32(f.Int(d["P"])), metadata: f.Resolve(d["EncryptMetadata"]) != false,
+		revision: revision, size: 5, permissions: uint32(f.Int(d["P"])), encryptsMetadata: f.Resolve(d["EncryptMetadata"]) != false,
 		user: text(d["U"]), owner: text(d["O"]), userKey: text(d["UE"]), ownerKey: text(d["OE"]),
 	}
 	if ids := f.Array(f.trailer["ID"]); len(ids) > 0 {
@@ -50,21 +51,21 @@ func (f *File) prepareCrypt() {
 	}
 	f.crypt = c
 	if f.Name(d["Filter"]) != "Standard" || version < 1 || version > 5 || version == 3 {
-		f.locked = ErrCipher
+		f.cryptErr = ErrCipher
 		return
 	}
 	for _, password := range []string{f.opt.Password, ""} {
-		if c.open(password, version); c.key != nil {
+		if c.tryPassword(password, version); c.key != nil {
 			return
 		}
 	}
-	if f.locked = ErrPassword; f.opt.Password != "" {
-		f.locked = ErrWrong
+	if f.cryptErr = ErrPassword; f.opt.Password != "" {
+		f.cryptErr = ErrWrong
 	}
 }
 
-// open makes the key of a password; nil where it is neither the user's nor the owner's.
-func (c *crypt) open(password string, version int) {
+// tryPassword sets the key, or nil if password is neither the user's nor the owner's.
+func (c *crypt) tryPassword(password string, version int) {
 	if version == 5 {
 		c.key = c.key256([]byte(password))
 	} else if c.key = c.key128(password); c.key == nil {
@@ -72,11 +73,11 @@ func (c *crypt) open(password string, version int) {
 	}
 }
 
-const pad = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +
+const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +
 	"\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
 
-// stretched hashes a hash 50 times more, from revision 3 on.
-func (c *crypt) stretched(key []byte) []byte {
+// stretchKey hashes a key 50 times, from revision 3 on.
+func (c *crypt) stretchKey(key []byte) []byte {
 	for range 50 {
 		if c.revision >= 3 {
 			sum := md5.Sum(key[:c.size])
@@ -86,54 +87,54 @@ func (c *crypt) stretched(key []byte) []byte {
 	return key[:c.size]
 }
 
-// userPassword is algorithm 7 of ISO 32000-1: the padded password of the user, if
-// that of the owner is right.
+// userPassword implements algorithm 7 of ISO 32000-1: it returns the padded password of the user
+// if owner is the password of the owner.
 func (c *crypt) userPassword(owner string) string {
-	sum := md5.Sum([]byte((owner + pad)[:32]))
-	return string(c.rc4Turned(c.stretched(sum[:]), c.owner[:min(32, len(c.owner))]))
+	sum := md5.Sum([]byte((owner + padding)[:32]))
+	return string(c.rc4Rounds(c.stretchKey(sum[:]), c.owner[:min(32, len(c.owner))]))
 }
 
-// key128 is algorithm 2 of ISO 32000-1 with the check of algorithms 4 and 5;
-// nil where the password of the user is wrong.
+// key128 implements algorithm 2 of ISO 32000-1 with the check of algorithms 4 and 5. It returns
+// nil if password is not the password of the user.
 func (c *crypt) key128(password string) []byte {
 	h := md5.New()
-	h.Write([]byte((password + pad)[:32]))
+	h.Write([]byte((password + padding)[:32]))
 	h.Write(c.owner[:min(32, len(c.owner))])
 	h.Write(binary.LittleEndian.AppendUint32(nil, c.permissions))
 	h.Write(c.id)
-	if c.revision >= 4 && !c.metadata {
+	if c.revision >= 4 && !c.encryptsMetadata {
 		h.Write([]byte{255, 255, 255, 255})
 	}
-	key := c.stretched(h.Sum(nil))
-	check := []byte(pad)
+	key := c.stretchKey(h.Sum(nil))
+	check := []byte(padding)
 	if c.revision != 2 {
 		sum := md5.Sum(append(check, c.id...))
 		check = sum[:]
 	}
-	if !bytes.HasPrefix(c.user, c.rc4Turned(key, check)) {
+	if !bytes.HasPrefix(c.user, c.rc4Rounds(key, check)) {
 		return nil
 	}
 	return key
 }
 
-// rc4Turned encrypts 20 times with the key turned by a number, once for revision 2. As
-// RC4 is an exclusive or, to decrypt is the same.
-func (c *crypt) rc4Turned(key, data []byte) []byte {
-	turns := 20
+// rc4Rounds applies RC4 20 times, each time with the key combined with the number of the round,
+// or once for revision 2. It encrypts and decrypts, because RC4 is an exclusive or.
+func (c *crypt) rc4Rounds(key, data []byte) []byte {
+	rounds := 20
 	if c.revision == 2 {
-		turns = 1
+		rounds = 1
 	}
-	for turn := range turns {
-		turned := bytes.Clone(key)
-		for i := range turned {
-			turned[i] ^= byte(turn)
+	for round := range rounds {
+		roundKey := bytes.Clone(key)
+		for i := range roundKey {
+			roundKey[i] ^= byte(round)
 		}
-		data = rc4Of(turned, data)
+		data = applyRC4(roundKey, data)
 	}
 	return data
 }
 
-func rc4Of(key, data []byte) []byte {
+func applyRC4(key, data []byte) []byte {
 	c, err := rc4.NewCipher(key)
 	if err != nil {
 		return data
@@ -153,17 +154,18 @@ func (c *crypt) decrypt(ref Ref, data []byte) []byte {
 	case c.key == nil:
 		return data
 	case c.method == "V2":
-		return rc4Of(objectKey(""), data)
+		return applyRC4(objectKey(""), data)
 	case c.method == "AESV2":
-		return unCBC(objectKey("sAlT"), data)
+		return decryptCBC(objectKey("sAlT"), data)
 	case c.method == "AESV3":
-		return unCBC(c.key, data)
+		return decryptCBC(c.key, data)
 	}
 	return data
 }
 
-// unCBC decrypts AES in CBC mode, the vector in front, and removes the padding.
-func unCBC(key, data []byte) []byte {
+// decryptCBC decrypts AES in CBC mode with a leading initialisation vector, and removes the
+// padding.
+func decryptCBC(key, data []byte) []byte {
 	block, err := aes.NewCipher(key)
 	if err != nil || len(data) < 2*aes.BlockSize {
 		return nil
@@ -177,30 +179,30 @@ func unCBC(key, data []byte) []byte {
 	return body
 }
 
-// key256 is algorithm 2.A of ISO 32000-2, and for revision 5 the hash of Adobe's
-// extension level 3; nil where the password is neither the user's nor the owner's.
+// key256 implements algorithm 2.A of ISO 32000-2, and for revision 5 Adobe's extension level 3.
+// It returns nil if password is neither the user's nor the owner's.
 func (c *crypt) key256(password []byte) []byte {
 	password = password[:min(len(password), 127)]
-	hashed := hash6
+	hashFunc := hash6
 	if c.revision == 5 {
-		hashed = hash5
+		hashFunc = hash5
 	}
 	if len(c.user) < 48 {
 		return nil
 	}
-	for _, of := range []struct {
+	for _, role := range []struct {
 		check, encrypted []byte
-		user             []byte // what the hash of the owner's has beside
+		user             []byte // also part of the hash for the owner
 	}{{c.user, c.userKey, nil}, {c.owner, c.ownerKey, c.user[:48]}} {
-		if len(of.check) < 48 || len(of.encrypted) < 32 || !bytes.Equal(hashed(password, of.check[32:40], of.user), of.check[:32]) {
+		if len(role.check) < 48 || len(role.encrypted) < 32 || !bytes.Equal(hashFunc(password, role.check[32:40], role.user), role.check[:32]) {
 			continue
 		}
-		block, err := aes.NewCipher(hashed(password, of.check[40:48], of.user))
+		block, err := aes.NewCipher(hashFunc(password, role.check[40:48], role.user))
 		if err != nil {
 			return nil
 		}
 		key := make([]byte, 32)
-		cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, of.encrypted[:32])
+		cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, role.encrypted[:32])
 		return key
 	}
 	return nil
@@ -211,8 +213,8 @@ func hash5(password, salt, user []byte) []byte {
 	return sum[:]
 }
 
-// hash6 is algorithm 2.B: at least 64 rounds, on until the last byte allows
-// the end, which is certain to come by round 288.
+// hash6 implements algorithm 2.B: at least 64 rounds, until the last byte allows the end, at the
+// latest in round 288.
 func hash6(password, salt, user []byte) []byte {
 	key := hash5(password, salt, user)
 	for round := 0; ; round++ {

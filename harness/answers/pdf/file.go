@@ -9,16 +9,16 @@ import (
 	"iter"
 )
 
-// MaxFile is the size, in bytes, above which a file is refused.
+// MaxFile is the largest size of a file, in bytes. Larger files are refused.
 const MaxFile = 512 << 20
 
-// The limits within a file.
+// Limits within a file.
 const (
 	maxStream = 64 << 20 // bytes of one decoded stream
 	maxPages  = 20_000
 )
 
-// The reasons why a file cannot be read at all.
+// Reasons why a file cannot be read at all.
 var (
 	ErrNotPDF   = errors.New("it is not a PDF file: it does not begin with %PDF-")
 	ErrDamaged  = errors.New("the PDF file is damaged: no pages can be found in it")
@@ -30,55 +30,55 @@ var (
 
 // File is an open file. It is not safe for concurrent use.
 type File struct {
-	ctx     context.Context
-	opt     Options
-	data    []byte
-	entries map[int]entry
-	trailer Dict
-	crypt   *crypt
-	locked  error // why it cannot be decrypted
-	objects map[int]Object
-	depth   int // of objects that are loaded for others
-	decoded int64
-	spent   error // why the budget is spent; nil while it is not
-	// Repaired says that the file is damaged: it says wrongly where its list of objects is.
+	ctx       context.Context
+	opt       Options
+	data      []byte
+	entries   map[int]entry
+	trailer   Dict
+	crypt     *crypt
+	cryptErr  error // why the file cannot be decrypted
+	objects   map[int]Object
+	depth     int // nesting of loads
+	cost      int64
+	budgetErr error // why the budget is exceeded, or nil
+	// Repaired reports that the file is damaged: its reference to its table of objects is wrong.
 	Repaired bool
 }
 
-// entry says where an object is.
+// entry is the place of an object.
 type entry struct {
-	offset int // in the file: of the object, or of the pack
-	pack   int // object stream that holds it; 0 for none
+	offset    int // in the file: of the object, or of its object stream
+	objStream int // number of the object stream that holds the object, or 0
 }
 
-// entryCost is about what an entry takes of memory, in bytes: a few bytes of a
-// compressed list must not ask for gigabytes.
+// entryCost is the approximate memory of an entry, in bytes. It prevents a few compressed bytes
+// from allocating gigabytes of entries.
 const entryCost = 100
 
-// Open reads the structure of a file, whose bytes are kept.
+// Open reads the structure of a file. It keeps data.
 //
-// Errors: ErrNotPDF, ErrPassword without one, ErrWrong, ErrCipher, ErrDamaged, ErrBudget, and those
-// of ctx.
+// Errors are ErrNotPDF, ErrPassword if a password is missing, ErrWrong if it is wrong,
+// ErrCipher, ErrDamaged, ErrBudget, and those of ctx.
 func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 	opt.MaxDecoded = cmp.Or(opt.MaxDecoded, 512<<20)
-	head := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-"))
-	if head < 0 {
+	header := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-"))
+	if header < 0 {
 		return nil, ErrNotPDF
 	}
-	f := &File{ctx: ctx, opt: opt, data: data[head:], entries: map[int]entry{}, trailer: Dict{}, objects: map[int]Object{}}
-	packs := f.findObjects()
+	f := &File{ctx: ctx, opt: opt, data: data[header:], entries: map[int]entry{}, trailer: Dict{}, objects: map[int]Object{}}
+	objStreams := f.findObjects()
 	f.Repaired = f.isDamaged()
 	f.prepareCrypt()
-	if err := cmp.Or(f.spent, f.locked); err != nil {
+	if err := cmp.Or(f.budgetErr, f.cryptErr); err != nil {
 		return nil, err
 	}
-	f.findPacked(packs)
+	f.findStreamObjects(objStreams)
 	if f.pageTree() == nil {
 		f.findCatalogue()
 	}
 	switch end := f.data[max(0, len(f.data)-2048):]; {
-	case f.spent != nil:
-		return nil, f.spent
+	case f.budgetErr != nil:
+		return nil, f.budgetErr
 	case f.pageTree() != nil:
 		return f, nil
 	case !bytes.Contains(end, []byte("%%EOF")):
@@ -87,24 +87,24 @@ func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 	return nil, ErrDamaged
 }
 
-// pageTree is the root of the pages.
+// pageTree returns the root of the page tree.
 func (f *File) pageTree() Dict { return f.Dict(f.Dict(f.trailer["Root"])["Pages"]) }
 
-// Spend takes the cost of work or memory, in bytes, off the budget; false ends
-// the reading, with spent as the reason.
+// Spend charges the cost of work or memory, in bytes, to the budget. If it returns false,
+// reading must end, and budgetErr is the reason.
 func (f *File) Spend(bytes int64) bool {
-	if f.spent != nil {
+	if f.budgetErr != nil {
 		return false
 	}
-	if f.decoded += bytes; f.decoded > f.opt.MaxDecoded {
-		f.spent = fmt.Errorf("%w: its streams, tables and fonts come to more than %d MiB", ErrBudget, f.opt.MaxDecoded>>20)
+	if f.cost += bytes; f.cost > f.opt.MaxDecoded {
+		f.budgetErr = fmt.Errorf("%w: its streams, tables and fonts come to more than %d MiB", ErrBudget, f.opt.MaxDecoded>>20)
 	} else if err := f.ctx.Err(); err != nil {
-		f.spent = err
+		f.budgetErr = err
 	}
-	return f.spent == nil
+	return f.budgetErr == nil
 }
 
-// load reads an object, once.
+// load reads an object and remembers it.
 func (f *File) load(ref Ref) Object {
 	if o, ok := f.objects[ref.Num]; ok {
 		return o
@@ -113,36 +113,37 @@ func (f *File) load(ref Ref) Object {
 	if !ok || f.depth > maxDepth || !f.Spend(64) {
 		return nil
 	}
-	f.objects[ref.Num] = nil // for what needs itself, and if it is not there
+	f.objects[ref.Num] = nil // for objects that refer to themselves, and if it is not there
 	f.depth++
 	defer func() { f.depth-- }()
-	if e.pack == 0 {
+	if e.objStream == 0 {
 		f.objects[ref.Num], _ = f.indirect(e.offset, ref.Num)
 		return f.objects[ref.Num]
 	}
-	for num, l := range f.packed(e.pack) {
-		if f.entries[num].pack == e.pack {
+	for num, l := range f.streamObjects(e.objStream) {
+		if f.entries[num].objStream == e.objStream {
 			at := l.pos
 			f.objects[num], _ = l.object()
-			f.spendOn(l, at)
+			f.spendObject(l, at)
 		}
 	}
 	return f.objects[ref.Num]
 }
 
-// indirect reads "N G obj …" at an offset, and returns where it ends, but for a stream
-// that is not as long as it says. A wrong number there is no object.
+// indirect reads "N G obj …" at offset, and returns the object and its end. The end of a stream
+// with a wrong length is where its bytes begin. If there is no object with that number, it
+// returns nil and 0.
 func (f *File) indirect(offset, num int) (o Object, end int) {
 	l := &Lexer{data: f.data, pos: max(0, offset)}
-	number, ok1 := l.int()
-	gen, ok2 := l.int()
-	if !ok1 || !ok2 || number != num || l.word0() != Keyword("obj") {
+	number, ok1 := l.readInt()
+	gen, ok2 := l.readInt()
+	if !ok1 || !ok2 || number != num || l.optionalWord() != Keyword("obj") {
 		return nil, 0
 	}
 	before := l.pos
 	o, _ = l.object()
 	l.space()
-	f.spendOn(l, before)
+	f.spendObject(l, before)
 	if d, isDict := o.(Dict); isDict {
 		if s := f.stream(l, d); s != nil {
 			s.ref = Ref{number, gen}
@@ -152,16 +153,16 @@ func (f *File) indirect(offset, num int) (o Object, end int) {
 	return o, l.pos
 }
 
-// spendOn takes the cost of an object off the budget that was read from a place
-// on: its bytes, and the memory of long lists.
-func (f *File) spendOn(l *Lexer, from int) {
-	const element, usual = 16, 1000
-	f.Spend(int64(l.pos-from) + element*int64(max(0, l.kept-usual)))
+// spendObject charges an object that was read from position from on: its bytes, and the memory
+// of long lists.
+func (f *File) spendObject(l *Lexer, from int) {
+	const elementCost, free = 16, 1000
+	f.Spend(int64(l.pos-from) + elementCost*int64(max(0, l.elements-free)))
 }
 
-// word0 reads one token that is not a string: what comes before an object. Where there is
-// none it is nil.
-func (l *Lexer) word0() Object {
+// optionalWord reads one token that does not begin with a delimiter. It returns nil if there is
+// none.
+func (l *Lexer) optionalWord() Object {
 	l.space()
 	if l.pos >= len(l.data) || isDelimiter(l.data[l.pos]) {
 		return nil
@@ -169,18 +170,18 @@ func (l *Lexer) word0() Object {
 	return l.word()
 }
 
-// int reads a whole number.
-func (l *Lexer) int() (int, bool) {
-	n, ok := l.word0().(int64)
+// readInt reads an integer.
+func (l *Lexer) readInt() (int, bool) {
+	n, ok := l.optionalWord().(int64)
 	return int(n), ok
 }
 
-// stream reads the bytes after a dictionary, if there are any, and passes over them where
-// they are as many as it says.
+// stream reads the bytes after a dictionary, or returns nil if there are none. It moves past
+// them if the length in the dictionary is right.
 func (f *File) stream(l *Lexer, d Dict) *Stream {
 	l.space()
-	body, is := bytes.CutPrefix(l.data[l.pos:], []byte("stream"))
-	if !is {
+	body, ok := bytes.CutPrefix(l.data[l.pos:], []byte("stream"))
+	if !ok {
 		return nil
 	}
 	body = bytes.TrimPrefix(bytes.TrimPrefix(body, []byte("\r")), []byte("\n"))
@@ -195,24 +196,24 @@ func (f *File) stream(l *Lexer, d Dict) *Stream {
 	return &Stream{Dict: d, raw: raw}
 }
 
-// endsStream reports whether no more of a stream comes.
+// endsStream reports whether rest begins with the end of a stream.
 func endsStream(rest []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(rest[:min(len(rest), 20)], "\r\n \t"), []byte("endstream"))
 }
 
-// packed yields the numbers of the objects in an object stream, and readers that are in
-// front of them.
-func (f *File) packed(pack int) iter.Seq2[int, *Lexer] {
+// streamObjects yields the numbers of the objects in an object stream, each with a lexer
+// positioned at the object.
+func (f *File) streamObjects(container int) iter.Seq2[int, *Lexer] {
 	return func(yield func(int, *Lexer) bool) {
-		s := f.Stream(Ref{Num: pack})
+		s := f.Stream(Ref{Num: container})
 		if s == nil {
 			return
 		}
-		data, _ := f.Decode(s) // what was decoded before an error is used
+		data, _ := f.Decode(s) // use what was decoded before an error
 		first, head := f.Int(s.Dict["First"]), &Lexer{data: data}
 		for range f.Int(s.Dict["N"]) {
-			num, ok1 := head.int()
-			offset, ok2 := head.int()
+			num, ok1 := head.readInt()
+			offset, ok2 := head.readInt()
 			if !ok1 || !ok2 || !f.Spend(entryCost) {
 				return
 			}

@@ -9,21 +9,21 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLZW_specification is the example of ISO 32000-1, 7.4.4.2.
+// TestLZW_specification tests the example of ISO 32000-1, 7.4.4.2.
 func TestLZW_specification(t *testing.T) {
-	got, err := unLZW([]byte{0x80, 0x0b, 0x60, 0x50, 0x22, 0x0c, 0x0c, 0x85, 0x01}, 100)
+	got, err := decodeLZW([]byte{0x80, 0x0b, 0x60, 0x50, 0x22, 0x0c, 0x0c, 0x85, 0x01}, 100)
 	if want := []byte{45, 45, 45, 45, 45, 65, 45, 45, 45, 66}; err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%v %v, want %v", err, got, want)
 	}
 }
 
-// TestFilters_inverse: what others encode is decoded.
+// TestFilters_inverse decodes what other encoders encode.
 func TestFilters_inverse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := rapid.SliceOfN(rapid.ByteRange(0, 5), 0, 9000).Draw(t, "data")
 		text := make([]byte, ascii85.MaxEncodedLen(len(data)))
 		text = append(text[:ascii85.Encode(text, data)], "~>"...)
-		if got := un85(text); !bytes.Equal(got, data) {
+		if got := decodeASCII85(text); !bytes.Equal(got, data) {
 			t.Errorf("base 85: %v is %v", data, got)
 		}
 		hex := fmt.Sprintf("%x>", data)
@@ -82,9 +82,9 @@ func FuzzLexer(f *testing.F) {
 func FuzzFilters(f *testing.F) {
 	f.Add([]byte{0x80, 0x0b, 0x60, 0x50, 0x22})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if out, err := unLZW(data, 1000); err == nil && len(out) > 1000 {
+		if out, err := decodeLZW(data, 1000); err == nil && len(out) > 1000 {
 			t.Error("longer than the limit")
 		}
-		un85(data)
+		decodeASCII85(data)
 	})
 }

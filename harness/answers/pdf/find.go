@@ -7,32 +7,32 @@ import (
 	"strconv"
 )
 
-// findObjects searches the file for objects, "N G obj", and for trailers, but not within
-// objects; of several with the same number the last one counts, as in a file to which
-// changes were appended. The tables of objects, which a file has beside them, are not
-// read: where they are right, they say the same. It returns the object streams.
-func (f *File) findObjects() (packs []int) {
-	// What is never closed is read to the end of the file: of that there may not be much.
-	const times, spare = 16, 1 << 20
-	most := f.opt.MaxDecoded
-	f.opt.MaxDecoded = min(most, times*int64(len(f.data))+spare)
-	packs, late := f.search()
-	if late {
+// findObjects searches the file for objects ("N G obj") and trailers, except inside other
+// objects. The last object with a number counts, because changes are appended. It does not read
+// the cross-reference tables: correct ones contain the same. It returns the numbers of the
+// object streams.
+func (f *File) findObjects() (objStreams []int) {
+	// An unclosed object is read to the end of the file; the limit prevents many of them.
+	const factor, extra = 16, 1 << 20
+	maxDecoded := f.opt.MaxDecoded
+	f.opt.MaxDecoded = min(maxDecoded, factor*int64(len(f.data))+extra)
+	objStreams, lateLengths := f.search()
+	if lateLengths {
 		f.trailer = Dict{}
-		packs, _ = f.search()
+		objStreams, _ = f.search()
 	}
-	f.opt.MaxDecoded = most
-	return packs
+	f.opt.MaxDecoded = maxDecoded
+	return objStreams
 }
 
-// search is one pass over the file. The length of a stream may be an object after it: late
-// says that another pass knows more of them.
-func (f *File) search() (packs []int, late bool) {
-	for rest := 0; rest < len(f.data); {
-		before, _, found := bytes.Cut(f.data[rest:], []byte("obj"))
-		f.findTrailers(rest, before)
-		rest += len(before) + len("obj")
-		num, start, ok := f.headerBefore(rest - len("obj"))
+// search makes one pass over the file. The length of a stream may be an object behind it:
+// lateLengths reports whether another pass would know more lengths.
+func (f *File) search() (objStreams []int, lateLengths bool) {
+	for pos := 0; pos < len(f.data); {
+		before, _, found := bytes.Cut(f.data[pos:], []byte("obj"))
+		f.findTrailers(pos, before)
+		pos += len(before) + len("obj")
+		num, start, ok := f.headerBefore(pos - len("obj"))
 		if !found || !ok {
 			continue
 		}
@@ -44,44 +44,44 @@ func (f *File) search() (packs []int, late bool) {
 			continue
 		}
 		f.entries[num] = entry{offset: start}
-		s, is := o.(*Stream)
-		if is || bytes.HasPrefix(f.data[end:], []byte("endobj")) {
-			rest = end
+		s, isStream := o.(*Stream)
+		if isStream || bytes.HasPrefix(f.data[end:], []byte("endobj")) {
+			pos = end
 		}
-		if !is {
+		if !isStream {
 			continue
 		}
 		_, byRef := s.Dict["Length"].(Ref)
-		late = late || byRef
+		lateLengths = lateLengths || byRef
 		switch s.Dict["Type"] {
 		case Name("ObjStm"):
-			packs = append(packs, num)
+			objStreams = append(objStreams, num)
 		case Name("XRef"): // its dictionary is a trailer
 			maps.Copy(f.trailer, s.Dict)
 		}
 	}
-	clear(f.objects) // lengths, which may have changed later
-	return packs, late
+	clear(f.objects) // lengths may have been changed later in the file
+	return objStreams, lateLengths
 }
 
-// headerBefore reads the two numbers before "obj", backwards.
-func (f *File) headerBefore(at int) (num, start int, ok bool) {
-	const spaces, digits, most = " \n\r\t\f\x00", "0123456789", 40
-	window := f.data[max(0, at-most):at]
+// headerBefore reads the two numbers before the "obj" at end, backwards.
+func (f *File) headerBefore(end int) (num, start int, ok bool) {
+	const spaces, digits, maxHeader = " \n\r\t\f\x00", "0123456789", 40
+	window := f.data[max(0, end-maxHeader):end]
 	generation := bytes.TrimRight(window, spaces)
 	between := bytes.TrimRight(generation, digits)
 	number := bytes.TrimRight(between, spaces)
 	head := bytes.TrimRight(number, digits)
 	num, err := strconv.Atoi(string(number[len(head):]))
-	start = at - len(window) + len(head)
+	start = end - len(window) + len(head)
 	return num, start, err == nil && len(between) < len(generation) && len(number) < len(between)
 }
 
-// findTrailers takes what trailers say in a part of the file; a later one wins.
+// findTrailers copies the entries of all trailers in a part of the file; later ones win.
 func (f *File) findTrailers(at int, part []byte) {
 	for {
 		i := bytes.Index(part, []byte("trailer"))
-		if i < 0 || f.spent != nil {
+		if i < 0 || f.budgetErr != nil {
 			return
 		}
 		at, part = at+i+len("trailer"), part[i+len("trailer"):]
@@ -94,19 +94,19 @@ func (f *File) findTrailers(at int, part []byte) {
 	}
 }
 
-// findPacked enters the objects in object streams; here too the last one counts.
-func (f *File) findPacked(packs []int) {
-	for _, pack := range packs {
-		offset := f.entries[pack].offset
-		for num := range f.packed(pack) {
+// findStreamObjects adds entries for the objects in object streams; later ones win.
+func (f *File) findStreamObjects(objStreams []int) {
+	for _, objStream := range objStreams {
+		offset := f.entries[objStream].offset
+		for num := range f.streamObjects(objStream) {
 			if e, known := f.entries[num]; !known || e.offset < offset {
-				f.entries[num] = entry{offset, pack}
+				f.entries[num] = entry{offset, objStream}
 			}
 		}
 	}
 }
 
-// findCatalogue looks at every object for one that is a catalogue; the last one counts.
+// findCatalogue searches all objects for a catalogue; the last one wins.
 func (f *File) findCatalogue() {
 	for _, num := range slices.Sorted(maps.Keys(f.entries)) {
 		if d, ok := f.load(Ref{Num: num}).(Dict); ok && f.Name(d["Type"]) == "Catalog" {
@@ -115,18 +115,18 @@ func (f *File) findCatalogue() {
 	}
 }
 
-// isDamaged reports whether the file does not say at its end where a table of its objects
-// is, or says so wrongly: bytes of it are lost, or are too many.
+// isDamaged reports whether the end of the file has no correct offset of a table of objects,
+// because bytes are missing or added.
 func (f *File) isDamaged() bool {
 	tail := f.data[max(0, len(f.data)-2048):]
-	said := bytes.LastIndex(tail, []byte("startxref"))
-	at, ok := (&Lexer{data: tail, pos: max(0, said) + len("startxref")}).int()
-	if said < 0 || !ok {
+	keyword := bytes.LastIndex(tail, []byte("startxref"))
+	offset, ok := (&Lexer{data: tail, pos: max(0, keyword) + len("startxref")}).readInt()
+	if keyword < 0 || !ok {
 		return true
 	}
-	first := (&Lexer{data: f.data, pos: max(0, at)}).word0()
+	first := (&Lexer{data: f.data, pos: max(0, offset)}).optionalWord()
 	num, _ := first.(int64)
-	o, _ := f.indirect(at, int(num))
+	o, _ := f.indirect(offset, int(num))
 	_, isStream := o.(*Stream)
 	return first != Keyword("xref") && !isStream
 }

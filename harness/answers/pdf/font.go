@@ -11,29 +11,29 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// font turns strings of a content stream into text and widths.
+// font maps the codes in strings of a content stream to text and widths.
 type font struct {
 	toUnicode codes
-	composite bool // its codes have two bytes
+	composite bool // codes have two bytes
 	encoding  simpleEncoding
-	ucs2      bool // codes of a composite font are UTF-16
+	isUTF16   bool // codes of a composite font are UTF-16
 	widths    map[uint32]float64
-	fallback  float64 // width of what is not in widths, in thousandths
+	fallback  float64 // width of codes that are not in widths, in thousandths
 	scale     float64 // from glyph space to text space
 }
 
-// The memory that a font takes for each width, code and name, in bytes,
-// about: a few bytes of a file can ask for 65,536 of them, again and again.
+// Approximate memory of each width, code and name of a font, in bytes. A few bytes of a file can
+// repeatedly request 65,536 of them.
 const (
 	widthCost = 40
 	codeCost  = 72
-	nameCost  = 16 // rather for its time
+	nameCost  = 16 // mainly for its time
 )
 
-// openFont reads a font and takes its memory off the file's budget; what is
-// missing of it makes glyphs unreadable, not the page.
+// openFont reads a font and charges its memory to the budget. Missing parts make glyphs
+// unreadable, but not the page.
 func openFont(file *File, d Dict) *font {
-	f := &font{widths: map[uint32]float64{}, scale: 0.001, toUnicode: file.codesOf(d["ToUnicode"])}
+	f := &font{widths: map[uint32]float64{}, scale: 0.001, toUnicode: file.readToUnicode(d["ToUnicode"])}
 	if f.composite = file.Name(d["Subtype"]) == "Type0"; f.composite {
 		f.openComposite(file, d)
 	} else {
@@ -44,7 +44,7 @@ func openFont(file *File, d Dict) *font {
 
 func (f *font) openSimple(file *File, d Dict) {
 	f.encoding = encodingOf(file, d)
-	f.builtIn(file, d)
+	f.addBuiltIn(file, d)
 	first := file.Int(d["FirstChar"])
 	widths := file.Array(d["Widths"])
 	for i, o := range widths[:min(len(widths), 256)] {
@@ -56,11 +56,11 @@ func (f *font) openSimple(file *File, d Dict) {
 	}
 }
 
-// builtIn completes the encoding from the program of an embedded Type 1 font,
-// whose head is plain text: "dup 65 /A put".
-func (f *font) builtIn(file *File, d Dict) {
+// addBuiltIn completes the encoding from the program of an embedded Type 1 font, whose beginning
+// is plain text: "dup 65 /A put".
+func (f *font) addBuiltIn(file *File, d Dict) {
 	s := file.Stream(file.Dict(d["FontDescriptor"])["FontFile"])
-	if s == nil || len(f.toUnicode.texts)+len(f.toUnicode.long) > 0 {
+	if s == nil || len(f.toUnicode.texts)+len(f.toUnicode.ranges) > 0 {
 		return
 	}
 	data, _ := file.Decode(s)
@@ -73,14 +73,14 @@ func (f *font) builtIn(file *File, d Dict) {
 		name, isName := args[len(args)-1].(Name)
 		code, isCode := args[len(args)-2].(int64)
 		if isName && isCode && code >= 0 && code < 256 && f.encoding[code] == "" {
-			f.encoding[code] = textOfGlyph(string(name))
+			f.encoding[code] = glyphText(string(name))
 		}
 	}
 }
 
 func (f *font) openComposite(file *File, d Dict) {
 	name := string(file.Name(d["Encoding"]))
-	f.ucs2 = strings.Contains(name, "UCS2") || strings.Contains(name, "UTF16")
+	f.isUTF16 = strings.Contains(name, "UCS2") || strings.Contains(name, "UTF16")
 	f.fallback = 1000
 	if descendants := file.Array(d["DescendantFonts"]); len(descendants) > 0 {
 		cid := file.Dict(descendants[0])
@@ -91,19 +91,19 @@ func (f *font) openComposite(file *File, d Dict) {
 	}
 }
 
-// setWidth takes its memory off the budget, each time again.
+// setWidth sets a width and charges its memory, each time again.
 func (f *font) setWidth(file *File, code int, o Object) {
 	if w, ok := file.Number(o); ok && file.Spend(widthCost) {
 		f.widths[uint32(code)] = w
 	}
 }
 
-// maxWidths bounds the widths of a range: there are no more glyphs in a font.
+// maxWidths limits the widths of a range: a font has at most this many glyphs.
 const maxWidths = 1 << 16
 
 // cidWidths reads "c [w …]" and "first last w".
 func (f *font) cidWidths(file *File, list Array) {
-	for i := 0; i+1 < len(list) && file.spent == nil; {
+	for i := 0; i+1 < len(list) && file.budgetErr == nil; {
 		first := file.Int(list[i])
 		if widths := file.Array(list[i+1]); widths != nil {
 			for n, o := range widths {
@@ -116,20 +116,20 @@ func (f *font) cidWidths(file *File, list Array) {
 			return
 		}
 		last := min(file.Int(list[i+1]), first+maxWidths)
-		for c := first; c <= last && file.spent == nil; c++ {
+		for c := first; c <= last && file.budgetErr == nil; c++ {
 			f.setWidth(file, c, list[i+2])
 		}
 		i += 3
 	}
 }
 
-// text is what a code stands for; U+FFFD where nobody knows.
+// text returns the text of a code, or U+FFFD if it is unknown.
 func (f *font) text(code uint32) string {
 	text, ok := f.toUnicode.text(code)
 	switch {
 	case ok:
 		return text
-	case f.ucs2 && code < 0x10000:
+	case f.isUTF16 && code < 0x10000:
 		return string(rune(code))
 	case !f.composite && f.encoding[code] != "":
 		return f.encoding[code]
@@ -147,7 +147,7 @@ func (f *font) width(code uint32, text string) float64 {
 	return f.fallback
 }
 
-// guessWidth is about that of Helvetica, for the fonts that need not say.
+// guessWidth approximates Helvetica, for standard fonts without widths.
 func guessWidth(text string) float64 {
 	switch {
 	case strings.ContainsAny(text, "ijltfI.,:;'!| "):
@@ -160,45 +160,44 @@ func guessWidth(text string) float64 {
 	return 550
 }
 
-// maxCode is the highest code of a glyph: there are no codes of more than two bytes.
+// maxCode is the highest code of a glyph: codes have at most two bytes.
 const maxCode = 1<<16 - 1
 
-// codes are the texts of the codes of a font.
+// codes maps the codes of a font to text.
 type codes struct {
-	texts map[uint32]string
-	long  []codeRange // of which nothing is in texts: some fonts have all codes in one
+	texts  map[uint32]string
+	ranges []codeRange // large ranges, which are not in texts
 }
 
-// codeRange maps codes to text whose last 16-bit unit is stepped as a whole: stepping only
-// its last byte is what turns Cyrillic into nonsense elsewhere.
+// codeRange maps a range of codes to text. The whole last UTF-16 unit is incremented, because
+// incrementing only its last byte garbles Cyrillic.
 type codeRange struct {
 	first, size uint32
 	units       []uint16
 }
 
-// at is the text of the code at a place of the range.
-func (r codeRange) at(step uint32) (text string, ok bool) {
+// textAt returns the text of the code first + offset.
+func (r codeRange) textAt(offset uint32) (text string, ok bool) {
 	units := slices.Clone(r.units)
 	if len(units) > 0 {
-		units[len(units)-1] += uint16(step)
+		units[len(units)-1] += uint16(offset)
 	}
-	text = textOfUnits(units)
+	text = decodeUTF16(units)
 	return text, text != "" || units != nil && len(units) == 0
 }
 
 func (c codes) text(code uint32) (text string, ok bool) {
 	text, ok = c.texts[code]
-	for i := 0; i < len(c.long) && !ok; i++ {
-		if step := code - c.long[i].first; step < c.long[i].size {
-			text, ok = c.long[i].at(step)
+	for i := 0; i < len(c.ranges) && !ok; i++ {
+		if offset := code - c.ranges[i].first; offset < c.ranges[i].size {
+			text, ok = c.ranges[i].textAt(offset)
 		}
 	}
 	return text, ok
 }
 
-// codesOf reads what matters of the CMap program in a stream (ToUnicode): the text of each
-// code. Whatever is not understood is passed over.
-func (f *File) codesOf(o Object) codes {
+// readToUnicode reads the texts of codes from a CMap stream. It skips everything else.
+func (f *File) readToUnicode(o Object) codes {
 	c := codes{texts: map[uint32]string{}}
 	s := f.Stream(o)
 	if s == nil {
@@ -209,21 +208,21 @@ func (f *File) codesOf(o Object) codes {
 	for word, args := range l.operations() {
 		switch word {
 		case "endbfchar":
-			for of := range slices.Chunk(args[:len(args)/2*2], 2) {
-				f.addCodes(&c, of[0], of[0], of[1])
+			for mapping := range slices.Chunk(args[:len(args)/2*2], 2) {
+				f.addCodes(&c, mapping[0], mapping[0], mapping[1])
 			}
 		case "endbfrange":
-			for of := range slices.Chunk(args[:len(args)/3*3], 3) {
-				f.addCodes(&c, of[0], of[1], of[2])
+			for mapping := range slices.Chunk(args[:len(args)/3*3], 3) {
+				f.addCodes(&c, mapping[0], mapping[1], mapping[2])
 			}
 		}
 	}
 	return c
 }
 
-// addCodes maps a range of codes to one text, or each of them to one of a list.
+// addCodes maps a range of codes to consecutive texts, or to those of an array.
 func (f *File) addCodes(c *codes, from, to, text Object) {
-	const long, mostLong = 256, 16
+	const minRange, maxRanges = 256, 16
 	low, ok1 := from.(String)
 	high, ok2 := to.(String)
 	list, isList := text.(Array)
@@ -234,21 +233,21 @@ func (f *File) addCodes(c *codes, from, to, text Object) {
 	if !ok1 || !ok2 || size < 1 {
 		return
 	}
-	r := codeRange{first, uint32(size), unitsOf(text)}
-	if !isList && size > long && len(c.long) < mostLong {
-		c.long = append(c.long, r)
+	r := codeRange{first, uint32(size), utf16Units(text)}
+	if !isList && size > minRange && len(c.ranges) < maxRanges {
+		c.ranges = append(c.ranges, r)
 		return
 	}
 	for i := range uint32(size) {
-		step := i
+		offset := i
 		if isList {
-			r.units, step = unitsOf(list[i]), 0
+			r.units, offset = utf16Units(list[i]), 0
 		}
 		if !f.Spend(codeCost + 2*int64(len(r.units))) {
 			return
 		}
-		if shown, ok := r.at(step); ok {
-			c.texts[first+i] = shown
+		if value, ok := r.textAt(offset); ok {
+			c.texts[first+i] = value
 		}
 	}
 }
@@ -261,8 +260,8 @@ func codeOf(s String) uint32 {
 	return v
 }
 
-// unitsOf reads UTF-16; nil for what is not a string.
-func unitsOf(o Object) []uint16 {
+// utf16Units returns the UTF-16 units of a string, or nil for other objects.
+func utf16Units(o Object) []uint16 {
 	s, ok := o.(String)
 	if !ok || len(s) > 256 {
 		return nil
@@ -277,8 +276,8 @@ func unitsOf(o Object) []uint16 {
 	return units
 }
 
-// textOfUnits is the text of UTF-16; "" if it is none.
-func textOfUnits(units []uint16) string {
+// decodeUTF16 returns the text of units, or "" if they are invalid.
+func decodeUTF16(units []uint16) string {
 	runes := utf16.Decode(units)
 	if slices.Contains(runes, utf8.RuneError) {
 		return ""
@@ -286,12 +285,11 @@ func textOfUnits(units []uint16) string {
 	return string(runes)
 }
 
-// simpleEncoding is what the 256 codes of a simple font stand for; "" is not
-// known.
+// simpleEncoding holds the texts of the 256 codes of a simple font; "" is unknown.
 type simpleEncoding [256]string
 
-// encodingOf reads the Encoding of a simple font: nothing where there is none to go by,
-// as in a symbolic font whose codes only its program explains.
+// encodingOf reads the Encoding of a simple font. It is empty if nothing defines the codes, as
+// in a symbolic font whose codes only its program explains.
 func encodingOf(file *File, font Dict) (e simpleEncoding) {
 	descriptor := file.Dict(font["FontDescriptor"])
 	symbolic := file.Int(descriptor["Flags"])&4 != 0
@@ -321,7 +319,7 @@ func encodingOf(file *File, font Dict) (e simpleEncoding) {
 			code = int(max(-1, min(o, 256)))
 		case Name:
 			if code >= 0 && code < 256 {
-				e[code] = textOfGlyph(string(o))
+				e[code] = glyphText(string(o))
 			}
 			code++
 		}
@@ -338,7 +336,7 @@ func charmapEncoding(c *charmap.Charmap) (e simpleEncoding) {
 	return e
 }
 
-// standardEncoding is Adobe's.
+// standardEncoding returns Adobe's StandardEncoding.
 func standardEncoding() (e simpleEncoding) {
 	for code := 32; code < 127; code++ {
 		e[code] = string(rune(code))

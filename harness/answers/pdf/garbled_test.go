@@ -20,7 +20,7 @@ const harbour = "Порт был построен в прошлом веке, и
 	"ледокола держат открытым проход через льды. Лучшим годом компании стал тот, когда закончили второй причал: большие " +
 	"суда теперь загружают, не дожидаясь прилива, а очередь на рейде почти исчезла."
 
-// readText makes a page of a text, in lines of words, and reads it.
+// readText writes a page with text, in lines of words, and reads it.
 func readText(t *testing.T, text string) pdf.Page {
 	t.Helper()
 	var content strings.Builder
@@ -45,8 +45,8 @@ func readText(t *testing.T, text string) pdf.Page {
 	return doc.Pages[0]
 }
 
-// replaced writes each letter of an alphabet as another one.
-func replaced(text string, from, to []rune) string {
+// replaceLetters replaces each letter of from by that of to.
+func replaceLetters(text string, from, to []rune) string {
 	letters := map[rune]rune{}
 	for i, r := range from {
 		letters[r], letters[unicode.ToUpper(r)] = to[i], unicode.ToUpper(to[i])
@@ -59,8 +59,8 @@ func replaced(text string, from, to []rune) string {
 	}, text)
 }
 
-// garbled are ways in which fonts with wrong maps show a text.
-func garbled(t *testing.T) map[string]string {
+// garbledTexts returns texts as fonts with wrong maps show them.
+func garbledTexts(t *testing.T) map[string]string {
 	list := map[string]string{}
 	for text, first := range map[string]rune{english: 'a', harbour: 'а'} {
 		letters := []rune("abcdefghijklmnopqrstuvwxyz")
@@ -68,12 +68,12 @@ func garbled(t *testing.T) map[string]string {
 			letters = []rune("абвгдежзийклмнопрстуфхцчшщъыьэюя")
 		}
 		for by := 1; by < len(letters); by++ {
-			list[fmt.Sprintf("%c + %d", first, by)] = replaced(text, letters, append(letters[by:len(letters):len(letters)], letters[:by]...))
+			list[fmt.Sprintf("%c + %d", first, by)] = replaceLetters(text, letters, append(letters[by:len(letters):len(letters)], letters[:by]...))
 		}
 		for seed := range uint64(20) {
 			other := append([]rune{}, letters...)
 			rand.New(rand.NewPCG(seed, 8)).Shuffle(len(other), func(i, j int) { other[i], other[j] = other[j], other[i] })
-			list[fmt.Sprintf("%c shuffled by %d", first, seed)] = replaced(text, letters, other)
+			list[fmt.Sprintf("%c shuffled by %d", first, seed)] = replaceLetters(text, letters, other)
 		}
 		list[string(first)+" without spaces"] = strings.ReplaceAll(text, " ", "")
 	}
@@ -104,10 +104,9 @@ func bytesAsRunes(text string) string {
 	return b.String()
 }
 
-// TestJudge_garbled: text that a broken font map makes of letters is not taken
-// for text, in whatever way it is broken.
+// TestJudge_garbled checks that text garbled by a broken font map is unreadable.
 func TestJudge_garbled(t *testing.T) {
-	list := garbled(t)
+	list := garbledTexts(t)
 	if len(list) != 25+31+2*21+6 {
 		t.Fatalf("%d garbled texts", len(list))
 	}
@@ -121,8 +120,8 @@ func TestJudge_garbled(t *testing.T) {
 	}
 }
 
-// TestJudge_unusual: text of which little is prose in English or Russian is
-// text all the same.
+// TestJudge_unusual checks that text is readable even if little of it is English or Russian
+// prose.
 func TestJudge_unusual(t *testing.T) {
 	for _, text := range []string{
 		english, harbour, "стр. 7", "HX-40", "Приложение № 3",

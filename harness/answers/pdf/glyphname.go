@@ -12,11 +12,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// textOfGlyph returns the text of a glyph's name, as the Adobe Glyph List and
-// its rules give it: uniXXXX and uXXXXXX, names joined by _, a suffix after a
-// point, Latin letters with accents, Cyrillic by afii numbers; "" if it is not known.
-// Not every one of the list's 4,000 names is: those that encodings of European text use.
-func textOfGlyph(name string) string {
+// glyphText returns the text of the name of a glyph by the Adobe Glyph List and its rules:
+// uniXXXX and uXXXXXX, parts joined by _, suffixes after a point, accented Latin letters,
+// Cyrillic afii numbers. It is "" for unknown names. Of the 4,000 names of the list, it knows
+// those that encodings of European text use.
+func glyphText(name string) string {
 	name, _, _ = strings.Cut(name, ".")
 	if len(name) > 100 {
 		return ""
@@ -25,7 +25,7 @@ func textOfGlyph(name string) string {
 	for part := range strings.SplitSeq(name, "_") {
 		text := part
 		if len(part) != 1 {
-			text = cmp.Or(glyphNames()[part], hexGlyph(part), accented(part))
+			text = cmp.Or(glyphNames()[part], hexGlyph(part), composeAccent(part))
 		}
 		if text == "" {
 			return ""
@@ -35,11 +35,11 @@ func textOfGlyph(name string) string {
 	return whole
 }
 
-// hexGlyph reads glyph names such as uni00410042 and u1F600.
+// hexGlyph decodes names like uni00410042 and u1F600.
 func hexGlyph(name string) string {
 	digits, ok := strings.CutPrefix(name, "uni")
 	if units, err := hex.DecodeString(digits); ok && err == nil && len(units)%2 == 0 && len(units) > 0 {
-		return textOfUnits(unitsOf(String(units)))
+		return decodeUTF16(utf16Units(String(units)))
 	}
 	digits, ok = strings.CutPrefix(name, "u")
 	code, err := strconv.ParseUint(digits, 16, 21)
@@ -49,8 +49,8 @@ func hexGlyph(name string) string {
 	return ""
 }
 
-// accented composes a letter and the name of its accent: "eacute" is é.
-func accented(name string) string {
+// composeAccent composes a letter and an accent: "eacute" is é.
+func composeAccent(name string) string {
 	for _, mark := range accents {
 		letter, ok := strings.CutSuffix(name, mark.name)
 		if letter = cmp.Or(glyphNames()[letter], letter); !ok || utf8.RuneCountInString(letter) != 1 {
@@ -63,7 +63,7 @@ func accented(name string) string {
 	return ""
 }
 
-// accents are the endings of names, longer ones first where one ends another.
+// accents are suffixes of names. A suffix that ends with another one comes before it.
 var accents = []struct{ name, combining string }{
 	{"hungarumlaut", "\u030b"}, {"dieresistonos", "\u0308\u0301"}, {"tonos", "\u0301"},
 	{"circumflex", "\u0302"}, {"dotaccent", "\u0307"}, {"commaaccent", "\u0327"},
@@ -71,14 +71,13 @@ var accents = []struct{ name, combining string }{
 	{"grave", "\u0300"}, {"acute", "\u0301"}, {"tilde", "\u0303"}, {"caron", "\u030c"}, {"breve", "\u0306"}, {"ring", "\u030a"},
 }
 
-// The Russian alphabet and the letters of its neighbours, by their afii numbers: from
-// afii10017 and from afii10065 on.
+// Cyrillic letters in the order of their afii numbers, from afii10017 and afii10065 on.
 const (
 	afiiUpper = "АБВГДЕЁЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯҐЂЃЄЅІЇЈЉЊЋЌЎ"
 	afiiLower = "абвгдеёжзийклмнопрстуфхцчшщъыьэюяґђѓєѕіїјљњћќў"
 )
 
-// glyphNames are names that no rule gives.
+// glyphNames maps names that no rule covers to text.
 var glyphNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for line := range strings.SplitSeq(`exclam ! quotedbl " numbersign # dollar $ percent % ampersand & quotesingle ' parenleft ( parenright )

@@ -18,8 +18,8 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// flated compresses spaces: 1 MiB takes a kilobyte.
-func flated(t testing.TB, size int) string { return deflated(t, strings.Repeat(" ", size)) }
+// deflatedSpaces compresses spaces: 1 MiB becomes a kilobyte.
+func deflatedSpaces(t testing.TB, size int) string { return deflated(t, strings.Repeat(" ", size)) }
 
 func deflated(t testing.TB, text string) string {
 	t.Helper()
@@ -34,10 +34,10 @@ func deflated(t testing.TB, text string) string {
 	return b.String()
 }
 
-// hostile are files that ask for too much.
-func hostile(t testing.TB) map[string][]byte {
+// hostileFiles returns files that request too much.
+func hostileFiles(t testing.TB) map[string][]byte {
 	size, deep := suite.Of(8<<20, 80<<20), suite.Of(100_000, 500_000)
-	bomb := flated(t, size)
+	bomb := deflatedSpaces(t, size)
 	forms := []string{"<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>/XObject<</A 6 0 R>>>>"}
 	for i := 6; i < 30; i++ { // each shows the next one ten times
 		forms = append(forms, fmt.Sprintf("<</Subtype/Form/Resources<</XObject<</A %d 0 R>>>>/Length 60>>stream\n%s\nendstream", i+1, strings.Repeat("/A Do ", 10)))
@@ -70,9 +70,9 @@ func hostile(t testing.TB) map[string][]byte {
 	}
 }
 
-// TestRead_hostile: every one of them ends soon, with an error or a page.
+// TestRead_hostile checks that reading ends soon, with an error or pages.
 func TestRead_hostile(t *testing.T) {
-	for name, data := range hostile(t) {
+	for name, data := range hostileFiles(t) {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
 			doc, err := pdf.Read(t.Context(), data, pdf.Options{})
@@ -94,9 +94,9 @@ func TestRead_hostile(t *testing.T) {
 	}
 }
 
-// TestRead_memory: what a few bytes of a file stand for is taken off the budget,
-// or not made at all. Each of these took a quarter of a gigabyte and more, and would
-// with the usual budget and a file of some hundred kilobytes take all there is.
+// TestRead_memory checks that what a few bytes of a file expand to is charged to the budget, or
+// not created. Without that, each of these files takes at least a quarter of a gigabyte, and
+// with the default budget and some hundred kilobytes all memory.
 func TestRead_memory(t *testing.T) {
 	suite.Slow(t, "it writes 60 MB")
 	compressed := func(text string) string {
@@ -107,19 +107,19 @@ func TestRead_memory(t *testing.T) {
 		file := string(build(page, "", objects...))
 		return []byte(strings.Replace(file, "/Length 0>>stream\n\nendstream", compressed(text), 1))
 	}
-	fonts, uses := "", ""
+	fonts, selections := "", ""
 	for i := range 100 {
 		fonts += fmt.Sprintf("/F%d %d 0 R", i, i+6)
-		uses += fmt.Sprintf("/F%d 1 Tf ", i)
+		selections += fmt.Sprintf("/F%d 1 Tf ", i)
 	}
 	manyFonts := func(font string) []byte {
 		objects := []string{"<<" + compressed(strings.Repeat(strings.Repeat("()", 1000)+" endbfchar ", 150))}
 		for range 100 {
 			objects = append(objects, font)
 		}
-		return build("/Resources<</Font<<"+fonts+">>>>", "BT "+uses+" ET", objects...)
+		return build("/Resources<</Font<<"+fonts+">>>>", "BT "+selections+" ET", objects...)
 	}
-	const large = "a string of glyphs" // of few its budget is not spent
+	const large = "a string of glyphs" // a few of them do not exceed its budget
 	for name, data := range map[string][]byte{
 		large:    content("", "BT /F 9 Tf ("+strings.Repeat("a", 12<<20)+") Tj ET"),
 		"a list": content("", "["+strings.Repeat("0 ", 3<<20)+"] TJ"),
@@ -134,7 +134,7 @@ func TestRead_memory(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		// What is found matters less than what it takes.
+		// The result does not matter, only its memory.
 		_, err := pdf.Read(t.Context(), data, pdf.Options{MaxDecoded: int64(budget) << 20})
 		runtime.ReadMemStats(&after)
 		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > uint64(budget*75/8) {
@@ -151,13 +151,13 @@ func TestRead_limits(t *testing.T) {
 	if _, err := pdf.Read(t.Context(), data, pdf.Options{MaxDecoded: 1000}); !errors.Is(err, pdf.ErrBudget) {
 		t.Errorf("a budget of 1000 bytes: %v", err)
 	}
-	again := build("/Resources<</Font<</F<</Subtype/Type1/Encoding<</Differences[0"+strings.Repeat("/g", 50_000)+"]>>>>>>>>", "BT "+strings.Repeat("/F 1 Tf ", 1000)+"ET")
-	if _, err := pdf.Read(t.Context(), again, pdf.Options{MaxDecoded: 16 << 20}); !errors.Is(err, pdf.ErrBudget) {
+	repeated := build("/Resources<</Font<</F<</Subtype/Type1/Encoding<</Differences[0"+strings.Repeat("/g", 50_000)+"]>>>>>>>>", "BT "+strings.Repeat("/F 1 Tf ", 1000)+"ET")
+	if _, err := pdf.Read(t.Context(), repeated, pdf.Options{MaxDecoded: 16 << 20}); !errors.Is(err, pdf.ErrBudget) {
 		t.Errorf("an encoding that is read over and over: %v", err)
 	}
-	all := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</DW 500>>]>>>>>>",
+	allCodes := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</DW 500>>]>>>>>>",
 		"BT /F 9 Tf <00420041> Tj ET", "<</Length 44>>stream\n1 beginbfrange <0000><ffff><0000> endbfrange \nendstream")
-	if doc, err := pdf.Read(t.Context(), all, pdf.Options{MaxDecoded: 16 << 10}); err != nil || doc.Pages[0].Text != "BA" {
+	if doc, err := pdf.Read(t.Context(), allCodes, pdf.Options{MaxDecoded: 16 << 10}); err != nil || doc.Pages[0].Text != "BA" {
 		t.Errorf("a range of all codes: %v %v", doc, err)
 	}
 	if _, err := pdf.Read(t.Context(), data, pdf.Options{Timeout: time.Nanosecond}); err == nil || !strings.Contains(err.Error(), "longer than 1ns") {
@@ -189,7 +189,7 @@ func FuzzRead(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	for _, data := range hostile(f) {
+	for _, data := range hostileFiles(f) {
 		if len(data) < 10_000 {
 			f.Add(data)
 		}

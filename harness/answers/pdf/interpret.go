@@ -2,25 +2,25 @@ package pdf
 
 import "math"
 
-// The limits of one page.
+// Limits of one page.
 const (
-	maxGlyphs = 400_000
-	maxForms  = 12  // forms within forms
-	maxState  = 256 // of q without Q
-	usualText = 8   // bytes that a glyph stands for at most, but for a few; more cost
+	maxGlyphs     = 400_000
+	maxForms      = 12  // nesting of forms
+	maxStack      = 256 // nesting of q
+	freeTextBytes = 8   // bytes; the text of a glyph is charged only if it is longer
 )
 
-// glyph is a piece of text where it is shown. Text runs to the right along x
-// after the page was turned by direction quarters.
+// glyph is a piece of text at its place. In its coordinates, after a turn of the page by
+// direction, text runs along x.
 type glyph struct {
 	text      string
-	x, y      float64 // of its origin
+	x, y      float64 // of the origin
 	width     float64
 	size      float64
-	direction int // quarters of a turn counter-clockwise
+	direction int // quarter turns, counter-clockwise
 }
 
-// state is what q saves.
+// state is the graphics state that q saves.
 type state struct {
 	ctm                       matrix
 	font                      *font
@@ -29,21 +29,21 @@ type state struct {
 	rise                      float64
 }
 
-// interpreter walks the operators of a page.
+// interpreter executes the operators of a page.
 type interpreter struct {
-	file   *File
-	fonts  map[Ref]*font
-	glyphs []glyph
-	images float64 // area covered, in points²
-	full   bool    // there were more than maxGlyphs
+	file          *File
+	fonts         map[Ref]*font
+	glyphs        []glyph
+	imageArea     float64 // covered by pictures, in points²
+	tooManyGlyphs bool    // the page has more than maxGlyphs
 	state
-	stack     []state
-	tm, line  matrix
-	forms     int
-	resources Dict
+	stack                  []state
+	textMatrix, lineMatrix matrix
+	formDepth              int
+	resources              Dict
 }
 
-// run carries out the operators of a content stream, which may have resources of its own.
+// run executes a content stream, with its own resources or, if they are nil, the current ones.
 func (in *interpreter) run(content []byte, resources Dict) {
 	saved := in.resources
 	defer func() { in.resources = saved }()
@@ -52,23 +52,23 @@ func (in *interpreter) run(content []byte, resources Dict) {
 	}
 	l := &Lexer{data: content}
 	for word, args := range l.operations() {
-		if in.full || in.file.spent != nil {
+		if in.tooManyGlyphs || in.file.budgetErr != nil {
 			return
 		}
 		if word == "ID" {
 			l.SkipImage()
-			in.images += in.ctm.area()
+			in.imageArea += in.ctm.area()
 			continue
 		}
-		in.operator(string(word), args)
+		in.execute(string(word), args)
 	}
 }
 
-// area is that of a picture.
+// area returns the area of the unit square, which a picture fills.
 func (m matrix) area() float64 { return math.Hypot(m[0], m[1]) * math.Hypot(m[2], m[3]) }
 
-func (in *interpreter) operator(op string, args []Object) {
-	n := func(i int) float64 { // the i-th argument from the end, from 1
+func (in *interpreter) execute(op string, args []Object) {
+	arg := func(i int) float64 { // i counts from 1 at the end
 		if i > len(args) {
 			return 0
 		}
@@ -77,7 +77,7 @@ func (in *interpreter) operator(op string, args []Object) {
 	}
 	switch op {
 	case "q":
-		if len(in.stack) < maxState {
+		if len(in.stack) < maxStack {
 			in.stack = append(in.stack, in.state)
 		}
 	case "Q":
@@ -85,57 +85,57 @@ func (in *interpreter) operator(op string, args []Object) {
 			in.state, in.stack = in.stack[top], in.stack[:top]
 		}
 	case "cm":
-		in.transform(matrix{n(6), n(5), n(4), n(3), n(2), n(1)})
+		in.transform(matrix{arg(6), arg(5), arg(4), arg(3), arg(2), arg(1)})
 	case "BT":
-		in.tm, in.line = unit, unit
+		in.textMatrix, in.lineMatrix = identity, identity
 	case "Tc":
-		in.charSpace = n(1)
+		in.charSpace = arg(1)
 	case "Tw":
-		in.wordSpace = n(1)
+		in.wordSpace = arg(1)
 	case "Tz":
-		in.scale = n(1) / 100
+		in.scale = arg(1) / 100
 	case "TL":
-		in.leading = n(1)
+		in.leading = arg(1)
 	case "Ts":
-		in.rise = n(1)
+		in.rise = arg(1)
 	case "Tf":
-		in.setFont(args, n(1))
+		in.setFont(args, arg(1))
 	case "TD":
-		in.leading = -n(1)
+		in.leading = -arg(1)
 		fallthrough
 	case "Td":
-		in.startLine(moved(n(2), n(1)).times(in.line))
+		in.startLine(translation(arg(2), arg(1)).multiply(in.lineMatrix))
 	case "T*":
 		in.nextLine()
 	case "Tm":
-		in.startLine(matrix{n(6), n(5), n(4), n(3), n(2), n(1)})
+		in.startLine(matrix{arg(6), arg(5), arg(4), arg(3), arg(2), arg(1)})
 	case "\"":
-		in.wordSpace, in.charSpace = n(3), n(2)
+		in.wordSpace, in.charSpace = arg(3), arg(2)
 		fallthrough
 	case "'":
 		in.nextLine()
 		fallthrough
 	case "Tj", "TJ":
-		in.showAll(args)
+		in.showText(args)
 	case "Do":
 		in.draw(args)
 	}
 }
 
-// transform puts a map before that of the page.
+// transform applies m before the map of the page.
 func (in *interpreter) transform(m matrix) {
-	if m = m.times(in.ctm); m.finite() {
+	if m = m.multiply(in.ctm); m.finite() {
 		in.ctm = m
 	}
 }
 
 func (in *interpreter) startLine(m matrix) {
 	if m.finite() {
-		in.tm, in.line = m, m
+		in.textMatrix, in.lineMatrix = m, m
 	}
 }
 
-func (in *interpreter) nextLine() { in.startLine(moved(0, -in.leading).times(in.line)) }
+func (in *interpreter) nextLine() { in.startLine(translation(0, -in.leading).multiply(in.lineMatrix)) }
 
 func (in *interpreter) setFont(args []Object, size float64) {
 	in.size = size
@@ -154,20 +154,20 @@ func (in *interpreter) setFont(args []Object, size float64) {
 	}
 }
 
-// showAll shows a string, or a list of strings with moves between them.
-func (in *interpreter) showAll(args []Object) {
+// showText shows a string, or an array of strings with moves between them.
+func (in *interpreter) showText(args []Object) {
 	if len(args) == 0 {
 		return
 	}
 	first := len(in.glyphs)
-	defer func() { in.close(in.glyphs[first:]) }()
+	defer func() { in.widenLetters(in.glyphs[first:]) }()
 	switch o := args[len(args)-1].(type) {
 	case String:
-		in.show(o)
+		in.showString(o)
 	case Array:
 		for _, item := range o {
 			if s, ok := item.(String); ok {
-				in.show(s)
+				in.showString(s)
 			} else if v, ok := in.file.Number(item); ok {
 				in.advance(-v / 1000 * in.size * in.scale)
 			}
@@ -176,20 +176,20 @@ func (in *interpreter) showAll(args []Object) {
 }
 
 func (in *interpreter) advance(x float64) {
-	if m := moved(x, 0).times(in.tm); m.finite() {
-		in.tm = m
+	if m := translation(x, 0).multiply(in.textMatrix); m.finite() {
+		in.textMatrix = m
 	}
 }
 
-// show places the glyphs of a string, one code after the other: a string may be as long
-// as its stream.
-func (in *interpreter) show(s String) {
+// showString adds the glyphs of a string code by code, because a string may be as long as its
+// stream.
+func (in *interpreter) showString(s String) {
 	if in.font == nil {
 		in.font = &font{scale: 0.001}
 	}
 	for size := 1; len(s) > 0; s = s[size:] {
 		if len(in.glyphs) >= maxGlyphs {
-			in.full = true
+			in.tooManyGlyphs = true
 			return
 		}
 		if in.font.composite {
@@ -198,7 +198,7 @@ func (in *interpreter) show(s String) {
 		code := codeOf(s[:size])
 		text := in.font.text(code)
 		width := in.font.width(code, text) * in.font.scale * in.size
-		in.place(text, width)
+		in.addGlyph(text, width)
 		step := width + in.charSpace
 		if size == 1 && code == ' ' {
 			step += in.wordSpace
@@ -207,9 +207,9 @@ func (in *interpreter) show(s String) {
 	}
 }
 
-// place appends one glyph, in the frame of its direction.
-func (in *interpreter) place(text string, width float64) {
-	m := in.tm.times(in.ctm)
+// addGlyph appends a glyph in the coordinates of its direction.
+func (in *interpreter) addGlyph(text string, width float64) {
+	m := in.textMatrix.multiply(in.ctm)
 	g := glyph{
 		text: text, size: math.Hypot(m[2], m[3]) * math.Abs(in.size),
 		width: math.Hypot(m[0], m[1]) * math.Abs(width*in.scale),
@@ -220,7 +220,7 @@ func (in *interpreter) place(text string, width float64) {
 	for range g.direction {
 		g.x, g.y = g.y, -g.x
 	}
-	if n := len(g.text); n > usualText && !in.file.Spend(int64(n)) {
+	if n := len(g.text); n > freeTextBytes && !in.file.Spend(int64(n)) {
 		return
 	}
 	if math.Abs(g.x) < 1e8 && math.Abs(g.y) < 1e8 && g.size > 0.1 && g.size < 1e5 {
@@ -228,7 +228,7 @@ func (in *interpreter) place(text string, width float64) {
 	}
 }
 
-// draw shows an image, or carries out a form.
+// draw counts the area of an image, or executes a form.
 func (in *interpreter) draw(args []Object) {
 	if len(args) == 0 {
 		return
@@ -240,31 +240,31 @@ func (in *interpreter) draw(args []Object) {
 	}
 	kind := in.file.Name(s.Dict["Subtype"])
 	if kind == "Image" {
-		in.images += in.ctm.area()
+		in.imageArea += in.ctm.area()
 	}
-	if kind != "Form" || in.forms >= maxForms || !in.file.Spend(4096) {
+	if kind != "Form" || in.formDepth >= maxForms || !in.file.Spend(4096) {
 		return
 	}
-	content, _ := in.file.Decode(s) // what could be decoded is shown
+	content, _ := in.file.Decode(s) // use what was decoded before an error
 	saved, depth := in.state, len(in.stack)
 	if list := in.file.numbers(s.Dict["Matrix"], 6); list != nil {
 		in.transform(matrix(list))
 	}
-	in.forms++
+	in.formDepth++
 	in.run(content, in.file.Dict(s.Dict["Resources"]))
-	in.forms--
+	in.formDepth--
 	in.state, in.stack = saved, in.stack[:min(depth, len(in.stack))]
 }
 
 // matrix is an affine map: x' = a·x + c·y + e, y' = b·x + d·y + f.
 type matrix [6]float64
 
-var unit = moved(0, 0)
+var identity = translation(0, 0)
 
-func moved(x, y float64) matrix { return matrix{1, 0, 0, 1, x, y} }
+func translation(x, y float64) matrix { return matrix{1, 0, 0, 1, x, y} }
 
-// times returns the map that does m first and then n.
-func (m matrix) times(n matrix) matrix {
+// multiply returns the map that applies first m and then n.
+func (m matrix) multiply(n matrix) matrix {
 	return matrix{
 		m[0]*n[0] + m[1]*n[2], m[0]*n[1] + m[1]*n[3],
 		m[2]*n[0] + m[3]*n[2], m[2]*n[1] + m[3]*n[3],
@@ -282,13 +282,13 @@ func (m matrix) finite() bool {
 	return true
 }
 
-// turned returns the map that shows a page as it is to be looked at: with its
-// corner at the origin, turned clockwise by 0, 90, 180 or 270 degrees.
-func turned(box [4]float64, degrees int) matrix {
-	m := moved(-box[0], -box[1])
+// pageMatrix returns the map to the page as it is viewed: with its corner at the origin, turned
+// clockwise by 0, 90, 180 or 270 degrees.
+func pageMatrix(box [4]float64, degrees int) matrix {
+	m := translation(-box[0], -box[1])
 	width, height := box[2]-box[0], box[3]-box[1]
 	for range degrees / 90 {
-		m = m.times(matrix{0, -1, 1, 0, 0, width})
+		m = m.multiply(matrix{0, -1, 1, 0, 0, width})
 		width, height = height, width
 	}
 	return m

@@ -9,55 +9,54 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Kind says what a page is.
+// Kind classifies a page.
 type Kind string
 
 // The kinds of pages.
 const (
 	Readable   Kind = "text"
-	Blank      Kind = "blank"      // nothing on it
+	Blank      Kind = "blank"      // an empty page
 	Scan       Kind = "scan"       // a picture without text
-	Unreadable Kind = "unreadable" // text that nobody can make out
+	Unreadable Kind = "unreadable" // text without a meaning
 )
 
-// From these on a page is no longer text; found by looking at real files and
-// at broken ones, see judge_test.go.
+// Limits of readable text, derived from real and from broken files (judge_test.go).
 const (
-	mostUnknown  = 0.10 // of its glyphs
-	mostNonsense = 0.35 // of the letters in words that are judged
-	fewLetters   = 20
-	chance       = 8  // letters that a name or two may have
-	leastJudged  = 20 // letters
-	longestWord  = 24 // letters; few are longer, even in German
+	maxUnknown  = 0.10 // of the glyphs
+	maxNonsense = 0.35 // of the letters in judged words
+	scanLetters = 20
+	tolerance   = 8  // letters of a few names
+	minJudged   = 20 // letters
+	maxWord     = 24 // letters; few words are longer, even in German
 )
 
-// judge says what a page is, and why if it is not text. covered is the share of
-// the page under pictures.
-func judge(text string, covered float64) (kind Kind, problem string) {
-	letters, shown := count(text, unicode.IsLetter), count(text, func(r rune) bool { return !unicode.IsSpace(r) })
-	unknown := torn(text) + strings.Count(text, string(unicode.ReplacementChar))
+// judge classifies a page, and describes the problem if it is not readable. imageShare is the
+// share of the page that pictures cover.
+func judge(text string, imageShare float64) (kind Kind, problem string) {
+	letters, shown := countRunes(text, unicode.IsLetter), countRunes(text, func(r rune) bool { return !unicode.IsSpace(r) })
+	unknown := signsInWords(text) + strings.Count(text, string(unicode.ReplacementChar))
 	switch {
-	case shown == 0 && covered < 0.02:
+	case shown == 0 && imageShare < 0.02:
 		return Blank, "the page is blank"
-	case shown == 0, letters < fewLetters && covered > 0.5:
+	case shown == 0, letters < scanLetters && imageShare > 0.5:
 		return Scan, "the page is a picture without text: it needs OCR"
-	case float64(unknown) > mostUnknown*float64(shown):
+	case float64(unknown) > maxUnknown*float64(shown):
 		return Unreadable, fmt.Sprintf("%d of %d characters have no meaning: the map of a font is missing or broken", min(unknown, shown), shown)
 	}
-	judged, nonsense, joined := spelling(text)
-	most := mostNonsense*float64(judged) + chance
+	judged, nonsense, joined := checkSpelling(text)
+	limit := maxNonsense*float64(judged) + tolerance
 	switch {
-	case judged < leastJudged:
-	case float64(joined) > most:
+	case judged < minJudged:
+	case float64(joined) > limit:
 		return Unreadable, fmt.Sprintf("%d of %d letters are in words that run into one another: the spaces are lost", joined, judged)
-	case float64(nonsense+joined) > most:
+	case float64(nonsense+joined) > limit:
 		return Unreadable, fmt.Sprintf("%d of %d letters are in words that no language has: the map of a font is broken", nonsense+joined, judged)
 	}
 	return Readable, ""
 }
 
-// count returns how many characters of a text are of a kind.
-func count(text string, is func(rune) bool) int {
+// countRunes returns the number of characters of text for which is returns true.
+func countRunes(text string, is func(rune) bool) int {
 	n := 0
 	for _, r := range text {
 		if is(r) {
@@ -67,25 +66,25 @@ func count(text string, is func(rune) bool) int {
 	return n
 }
 
-// torn counts signs that are not letters between two letters, as where one
-// encoding was read for another: т╨▓о, Ð¾Ñ€.
-func torn(text string) (n int) {
+// signsInWords counts signs between letters, which occur when text is decoded with a wrong
+// encoding: т╨▓о, Ð¾Ñ€.
+func signsInWords(text string) (n int) {
 	isSign := func(r rune) bool { return unicode.In(r, unicode.So, unicode.Sk, unicode.Sc) }
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !isSign(r) }) {
-		n += count(strings.TrimFunc(word, isSign), isSign)
+		n += countRunes(strings.TrimFunc(word, isSign), isSign)
 	}
 	return n
 }
 
-// spelling counts letters of words in Latin and Cyrillic that can be judged: of four
-// letters and more, and no abbreviations in capitals; those in words that no language
-// has; and those in words that are too long for one.
-func spelling(text string) (judged, nonsense, joined int) {
-	ends := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }
-	for word := range strings.FieldsFuncSeq(text, ends) {
-		latins := count(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) })
-		cyrillics := count(word, func(r rune) bool { return unicode.Is(unicode.Cyrillic, r) })
-		capitals, n := count(word, unicode.IsUpper), utf8.RuneCountInString(word)
+// checkSpelling counts the letters of Latin and Cyrillic words that can be judged (four letters
+// or more, no abbreviations in capitals), of those that no language has, and of those that are
+// too long for one word.
+func checkSpelling(text string) (judged, nonsense, joined int) {
+	isSeparator := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }
+	for word := range strings.FieldsFuncSeq(text, isSeparator) {
+		latins := countRunes(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) })
+		cyrillics := countRunes(word, func(r rune) bool { return unicode.Is(unicode.Cyrillic, r) })
+		capitals, n := countRunes(word, unicode.IsUpper), utf8.RuneCountInString(word)
 		if n < 4 || n < 6 && capitals == n || latins+cyrillics < n-1 {
 			continue
 		}
@@ -95,39 +94,37 @@ func spelling(text string) (judged, nonsense, joined int) {
 		}
 		judged += n
 		switch {
-		case n > longestWord:
+		case n > maxWord:
 			joined += n
-		case latins > 1 && cyrillics > 1 || isMojibake(word, n) || !alphabet.likely(word):
+		case latins > 1 && cyrillics > 1 || isMojibake(word, n) || !alphabet.isLikely(word):
 			nonsense += n
 		}
 	}
 	return judged, nonsense, joined
 }
 
-// isMojibake recognises Cyrillic that was read as Latin-1: nearly all letters have
-// accents.
+// isMojibake reports whether a word is Cyrillic decoded as Latin-1: nearly all of its letters
+// have accents.
 func isMojibake(word string, runes int) bool {
-	return count(word, func(r rune) bool { return r >= 0xc0 && r <= 0xff })*3 > runes*2
+	return countRunes(word, func(r rune) bool { return r >= 0xc0 && r <= 0xff })*3 > runes*2
 }
 
-// mostBits is what a pair of letters costs on average, above which a word is
-// none. Words of four letters and more cost 3.8 ± 0.4 in English and 3.7 ± 0.4 in
-// Russian, with shuffled alphabets 5.8 ± 0.8 and 6.3 ± 0.9; 1 % of the former are
-// above the limit, 80 % and more of the latter.
-const mostBits = 5.0
+// maxBits is the largest average cost of the pairs of letters of a word. Words of four letters
+// and more cost 3.8 ± 0.4 in English and 3.7 ± 0.4 in Russian; with shuffled alphabets they cost
+// 5.8 ± 0.8 and 6.3 ± 0.9. Of the former 1 % exceed the limit, of the latter 80 % and more.
+const maxBits = 5.0
 
-// alphabet is how letters of a script follow one another in the languages that
-// are written in it: pairs[i][j]-'0' is -log₂ of the probability that letter j
-// comes after letter i, rounded, 9 for all that is rarer. The first letter is the
-// edge of a word.
+// alphabet holds the probabilities of pairs of letters in the languages of a script:
+// pairs[i][j]-'0' is -log₂ of the probability that letter j follows letter i, rounded, or 9 if
+// it is rarer. Index 0 is the edge of a word.
 type alphabet struct {
-	first rune // the others follow it in Unicode
+	first rune // the others follow in Unicode order
 	pairs []string
 }
 
-// latin was counted in messages of programs in 26 languages: a quarter English,
-// the rest German, French, Spanish, Italian, Portuguese, Dutch, Polish, Czech,
-// the Nordic, Baltic and Uralic ones, Romanian, Turkish, Croatian and others.
+// latin was counted in messages of programs in 26 languages: a quarter English, the rest German,
+// French, Spanish, Italian, Portuguese, Dutch, Polish, Czech, the Nordic, Baltic and Uralic
+// languages, Romanian, Turkish, Croatian and others.
 var latin = alphabet{'a', []string{
 	"945444466475554448544556986", // edge
 	"365559768575353769343668976", // a
@@ -158,8 +155,8 @@ var latin = alphabet{'a', []string{
 	"327762978396664479876566956", // z
 }}
 
-// cyrillic was counted likewise: half Russian, the rest Ukrainian, Belarusian,
-// Bulgarian, Serbian, Macedonian, Kazakh, Kyrgyz, Tajik and Mongolian.
+// cyrillic was counted in the same way: half Russian, the rest Ukrainian, Belarusian, Bulgarian,
+// Serbian, Macedonian, Kazakh, Kyrgyz, Tajik and Mongolian.
 var cyrillic = alphabet{'а', []string{
 	"955464774484753435455567679999798", // edge
 	"286565675845453964537976679999986", // а
@@ -196,50 +193,49 @@ var cyrillic = alphabet{'а', []string{
 	"199575596995665987747977888999977", // я
 }}
 
-// likely tells words of some language from letters by chance: a word costs at
-// most mostBits for each pair of its letters, with its edges. Letters that the
-// alphabet does not have count for nothing.
-func (a alphabet) likely(word string) bool {
-	bits, pairs, last := 0, 0, 0
-	add := func(at int) {
-		if last >= 0 && at >= 0 {
-			bits += int(a.pairs[last][at] - '0')
+// isLikely reports whether a word may belong to a language: it costs at most maxBits for each
+// pair of letters, including its edges. Pairs with letters outside the alphabet are ignored.
+func (a alphabet) isLikely(word string) bool {
+	bits, pairs, previous := 0, 0, 0
+	addPair := func(row int) {
+		if previous >= 0 && row >= 0 {
+			bits += int(a.pairs[previous][row] - '0')
 			pairs++
 		}
-		last = at
+		previous = row
 	}
 	for _, r := range word {
-		add(a.index(r))
+		addPair(a.index(r))
 	}
-	add(0)
-	return float64(bits) <= mostBits*float64(pairs)
+	addPair(0)
+	return float64(bits) <= maxBits*float64(pairs)
 }
 
-// index is the row of a letter; -1 for none.
+// index returns the row of a letter, or -1.
 func (a alphabet) index(r rune) int {
-	r = plain(r)
-	if !a.has(r) {
+	r = baseLetter(r)
+	if !a.contains(r) {
 		return -1
 	}
 	return int(r-a.first) + 1
 }
 
-func (a alphabet) has(r rune) bool { return r >= a.first && int(r-a.first) < len(a.pairs)-1 }
+func (a alphabet) contains(r rune) bool { return r >= a.first && int(r-a.first) < len(a.pairs)-1 }
 
-// plain is a letter in lower case and without its accents.
-func plain(r rune) rune {
+// baseLetter returns a letter in lower case and without accents.
+func baseLetter(r rune) rune {
 	r = unicode.ToLower(r)
-	if latin.has(r) || cyrillic.has(r) {
+	if latin.contains(r) || cyrillic.contains(r) {
 		return r
 	}
-	if letter, ok := plainLetters[r]; ok {
+	if letter, ok := baseLetters[r]; ok {
 		return letter
 	}
 	return []rune(norm.NFD.String(string(r)))[0]
 }
 
-// plainLetters are those of other languages, as the pairs were counted.
-var plainLetters = map[rune]rune{
+// baseLetters are the letters of other languages, replaced as in the counted texts.
+var baseLetters = map[rune]rune{
 	'ß': 's', 'ø': 'o', 'đ': 'd', 'ł': 'l', 'ı': 'i', 'æ': 'a', 'ə': 'a', 'œ': 'o', 'þ': 't', 'ð': 'd',
 	'ё': 'е', 'є': 'е', 'ѐ': 'е', 'і': 'и', 'ї': 'и', 'ѝ': 'и', 'ў': 'у', 'ј': 'й', 'љ': 'л', 'њ': 'н', 'ћ': 'ч', 'ђ': 'д',
 	'џ': 'ц', 'ѓ': 'г', 'ґ': 'г', 'ғ': 'г', 'ќ': 'к', 'қ': 'к', 'ѕ': 'з', 'ө': 'о', 'ү': 'у', 'ұ': 'у', 'ң': 'н', 'ә': 'а',

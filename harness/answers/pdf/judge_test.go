@@ -11,9 +11,8 @@ import (
 	"extraction-experiment/harness/answers/pdf"
 )
 
-// build makes a file of one page out of objects written by hand: 1 is the
-// catalogue, 2 the pages, 3 the page with the content in 4; the rest is given.
-// There is no cross-reference table: the reader finds the objects.
+// build returns a file of one page. Object 1 is the catalogue, 2 the page tree, 3 the page with
+// the content in 4; the others are given. The file has no cross-reference table.
 func build(page, content string, objects ...string) []byte {
 	var b strings.Builder
 	b.WriteString("%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n")
@@ -27,8 +26,8 @@ func build(page, content string, objects ...string) []byte {
 
 const russian = "Выручка компании за отчётный период выросла благодаря новым договорам с портами северного побережья и снижению расходов на топливо"
 
-// shown is a content stream that shows a text line by line.
-func shown(text string) string {
+// showLines returns a content stream that shows each word on its own line.
+func showLines(text string) string {
 	return "BT /F 12 Tf 50 700 Td (" + strings.ReplaceAll(text, " ", ") Tj 0 -14 Td (") + ") Tj ET"
 }
 
@@ -41,22 +40,22 @@ func TestJudge(t *testing.T) {
 	composite := "<</Type/Font/Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</DW 500>>]%s>>"
 	same := "<</Length 70>>stream\n1 beginbfrange <0000> <ffff> [<0041><0041>] endbfrange 1 beginbfchar <0030> <0041> endbfchar\nendstream"
 	tests := map[string]struct {
-		file []byte
-		kind pdf.Kind
-		says string
+		file    []byte
+		kind    pdf.Kind
+		problem string
 	}{
-		"text":  {build("/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>", shown("The office was closed because of the storm and nobody went to work that day at all")), pdf.Readable, ""},
+		"text":  {build("/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>", showLines("The office was closed because of the storm and nobody went to work that day at all")), pdf.Readable, ""},
 		"blank": {build("", ""), pdf.Blank, "blank"},
 		"scan":  {build("/Resources<</XObject<</I 5 0 R>>>>", "q 600 0 0 800 0 0 cm /I Do Q", picture), pdf.Scan, "OCR"},
 		"scan with a page number": {build("/Resources<</XObject<</I 5 0 R>>/Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>",
 			"q 500 0 0 780 0 0 cm /I Do Q BT /F 9 Tf 300 20 Td (page 7) Tj ET", picture), pdf.Scan, "OCR"},
 		"a small picture beside text": {build("/Resources<</XObject<</I 5 0 R>>/Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>",
-			"q 90 0 0 80 0 0 cm /I Do Q "+shown("Some words under a picture are text"), picture), pdf.Readable, ""},
-		"a composite font without a map": {build("/Resources<</Font<</F 5 0 R>>>>", shown("abcdefgh ijklmnop"), fmt.Sprintf(composite, "")), pdf.Unreadable, "no meaning"},
+			"q 90 0 0 80 0 0 cm /I Do Q "+showLines("Some words under a picture are text"), picture), pdf.Readable, ""},
+		"a composite font without a map": {build("/Resources<</Font<</F 5 0 R>>>>", showLines("abcdefgh ijklmnop"), fmt.Sprintf(composite, "")), pdf.Unreadable, "no meaning"},
 		"a map of everything to one letter": {build("/Resources<</Font<</F 5 0 R>>>>", "BT /F 9 Tf 9 700 Td <"+strings.Repeat("00300030003000300030003000300001"+"0020", 20)+"> Tj ET",
 			fmt.Sprintf(composite, "/ToUnicode 6 0 R"), same), pdf.Unreadable, ""},
-		"windows-1251 that says it is Latin": {build("/Resources<</Font<</F<</Subtype/TrueType/Encoding/WinAnsiEncoding>>>>>>", shown(cp1251)), pdf.Unreadable, "no language has"},
-		"symbols of a private font":          {build("/Resources<</Font<</F<</Subtype/Type3/Encoding<</Differences[97/g1/g2/g3/g4/g5]>>>>>>>>", shown("abcde edcba")), pdf.Unreadable, "no meaning"},
+		"windows-1251 that says it is Latin": {build("/Resources<</Font<</F<</Subtype/TrueType/Encoding/WinAnsiEncoding>>>>>>", showLines(cp1251)), pdf.Unreadable, "no language has"},
+		"symbols of a private font":          {build("/Resources<</Font<</F<</Subtype/Type3/Encoding<</Differences[97/g1/g2/g3/g4/g5]>>>>>>>>", showLines("abcde edcba")), pdf.Unreadable, "no meaning"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -65,8 +64,8 @@ func TestJudge(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := doc.Pages[0]
-			if p.Kind != tt.kind || !strings.Contains(p.Problem, tt.says) {
-				t.Errorf("%s %q %q, want %s %q", p.Kind, p.Problem, p.Text, tt.kind, tt.says)
+			if p.Kind != tt.kind || !strings.Contains(p.Problem, tt.problem) {
+				t.Errorf("%s %q %q, want %s %q", p.Kind, p.Problem, p.Text, tt.kind, tt.problem)
 			}
 			if bad := len(doc.Problems()) > 0; bad != (tt.kind == pdf.Scan || tt.kind == pdf.Unreadable) {
 				t.Errorf("problems %v", doc.Problems())
@@ -75,7 +74,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudge_realText: what people write is not called nonsense.
+// TestJudge_realText checks that real text is not called nonsense.
 func TestJudge_realText(t *testing.T) {
 	for _, text := range []string{
 		russian,
@@ -84,7 +83,7 @@ func TestJudge_realText(t *testing.T) {
 	} {
 		data := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/UniGB-UTF16-H/DescendantFonts[<<>>]>>>>>>", "BT /F 9 Tf 9 700 Td <"+hexUTF16(text)+"> Tj ET")
 		doc, err := pdf.Read(t.Context(), data, pdf.Options{})
-		if err != nil || doc.Pages[0].Kind != pdf.Readable || plain(doc.Pages[0].Text) != plain(text) {
+		if err != nil || doc.Pages[0].Kind != pdf.Readable || normalize(doc.Pages[0].Text) != normalize(text) {
 			t.Errorf("%v %+v", err, doc.Pages[0])
 		}
 	}
@@ -98,7 +97,7 @@ func hexUTF16(text string) string {
 	return b.String()
 }
 
-// TestRead_turned: a page that is shown turned is read as it is shown.
+// TestRead_turned checks that a rotated page is read as it is shown.
 func TestRead_turned(t *testing.T) {
 	font := "/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>"
 	for rotate, matrix := range map[int]string{0: "1 0 0 1 50 700", 90: "0 1 -1 0 50 50", 180: "-1 0 0 -1 500 700", 270: "0 -1 1 0 50 700"} {
@@ -110,8 +109,8 @@ func TestRead_turned(t *testing.T) {
 	}
 }
 
-// TestJudge_counts: of a file that was cut off before the maps of its fonts, no
-// more characters are without meaning than there are.
+// TestJudge_counts checks, with a file cut off before the maps of its fonts, that the number of
+// unknown characters does not exceed that of all characters.
 func TestJudge_counts(t *testing.T) {
 	data, err := os.ReadFile("testdata/producers/chromium.pdf")
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// layout turns the glyphs of a page into text: of the direction that most of
-// them have first, then of the others.
+// layout turns the glyphs of a page into text, first those of the most frequent direction.
 func layout(glyphs []glyph) string {
 	var by [4][]glyph
 	for _, g := range glyphs {
@@ -23,17 +22,17 @@ func layout(glyphs []glyph) string {
 	slices.SortStableFunc(order, func(a, b int) int { return len(by[b]) - len(by[a]) })
 	var lines []string
 	for _, direction := range order {
-		lines = append(lines, readingOrder(aligned(chunksOf(by[direction])), 0, line.text)...)
+		lines = append(lines, readingOrder(alignTables(chunksOf(by[direction])), 0, line.text)...)
 	}
-	return strings.ReplaceAll(join(lines), "\u00ad", "")
+	return strings.ReplaceAll(joinLines(lines), "\u00ad", "")
 }
 
-// readingOrder returns the lines of text, columns of prose one after the other;
-// say turns a line into text.
-func readingOrder(chunks []chunk, depth int, say func(line) string) []string {
+// readingOrder returns the lines of text, and columns of prose one after the other. toText
+// formats a line.
+func readingOrder(chunks []chunk, depth int, toText func(line) string) []string {
 	gutter, ok := findGutter(chunks)
 	if !ok || depth >= 3 {
-		return cli.Each(linesOf(chunks), say)
+		return cli.Each(linesOf(chunks), toText)
 	}
 	var out []string
 	for _, band := range bandsOf(chunks, gutter) {
@@ -49,22 +48,23 @@ func readingOrder(chunks []chunk, depth int, say func(line) string) []string {
 			out = append(out, readingOrder(left, depth+1, line.prose)...)
 			out = append(out, readingOrder(right, depth+1, line.prose)...)
 		} else {
-			out = append(out, cli.Each(linesOf(band.sides), say)...)
+			out = append(out, cli.Each(linesOf(band.sides), toText)...)
 		}
-		out = append(out, cli.Each(linesOf(band.across), say)...)
+		out = append(out, cli.Each(linesOf(band.across), toText)...)
 	}
 	return out
 }
 
-// leastColumn is how many lines a column has at least.
-const leastColumn = 4
+// minColumnLines is the smallest number of lines of a column.
+const minColumnLines = 4
 
-// findGutter looks for the place in the middle that the fewest chunks cross.
+// findGutter returns the x in the middle part that the fewest chunks cross; ok is false if too
+// many cross it.
 func findGutter(chunks []chunk) (x float64, ok bool) {
-	if len(chunks) < 2*leastColumn || len(chunks) > 20_000 {
+	if len(chunks) < 2*minColumnLines || len(chunks) > 20_000 {
 		return 0, false
 	}
-	x0, x1 := line(chunks).span()
+	x0, x1 := line(chunks).extent()
 	const steps = 120
 	best, from, to := len(chunks), 0, 0
 	for step := steps / 5; step <= steps*4/5; step++ {
@@ -86,42 +86,42 @@ func findGutter(chunks []chunk) (x float64, ok bool) {
 	return x, best*10 <= len(chunks)*4
 }
 
-// band is a part of the page between chunks that reach across the gutter, with
-// the line across that ends it.
+// band is a part of the page with chunks on both sides of the gutter, and the lines across the
+// gutter that follow.
 type band struct{ sides, across []chunk }
 
 func bandsOf(chunks []chunk, gutter float64) []band {
 	var bands []band
-	var now band
+	var current band
 	for _, l := range linesOf(chunks) {
 		if slices.ContainsFunc(l, func(c chunk) bool { return c.x0 < gutter && c.x1 > gutter }) {
-			now.across = append(now.across, l...)
+			current.across = append(current.across, l...)
 			continue
 		}
-		if len(now.across) > 0 {
-			bands = append(bands, now)
-			now = band{}
+		if len(current.across) > 0 {
+			bands = append(bands, current)
+			current = band{}
 		}
-		now.sides = append(now.sides, l...)
+		current.sides = append(current.sides, l...)
 	}
-	return append(bands, now)
+	return append(bands, current)
 }
 
-// isProse tells a column of running text from one of a table: lines of many
-// letters that mostly fill its width.
+// isProse distinguishes a column of running text from one of a table: its lines have many
+// letters and mostly fill the width.
 func isProse(chunks []chunk) bool {
 	lines := linesOf(chunks)
-	if len(lines) < leastColumn {
+	if len(lines) < minColumnLines {
 		return false
 	}
 	var widths []float64
 	letters, runes := 0, 0
-	low, high := lines[0].span()
+	low, high := lines[0].extent()
 	for _, l := range lines {
-		x0, x1 := l.span()
+		x0, x1 := l.extent()
 		low, high = min(low, x0), max(high, x1)
 		widths = append(widths, x1-x0)
-		letters += count(l.text(), unicode.IsLetter)
+		letters += countRunes(l.text(), unicode.IsLetter)
 		runes += utf8.RuneCountInString(l.text())
 	}
 	slices.Sort(widths)
@@ -129,23 +129,23 @@ func isProse(chunks []chunk) bool {
 	return runes >= 18*len(lines) && letters*10 >= runes*6 && median >= 0.7*(high-low)
 }
 
-// hyphenated is a word that is divided at the end of a line, with what follows its end.
-var hyphenated = textutil.Pattern(`(\pL)[-\x{2010}\x{ad}]\n(\p{Ll}[^ \n]*)(?:\n|( ?))`)
+// hyphenation matches a word divided at the end of a line.
+var hyphenation = textutil.Pattern(`(\pL)[-\x{2010}\x{ad}]\n(\p{Ll}[^ \n]*)(?:\n|( ?))`)
 
-// join makes a text of lines, in which words are whole that were divided at the end of a line.
-func join(lines []string) string {
+// joinLines joins lines to a text without hyphenation at the ends of lines.
+func joinLines(lines []string) string {
 	lines = slices.DeleteFunc(cli.Each(lines, strings.TrimSpace), func(l string) bool { return l == "" })
 	text := strings.Join(lines, "\n")
-	for hyphenated().MatchString(text) { // a word may be divided twice, but not at a space that ended it
-		text = hyphenated().ReplaceAllString(text, "${1}${2}\n${3}")
+	for hyphenation().MatchString(text) { // a word may be divided twice, but a space ends it
+		text = hyphenation().ReplaceAllString(text, "${1}${2}\n${3}")
 	}
 	return strings.TrimSuffix(strings.ReplaceAll(text, "\n ", "\n"), "\n")
 }
 
-// line is what is at one height, from left to right.
+// line holds chunks at the same height, from left to right.
 type line []chunk
 
-// linesOf sorts chunks into lines, from the top down.
+// linesOf groups chunks into lines, from top to bottom.
 func linesOf(chunks []chunk) []line {
 	chunks = slices.SortedStableFunc(slices.Values(chunks), func(a, b chunk) int { return cmp.Compare(b.y, a.y) })
 	var lines []line
@@ -156,20 +156,20 @@ func linesOf(chunks []chunk) []line {
 		}
 		lines = append(lines, line{c})
 	}
-	return cli.Each(lines, line.arranged)
+	return cli.Each(lines, line.arrange)
 }
 
-// arranged sorts a line from left to right, and drops what is printed twice to
-// look bold.
-func (l line) arranged() line {
+// arrange sorts a line from left to right, and removes chunks that are printed twice to look
+// bold.
+func (l line) arrange() line {
 	slices.SortStableFunc(l, func(a, b chunk) int { return cmp.Compare(a.x0, b.x0) })
 	var last chunk
 	return slices.DeleteFunc(l, func(c chunk) bool {
-		twice := c.text == last.text && c.x0-last.x0 < 0.3*c.size
-		if !twice {
+		duplicate := c.text == last.text && c.x0-last.x0 < 0.3*c.size
+		if !duplicate {
 			last = c
 		}
-		return twice
+		return duplicate
 	})
 }
 
@@ -178,13 +178,13 @@ func (l line) prose() string {
 	return strings.Join(cli.Each(l, func(c chunk) string { return c.text }), " ")
 }
 
-// text joins the chunks, with " | " between cells.
+// text joins the chunks of a line, with " | " between cells.
 func (l line) text() string {
 	var b strings.Builder
 	for i, c := range l {
 		if i > 0 {
 			switch gap := c.x0 - l[i-1].x1; {
-			case gap > cellGap*c.size, c.cell:
+			case gap > cellGap*c.size, c.startsCell:
 				b.WriteString(" | ")
 			case gap > spaceGap*c.size:
 				b.WriteByte(' ')
@@ -195,7 +195,7 @@ func (l line) text() string {
 	return b.String()
 }
 
-func (l line) span() (x0, x1 float64) {
+func (l line) extent() (x0, x1 float64) {
 	x0, x1 = l[0].x0, l[0].x1
 	for _, c := range l {
 		x0, x1 = min(x0, c.x0), max(x1, c.x1)
@@ -203,17 +203,17 @@ func (l line) span() (x0, x1 float64) {
 	return x0, x1
 }
 
-// close fills the room between the letters of one string that are spaced out
-// for emphasis: they are words. Figures that are, may be those of a scale.
-func (in *interpreter) close(shown []glyph) {
+// widenLetters widens the letters of a string that are spaced out for emphasis, so that they
+// become words. It does not widen digits, because they may be on a scale.
+func (in *interpreter) widenLetters(shown []glyph) {
 	if in.charSpace <= 0 || in.charSpace > cellGap*in.size {
 		return
 	}
-	m := in.tm.times(in.ctm)
-	room := math.Hypot(m[0], m[1]) * math.Abs(in.charSpace*in.scale)
+	m := in.textMatrix.multiply(in.ctm)
+	space := math.Hypot(m[0], m[1]) * math.Abs(in.charSpace*in.scale)
 	for i := range shown[:max(0, len(shown)-1)] {
 		if isLetter(shown[i].text) {
-			shown[i].width += room
+			shown[i].width += space
 		}
 	}
 }
@@ -223,9 +223,9 @@ func isLetter(text string) bool {
 	return unicode.IsLetter(first)
 }
 
-// spacing is the distance between the letters of a run that is spaced out for
-// emphasis, glyph by glyph; 0 for all others. Between its words is more.
-func spacing(run []glyph) float64 {
+// letterSpacing returns the distance between the letters of a run that is spaced out for
+// emphasis, glyph by glyph. It is 0 for other runs. Words of the run are further apart.
+func letterSpacing(run []glyph) float64 {
 	var gaps []float64
 	size := 0.0
 	for i, g := range run {
@@ -244,22 +244,22 @@ func spacing(run []glyph) float64 {
 	return gaps[len(gaps)/2]
 }
 
-// The distances that mean something, in sizes of the font.
+// Distances in units of the font size.
 const (
-	spaceGap = 0.17 // between words
-	jumpGap  = 0.4  // wider than a space: between cells, where other rows say so
-	cellGap  = 0.9  // between cells or columns
-	backStep = 0.6  // glyphs may overlap by this
+	spaceGap   = 0.17 // between words
+	jumpGap    = 0.4  // wider than a space: between cells if other rows confirm it
+	cellGap    = 0.9  // between cells or columns
+	maxOverlap = 0.6  // of glyphs
 )
 
-// chunk is a piece of a line that was written in one go.
+// chunk is a piece of a line that was written continuously.
 type chunk struct {
-	text   string
-	x0, x1 float64
-	y      float64
-	size   float64
-	parts  []chunk // between jumps, where there are any
-	cell   bool    // it begins a cell, however near the one before ends
+	text       string
+	x0, x1     float64
+	y          float64
+	size       float64
+	parts      []chunk // between jumps, if there are any
+	startsCell bool    // begins a cell, even if the previous chunk is near
 }
 
 // chunksOf joins glyphs that follow one another on a line.
@@ -267,7 +267,7 @@ func chunksOf(glyphs []glyph) []chunk {
 	var list []chunk
 	for len(glyphs) > 0 {
 		n := runLength(glyphs)
-		if c, ok := chunkOf(glyphs[:n]); ok {
+		if c, ok := newChunk(glyphs[:n]); ok {
 			list = append(list, c)
 		}
 		glyphs = glyphs[n:]
@@ -275,13 +275,14 @@ func chunksOf(glyphs []glyph) []chunk {
 	return list
 }
 
-// runLength is how many glyphs follow the first one on its line, with it.
+// runLength returns the number of glyphs from the first one on that follow one another on its
+// line.
 func runLength(glyphs []glyph) int {
 	c := chunk{x1: glyphs[0].x, y: glyphs[0].y, size: glyphs[0].size}
 	for i, g := range glyphs {
 		size := max(c.size, g.size)
 		gap := g.x - c.x1
-		if i > 0 && (math.Abs(g.y-c.y) >= 0.45*size || gap <= -backStep*size || gap >= cellGap*size) {
+		if i > 0 && (math.Abs(g.y-c.y) >= 0.45*size || gap <= -maxOverlap*size || gap >= cellGap*size) {
 			return i
 		}
 		c.x1 = max(c.x1, g.x+g.width)
@@ -292,32 +293,32 @@ func runLength(glyphs []glyph) int {
 	return len(glyphs)
 }
 
-// chunkOf makes one chunk of glyphs that follow one another, with its parts
-// between jumps; false where they show nothing.
-func chunkOf(run []glyph) (c chunk, ok bool) {
-	spread := spacing(run)
+// newChunk joins glyphs that follow one another, with parts between jumps. ok is false if they
+// are invisible.
+func newChunk(run []glyph) (c chunk, ok bool) {
+	spacing := letterSpacing(run)
 	c = chunk{x0: run[0].x, x1: run[0].x}
 	part := c
 	var parts []chunk
 	var text strings.Builder
 	flush := func() {
 		if part.text = text.String(); strings.TrimSpace(part.text) != "" {
-			parts = append(parts, part.trimmed())
+			parts = append(parts, part.trimSpaces())
 		}
 		text.Reset()
 	}
 	for i, g := range run {
-		shown, size := shownText(g), max(c.size, g.size)
-		gap := g.x - c.x1 - spread
-		if i > 0 && gap > spaceGap*size && !strings.HasSuffix(text.String(), " ") && !strings.HasPrefix(shown, " ") {
-			if gap > jumpGap*size && spread == 0 {
+		normalized, size := normalText(g), max(c.size, g.size)
+		gap := g.x - c.x1 - spacing
+		if i > 0 && gap > spaceGap*size && !strings.HasSuffix(text.String(), " ") && !strings.HasPrefix(normalized, " ") {
+			if gap > jumpGap*size && spacing == 0 {
 				flush()
 				part = chunk{x0: g.x, x1: g.x}
 			} else {
 				text.WriteByte(' ')
 			}
 		}
-		text.WriteString(shown)
+		text.WriteString(normalized)
 		c.x1 = max(c.x1, g.x+g.width)
 		part.x1 = max(part.x1, g.x+g.width)
 		if g.size > c.size { // a superscript came first
@@ -328,22 +329,22 @@ func chunkOf(run []glyph) (c chunk, ok bool) {
 	if len(parts) == 0 {
 		return chunk{}, false
 	}
-	return merged(parts, c.size, c.y), true
+	return mergeParts(parts, c.size, c.y), true
 }
 
-// merged makes one chunk of its parts, in order.
-func merged(parts []chunk, size, y float64) chunk {
+// mergeParts joins parts, in order.
+func mergeParts(parts []chunk, size, y float64) chunk {
 	c := chunk{text: line(parts).prose(), size: size, y: y}
-	c.x0, c.x1 = line(parts).span()
+	c.x0, c.x1 = line(parts).extent()
 	if len(parts) > 1 {
 		c.parts = parts
 	}
 	return c
 }
 
-// shownText is what a glyph contributes: ligatures as letters, no-break spaces
-// as spaces, U+FFFD where nobody knows.
-func shownText(g glyph) string {
+// normalText returns the text of a glyph with letters for ligatures, plain spaces, and U+FFFD
+// for characters without a meaning.
+func normalText(g glyph) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -357,8 +358,8 @@ func shownText(g glyph) string {
 
 var ligatures = strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl", "ﬅ", "st", "ﬆ", "st")
 
-// trimmed takes spaces off the ends, and the room that they took.
-func (c chunk) trimmed() chunk {
+// trimSpaces removes leading and trailing spaces, also from the width, and joins spaces inside.
+func (c chunk) trimSpaces() chunk {
 	width := (c.x1 - c.x0) / float64(len([]rune(c.text)))
 	left := len(c.text) - len(strings.TrimLeft(c.text, " "))
 	right := len(c.text) - len(strings.TrimRight(c.text, " "))

@@ -13,8 +13,8 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// An Object is nil, bool, int64, float64, String, Name, Array, Dict, Ref or
-// *Stream; while operators of a content stream are read also Keyword.
+// An Object is nil, bool, int64, float64, String, Name, Array, Dict, Ref or *Stream. In content
+// streams it can also be a Keyword.
 type Object any
 
 // Name is a name without its slash.
@@ -23,7 +23,7 @@ type Name string
 // String is a string of bytes.
 type String string
 
-// Keyword is a bare word: an operator, or obj and the like.
+// Keyword is a bare word: an operator, or a word like obj.
 type Keyword string
 
 // Array is a list of objects.
@@ -32,21 +32,20 @@ type Array []Object
 // Dict is a dictionary.
 type Dict map[Name]Object
 
-// Ref points to an object.
+// Ref is a reference to an object.
 type Ref struct{ Num, Gen int }
 
-// Stream is a dictionary with bytes, still encoded.
+// Stream is a dictionary with encoded bytes.
 type Stream struct {
 	Dict Dict
 	raw  []byte
 	ref  Ref // for decryption; zero inside object streams
 }
 
-// maxDepth bounds references to references, and nesting of arrays and
-// dictionaries.
+// maxDepth limits chains of references, and the nesting of arrays and dictionaries.
 const maxDepth = 64
 
-// Resolve follows references; what cannot be found is nil.
+// Resolve follows references. Missing objects are nil.
 func (f *File) Resolve(o Object) Object {
 	for range maxDepth {
 		ref, ok := o.(Ref)
@@ -58,7 +57,7 @@ func (f *File) Resolve(o Object) Object {
 	return nil
 }
 
-// Dict resolves to a dictionary, also that of a stream; nil if it is none.
+// Dict resolves to a dictionary or that of a stream, or to nil.
 func (f *File) Dict(o Object) Dict {
 	switch o := f.Resolve(o).(type) {
 	case Dict:
@@ -69,23 +68,23 @@ func (f *File) Dict(o Object) Dict {
 	return nil
 }
 
-// resolved is an object of one kind; zero if it is none.
-func resolved[T Array | Name | String | *Stream](f *File, o Object) T {
+// resolveAs resolves to an object of type T, or to its zero value.
+func resolveAs[T Array | Name | String | *Stream](f *File, o Object) T {
 	v, _ := f.Resolve(o).(T)
 	return v
 }
 
-// Array resolves to an array; nil if it is none.
-func (f *File) Array(o Object) Array { return resolved[Array](f, o) }
+// Array resolves to an array, or to nil.
+func (f *File) Array(o Object) Array { return resolveAs[Array](f, o) }
 
-// Name resolves to a name; "" if it is none.
-func (f *File) Name(o Object) Name { return resolved[Name](f, o) }
+// Name resolves to a name, or to "".
+func (f *File) Name(o Object) Name { return resolveAs[Name](f, o) }
 
-// Stream resolves to a stream; nil if it is none.
-func (f *File) Stream(o Object) *Stream { return resolved[*Stream](f, o) }
+// Stream resolves to a stream, or to nil.
+func (f *File) Stream(o Object) *Stream { return resolveAs[*Stream](f, o) }
 
-// Number resolves to an integer or a real.
-func (f *File) Number(o Object) (float64, bool) {
+// Number resolves to an integer or a real; ok is false for other objects.
+func (f *File) Number(o Object) (v float64, ok bool) {
 	switch o := f.Resolve(o).(type) {
 	case int64:
 		return float64(o), true
@@ -95,13 +94,13 @@ func (f *File) Number(o Object) (float64, bool) {
 	return 0, false
 }
 
-// Int resolves to a whole number; what is none is 0.
+// Int resolves to a whole number, or to 0.
 func (f *File) Int(o Object) int {
 	v, _ := f.Number(o)
 	return clampInt(v)
 }
 
-// numbers resolves to a list of so many numbers; nil if it is none.
+// numbers resolves to an array of size numbers, or to nil.
 func (f *File) numbers(o Object, size int) []float64 {
 	list := f.Array(o)
 	if len(list) != size {
@@ -114,22 +113,21 @@ func (f *File) numbers(o Object, size int) []float64 {
 	return numbers
 }
 
-// clampInt keeps what is computed with a hostile number from overflowing.
+// clampInt limits hostile numbers so that arithmetic with them does not overflow.
 func clampInt(v float64) int {
-	const most = 1 << 40
-	return int(max(-most, min(v, most)))
+	const limit = 1 << 40
+	return int(max(-limit, min(v, limit)))
 }
 
-// Lexer reads objects out of bytes. What is malformed is passed over: a Lexer
-// always comes to the end.
+// Lexer reads objects from bytes. It skips malformed input and always reaches the end.
 type Lexer struct {
-	data []byte
-	pos  int
-	kept int // elements of lists of the object that is read
+	data     []byte
+	pos      int
+	elements int // number of elements of lists in the current object
 }
 
-// operations yields the operators of a content stream or a CMap, each with what stands
-// before it: of a long list the end.
+// operations yields the operators of a content stream or a CMap, each with its operands. Of a
+// long list of operands it yields the last ones.
 func (l *Lexer) operations() iter.Seq2[Keyword, []Object] {
 	return func(yield func(Keyword, []Object) bool) {
 		var args []Object
@@ -153,10 +151,10 @@ func (l *Lexer) operations() iter.Seq2[Keyword, []Object] {
 	}
 }
 
-// endOfImage ends the bytes of an inline image.
+// endOfImage matches the end of an inline image.
 var endOfImage = textutil.Pattern(`[ \n\r\t\f\x00]EI(?:[ \n\r\t\f\x00]|$)`)
 
-// SkipImage passes over the bytes of an inline image, up to its EI.
+// SkipImage skips the bytes of an inline image up to and including EI.
 func (l *Lexer) SkipImage() {
 	rest := l.data[l.pos:]
 	end := len(rest)
@@ -166,22 +164,22 @@ func (l *Lexer) SkipImage() {
 	l.pos += end
 }
 
-// maxKept bounds the elements of all lists of one object; the largest real ones
-// have some ten thousand. What follows is passed over.
-const maxKept = 1 << 20
+// maxElements limits the elements of all lists of one object; further ones are skipped. The
+// largest real objects have some ten thousand.
+const maxElements = 1 << 20
 
-// object reads one object, or a Keyword; ok is false at the end.
+// object reads one object or Keyword; ok is false at the end.
 func (l *Lexer) object() (Object, bool) {
-	l.kept = 0
+	l.elements = 0
 	for {
 		o, ok := l.token(0)
-		if o != Keyword("]") && o != Keyword(">>") { // else it closes nothing
+		if o != Keyword("]") && o != Keyword(">>") { // otherwise it closes nothing
 			return o, ok
 		}
 	}
 }
 
-// token reads one token, an array and a dictionary as a whole.
+// token reads one token, or a whole array or dictionary.
 func (l *Lexer) token(depth int) (Object, bool) {
 	l.space()
 	if l.pos >= len(l.data) {
@@ -211,7 +209,7 @@ func (l *Lexer) token(depth int) (Object, bool) {
 	return l.word(), true
 }
 
-// skip passes over a byte where it comes next.
+// skip moves past the next byte if it is c, and reports whether it was.
 func (l *Lexer) skip(c byte) bool {
 	next := l.pos < len(l.data) && l.data[l.pos] == c
 	if next {
@@ -220,7 +218,7 @@ func (l *Lexer) skip(c byte) bool {
 	return next
 }
 
-// space passes over white space and comments.
+// space skips white space and comments.
 func (l *Lexer) space() {
 	for comment := false; l.pos < len(l.data); l.pos++ {
 		c := l.data[l.pos]
@@ -231,33 +229,33 @@ func (l *Lexer) space() {
 	}
 }
 
-// list reads up to a closing bracket; a list deeper than maxDepth is empty, and what it
-// has belongs to the one around it.
+// list reads up to the closing keyword end. Lists deeper than maxDepth are empty, and their
+// elements belong to the list around them.
 func (l *Lexer) list(depth int, end Keyword) []Object {
 	var list []Object
 	for depth < maxDepth {
 		o, ok := l.token(depth + 1)
 		switch {
-		case !ok, o == Object(end), o == Keyword(">>"), o == Keyword("endobj"): // ">>" ends an array that was not closed
+		case !ok, o == Object(end), o == Keyword(">>"), o == Keyword("endobj"): // ">>" also ends an unclosed array
 			return list
 		case o == Keyword("]"):
 			continue
 		}
 		if n := len(list); o == Keyword("R") && n >= 2 {
-			if ref, ok := reference(list[n-2:]); ok {
+			if ref, ok := parseRef(list[n-2:]); ok {
 				list, o = list[:n-2], ref
 			}
 		}
-		if l.kept++; l.kept <= maxKept {
+		if l.elements++; l.elements <= maxElements {
 			list = append(list, o)
 		}
 	}
 	return list
 }
 
-func reference(two []Object) (Ref, bool) {
-	num, ok1 := two[0].(int64)
-	gen, ok2 := two[1].(int64)
+func parseRef(pair []Object) (Ref, bool) {
+	num, ok1 := pair[0].(int64)
+	gen, ok2 := pair[1].(int64)
 	return Ref{int(num), int(gen)}, ok1 && ok2 && num > 0 && gen >= 0
 }
 
@@ -273,7 +271,7 @@ func (l *Lexer) dict(depth int) Dict {
 	return d
 }
 
-// regular reads up to a space or a delimiter.
+// regular reads up to white space or a delimiter.
 func (l *Lexer) regular() []byte {
 	start := l.pos
 	for l.pos < len(l.data) && !isSpace(l.data[l.pos]) && !isDelimiter(l.data[l.pos]) {
@@ -282,17 +280,17 @@ func (l *Lexer) regular() []byte {
 	return l.data[start:l.pos]
 }
 
-// name reads a name, in which #20 stands for a byte as %20 does in an address.
+// name reads a name, in which #20 is an escape like %20 in a URL.
 func (l *Lexer) name() Name {
 	raw := string(l.regular())
 	name, err := url.PathUnescape(strings.ReplaceAll(raw, "#", "%"))
-	if err != nil { // a # stands for itself
+	if err != nil { // # is a plain character
 		return Name(raw)
 	}
 	return Name(name)
 }
 
-// word reads a number or a keyword.
+// word reads a number, a keyword, true, false or null.
 func (l *Lexer) word() Object {
 	text := string(l.regular())
 	if c := text[0]; c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' {
@@ -309,17 +307,17 @@ func (l *Lexer) word() Object {
 	return Keyword(text)
 }
 
-// numberAtStart is what there is of a number in "12-34", "1.2.3" and "--5".
-var numberAtStart = textutil.Pattern(`^[+-]?[0-9]*\.?[0-9]*`)
+// numberPrefix matches the usable part of malformed numbers: "12-34", "1.2.3", "--5".
+var numberPrefix = textutil.Pattern(`^[+-]?[0-9]*\.?[0-9]*`)
 
-// number reads a number; what is none is 0.
+// number parses a number. It returns 0 if text is not a number.
 func number(text string) Object {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		v, err = strconv.ParseFloat(numberAtStart().FindString(text), 64)
+		v, err = strconv.ParseFloat(numberPrefix().FindString(text), 64)
 	}
 	if err != nil {
 		return int64(0)
@@ -333,7 +331,7 @@ func isSpace(c byte) bool {
 
 func isDelimiter(c byte) bool { return strings.IndexByte("()<>[]{}/%", c) >= 0 }
 
-// literal reads a string in parentheses, the first of which was read.
+// literal reads a string in parentheses, after the opening one.
 func (l *Lexer) literal() String {
 	start, depth := l.pos, 1
 	for ; l.pos < len(l.data) && depth > 0; l.pos++ {
@@ -352,16 +350,16 @@ func (l *Lexer) literal() String {
 		raw = raw[:len(raw)-1]
 	}
 	if bytes.ContainsAny(raw, "\\\r") {
-		raw = escapes().ReplaceAllFunc(raw, unescaped)
+		raw = escapes().ReplaceAllFunc(raw, unescape)
 	}
 	return String(raw)
 }
 
-// escapes are what follows a backslash, and the ends of lines.
+// escapes matches escape sequences and line ends in strings.
 var escapes = textutil.Pattern(`(?s)\\([0-7]{1,3}|\r\n|.)|\r\n?`)
 
-// unescaped is what one of the escapes stands for.
-func unescaped(escape []byte) []byte {
+// unescape returns the replacement of an escape sequence.
+func unescape(escape []byte) []byte {
 	if escape[0] == '\r' {
 		return []byte("\n")
 	}
@@ -369,7 +367,7 @@ func unescaped(escape []byte) []byte {
 	case c == '\r' || c == '\n':
 		return nil
 	case c >= '0' && c <= '7':
-		code, _ := strconv.ParseUint(string(escape[1:]), 8, 16) // they are digits
+		code, _ := strconv.ParseUint(string(escape[1:]), 8, 16) // always digits
 		return []byte{byte(code)}
 	case strings.IndexByte("nrtbf", c) >= 0:
 		return []byte{"\n\r\t\b\f"[strings.IndexByte("nrtbf", c)]}
@@ -377,23 +375,23 @@ func unescaped(escape []byte) []byte {
 	return escape[1:]
 }
 
-// hex reads a string in angle brackets, the first of which was read; what is not a digit
-// of it is passed over.
+// hex reads a string in angle brackets, after the opening one. It skips characters that are not
+// digits.
 func (l *Lexer) hex() String {
 	text, _, _ := bytes.Cut(l.data[l.pos:], []byte(">"))
 	l.pos = min(len(l.data), l.pos+len(text)+1)
-	digits := only(text, func(r rune) bool { return unicode.Is(unicode.ASCII_Hex_Digit, r) })
+	digits := filterRunes(text, func(r rune) bool { return unicode.Is(unicode.ASCII_Hex_Digit, r) })
 	if len(digits)%2 != 0 {
 		digits = append(digits, '0')
 	}
-	b, _ := hex.AppendDecode(nil, digits) // they are digits
+	b, _ := hex.AppendDecode(nil, digits) // always digits
 	return String(b)
 }
 
-// only leaves out all characters that are not of a kind.
-func only(text []byte, is func(rune) bool) []byte {
+// filterRunes returns the characters of text for which keep is true.
+func filterRunes(text []byte, keep func(rune) bool) []byte {
 	return bytes.Map(func(r rune) rune {
-		if is(r) {
+		if keep(r) {
 			return r
 		}
 		return -1

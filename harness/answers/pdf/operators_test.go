@@ -10,7 +10,7 @@ import (
 	"extraction-experiment/harness/answers/pdf"
 )
 
-// helvetica is a font of the reader's own.
+// helvetica is a font that every reader has.
 const helvetica = "/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>"
 
 func pageText(t *testing.T, file []byte) string {
@@ -22,7 +22,7 @@ func pageText(t *testing.T, file []byte) string {
 	return doc.Pages[0].Text
 }
 
-// TestOperators: each way in which a page moves on and shows text, and what stands between texts.
+// TestOperators checks the operators that move and show text, and what comes between texts.
 func TestOperators(t *testing.T) {
 	for name, tt := range map[string]struct{ content, want string }{
 		"the next line":            {"/F 10 Tf 50 700 Td 14 TL (One) Tj T* (Two) Tj (Three) ' 0 0 (Four) \"", "One\nTwo\nThree\nFour"},
@@ -41,24 +41,24 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// TestFilters: a content stream in each form that writers give it, alone and one upon another.
+// TestFilters checks a content stream with each filter, and with several.
 func TestFilters(t *testing.T) {
 	const plain = "BT /F 10 Tf 50 700 Td (Filtered text) Tj ET"
-	hexed := hex.EncodeToString([]byte(plain)) + ">"
-	in85 := func(text string) string {
+	hexText := hex.EncodeToString([]byte(plain)) + ">"
+	ascii85Text := func(text string) string {
 		b := make([]byte, ascii85.MaxEncodedLen(len(text)))
 		return string(b[:ascii85.Encode(b, []byte(text))]) + "~>"
 	}
 	for filter, content := range map[string]string{
 		"":                                  plain,
-		"/Filter/ASCIIHexDecode":            hexed,
-		"/Filter/AHx":                       strings.ToUpper(hexed),
-		"/Filter/ASCII85Decode":             in85(plain),
-		"/Filter[/A85]":                     in85(plain),
+		"/Filter/ASCIIHexDecode":            hexText,
+		"/Filter/AHx":                       strings.ToUpper(hexText),
+		"/Filter/ASCII85Decode":             ascii85Text(plain),
+		"/Filter[/A85]":                     ascii85Text(plain),
 		"/Filter/FlateDecode":               deflated(t, plain),
-		"/Filter[/ASCII85Decode/Fl]":        in85(deflated(t, plain)),
-		"/Filter[/ASCIIHexDecode/A85/Fl]":   hex.EncodeToString([]byte(in85(deflated(t, plain)))) + ">",
-		"/Filter/Crypt":                     plain, // which is Identity where nothing else is said
+		"/Filter[/ASCII85Decode/Fl]":        ascii85Text(deflated(t, plain)),
+		"/Filter[/ASCIIHexDecode/A85/Fl]":   hex.EncodeToString([]byte(ascii85Text(deflated(t, plain)))) + ">",
+		"/Filter/Crypt":                     plain, // Identity by default
 		"/Filter[/LZWDecode]/DecodeParms 0": string(lzw(plain)),
 	} {
 		file := strings.Replace(string(build(helvetica, content)), "<</Length", "<<"+filter+"/Length", 1)
@@ -68,7 +68,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// lzw writes every byte as a code of nine bits, and clears the table before it would grow.
+// lzw encodes every byte as a code of nine bits, and clears the table before codes grow.
 func lzw(text string) []byte {
 	var bits strings.Builder
 	for i := range len(text) {

@@ -1,24 +1,20 @@
-// Package pdf turns a PDF file into text, page by page, and says of which
-// pages the text cannot be trusted. It does not recognise characters in
-// pictures: a scanned page is reported, not read.
+// Package pdf extracts the text of a PDF file page by page, and reports the pages whose text is
+// unreliable. It does not recognise characters in pictures: a scanned page is reported, not read.
 //
 // The steps for each page:
 //
 //  1. interpret the operators: every glyph with its text, place and size;
-//  2. lay out: glyphs become chunks, chunks become lines, columns of prose are
-//     read one after the other, rows of a table one below the other with " | "
-//     between cells, which are the same in all rows of it; ligatures become
-//     letters, words that were hyphenated at the end of a line are joined;
-//  3. judge: no text under a picture is a scan; glyphs without a meaning, words
-//     of which no language has the pairs of letters, or without spaces between
-//     them, make the page unreadable.
+//  2. lay out: glyphs become chunks, and chunks become lines. Columns of prose are read one after
+//     the other. Rows of a table become lines with " | " between the cells, which are the same in
+//     all rows. Ligatures become letters, and words hyphenated at the end of a line are joined;
+//  3. judge: a picture without text is a scan. Glyphs without a meaning, words with pairs of
+//     letters that no language has, and missing spaces between words make a page unreadable.
 //
-// The structure of the file comes first (Open): a search for all objects, whether the file
-// is damaged or not; decryption with an empty or given password; the tree of pages.
+// Before that, Open reads the structure of the file: it searches for all objects, whether or not
+// the file is damaged, decrypts with an empty or the given password, and finds the page tree.
 //
-// A file is hostile data. Nothing here panics or recurses without bound, and every
-// file has a Budget: what decoding it may cost in bytes and time is limited as a
-// whole, so that no small file can ask for much.
+// Files are hostile data. The package never panics and limits recursion, and a budget limits the
+// bytes and the time of decoding for the whole file, so that small files cannot cost much.
 //
 //	doc, err := pdf.Read(ctx, data, pdf.Options{})
 //	for _, page := range doc.Pages { fmt.Println(page.Number, page.Text, page.Problem) }
@@ -38,17 +34,17 @@ import (
 	"extraction-experiment/internal/files"
 )
 
-// Version changes when the text of a page may.
+// Version changes when the text of a page may change.
 const Version = "6"
 
 // Document is the text of a file.
 type Document struct {
 	SHA256 string // of the file
 	Pages  []Page
-	// Repaired says that the file is damaged; what could be found of it was read.
+	// Repaired reports that the file is damaged; everything that was found in it was read.
 	Repaired bool
-	// Declared is how many pages the file says that it has, where fewer of them
-	// could be found; else 0.
+	// Declared is the number of pages that the file claims to have if fewer were found,
+	// otherwise 0.
 	Declared int
 }
 
@@ -57,50 +53,49 @@ type Page struct {
 	Number int // from 1
 	Text   string
 	Kind   Kind
-	// Problem says why the text of the page cannot be relied upon.
+	// Problem describes why the text of the page is unreliable; empty for readable pages.
 	Problem string
 }
 
-// Problems returns the pages whose text is missing or cannot be relied upon;
-// blank pages are none.
+// Problems returns the pages whose text is missing or unreliable. Blank pages are not problems.
 func (d Document) Problems() []Page {
 	return slices.DeleteFunc(slices.Clone(d.Pages), func(p Page) bool { return p.Kind == Readable || p.Kind == Blank })
 }
 
-// Options bounds the reading; zero values are usable.
+// Options limits the reading of a file. The zero value is usable.
 type Options struct {
-	// Password opens an encrypted file.
+	// Password opens an encrypted file, as user or as owner.
 	Password string
-	// Timeout bounds the time for the whole file; 0 means 2 minutes.
+	// Timeout limits the time for the whole file; 0 means 2 minutes.
 	Timeout time.Duration
-	// MaxDecoded bounds what all streams together decode to, and tables and
-	// fonts take, each stream as often as it is decoded, in bytes; 0 means 512 MiB.
+	// MaxDecoded limits, in bytes, the decoded size of all streams together with the memory of
+	// tables and fonts. A stream counts each time it is decoded. 0 means 512 MiB.
 	MaxDecoded int64
 
-	name string // errors begin with it
+	errPrefix string // prefix of errors
 }
 
-// Read extracts the text of every page. A page that fails is unreadable with
-// its reason; a file that cannot be opened, costs too much or takes too long is
-// an error of exit code 64.
+// Read extracts the text of every page. A page that cannot be read is Unreadable, with its
+// problem. If the file cannot be opened, costs too much or takes too long, Read returns an error
+// with exit code 64.
 //
-// Time and memory are bounded by Options, not by what the file says of itself.
+// Options limits time and memory, regardless of the claims of the file.
 func Read(ctx context.Context, data []byte, opt Options) (doc Document, err error) {
 	opt.Timeout = cmp.Or(opt.Timeout, 2*time.Minute)
 	defer func() {
-		if p := recover(); p != nil { // a fault here must not end the program of a user
+		if p := recover(); p != nil { // a bug here must not end the program
 			err = fmt.Errorf("internal fault: %v", p)
 		}
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			err = fmt.Errorf("it took longer than %s", opt.Timeout)
 		}
 		if err != nil {
-			doc, err = Document{}, cli.Usage("reading the PDF: %s%w", opt.name, err)
+			doc, err = Document{}, cli.Usage("reading the PDF: %s%w", opt.errPrefix, err)
 		}
 	}()
-	inner, cancel := context.WithTimeout(ctx, opt.Timeout)
+	limited, cancel := context.WithTimeout(ctx, opt.Timeout)
 	defer cancel()
-	file, err := Open(inner, data, opt)
+	file, err := Open(limited, data, opt)
 	if err != nil {
 		return doc, err
 	}
@@ -116,14 +111,14 @@ func Read(ctx context.Context, data []byte, opt Options) (doc Document, err erro
 	fonts := map[Ref]*font{}
 	for _, p := range pages {
 		doc.Pages = append(doc.Pages, readPage(file, p, fonts))
-		if file.spent != nil {
-			return doc, file.spent
+		if file.budgetErr != nil {
+			return doc, file.budgetErr
 		}
 	}
 	return doc, nil
 }
 
-// readPage never fails: what goes wrong is the problem of the page.
+// readPage reads a page. It does not fail: errors and panics become the problem of the page.
 func readPage(file *File, p pageNode, fonts map[Ref]*font) (page Page) {
 	page = Page{Number: p.Number, Kind: Unreadable}
 	defer func() {
@@ -132,43 +127,43 @@ func readPage(file *File, p pageNode, fonts map[Ref]*font) (page Page) {
 		}
 	}()
 	content, err := file.Content(p)
-	in := &interpreter{file: file, fonts: fonts, state: state{ctm: turned(p.Box, p.Rotate), scale: 1}, tm: unit, line: unit}
+	in := &interpreter{file: file, fonts: fonts, state: state{ctm: pageMatrix(p.Box, p.Rotate), scale: 1}, textMatrix: identity, lineMatrix: identity}
 	in.run(content, p.Resources)
 	page.Text = layout(in.glyphs)
 	area := (p.Box[2] - p.Box[0]) * (p.Box[3] - p.Box[1])
 	switch {
 	case err != nil:
 		page.Problem = "a part of the page cannot be decoded: " + err.Error()
-	case in.full:
+	case in.tooManyGlyphs:
 		page.Problem = fmt.Sprintf("the page has more than %d characters", maxGlyphs)
 	default:
-		page.Kind, page.Problem = judge(page.Text, in.images/area)
+		page.Kind, page.Problem = judge(page.Text, in.imageArea/area)
 	}
 	return page
 }
 
-// ReadFile is Read of the file at a path. Errors have exit code 64, also for a file that
-// is not there.
+// ReadFile reads the file at path like Read. Errors have exit code 64, also if the file does not
+// exist.
 func ReadFile(ctx context.Context, path string, opt Options) (Document, error) {
 	data, err := files.Read(ctx, path, MaxFile)
 	if err != nil {
 		return Document{}, cli.Usage("reading the PDF: %w", err)
 	}
-	opt.name = path + ": "
+	opt.errPrefix = path + ": "
 	return Read(ctx, data, opt)
 }
 
-// pageNode is a page with what it inherits.
+// pageNode is a page with inherited attributes.
 type pageNode struct {
 	Number    int // from 1
 	Resources Dict
-	Box       [4]float64 // what is shown: left, bottom, right, top
+	Box       [4]float64 // visible area: left, bottom, right, top
 	Rotate    int        // 0, 90, 180 or 270 degrees clockwise
 	dict      Dict
 }
 
-// Pages returns the pages in order. Branches that cannot be read are left out;
-// nodes that are met twice are followed once.
+// Pages returns the pages in order. It leaves out branches that cannot be read, and visits each
+// node once.
 func (f *File) Pages() (pages []pageNode, err error) {
 	seen := map[int]bool{}
 	var walk func(o Object, page pageNode, depth int)
@@ -187,20 +182,20 @@ func (f *File) Pages() (pages []pageNode, err error) {
 				walk(kid, page, depth+1)
 			}
 		case len(pages) == maxPages:
-			f.spent = fmt.Errorf("%w: it has more than %d pages", ErrBudget, maxPages)
+			f.budgetErr = fmt.Errorf("%w: it has more than %d pages", ErrBudget, maxPages)
 		default:
 			page.Number, page.dict = len(pages)+1, d
 			pages = append(pages, page)
 		}
 	}
 	walk(f.Dict(f.trailer["Root"])["Pages"], pageNode{Box: [4]float64{0, 0, 612, 792}}, 0)
-	if f.spent == nil && len(pages) == 0 {
+	if f.budgetErr == nil && len(pages) == 0 {
 		return nil, ErrDamaged
 	}
-	return pages, f.spent
+	return pages, f.budgetErr
 }
 
-// inherit takes over what a node of the tree says.
+// inherit overrides the inherited attributes with those of a node of the page tree.
 func (page *pageNode) inherit(f *File, d Dict) {
 	if r := f.Dict(d["Resources"]); r != nil {
 		page.Resources = r
@@ -219,10 +214,10 @@ func (page *pageNode) inherit(f *File, d Dict) {
 	}
 }
 
-// Content returns the operators of a page. With an error comes what could be
-// decoded.
+// Content returns the operators of a page. If it returns an error, it also returns what it could
+// decode.
 func (f *File) Content(p pageNode) (all []byte, problem error) {
-	for _, o := range f.oneOrMore(p.dict["Contents"]) {
+	for _, o := range f.asList(p.dict["Contents"]) {
 		if s := f.Stream(o); s != nil {
 			data, err := f.Decode(s)
 			problem = cmp.Or(problem, err)

@@ -16,7 +16,7 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// page is what content.json puts on one page.
+// page is a page of content.json.
 type page struct {
 	Title      string     `json:"title"`
 	Paragraphs []string   `json:"paragraphs"`
@@ -25,7 +25,7 @@ type page struct {
 	Rotated    string     `json:"rotated"`
 }
 
-// phrases are the texts of a page that must be found whole.
+// phrases returns the texts that must be found on the page as a whole.
 func (p page) phrases() []string {
 	list := append([]string{p.Title}, p.Paragraphs...)
 	for _, row := range p.Table {
@@ -64,14 +64,13 @@ func read(t *testing.T, path string, opt pdf.Options) pdf.Document {
 	return doc
 }
 
-// plain leaves out what layout may do in one way or another: ends of lines and
-// the sign between cells.
-func plain(text string) string {
+// normalize removes what depends on the layout: line ends and the signs between cells.
+func normalize(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, "|", " ")), " ")
 }
 
-// checkPages compares every page with content.json: each phrase on its page,
-// and on no other, each row of a table on a line with its cells.
+// checkPages checks that each page has the phrases of content.json and no other page has them,
+// and that each row of a table is a line of cells.
 func checkPages(t *testing.T, doc pdf.Document, want []page) {
 	t.Helper()
 	if len(doc.Pages) != len(want) {
@@ -79,12 +78,12 @@ func checkPages(t *testing.T, doc pdf.Document, want []page) {
 	}
 	correct := 0
 	for i, p := range want {
-		got := plain(doc.Pages[i].Text)
+		got := normalize(doc.Pages[i].Text)
 		exact := doc.Pages[i].Kind == pdf.Readable && doc.Pages[i].Number == i+1
 		for _, phrase := range p.phrases() {
-			exact = exact && strings.Contains(got, plain(phrase))
+			exact = exact && strings.Contains(got, normalize(phrase))
 			for j := range doc.Pages {
-				exact = exact && (i == j || !strings.Contains(plain(doc.Pages[j].Text), plain(phrase)))
+				exact = exact && (i == j || !strings.Contains(normalize(doc.Pages[j].Text), normalize(phrase)))
 			}
 		}
 		for _, row := range p.Table { // cell by cell
@@ -101,7 +100,7 @@ func checkPages(t *testing.T, doc pdf.Document, want []page) {
 
 var update = flag.Bool("update", false, "write the PDF files anew, with the tools that are on this machine")
 
-// TestProducers reads files of five producers, made of the same pages.
+// TestProducers reads files of five producers with the same pages.
 func TestProducers(t *testing.T) {
 	want := readContent(t)
 	for producer, build := range producers {
@@ -142,8 +141,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestForms_owner: the password of the owner opens a file as that of the user
-// does, in each way of encrypting.
+// TestForms_owner checks that the password of the owner opens a file like that of the user, for
+// each method of encryption.
 func TestForms_owner(t *testing.T) {
 	for _, form := range []string{"rc4-40", "rc4-128", "aes-128", "aes-256"} {
 		path := filepath.Join("testdata", "forms", "owner-"+form+".pdf")
@@ -163,8 +162,8 @@ func TestForms_owner(t *testing.T) {
 	}
 }
 
-// TestRead_damaged: a file without its cross-reference table is searched for
-// its objects; one that is cut off gives what is left of it, or an error.
+// TestRead_damaged checks that the objects of a file without its cross-reference table are
+// found, and that a file that is cut off is read in part or fails with exit code 64.
 func TestRead_damaged(t *testing.T) {
 	want := readContent(t)
 	for _, name := range []string{"producers/fpdf.pdf", "producers/latex.pdf", "forms/linearized.pdf", "forms/aes256.pdf"} {
@@ -192,11 +191,11 @@ func TestRead_damaged(t *testing.T) {
 	}
 }
 
-// TestRead_missingPages: a file says how many pages it has; those that cannot be
-// found are told.
+// TestRead_missingPages checks that the number of pages a file claims to have is reported if
+// fewer are found.
 func TestRead_missingPages(t *testing.T) {
 	file := func(count string) []byte {
-		return bytes.Replace(build(mono, "BT /F 10 Tf "+at(50, 700, "One page of several")+" ET"), []byte("/Count 1>>"), []byte("/Count "+count+">>"), 1)
+		return bytes.Replace(build(mono, "BT /F 10 Tf "+textAt(50, 700, "One page of several")+" ET"), []byte("/Count 1>>"), []byte("/Count "+count+">>"), 1)
 	}
 	for count, want := range map[string]int{"1": 0, "0": 0, "-7": 0, "(x)": 0, "20000": 20000, "9e99": 1 << 40} {
 		doc, err := pdf.Read(t.Context(), file(count), pdf.Options{})

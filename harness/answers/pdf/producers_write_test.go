@@ -14,13 +14,13 @@ import (
 	"golang.org/x/image/font/gofont/goregular"
 )
 
-// producers draw the pages of content.json; each may need a folder to work in.
+// producers write the pages of content.json; each may use the folder work.
 var producers = map[string]func(pages []page, work string) ([]byte, error){
 	"latex": latex, "libreoffice": libreoffice, "chromium": chromium, "fpdf": withFpdf, "gopdf": withGopdf,
 }
 
-// tool runs a program on a file in the work folder and returns what it wrote.
-func tool(work, input, text, output string, command ...string) ([]byte, error) {
+// runTool runs a program on a file in the folder work and returns the output file.
+func runTool(work, input, text, output string, command ...string) ([]byte, error) {
 	if err := os.WriteFile(filepath.Join(work, input), []byte(text), 0o644); err != nil {
 		return nil, err
 	}
@@ -33,22 +33,22 @@ func tool(work, input, text, output string, command ...string) ([]byte, error) {
 }
 
 func latex(pages []page, work string) ([]byte, error) {
-	return tool(work, "latex.tex", tex(pages), "latex.pdf", "pdflatex", "-interaction=batchmode", "latex.tex")
+	return runTool(work, "latex.tex", latexSource(pages), "latex.pdf", "pdflatex", "-interaction=batchmode", "latex.tex")
 }
 
 func libreoffice(pages []page, work string) ([]byte, error) {
-	return tool(work, "libreoffice.html", web(pages, false), "libreoffice.pdf",
+	return runTool(work, "libreoffice.html", htmlSource(pages, false), "libreoffice.pdf",
 		"soffice", "--headless", "-env:UserInstallation=file://"+work+"/profile", "--infilter=HTML (StarWriter)", "--convert-to", "pdf:writer_pdf_Export", "libreoffice.html")
 }
 
 func chromium(pages []page, work string) ([]byte, error) {
-	return tool(work, "chromium.html", web(pages, true), "chromium.pdf",
+	return runTool(work, "chromium.html", htmlSource(pages, true), "chromium.pdf",
 		"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", "--print-to-pdf=chromium.pdf", "chromium.html")
 }
 
-// web writes the pages as HTML: for a browser with CSS, or for LibreOffice, which
-// knows columns as a multicol element and no rotation.
-func web(pages []page, browser bool) string {
+// htmlSource writes the pages as HTML: for a browser with CSS, or for LibreOffice, which
+// supports columns as multicol elements and no rotation.
+func htmlSource(pages []page, browser bool) string {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><html lang="ru"><head><meta charset="utf-8"><style>
 body{font-family:"Liberation Serif",serif;font-size:12pt} td{border:1px solid #888;padding:2pt 6pt}
@@ -88,8 +88,8 @@ h1{font-size:18pt} .next{page-break-before:always} .columns{column-count:2;colum
 	return b.String() + "</body></html>"
 }
 
-// tex writes the pages for pdfLaTeX with Cyrillic in T2A.
-func tex(pages []page) string {
+// latexSource writes the pages for pdfLaTeX with Cyrillic in T2A.
+func latexSource(pages []page) string {
 	escape := strings.NewReplacer("%", `\%`, "&", `\&`, "«", "<<", "»", ">>", "—", "---").Replace
 	var b strings.Builder
 	b.WriteString(`\documentclass[12pt]{article}
@@ -122,7 +122,7 @@ func tex(pages []page) string {
 	return strings.ReplaceAll(b.String(), "\x00", "&") + "\\end{document}\n"
 }
 
-// withFpdf draws the pages with fpdf and the Go font, which has Cyrillic.
+// withFpdf writes the pages with fpdf and the Go font, which has Cyrillic.
 func withFpdf(pages []page, _ string) ([]byte, error) {
 	pdf := fpdf.New("P", "mm", "A4", "")
 	pdf.AddUTF8FontFromBytes("go", "", goregular.TTF)
@@ -161,21 +161,21 @@ func withFpdf(pages []page, _ string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// withGopdf draws the pages with gopdf, line by line.
+// withGopdf writes the pages with gopdf, line by line.
 func withGopdf(pages []page, _ string) ([]byte, error) {
 	pdf := &gopdf.GoPdf{}
 	pdf.Start(gopdf.Config{PageSize: *gopdf.PageSizeA4})
 	if err := pdf.AddTTFFontData("go", goregular.TTF); err != nil {
 		return nil, err
 	}
-	var failed error
+	var firstErr error
 	put := func(x, y float64, size int, text string) {
-		if err := pdf.SetFont("go", "", size); err != nil && failed == nil {
-			failed = err
+		if err := pdf.SetFont("go", "", size); err != nil && firstErr == nil {
+			firstErr = err
 		}
 		pdf.SetXY(x, y)
-		if err := pdf.Cell(nil, text); err != nil && failed == nil {
-			failed = err
+		if err := pdf.Cell(nil, text); err != nil && firstErr == nil {
+			firstErr = err
 		}
 	}
 	for _, p := range pages {
@@ -205,13 +205,13 @@ func withGopdf(pages []page, _ string) ([]byte, error) {
 			pdf.RotateReset()
 		}
 	}
-	if failed != nil {
-		return nil, failed
+	if firstErr != nil {
+		return nil, firstErr
 	}
 	return pdf.GetBytesPdfReturnErr()
 }
 
-// wrap breaks a text into lines of about so many characters.
+// wrap breaks text into lines of about width characters.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""

@@ -29,8 +29,8 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestRead_changed: of an object that was written again the last one counts, whether it stands
-// by itself or in an object stream; a file within a stream or words in a text are none of it.
+// TestRead_changed checks that the last version of an object counts, by itself or in an object
+// stream, and that a file inside a stream and words in a text are not objects.
 func TestRead_changed(t *testing.T) {
 	font := "/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>"
 	page := func(content int) string {
@@ -40,21 +40,21 @@ func TestRead_changed(t *testing.T) {
 		return fmt.Sprintf("<<%s/Length %d>>stream\n%s\nendstream", dict, len(content), content)
 	}
 	show := func(text string) string { return stream("", "BT /F 9 Tf 9 700 Td ("+text+") Tj ET") }
-	pack := stream("/Type/ObjStm/N 1/First 4", "3 0 "+page(6))
-	attached := stream("/Type/EmbeddedFile", "3 0 obj"+page(7)+" endobj trailer<</Root 9 0 R>>")
-	dict, body, _ := strings.Cut(attached, ">>")
+	objStream := stream("/Type/ObjStm/N 1/First 4", "3 0 "+page(6))
+	attachment := stream("/Type/EmbeddedFile", "3 0 obj"+page(7)+" endobj trailer<</Root 9 0 R>>")
+	dict, body, _ := strings.Cut(attachment, ">>")
 	content := strings.TrimSuffix(strings.TrimPrefix(body, "stream\n"), "\nendstream")
 	dict, _, _ = strings.Cut(dict, "/Length")
-	late := fmt.Sprintf("%s/Length 9 0 R>>%s endobj 9 0 obj %d", dict, body, len(content))
+	lateLength := fmt.Sprintf("%s/Length 9 0 R>>%s endobj 9 0 obj %d", dict, body, len(content))
 	for name, tt := range map[string]struct{ want, appended string }{
-		"nothing":            {"the first", attached},
-		"a length behind":    {"the first", late},
+		"nothing":            {"the first", attachment},
+		"a length behind":    {"the first", lateLength},
 		"a text":             {"the first", "<</Title(3 0 obj null trailer<</Root 9 0 R>>)>>"},
 		"a word":             {"the first", "<<>> endobj % 3 0 objects"},
 		"an object":          {"the third", "<<>> endobj 3 0 obj" + page(7)},
-		"a stream":           {"the second", pack},
-		"an object, changed": {"the third", pack + " endobj 3 0 obj" + page(7)},
-		"a stream, changed":  {"the second", "<<>> endobj 3 0 obj" + page(7) + " endobj 8 0 obj" + pack},
+		"a stream":           {"the second", objStream},
+		"an object, changed": {"the third", objStream + " endobj 3 0 obj" + page(7)},
+		"a stream, changed":  {"the second", "<<>> endobj 3 0 obj" + page(7) + " endobj 8 0 obj" + objStream},
 	} {
 		file := string(build(font, "BT /F 9 Tf 9 700 Td (the first) Tj ET", "<<>>", show("the second"), show("the third"), tt.appended))
 		doc, err := pdf.Read(t.Context(), []byte(file), pdf.Options{})

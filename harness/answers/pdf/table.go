@@ -2,17 +2,16 @@ package pdf
 
 import "slices"
 
-// A table is set with columns, and its text is written cell by cell: where two
-// cells of a row nearly touch, the other rows show where the column ends.
+// Tables are written cell by cell. If two cells of a row nearly touch, the other rows show where
+// the column ends.
 
-// border is the room between two columns.
+// border is the space between two columns.
 type border struct{ from, to float64 }
 
-// aligned divides chunks of table rows at their jumps so that the cells of a
-// table are the same in all of its rows. Rows that follow one another and have
-// several cells are a table; the borders between its columns are those of the
-// rows with the most cells.
-func aligned(chunks []chunk) []chunk {
+// alignTables divides chunks of table rows at jumps so that all rows of a table have the same
+// cells. Successive rows with several cells are a table; the rows with the most cells define the
+// borders between its columns.
+func alignTables(chunks []chunk) []chunk {
 	lines := linesOf(chunks)
 	var out []chunk
 	for from := 0; from < len(lines); {
@@ -22,7 +21,7 @@ func aligned(chunks []chunk) []chunk {
 		}
 		borders := bordersOf(lines[from:to])
 		for _, row := range lines[from:to] {
-			out = append(out, row.divided(borders)...)
+			out = append(out, row.divide(borders)...)
 		}
 		if from = to + 1; to < len(lines) {
 			out = append(out, lines[to]...)
@@ -31,17 +30,17 @@ func aligned(chunks []chunk) []chunk {
 	return out
 }
 
-// mostJumps is how many a row of one chunk has; lines of prose whose words are
-// far apart have more.
-const mostJumps = 5
+// maxJumps is the largest number of jumps of a row of one chunk. Lines of prose with wide spaces
+// have more.
+const maxJumps = 5
 
 // mayBeRow reports whether a line has cells, or may have.
 func (l line) mayBeRow() bool {
-	return len(l) > 1 || len(l[0].parts) > 1 && len(l[0].parts) <= mostJumps+1
+	return len(l) > 1 || len(l[0].parts) > 1 && len(l[0].parts) <= maxJumps+1
 }
 
-// bordersOf returns the room between the columns, from left to right; none
-// where the rows with the most cells do not agree, and for one column.
+// bordersOf returns the spaces between the columns, from left to right. There are none if the
+// rows with the most cells do not agree, or if there is one column.
 func bordersOf(table []line) []border {
 	var borders []border
 	for _, row := range table {
@@ -61,7 +60,7 @@ func bordersOf(table []line) []border {
 	return borders
 }
 
-// gaps returns the room between the chunks of a line.
+// gaps returns the spaces between the chunks of a line.
 func (l line) gaps() []border {
 	var list []border
 	for i := 1; i < len(l); i++ {
@@ -70,18 +69,17 @@ func (l line) gaps() []border {
 	return list
 }
 
-// divided takes chunks apart that reach across a border, at their widest jump in
-// it. A row with all of its cells stays as it is, and one piece that has more
-// jumps than there are borders.
-func (l line) divided(borders []border) line {
+// divide splits chunks that reach across a border, at their widest jump in it. It does not split
+// rows that have all cells, nor a single chunk with more jumps than borders.
+func (l line) divide(borders []border) line {
 	if len(l) > len(borders) || len(l) == 1 && len(l[0].parts) > len(borders)+1 {
 		return l
 	}
 	for _, b := range borders {
 		for i, c := range l {
 			if at := c.jumpAt(b); at > 0 {
-				left, right := merged(c.parts[:at], c.size, c.y), merged(c.parts[at:], c.size, c.y)
-				left.cell, right.cell = c.cell, true
+				left, right := mergeParts(c.parts[:at], c.size, c.y), mergeParts(c.parts[at:], c.size, c.y)
+				left.startsCell, right.startsCell = c.startsCell, true
 				l = slices.Replace(l, i, i+1, left, right)
 				break
 			}
@@ -90,8 +88,7 @@ func (l line) divided(borders []border) line {
 	return l
 }
 
-// jumpAt is the part before which is the widest jump in a border; 0 for
-// none.
+// jumpAt returns the index of the part after the widest jump in a border, or 0.
 func (c chunk) jumpAt(b border) int {
 	best, at := 0.0, 0
 	for i := 1; i < len(c.parts); i++ {

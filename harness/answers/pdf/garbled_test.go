@@ -38,11 +38,7 @@ func readText(t *testing.T, text string) pdf.Page {
 		runes = runes[n:]
 	}
 	file := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/UniGB-UTF16-H/DescendantFonts[<</DW 500>>]>>>>>>", content.String()+"ET")
-	doc, err := pdf.Read(t.Context(), file, pdf.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return doc.Pages[0]
+	return read(t, file, pdf.Options{}).Pages[0]
 }
 
 // replaceLetters replaces each letter of from by that of to.
@@ -92,16 +88,10 @@ func garbledTexts(t *testing.T) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	list["UTF-8 as Windows-1252"] = strings.Map(func(r rune) rune { return charmap.Windows1252.DecodeByte(byte(r)) }, bytesAsRunes(harbour))
-	return list
-}
-
-func bytesAsRunes(text string) string {
-	var b strings.Builder
-	for _, c := range []byte(text) {
-		b.WriteRune(rune(c))
+	if list["UTF-8 as Windows-1252"], err = charmap.Windows1252.NewDecoder().String(harbour); err != nil {
+		t.Fatal(err)
 	}
-	return b.String()
+	return list
 }
 
 // TestJudge_garbled checks that text garbled by a broken font map is unreadable.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -144,10 +143,7 @@ func TestRead_memory(t *testing.T) {
 }
 
 func TestRead_limits(t *testing.T) {
-	data, err := os.ReadFile("testdata/producers/fpdf.pdf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, "testdata/producers/fpdf.pdf")
 	if _, err := pdf.Read(t.Context(), data, pdf.Options{MaxDecoded: 1000}); !errors.Is(err, pdf.ErrBudget) {
 		t.Errorf("a budget of 1000 bytes: %v", err)
 	}
@@ -183,11 +179,7 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
+		f.Add(readFile(f, path))
 	}
 	for _, data := range hostileFiles(f) {
 		if len(data) < 10_000 {

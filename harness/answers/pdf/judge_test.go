@@ -2,7 +2,6 @@ package pdf_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -44,7 +43,7 @@ func TestJudge(t *testing.T) {
 		kind    pdf.Kind
 		problem string
 	}{
-		"text":  {build("/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>", showLines("The office was closed because of the storm and nobody went to work that day at all")), pdf.Readable, ""},
+		"text":  {build(helvetica, showLines("The office was closed because of the storm and nobody went to work that day at all")), pdf.Readable, ""},
 		"blank": {build("", ""), pdf.Blank, "blank"},
 		"scan":  {build("/Resources<</XObject<</I 5 0 R>>>>", "q 600 0 0 800 0 0 cm /I Do Q", picture), pdf.Scan, "OCR"},
 		"scan with a page number": {build("/Resources<</XObject<</I 5 0 R>>/Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>",
@@ -59,10 +58,7 @@ func TestJudge(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			doc, err := pdf.Read(t.Context(), tt.file, pdf.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			doc := read(t, tt.file, pdf.Options{})
 			p := doc.Pages[0]
 			if p.Kind != tt.kind || !strings.Contains(p.Problem, tt.problem) {
 				t.Errorf("%s %q %q, want %s %q", p.Kind, p.Problem, p.Text, tt.kind, tt.problem)
@@ -99,10 +95,9 @@ func hexUTF16(text string) string {
 
 // TestRead_turned checks that a rotated page is read as it is shown.
 func TestRead_turned(t *testing.T) {
-	font := "/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>"
 	for rotate, matrix := range map[int]string{0: "1 0 0 1 50 700", 90: "0 1 -1 0 50 50", 180: "-1 0 0 -1 500 700", 270: "0 -1 1 0 50 700"} {
 		content := "BT /F 12 Tf " + matrix + " Tm (First line) Tj 0 -14 Td (second line) Tj ET"
-		doc, err := pdf.Read(t.Context(), build(fmt.Sprintf("/Rotate %d %s", rotate, font), content), pdf.Options{})
+		doc, err := pdf.Read(t.Context(), build(fmt.Sprintf("/Rotate %d %s", rotate, helvetica), content), pdf.Options{})
 		if err != nil || doc.Pages[0].Text != "First line\nsecond line" {
 			t.Errorf("turned by %d: %v %q", rotate, err, doc.Pages[0].Text)
 		}
@@ -112,14 +107,7 @@ func TestRead_turned(t *testing.T) {
 // TestJudge_counts checks, with a file cut off before the maps of its fonts, that the number of
 // unknown characters does not exceed that of all characters.
 func TestJudge_counts(t *testing.T) {
-	data, err := os.ReadFile("testdata/producers/chromium.pdf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := pdf.Read(t.Context(), data[:15000], pdf.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := read(t, readFile(t, "testdata/producers/chromium.pdf")[:15000], pdf.Options{})
 	var unknown, shown int
 	if _, err := fmt.Sscanf(doc.Pages[0].Problem, "%d of %d characters have no meaning", &unknown, &shown); err != nil || unknown > shown || !doc.Repaired {
 		t.Errorf("%q, repaired %v: %v", doc.Pages[0].Problem, doc.Repaired, err)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"extraction-experiment/harness/answers/pdf"
 )
 
 // mono is a font in which all letters have half its size as width.
@@ -18,11 +16,7 @@ func textAt(x, y int, text string) string {
 
 func textOf(t *testing.T, content string) string {
 	t.Helper()
-	doc, err := pdf.Read(t.Context(), build(mono, "BT /F 10 Tf "+content+" ET"), pdf.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return doc.Pages[0].Text
+	return pageText(t, build(mono, "BT /F 10 Tf "+content+" ET"))
 }
 
 // TestLayout_tables checks cells. Letters are 5 wide, so that eight of them from 50 end at 90; a

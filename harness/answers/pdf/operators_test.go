@@ -15,11 +15,7 @@ const helvetica = "/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>
 
 func pageText(t *testing.T, file []byte) string {
 	t.Helper()
-	doc, err := pdf.Read(t.Context(), file, pdf.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return doc.Pages[0].Text
+	return read(t, file, pdf.Options{}).Pages[0].Text
 }
 
 // TestOperators checks the operators that move and show text, and what comes between texts.

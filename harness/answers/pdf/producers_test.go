@@ -40,23 +40,24 @@ func (p page) phrases() []string {
 
 func readContent(t *testing.T) []page {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/producers/content.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var pages []page
-	if err := json.Unmarshal(raw, &pages); err != nil {
+	if err := json.Unmarshal(readFile(t, "testdata/producers/content.json"), &pages); err != nil {
 		t.Fatal(err)
 	}
 	return pages
 }
 
-func read(t *testing.T, path string, opt pdf.Options) pdf.Document {
+func readFile(t testing.TB, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return data
+}
+
+func read(t *testing.T, data []byte, opt pdf.Options) pdf.Document {
+	t.Helper()
 	doc, err := pdf.Read(t.Context(), data, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +116,7 @@ func TestProducers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			checkPages(t, read(t, path, pdf.Options{}), want)
+			checkPages(t, read(t, readFile(t, path), pdf.Options{}), want)
 		})
 	}
 }
@@ -125,15 +126,12 @@ func TestForms(t *testing.T) {
 	want := readContent(t)
 	for _, form := range []string{"aes128", "aes256", "linearized"} {
 		t.Run(form, func(t *testing.T) {
-			checkPages(t, read(t, filepath.Join("testdata", "forms", form+".pdf"), pdf.Options{}), want)
+			checkPages(t, read(t, readFile(t, "testdata/forms/"+form+".pdf"), pdf.Options{}), want)
 		})
 	}
-	checkPages(t, read(t, "testdata/forms/password.pdf", pdf.Options{Password: "secret"}), want)
-	checkPages(t, read(t, "testdata/forms/password.pdf", pdf.Options{Password: "owner"}), want)
-	data, err := os.ReadFile("testdata/forms/password.pdf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, "testdata/forms/password.pdf")
+	checkPages(t, read(t, data, pdf.Options{Password: "secret"}), want)
+	checkPages(t, read(t, data, pdf.Options{Password: "owner"}), want)
 	for password, want := range map[string]error{"": pdf.ErrPassword, "wrong": pdf.ErrWrong} {
 		if _, err := pdf.Read(t.Context(), data, pdf.Options{Password: password}); !errors.Is(err, want) {
 			t.Errorf("password %q: %v", password, err)
@@ -145,16 +143,12 @@ func TestForms(t *testing.T) {
 // each method of encryption.
 func TestForms_owner(t *testing.T) {
 	for _, form := range []string{"rc4-40", "rc4-128", "aes-128", "aes-256"} {
-		path := filepath.Join("testdata", "forms", "owner-"+form+".pdf")
+		data := readFile(t, "testdata/forms/owner-"+form+".pdf")
 		for _, password := range []string{"user", "owner"} {
-			doc := read(t, path, pdf.Options{Password: password})
+			doc := read(t, data, pdf.Options{Password: password})
 			if len(doc.Pages) != 1 || strings.TrimSpace(doc.Pages[0].Text) != "Whoever has the password of the owner reads it." {
 				t.Errorf("%s, password of the %s: %+v", form, password, doc.Pages)
 			}
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
 		}
 		if _, err := pdf.Read(t.Context(), data, pdf.Options{Password: "other"}); !errors.Is(err, pdf.ErrWrong) {
 			t.Errorf("%s, another password: %v", form, err)
@@ -167,10 +161,7 @@ func TestForms_owner(t *testing.T) {
 func TestRead_damaged(t *testing.T) {
 	want := readContent(t)
 	for _, name := range []string{"producers/fpdf.pdf", "producers/latex.pdf", "forms/linearized.pdf", "forms/aes256.pdf"} {
-		data, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := readFile(t, filepath.Join("testdata", name))
 		broken := bytes.ReplaceAll(data, []byte("startxref"), []byte("startxxxx"))
 		doc, err := pdf.Read(t.Context(), broken, pdf.Options{})
 		if err != nil || !doc.Repaired {
@@ -182,10 +173,8 @@ func TestRead_damaged(t *testing.T) {
 			t.Errorf("%s: no page is missing of %d", name, doc.Declared)
 		}
 		for cut := 0; cut < len(data); cut += len(data)/23 + 1 {
-			if _, err := pdf.Read(t.Context(), data[:cut], pdf.Options{}); err != nil {
-				if cli.ExitCode(err) != 64 {
-					t.Errorf("%s cut to %d: %v", name, cut, err)
-				}
+			if _, err := pdf.Read(t.Context(), data[:cut], pdf.Options{}); err != nil && cli.ExitCode(err) != 64 {
+				t.Errorf("%s cut to %d: %v", name, cut, err)
 			}
 		}
 	}

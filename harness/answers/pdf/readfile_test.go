@@ -32,9 +32,8 @@ func TestReadFile(t *testing.T) {
 // TestRead_changed checks that the last version of an object counts, by itself or in an object
 // stream, and that a file inside a stream and words in a text are not objects.
 func TestRead_changed(t *testing.T) {
-	font := "/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>"
 	page := func(content int) string {
-		return fmt.Sprintf("<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents %d 0 R %s>>", content, font)
+		return fmt.Sprintf("<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents %d 0 R %s>>", content, helvetica)
 	}
 	stream := func(dict, content string) string {
 		return fmt.Sprintf("<<%s/Length %d>>stream\n%s\nendstream", dict, len(content), content)
@@ -56,7 +55,7 @@ func TestRead_changed(t *testing.T) {
 		"an object, changed": {"the third", objStream + " endobj 3 0 obj" + page(7)},
 		"a stream, changed":  {"the second", "<<>> endobj 3 0 obj" + page(7) + " endobj 8 0 obj" + objStream},
 	} {
-		file := string(build(font, "BT /F 9 Tf 9 700 Td (the first) Tj ET", "<<>>", show("the second"), show("the third"), tt.appended))
+		file := string(build(helvetica, "BT /F 9 Tf 9 700 Td (the first) Tj ET", "<<>>", show("the second"), show("the third"), tt.appended))
 		doc, err := pdf.Read(t.Context(), []byte(file), pdf.Options{})
 		if err != nil || !strings.Contains(doc.Pages[0].Text, tt.want) {
 			t.Errorf("%s: %v %q, want %q", name, err, doc.Pages[0].Text, tt.want)

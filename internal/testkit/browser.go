@@ -1,6 +1,6 @@
-// Package testkit is for tests only. It runs the txtar scripts of the commands, and
-// drives a headless Chromium: it opens a page, uses it as a person does, and knows what
-// the page asked for and complained of.
+// Package testkit is for tests only. It runs the txtar scripts of the commands, and drives a
+// headless Chromium: it opens pages, uses them like a person, and records their requests and
+// problems.
 //
 //	b := testkit.OpenPage(t, testkit.StartBrowser(t), "file:///page.html", "file:///page.html")
 //	b.Click("nav a")
@@ -29,28 +29,30 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Browser is a headless Chromium with one page open, and what it complained of.
+// Browser is a tab of a headless Chromium with one page, and records the requests and problems
+// of the page. Its methods end the test if they fail.
 type Browser struct {
 	context.Context
-	T   *testing.T
-	own string
+	T         *testing.T
+	ownPrefix string
 
 	listeners sync.WaitGroup
 	mu        sync.Mutex
-	requests  []string // all but that of the page itself
-	refused   int      // of them, by the policy of the page
-	problems  []string // exceptions, and what the policy refused
+	requests  []string // addresses that do not begin with ownPrefix
+	refused   int      // requests refused by the policy of the page
+	problems  []string // exceptions and log messages, including those about refused requests
 }
 
-// Chromium is a browser with its tabs. A tab costs far more than a page, so that one
-// whose test has ended is there for the next test.
+// Chromium is a browser with tabs. Tests reuse the tabs of tests that have ended, because a tab
+// costs far more than a page.
 type Chromium struct {
 	context.Context
-	free chan context.Context // tabs
+	free chan context.Context // unused tabs
 }
 
-// StartBrowser starts the browser that the tests of t share. Without one they are
-// skipped, unless EXPERIMENT_BROWSER=required.
+// StartBrowser starts a browser that the subtests of t share. If there is none, it skips t, or
+// fails with EXPERIMENT_BROWSER=required. The browser ends with t, at the latest after 4
+// minutes.
 func StartBrowser(t *testing.T) *Chromium {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
@@ -67,12 +69,12 @@ func StartBrowser(t *testing.T) *Chromium {
 		t.Skip(err)
 	}
 	c := &Chromium{ctx, make(chan context.Context, 100)}
-	c.free <- reported(t, ctx)
+	c.free <- enableEvents(t, ctx)
 	return c
 }
 
-// reported opens a tab that tells what its page asks for and complains of.
-func reported(t *testing.T, ctx context.Context) context.Context {
+// enableEvents makes the tab of ctx report the requests and problems of its page.
+func enableEvents(t *testing.T, ctx context.Context) context.Context {
 	b := &Browser{T: t, Context: ctx}
 	b.Run()
 	send(b, network.Enable, network.EnableParams{})
@@ -81,54 +83,53 @@ func reported(t *testing.T, ctx context.Context) context.Context {
 	return ctx
 }
 
-// tab returns a tab that no test uses, or a new one, which is given back when the
-// test has ended.
+// tab returns an unused or a new tab. When the test ends, the tab becomes unused.
 func (c *Chromium) tab(t *testing.T) (tab context.Context) {
 	select {
 	case tab = <-c.free:
 	default:
 		ctx, _ := chromedp.NewContext(c.Context) // ends with the browser
-		tab = reported(t, ctx)
+		tab = enableEvents(t, ctx)
 	}
 	t.Cleanup(func() { c.free <- tab })
 	return tab
 }
 
-// OpenPage opens an address in a tab of its own, as wide as a desk's and in light colours.
-// Own is how the addresses begin that the page may ask for; everything else counts as
-// having left it.
+// OpenPage opens an address in its own tab, with the width of a desktop and light colours.
+// Requests to addresses that do not begin with own count as leaving the page. The tab is given
+// back when the test ends.
 func OpenPage(t *testing.T, chromium *Chromium, address, own string) *Browser {
 	t.Helper()
-	b := &Browser{T: t, own: own}
+	b := &Browser{T: t, ownPrefix: own}
 	ctx, cancel := context.WithCancel(chromium.tab(t))
 	t.Cleanup(func() {
 		cancel()
 		b.listeners.Wait()
 	})
 	b.Context = ctx
-	b.colours("light")
-	hear(b, network.RequestWillBeSent, func(e network.EventRequestWillBeSent) {
-		if url := e.Request.URL; !strings.HasPrefix(url, b.own) {
+	b.setColours("light")
+	listen(b, network.RequestWillBeSent, func(e network.EventRequestWillBeSent) {
+		if url := e.Request.URL; !strings.HasPrefix(url, b.ownPrefix) {
 			b.requests = append(b.requests, url)
 		}
 	})
-	hear(b, network.LoadingFailed, func(e network.EventLoadingFailed) {
+	listen(b, network.LoadingFailed, func(e network.EventLoadingFailed) {
 		if string(e.BlockedReason) == "csp" {
 			b.refused++
 		}
 	})
-	hear(b, runtime.ExceptionThrown, func(e runtime.EventExceptionThrown) {
+	listen(b, runtime.ExceptionThrown, func(e runtime.EventExceptionThrown) {
 		b.problems = append(b.problems, "exception: "+e.ExceptionDetails.Text)
 	})
-	hear(b, log.EntryAdded, func(e log.EventEntryAdded) {
+	listen(b, log.EntryAdded, func(e log.EventEntryAdded) {
 		b.problems = append(b.problems, string(e.Entry.Level)+": "+e.Entry.Text)
 	})
 	b.Run(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(address))
 	return b
 }
 
-// hear calls f for every event until the test ends.
-func hear[E any](b *Browser, event cdp.Event[E], f func(E)) {
+// listen calls f for every event until the test ends, with b.mu locked.
+func listen[E any](b *Browser, event cdp.Event[E], f func(E)) {
 	events := chromedp.Events(b, event)
 	b.listeners.Go(func() {
 		for e, err := range events {
@@ -142,7 +143,7 @@ func hear[E any](b *Browser, event cdp.Event[E], f func(E)) {
 	})
 }
 
-// send sends a command of the protocol.
+// send calls a command of the DevTools protocol.
 func send[P, R any](b *Browser, command cdp.Command[P, R], parameters P) {
 	b.T.Helper()
 	b.Run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
@@ -151,7 +152,7 @@ func send[P, R any](b *Browser, command cdp.Command[P, R], parameters P) {
 	}))
 }
 
-// Run carries out actions.
+// Run executes actions.
 func (b *Browser) Run(actions ...chromedp.Action[chromedp.Void]) {
 	b.T.Helper()
 	if err := chromedp.Do(b, actions...); err != nil {
@@ -159,7 +160,7 @@ func (b *Browser) Run(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// PageValue evaluates an expression of the page.
+// PageValue evaluates an expression on the page.
 func PageValue[T any](b *Browser, expression string) T {
 	b.T.Helper()
 	v, err := chromedp.Run(b, chromedp.Evaluate[T](expression))
@@ -169,8 +170,8 @@ func PageValue[T any](b *Browser, expression string) T {
 	return v
 }
 
-// WantOnPage checks an expression of the page, which may need a moment to hold: while
-// another page is being loaded it may not even be defined.
+// WantOnPage waits up to 10 seconds for an expression on the page to have the expected value.
+// Errors are ignored until then, because a page that is loading may not define the expression.
 func WantOnPage[T comparable](b *Browser, expression string, expected T) {
 	b.T.Helper()
 	var got T
@@ -184,7 +185,7 @@ func WantOnPage[T comparable](b *Browser, expression string, expected T) {
 	b.T.Errorf("%s\n is %.300v %v\nwant %v", expression, got, err, expected)
 }
 
-// Click clicks on an element, once it can be seen.
+// Click clicks on an element when it is visible.
 func (b *Browser) Click(selector string) {
 	b.T.Helper()
 	b.Run(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
@@ -196,24 +197,24 @@ func (b *Browser) Write(selector, text string) {
 	b.Run(chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// Choose picks an option as a person does: the page hears of the change.
+// Choose selects an option and sends the change event.
 func (b *Browser) Choose(selector, option string) {
 	b.T.Helper()
 	PageValue[bool](b, `(() => { const s = document.querySelector("`+selector+`"); s.value = "`+option+`"; return s.dispatchEvent(new Event("change")); })()`)
 }
 
-// Press strikes keys as a keyboard does: what a key writes comes with its being
-// pressed, so that a page that takes the key keeps it from being written.
+// Press presses keys like a keyboard: the text of a key is part of its key-down event, so that a
+// page that handles the key prevents the text.
 func (b *Browser) Press(keys ...string) {
 	b.T.Helper()
 	for _, key := range keys {
 		for _, r := range key {
-			b.strike(kb.Encode(r))
+			b.pressKey(kb.Encode(r))
 		}
 	}
 }
 
-func (b *Browser) strike(events []*input.DispatchKeyEventParams) {
+func (b *Browser) pressKey(events []*input.DispatchKeyEventParams) {
 	b.T.Helper()
 	down, up := *events[0], *events[len(events)-1]
 	if len(events) == 3 {
@@ -223,16 +224,15 @@ func (b *Browser) strike(events []*input.DispatchKeyEventParams) {
 	send(b, input.DispatchKeyEvent, up)
 }
 
-// Dark asks for dark colours.
-func (b *Browser) Dark() { b.colours("dark") }
+// Dark emulates a preference for dark colours.
+func (b *Browser) Dark() { b.setColours("dark") }
 
-func (b *Browser) colours(scheme string) {
+func (b *Browser) setColours(scheme string) {
 	b.T.Helper()
 	send(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 }
 
-// Quiet fails the test for anything that left the page, ran where it should
-// not, or broke.
+// Quiet fails the test if a request left the page or the browser reported a problem.
 func (b *Browser) Quiet() {
 	b.T.Helper()
 	if requests, _, problems := b.Complaints(); len(requests)+len(problems) > 0 {
@@ -240,15 +240,15 @@ func (b *Browser) Quiet() {
 	}
 }
 
-// Complaints are the requests that left the page, how many of them its policy
-// refused, and what the browser complained of.
+// Complaints returns the requests that left the page, how many requests its policy refused, and
+// the reported problems.
 func (b *Browser) Complaints() (requests []string, refused int, problems []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.requests), b.refused, slices.Clone(b.problems)
 }
 
-// Viewport makes the page that wide and high.
+// Viewport sets the size of the page in pixels.
 func (b *Browser) Viewport(width, height int64) {
 	b.T.Helper()
 	b.Run(chromedp.EmulateViewport(width, height))

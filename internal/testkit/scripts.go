@@ -18,9 +18,8 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// RunScripts runs every script below the given folder, in folders of their own, several
-// at once, with the parameters for each folder that has some. The scripts are discovered,
-// so that none can be forgotten; none is a failure.
+// RunScripts runs every .txtar script below dir. Folders with scripts run in parallel, each with
+// the parameters that params returns for it. It fails if there are no scripts.
 func RunScripts(t *testing.T, dir string, params func(folder string) testscript.Params) {
 	t.Helper()
 	var folders []string
@@ -44,25 +43,24 @@ func RunScripts(t *testing.T, dir string, params func(folder string) testscript.
 // Runner runs a program for a script and returns its exit code.
 type Runner func(ts *testscript.TestScript, program string, args []string) int
 
-// ScriptParams are for the scripts of one folder, whose commands exits and call run
-// programs by the runner. The caller may add commands of its own, or another setup after
-// this one.
+// ScriptParams returns parameters for the scripts of one folder, whose commands exits and call
+// use run. The caller may add commands, or replace Setup by a function that calls it first.
 func ScriptParams(folder string, run Runner) testscript.Params {
 	return testscript.Params{
 		Dir:   folder,
-		Setup: setup,
+		Setup: setupEnv,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": run.exits, "waitfor": waitFor, "call": run.call,
 		},
-		Condition:           condition,
+		Condition:           conditions,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	}
 }
 
-// condition knows [hangup]: a program that is started here is told of a hangup (under
-// nohup none is), and [full]: EXPERIMENT_TEST_FULL is set, as .ci/run sets it.
-func condition(name string) (bool, error) {
+// conditions evaluates [hangup]: started programs receive SIGHUP (not under nohup), and [full]:
+// EXPERIMENT_TEST_FULL is set, as by .ci/run.
+func conditions(name string) (bool, error) {
 	switch name {
 	case "hangup":
 		return !signal.Ignored(syscall.SIGHUP), nil
@@ -72,9 +70,9 @@ func condition(name string) (bool, error) {
 	return false, fmt.Errorf("there is no condition [%s]", name)
 }
 
-// setup gives a script an environment without any setting of the machine, but for
-// how often garbage is collected and how many processors a process has.
-func setup(env *testscript.Env) error {
+// setupEnv gives a script an environment without settings of the machine, except GOGC and
+// GOMAXPROCS.
+func setupEnv(env *testscript.Env) error {
 	env.Setenv("NO_COLOR", "1")
 	env.Setenv("GOGC", os.Getenv("GOGC"))
 	env.Setenv("GOMAXPROCS", os.Getenv("GOMAXPROCS"))
@@ -83,9 +81,8 @@ func setup(env *testscript.Env) error {
 	return err
 }
 
-// exits CODE PROGRAM ARGS… runs a program and demands the exit code exactly:
-// the built-in "! exec" only knows that it is not 0. Standard output and error
-// can be looked at as after exec.
+// exits CODE PROGRAM ARGS… runs a program and checks its exit code, which the built-in "! exec"
+// cannot do. Standard output and error are available as after exec.
 func (run Runner) exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits code program [args…]")
@@ -99,8 +96,8 @@ func (run Runner) exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// call PROGRAM ARGS… is exec PROGRAM ARGS…, but that the program under test need not be
-// started for it.
+// call PROGRAM ARGS… is like exec PROGRAM ARGS…, but need not start a process for the program
+// under test.
 func (run Runner) call(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 {
 		ts.Fatalf("usage: call program [args…]")
@@ -110,7 +107,7 @@ func (run Runner) call(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// Exec is the Runner that starts every program.
+// Exec is the Runner that starts a process for every program.
 func Exec(ts *testscript.TestScript, program string, args []string) int {
 	err := ts.Exec(program, args...)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -120,7 +117,7 @@ func Exec(ts *testscript.TestScript, program string, args []string) int {
 	return 0
 }
 
-// waitFor FILE waits until a file that another process writes is there and not
+// waitFor FILE waits up to 5 seconds until a file that another process writes exists and is not
 // empty.
 func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {

@@ -1,5 +1,5 @@
-// Package natsserver starts a NATS server with JetStream for tests. Only tests import it:
-// the server is not part of the program.
+// Package natsserver starts a NATS server with JetStream for tests. The server is not part of
+// the program.
 package natsserver
 
 import (
@@ -16,8 +16,9 @@ type Server struct {
 	t       testing.TB
 }
 
-// Start starts a server with JetStream in a folder of the test, on a free port. change may
-// set what else the test needs.
+// Start starts a server with JetStream on a free port, with a folder of the test. change may set
+// further options. The server stops when the test ends. Start fails the test if the server does
+// not start.
 func Start(t testing.TB, change ...func(*server.Options)) *Server {
 	t.Helper()
 	s := &Server{t: t, options: server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir()}}
@@ -43,17 +44,16 @@ func (s *Server) start() {
 	s.Server, s.options.Port = started, options.Port
 }
 
-// URL is the server's address.
+// URL returns the address of the server.
 func (s *Server) URL() string { return s.ClientURL() }
 
-// Stop ends the server, at once.
+// Stop stops the server and waits until it has stopped.
 func (s *Server) Stop() {
 	s.Shutdown()
 	s.WaitForShutdown()
 }
 
-// Restart starts the server again on the same port; emptied says that it has lost
-// everything.
+// Restart starts the server again on the same port, without its data if emptied is set.
 func (s *Server) Restart(emptied bool) {
 	s.t.Helper()
 	s.Stop()

@@ -5,17 +5,16 @@ import (
 	"syscall"
 )
 
-// InMemory has temporary folders made in memory from here on, in this process and those
-// that it starts: for tests that write many small files and do not ask whether a disk has
-// them. Folders stay on the disk with EXPERIMENT_TEST_FULL, where TMPDIR is set, and
-// where memory has no room.
+// InMemory creates temporary folders in memory, in this process and the processes that it
+// starts. It is for tests that write many small files and do not need a disk. Folders stay on
+// the disk if EXPERIMENT_TEST_FULL or TMPDIR is set, or if less than 1 GiB of memory is free.
 func InMemory() {
-	const folder, room = "/dev/shm", 1 << 30
+	const folder, minFree = "/dev/shm", 1 << 30
 	var fs syscall.Statfs_t
 	switch {
 	case Full() || os.Getenv("TMPDIR") != "":
 		return
-	case syscall.Statfs(folder, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < room:
+	case syscall.Statfs(folder, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < minFree:
 		return
 	}
 	probe, err := os.MkdirTemp(folder, "test")
@@ -23,6 +22,6 @@ func InMemory() {
 		return
 	}
 	if os.Remove(probe) == nil {
-		_ = os.Setenv("TMPDIR", folder) // without it they are on the disk
+		_ = os.Setenv("TMPDIR", folder) // if it fails, folders stay on the disk
 	}
 }

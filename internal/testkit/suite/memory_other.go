@@ -2,5 +2,5 @@
 
 package suite
 
-// InMemory does nothing: only Linux has a folder in memory that anybody may use.
+// InMemory does nothing: only Linux has a folder in memory for all users.
 func InMemory() {}

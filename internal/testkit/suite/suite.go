@@ -1,4 +1,4 @@
-// Package suite says how much of the tests runs, and where their temporary folders are.
+// Package suite controls how much of the tests runs, and where their temporary folders are.
 package suite
 
 import (
@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// Full reports whether every test runs, and each whole: EXPERIMENT_TEST_FULL is set, as .ci/run
-// sets it.
+// Full reports whether all tests run completely, because EXPERIMENT_TEST_FULL is set, as by
+// .ci/run.
 func Full() bool { return os.Getenv("EXPERIMENT_TEST_FULL") != "" }
 
-// Slow skips a test that takes a second of a processor or more, unless all run. Why says
-// what takes it.
+// Slow skips a test that takes a second of processor time or more, unless Full. why names the
+// cause.
 func Slow(t testing.TB, why string) {
 	t.Helper()
 	if !Full() {
@@ -22,7 +22,7 @@ func Slow(t testing.TB, why string) {
 	}
 }
 
-// Of returns the whole where every test runs, else the sample of it.
+// Of returns whole if Full, otherwise sample.
 func Of[T any](sample, whole T) T {
 	if Full() {
 		return whole
@@ -30,9 +30,8 @@ func Of[T any](sample, whole T) T {
 	return sample
 }
 
-// AtOnce lets n tests run at once that call Parallel, for those of which most wait, where the
-// machine has fewer processors. The command line (-parallel) decides otherwise: it is read
-// later.
+// AtOnce allows n parallel tests even if the machine has fewer processors, for tests that mostly
+// wait. The flag -parallel, which is parsed later, overrides it.
 func AtOnce(n int) error {
 	if runtime.GOMAXPROCS(0) >= n {
 		return nil

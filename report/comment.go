@@ -43,17 +43,13 @@ const (
 // spans, so that it cannot form links, mentions, tags or cells. Texts of documents and gold are
 // shown only with Details.
 func (c Check) Comment(last string, limit int) string {
+	const cut = "\nThe rest is left out: the comment was too long.\n\n"
+	last += "\n"
+	room := limit - utf8.RuneCountInString(last)
 	text := c.comment(true)
-	if utf8.RuneCountInString(text+last)+1 > limit {
+	if utf8.RuneCountInString(text) > room {
 		text = c.comment(false)
 	}
-	return cutComment(text, last+"\n", limit)
-}
-
-// cutComment keeps the lines that fit.
-func cutComment(text, last string, limit int) string {
-	const cut = "\nThe rest is left out: the comment was too long.\n\n"
-	room := limit - utf8.RuneCountInString(last)
 	if utf8.RuneCountInString(text) <= room {
 		return text + last
 	}

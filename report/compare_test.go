@@ -1,9 +1,9 @@
 package report
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -16,9 +16,9 @@ import (
 // comparedScore is a score with a difference of d, of width 0.04.
 func comparedScore(name string, base, d float64, verdict compare.Verdict) compare.Score {
 	return compare.Score{
-		Name: name, N: 60, Base: ptr(base), Candidate: ptr(base + d), Difference: ptr(d), SE: ptr(0.01),
-		CI95: &[2]float64{d - 0.02, d + 0.02}, P: ptr(0.0123), PHolm: ptr(0.0984), Wins: 21, Losses: 9, Ties: 30,
-		Detectable: ptr(0.028), Needed: ptr(1234), Verdict: verdict,
+		Name: name, N: 60, Base: new(base), Candidate: new(base + d), Difference: new(d), SE: new(0.01),
+		CI95: &[2]float64{d - 0.02, d + 0.02}, P: new(0.0123), PHolm: new(0.0984), Wins: 21, Losses: 9, Ties: 30,
+		Detectable: new(0.028), Needed: new(1234), Verdict: verdict,
 		Pooled: &compare.Pooled{N: 58, Base: base, Candidate: base + d, Difference: d, CI95: &[2]float64{d - 0.03, d + 0.03}},
 	}
 }
@@ -28,7 +28,7 @@ func comparison() compare.Comparison {
 	base, cand := summary(), summary()
 	cand.Run.Name, cand.Run.PromptVersion, cand.Items.Failed = "gpt-prompt-4", 4, 0
 	better := comparedScore("entity_f1", 0.612, 0.043, compare.Better)
-	better.Primary, better.PHolm = true, ptr(0.0246)
+	better.Primary, better.PHolm = true, new(0.0246)
 	better.Clusters, better.Unclustered = 14, &[2]float64{0.031, 0.055}
 	worse := comparedScore("relationship_f1", 0.25, -0.0004, compare.Unclear)
 	worse.Pooled = nil
@@ -40,14 +40,14 @@ func comparison() compare.Comparison {
 			{
 				Candidate: compare.Side{Where: "b.jsonl", Summary: cand}, Verdict: compare.Better, Items: 60, Scored: 58,
 				Scores:  []compare.Score{better, worse, perfect},
-				YesNo:   []compare.YesNo{{Name: "item_perfect", Gained: 7, Lost: 2, Both: 10, None: 41, P: ptr(0.1797)}},
-				Cost:    compare.Amount{N: 60, Base: ptr(0.00042), Candidate: ptr(0.0006), Difference: ptr(0.00018), Ratio: ptr(1.43), CI95: &[2]float64{0.0001, 0.00026}},
-				Latency: compare.Amount{N: 60, Base: ptr(810.0), Candidate: ptr(790.0), Difference: ptr(-20.0), Ratio: ptr(0.975), CI95: &[2]float64{-60, 20}},
+				YesNo:   []compare.YesNo{{Name: "item_perfect", Gained: 7, Lost: 2, Both: 10, None: 41, P: new(0.1797)}},
+				Cost:    compare.Amount{N: 60, Base: new(0.00042), Candidate: new(0.0006), Difference: new(0.00018), Ratio: new(1.43), CI95: &[2]float64{0.0001, 0.00026}},
+				Latency: compare.Amount{N: 60, Base: new(810.0), Candidate: new(790.0), Difference: new(-20.0), Ratio: new(0.975), CI95: &[2]float64{-60, 20}},
 				Groups: []compare.Group{
-					{Kind: "entity_type", Name: "Person", Base: outcome.GroupStat{Expected: 60, Extracted: 50, Matched: 40, F1: ptr(0.727)}, Candidate: outcome.GroupStat{Expected: 60, Extracted: 55, Matched: 45, F1: ptr(0.783)}, Difference: ptr(0.056)},
-					{Kind: "entity_type", Name: "Place", Base: outcome.GroupStat{Expected: 9, Extracted: 9, Matched: 9, F1: ptr(1.0)}, Candidate: outcome.GroupStat{Expected: 9, Extracted: 9, Matched: 9, F1: ptr(1.0)}, Difference: ptr(0.0)},
-					{Kind: "entity_type", Name: "City", Candidate: outcome.GroupStat{Extracted: 1, F1: ptr(0.0)}},
-					{Kind: "relationship_type", Name: "works_for", Base: outcome.GroupStat{Expected: 20, Extracted: 20, Matched: 6, F1: ptr(0.3)}, Candidate: outcome.GroupStat{Expected: 20, Extracted: 20, Matched: 4, F1: ptr(0.2)}, Difference: ptr(-0.1)},
+					{Kind: "entity_type", Name: "Person", Base: outcome.GroupStat{Expected: 60, Extracted: 50, Matched: 40, F1: new(0.727)}, Candidate: outcome.GroupStat{Expected: 60, Extracted: 55, Matched: 45, F1: new(0.783)}, Difference: new(0.056)},
+					{Kind: "entity_type", Name: "Place", Base: outcome.GroupStat{Expected: 9, Extracted: 9, Matched: 9, F1: new(1.0)}, Candidate: outcome.GroupStat{Expected: 9, Extracted: 9, Matched: 9, F1: new(1.0)}, Difference: new(0.0)},
+					{Kind: "entity_type", Name: "City", Candidate: outcome.GroupStat{Extracted: 1, F1: new(0.0)}},
+					{Kind: "relationship_type", Name: "works_for", Base: outcome.GroupStat{Expected: 20, Extracted: 20, Matched: 6, F1: new(0.3)}, Candidate: outcome.GroupStat{Expected: 20, Extracted: 20, Matched: 4, F1: new(0.2)}, Difference: new(-0.1)},
 				},
 				Changed: []compare.Change{
 					{ItemChange: compare.ItemChange{Item: "doc-04", Base: 0, Candidate: 0.8, Delta: 0.8}, BaseFailure: "timeout: no answer within 30s", CandidateComment: "4 matched of 5 expected and 5 extracted", Gained: []string{"Ada Lovelace (Person)", "London (Place)"}},
@@ -69,19 +69,28 @@ func comparison() compare.Comparison {
 	}
 }
 
+// comparisonOf returns a comparison with text in place of names, comments and messages.
+func comparisonOf(text string) compare.Comparison {
+	c := comparison()
+	r := &c.Candidates[0]
+	c.Base.Summary.Run.Name, r.Candidate.Summary.Run.Name, c.Base.Summary.Run.Dataset = text, text, text
+	c.Base.Where, c.Metric, c.ClusterBy, r.YesNo[0].Name = text, text, text, text
+	r.Scores[0].Name, r.Groups[0].Name, r.Groups[0].Kind, r.Warnings = text, text, text, []string{text}
+	r.Changed[0].Item, r.Changed[0].BaseFailure, r.Changed[0].Gained = text, text, []string{text, text}
+	r.Gate.Rules[0].Rule, r.Gate.Rules[0].Reason = text, text
+	c.Candidates[1].Incompatible[0].Base = text
+	return c
+}
+
 func TestCompare_golden(t *testing.T) {
 	for _, width := range []int{60, 80, 120} {
 		opt := Options{Width: width, Where: []string{"experiment show gpt-prompt-4 doc-04"}}
-		page := printed(t, func(b *bytes.Buffer) error { return Compare(b, comparison(), opt) })
-		golden(t, fmt.Sprintf("compare-%d.txt", width), page)
-		fits(t, string(page), opt)
+		goldenPage(t, fmt.Sprintf("compare-%d.txt", width), opt, func(w io.Writer) error { return Compare(w, comparison(), opt) })
 	}
 	one := comparison()
 	one.Candidates = one.Candidates[:1]
 	opt := Options{Width: 80, Color: true}
-	page := printed(t, func(b *bytes.Buffer) error { return Compare(b, one, opt) })
-	golden(t, "compare-colour.txt", page)
-	fits(t, string(page), opt)
+	goldenPage(t, "compare-colour.txt", opt, func(w io.Writer) error { return Compare(w, one, opt) })
 }
 
 // TestCompare_otherTrials: what more trials count more of does not look like a change.
@@ -89,20 +98,16 @@ func TestCompare_otherTrials(t *testing.T) {
 	c := comparison()
 	c.Candidates = c.Candidates[:1]
 	c.Base.Summary.Trials = &outcome.Trials{Count: 3}
-	group := outcome.GroupStat{Expected: 45, Extracted: 73, Matched: 1, F1: ptr(2.0 / 118)}
+	group := outcome.GroupStat{Expected: 45, Extracted: 73, Matched: 1, F1: new(2.0 / 118)}
 	c.Candidates[0].Groups = []compare.Group{{Kind: "entity_type", Name: "place", Base: group,
-		Candidate: outcome.GroupStat{Expected: 15, Extracted: 24, Matched: 1, F1: ptr(2.0 / 39)}, Difference: ptr(2.0/39 - 2.0/118)}}
-	page := string(printed(t, func(b *bytes.Buffer) error { return Compare(b, c, Options{Width: 100}) }))
-	for _, want := range []string{"place     45→15        1      73→24    0.017     0.051  +0.034", "counts are of all trials: 3 of the base, 1 of the candidate",
-		"over the counts of 58 of 60 items: of the others a trial failed"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("%q is not in\n%s", want, page)
-		}
-	}
+		Candidate: outcome.GroupStat{Expected: 15, Extracted: 24, Matched: 1, F1: new(2.0 / 39)}, Difference: new(2.0/39 - 2.0/118)}}
+	page := printed(t, func(w io.Writer) error { return Compare(w, c, Options{Width: 100}) })
+	wantTexts(t, page, "place     45→15        1      73→24    0.017     0.051  +0.034", "counts are of all trials: 3 of the base, 1 of the candidate",
+		"over the counts of 58 of 60 items: of the others a trial failed")
 }
 
 func TestCompareMarkdown_golden(t *testing.T) {
-	golden(t, "compare.md", printed(t, func(b *bytes.Buffer) error { return CompareMarkdown(b, comparison(), Options{}) }))
+	golden(t, "compare.md", printed(t, func(w io.Writer) error { return CompareMarkdown(w, comparison(), Options{}) }))
 }
 
 // TestCompareMarkdown_hostile: whatever is in a name, rows keep their cells and
@@ -110,19 +115,9 @@ func TestCompareMarkdown_golden(t *testing.T) {
 func TestCompareMarkdown_hostile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.SampledFrom([]rune("a`|<>@#*_[](\\)!\n\x1b\u202e"))).Draw(t, "text")
-		c := comparison()
-		r := &c.Candidates[0]
-		c.Base.Summary.Run.Name, r.Candidate.Summary.Run.Name, c.Base.Summary.Run.Dataset = text, text, text
-		r.Scores[0].Name, r.Groups[0].Name, r.Groups[0].Kind, r.Warnings = text, text, text, []string{text}
-		r.Changed[0].Item, r.Changed[0].BaseFailure, r.Changed[0].Gained = text, text, []string{text, text}
-		r.Gate.Rules[0].Rule, r.Gate.Rules[0].Reason = text, text
-		c.Candidates[1].Incompatible[0].Base = text
-		var b bytes.Buffer
-		if err := CompareMarkdown(&b, c, Options{}); err != nil {
-			t.Fatal(err)
-		}
+		c := comparisonOf(text)
 		bars := 0
-		for line := range strings.Lines(b.String()) {
+		for line := range strings.Lines(printed(t, func(w io.Writer) error { return CompareMarkdown(w, c, Options{}) })) {
 			plain := outsideCode(line)
 			if strings.ContainsAny(strings.NewReplacer("<details><summary>", "", "</summary>", "", "</details>", "", "> ⚠️", "", "### ", "", "**", "", "<0.001", "").Replace(plain), "<>@#*[]\x1b\u202e") {
 				t.Fatalf("%q has %q outside of code", line, plain)
@@ -185,18 +180,8 @@ func TestCompare_writeError(t *testing.T) {
 func TestCompare_hostile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.SampledFrom([]rune("a \t\n\x1b[31m\u202e\u0007שלום北京e\u0301|"))).Draw(t, "text")
-		c := comparison()
-		c.Base.Summary.Run.Name, c.Base.Where, c.Metric, c.ClusterBy = text, text, text, text
-		r := &c.Candidates[0]
-		r.Scores[0].Name, r.YesNo[0].Name, r.Groups[0].Name, r.Groups[0].Kind = text, text, text, text
-		r.Changed[0].Item, r.Changed[0].BaseFailure, r.Changed[0].Gained = text, text, []string{text}
-		r.Gate.Rules[0].Rule, r.Gate.Rules[0].Reason, r.Warnings = text, text, []string{text}
-		c.Candidates[1].Incompatible[0].Base = text
+		c := comparisonOf(text)
 		opt := Options{Width: rapid.IntRange(50, 140).Draw(t, "width")}
-		var b bytes.Buffer
-		if err := Compare(&b, c, opt); err != nil {
-			t.Fatal(err)
-		}
-		fits(t, b.String(), opt)
+		fits(t, printed(t, func(w io.Writer) error { return Compare(w, c, opt) }), opt)
 	})
 }

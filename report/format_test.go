@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -23,13 +24,13 @@ func TestScore(t *testing.T) {
 		decimals int
 		want     string
 	}{
-		{nil, 3, "–"}, {ptr(math.NaN()), 3, "–"}, {ptr(math.Inf(1)), 3, "–"},
-		{ptr(0.0), 3, "0.000"}, {ptr(1.0), 3, "1.000"}, {ptr(0.71249), 3, "0.712"},
-		{ptr(0.9999), 3, "0.9999"}, {ptr(0.9996), 2, "0.9996"}, {ptr(0.9994), 3, "0.999"}, // not perfect, does not look so
-		{ptr(0.0001), 3, "0.0001"}, {ptr(0.00049), 3, "0.0005"}, {ptr(0.0006), 3, "0.001"}, // not nothing
-		{ptr(-0.00014), 3, "-0.0001"}, {ptr(-0.25), 2, "-0.25"}, {ptr(-0.9998), 3, "-0.9998"},
-		{ptr(-1e-17), 3, "0.000"}, {ptr(1 - 1e-12), 3, "1.000"}, // of rounding
-		{ptr(123456.4), 3, "123456"}, {ptr(-1234567890.0), 3, "-1.235e+09"},
+		{nil, 3, "–"}, {new(math.NaN()), 3, "–"}, {new(math.Inf(1)), 3, "–"},
+		{new(0.0), 3, "0.000"}, {new(1.0), 3, "1.000"}, {new(0.71249), 3, "0.712"},
+		{new(0.9999), 3, "0.9999"}, {new(0.9996), 2, "0.9996"}, {new(0.9994), 3, "0.999"}, // not perfect, does not look so
+		{new(0.0001), 3, "0.0001"}, {new(0.00049), 3, "0.0005"}, {new(0.0006), 3, "0.001"}, // not nothing
+		{new(-0.00014), 3, "-0.0001"}, {new(-0.25), 2, "-0.25"}, {new(-0.9998), 3, "-0.9998"},
+		{new(-1e-17), 3, "0.000"}, {new(1 - 1e-12), 3, "1.000"}, // of rounding
+		{new(123456.4), 3, "123456"}, {new(-1234567890.0), 3, "-1.235e+09"},
 	}
 	for _, tt := range tests {
 		if got := Score(tt.v, tt.decimals); got != tt.want {
@@ -58,8 +59,8 @@ func TestNumbers(t *testing.T) {
 		Milliseconds(0.2): "200 µs", Milliseconds(1.25): "1.2 ms", Milliseconds(826.4): "826 ms",
 		Milliseconds(1234): "1.2 s", Milliseconds(99_960): "1m40s", Milliseconds(3_723_000): "1h2m3s",
 		Dollars(0): "$0.00", Dollars(12.345): "$12.35", Dollars(0.25): "$0.25", Dollars(0.00882): "$0.0088", Dollars(0.00042): "$0.00042",
-		bar(ptr(0.5), 4): "██  ", bar(ptr(0.53), 4): "██▏ ", // 0.53·32 = 16.96 eighths
-		bar(ptr(7.0), 2): "██", bar(ptr(-1.0), 2): "  ", bar(nil, 3): "   ", bar(ptr(0.01), 1): " ",
+		bar(new(0.5), 4): "██  ", bar(new(0.53), 4): "██▏ ", // 0.53·32 = 16.96 eighths
+		bar(new(7.0), 2): "██", bar(new(-1.0), 2): "  ", bar(nil, 3): "   ", bar(new(0.01), 1): " ",
 	}
 	for got, want := range tests {
 		if got != want {
@@ -144,18 +145,18 @@ func TestWrap_losesNothing(t *testing.T) {
 }
 
 func TestJSON_golden(t *testing.T) {
-	golden(t, "summary.json", printed(t, func(b *bytes.Buffer) error { return JSON(b, summary(), true) }))
+	golden(t, "summary.json", printed(t, func(w io.Writer) error { return JSON(w, summary(), true) }))
 }
 
 func TestJSON_oneLine(t *testing.T) {
-	got := printed(t, func(b *bytes.Buffer) error { return JSON(b, summary(), false) })
-	if bytes.Count(got, []byte("\n")) != 1 || got[len(got)-1] != '\n' {
+	got := printed(t, func(w io.Writer) error { return JSON(w, summary(), false) })
+	if strings.Count(got, "\n") != 1 || got[len(got)-1] != '\n' {
 		t.Errorf("%s", got)
 	}
 	var keys struct {
 		Run map[string]any
 	}
-	if err := json.Unmarshal(got, &keys); err != nil {
+	if err := json.Unmarshal([]byte(got), &keys); err != nil {
 		t.Fatal(err)
 	}
 	if keys.Run["name"] != "gpt-prompt-3" || keys.Run["dataset"] != "extraction-eval" || keys.Run["model"] != "gpt-4o-mini" {
@@ -165,18 +166,18 @@ func TestJSON_oneLine(t *testing.T) {
 
 func TestJSON_comesBackTheSame(t *testing.T) {
 	for name, want := range map[string]outcome.Summary{"plain": summary(), "foreign": foreign()} {
-		got := printed(t, func(b *bytes.Buffer) error { return JSON(b, want, true) })
-		for _, r := range string(got) {
+		got := printed(t, func(w io.Writer) error { return JSON(w, want, true) })
+		for _, r := range got {
 			if r != '\n' && textutil.Steers(r) {
 				t.Errorf("%s: %U is printed", name, r)
 			}
 		}
 		var back outcome.Summary
-		if err := json.Unmarshal(got, &back); err != nil {
+		if err := json.Unmarshal([]byte(got), &back); err != nil {
 			t.Fatal(err)
 		}
 		var again outcome.Summary
-		if err := json.Unmarshal(printed(t, func(b *bytes.Buffer) error { return JSON(b, back, true) }), &again); err != nil {
+		if err := json.Unmarshal([]byte(printed(t, func(w io.Writer) error { return JSON(w, back, true) })), &again); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(back, again); diff != "" {

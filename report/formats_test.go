@@ -42,7 +42,7 @@ func shown() Run {
 	odd := outcome.Failure{Class: "odd " + tricky, Message: tricky}
 	items[2].Run, items[2].Dataset = tricky, tricky
 	items[2].Outcome = outcome.Outcome{Item: tricky, Trial: 2, Attempt: 1, Class: odd.Class,
-		Scores: []outcome.Score{{Name: tricky, Value: ptr(-0.5)}}, Detail: outcome.Detail{Failure: &odd, Warnings: []string{tricky, "+2"}}}
+		Scores: []outcome.Score{{Name: tricky, Value: new(-0.5)}}, Detail: outcome.Detail{Failure: &odd, Warnings: []string{tricky, "+2"}}}
 	return runOf(h, items)
 }
 
@@ -77,9 +77,9 @@ var forms = map[string]func(io.Writer, []Run) error{
 
 func TestFormats_golden(t *testing.T) {
 	for name, write := range forms {
-		golden(t, name, printed(t, func(b *bytes.Buffer) error { return write(b, []Run{shown()}) }))
+		golden(t, name, printed(t, func(w io.Writer) error { return write(w, []Run{shown()}) }))
 	}
-	golden(t, "runs.md", printed(t, func(b *bytes.Buffer) error { return Markdown(b, []Run{shown(), shown()}) }))
+	golden(t, "runs.md", printed(t, func(w io.Writer) error { return Markdown(w, []Run{shown(), shown()}) }))
 }
 
 func TestFormats_errors(t *testing.T) {
@@ -122,17 +122,14 @@ func TestFormats_itemByItem(t *testing.T) {
 // spreadsheet would calculate.
 func TestCSV_everyField(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[=+\-@'"\t\r\n, a]{0,6}`))
+		texts := rapid.OneOf(rapid.String(), rapid.StringMatching(`[=+\-@'"\t\r\n, a]{0,6}`))
 		v := itemView()
-		v.Run, v.Dataset, v.Outcome.Item = text.Draw(t, "run"), text.Draw(t, "dataset"), text.Draw(t, "item")
-		failure := outcome.Failure{Class: outcome.Class("c" + text.Draw(t, "class")), Message: text.Draw(t, "message")}
+		v.Run, v.Dataset, v.Outcome.Item = texts.Draw(t, "run"), texts.Draw(t, "dataset"), texts.Draw(t, "item")
+		failure := outcome.Failure{Class: outcome.Class("c" + texts.Draw(t, "class")), Message: texts.Draw(t, "message")}
 		v.Outcome.Class, v.Outcome.Failure = failure.Class, &failure
-		v.Outcome.Warnings = []string{text.Draw(t, "warning")}
-		var b bytes.Buffer
-		if err := CSV(&b, []Run{runOf(outcome.Header{}, []ItemView{v})}); err != nil {
-			t.Fatal(err)
-		}
-		table, err := csv.NewReader(&b).ReadAll()
+		v.Outcome.Warnings = []string{texts.Draw(t, "warning")}
+		text := printed(t, func(w io.Writer) error { return CSV(w, []Run{runOf(outcome.Header{}, []ItemView{v})}) })
+		table, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 		if err != nil || len(table) != 2 {
 			t.Fatal(table, err)
 		}
@@ -161,11 +158,8 @@ func TestJUnit_publicParser(t *testing.T) {
 		scored.Outcome.Item, scored.Dataset = rapid.String().Draw(t, "item"), rapid.String().Draw(t, "dataset")
 		failure := outcome.Failure{Class: outcome.Class("c" + rapid.String().Draw(t, "class")), Message: "m" + rapid.String().Draw(t, "message")}
 		failed.Outcome.Class, failed.Outcome.Failure = failure.Class, &failure
-		var b bytes.Buffer
-		if err := JUnit(&b, []Run{runOf(outcome.Header{Name: "r"}, []ItemView{scored, failed})}); err != nil {
-			t.Fatal(err)
-		}
-		suites, err := junit.Ingest(b.Bytes())
+		run := runOf(outcome.Header{Name: "r"}, []ItemView{scored, failed})
+		suites, err := junit.Ingest([]byte(printed(t, func(w io.Writer) error { return JUnit(w, []Run{run}) })))
 		if err != nil || len(suites) != 1 || len(suites[0].Tests) != 2 {
 			t.Fatalf("%v %+v", err, suites)
 		}
@@ -192,8 +186,8 @@ func legal(s string) string {
 }
 
 func TestGitHub_noForgedCommands(t *testing.T) {
-	got := printed(t, func(b *bytes.Buffer) error { return GitHub(b, []Run{shown()}) })
-	for line := range strings.Lines(string(got)) {
+	got := printed(t, func(w io.Writer) error { return GitHub(w, []Run{shown()}) })
+	for line := range strings.Lines(got) {
 		if !strings.HasPrefix(line, "::error title=") && !strings.HasPrefix(line, "::notice title=") {
 			t.Errorf("a line of its own: %q", line)
 		}
@@ -215,7 +209,7 @@ func TestGitHub_atMostTenErrors(t *testing.T) {
 	for _, v := range items {
 		sum.Add(v.Outcome)
 	}
-	got := string(printed(t, func(b *bytes.Buffer) error { return GitHub(b, []Run{{Summary: sum.Summary()}}) }))
+	got := printed(t, func(w io.Writer) error { return GitHub(w, []Run{{Summary: sum.Summary()}}) })
 	if n := strings.Count(got, "::error"); n != 10 {
 		t.Errorf("%d errors", n)
 	}
@@ -260,8 +254,8 @@ func TestWebLink(t *testing.T) {
 }
 
 func TestJSONL_lines(t *testing.T) {
-	got := printed(t, func(b *bytes.Buffer) error { return JSONL(b, []Run{shown(), shown()}) })
-	lines := strings.Split(strings.TrimSuffix(string(got), "\n"), "\n")
+	got := printed(t, func(w io.Writer) error { return JSONL(w, []Run{shown(), shown()}) })
+	lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
 	if len(lines) != 6 {
 		t.Fatalf("%d lines", len(lines))
 	}
@@ -323,8 +317,8 @@ func rendered(t rapid.TB, source []byte) seen {
 
 // TestCompareMarkdown_rendered: tables are tables, and what is folded is folded.
 func TestCompareMarkdown_rendered(t *testing.T) {
-	source := printed(t, func(b *bytes.Buffer) error { return CompareMarkdown(b, comparison(), Options{}) })
-	got := rendered(t, source)
+	source := printed(t, func(w io.Writer) error { return CompareMarkdown(w, comparison(), Options{}) })
+	got := rendered(t, []byte(source))
 	want := seen{
 		Tables: [][]string{
 			{"", "rule", "reason"},
@@ -350,20 +344,17 @@ func TestCompareMarkdown_rendered(t *testing.T) {
 // TestMarkdown_renderedHostile: whatever names hold, a renderer makes the same
 // tables of them, no link but that of the run, and no element.
 func TestMarkdown_renderedHostile(t *testing.T) {
-	plain := rendered(t, printed(t, func(b *bytes.Buffer) error { return Markdown(b, []Run{named("x")}) }))
+	plain := rendered(t, []byte(printed(t, func(w io.Writer) error { return Markdown(w, []Run{named("x")}) })))
 	if len(plain.Tables) < 2 || plain.Rows < 3 {
 		t.Fatalf("%+v", plain)
 	}
 	pieces := regexp.MustCompile(`\S+|\s`).FindAllString(tricky, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		name := strings.Join(rapid.SliceOfN(rapid.SampledFrom(append(pieces, "`", "|", "\\", "\n\n# ", "<b>", "https://example.com ", "- ")), 1, 8).Draw(t, "name"), "")
-		var b bytes.Buffer
-		if err := Markdown(&b, []Run{named(name)}); err != nil {
-			t.Fatal(err)
-		}
-		got := rendered(t, b.Bytes())
+		text := printed(t, func(w io.Writer) error { return Markdown(w, []Run{named(name)}) })
+		got := rendered(t, []byte(text))
 		if got.Rows != plain.Rows || len(got.Tables) != len(plain.Tables) || len(got.HTML) != 0 || !cmp.Equal(got.Links, plain.Links) {
-			t.Fatalf("%+v instead of %+v:\n%s", got, plain, &b)
+			t.Fatalf("%+v instead of %+v:\n%s", got, plain, text)
 		}
 	})
 }

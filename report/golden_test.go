@@ -1,9 +1,9 @@
 package report
 
 import (
-	"bytes"
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"pgregory.net/rapid"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -27,14 +28,14 @@ func TestMain(m *testing.M) {
 }
 
 // golden compares got with a file; a missing file is a failure.
-func golden(t *testing.T, name string, got []byte) {
+func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +43,7 @@ func golden(t *testing.T, name string, got []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s: (-want +got)\n%s", path, diff)
 	}
 }
@@ -94,11 +95,30 @@ var errFull = errors.New("no space left")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-func printed(t *testing.T, write func(*bytes.Buffer) error) []byte {
+// printed returns what write writes.
+func printed(t rapid.TB, write func(io.Writer) error) string {
 	t.Helper()
-	var b bytes.Buffer
+	var b strings.Builder
 	if err := write(&b); err != nil {
 		t.Fatal(err)
 	}
-	return b.Bytes()
+	return b.String()
+}
+
+// goldenPage checks a page for a terminal with fits and golden.
+func goldenPage(t *testing.T, name string, opt Options, write func(io.Writer) error) {
+	t.Helper()
+	page := printed(t, write)
+	fits(t, page, opt)
+	golden(t, name, page)
+}
+
+// wantTexts checks that page has all of the texts.
+func wantTexts(t *testing.T, page string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(page, text) {
+			t.Errorf("%q is missing in\n%s", text, page)
+		}
+	}
 }

@@ -1,7 +1,7 @@
 package report
 
 import (
-	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -23,26 +23,15 @@ func TestConformance_narrow(t *testing.T) {
 			{ID: "名前", Label: conformance.Fail, Mean: &zero, Variance: &zero, FlipRate: &one, Scores: []float64{0}},
 		},
 	}
-	var b strings.Builder
-	if err := Conformance(&b, r); err != nil {
-		t.Fatal(err)
-	}
-	said := b.String()
+	said := printed(t, func(w io.Writer) error { return Conformance(w, r) })
 	for line := range strings.SplitSeq(said, "\n") {
 		if text.StringWidthWithoutEscSequences(line) > 80 {
 			t.Errorf("%d cells: %s", text.StringWidthWithoutEscSequences(line), line)
 		}
 	}
-	for _, want := range []string{"mean=–  var=–  flip=–", "mean=0.00  var=0.0000  flip=1.00", "run 1: the judge", "run 2: other"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("it does not say %q:\n%s", want, said)
-		}
-	}
-	b.Reset()
+	wantTexts(t, said, "mean=–  var=–  flip=–", "mean=0.00  var=0.0000  flip=1.00", "run 1: the judge", "run 2: other")
 	r.Compatible, r.Consistent = true, true
-	if err := Conformance(&b, r); err != nil || !strings.Contains(b.String(), "with care: no pass or fail fixture was evaluated twice") {
-		t.Errorf("what passed and says little is named: %v\n%s", err, b.String())
-	}
+	wantTexts(t, printed(t, func(w io.Writer) error { return Conformance(w, r) }), "with care: no pass or fail fixture was evaluated twice")
 	if strings.Count(said, "the judge could not be imported, ") > 20 || strings.Contains(said, "\x1b") {
 		t.Error(said)
 	}
@@ -54,22 +43,15 @@ func TestBenchmark_width(t *testing.T) {
 	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{d})
 	r.Gates = r.Judge(answers.BenchmarkGates{MinScore: new(0.9), MaxDrop: new(0.1)}, nil)
 	for _, width := range []int{50, 60, 80, 120} {
-		var b bytes.Buffer
-		if err := Benchmark(&b, r, Options{Width: width}); err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(b.String()) {
+		page := printed(t, func(w io.Writer) error { return Benchmark(w, r, Options{Width: width}) })
+		for line := range strings.Lines(page) {
 			if n := text.StringWidthWithoutEscSequences(strings.TrimSuffix(line, "\n")); n > width {
 				t.Errorf("%d cells of %d: %q", n, width, line)
 			}
 		}
-		for _, want := range []string{"report-of", "weighted_score", "0.6000", "FAIL", "min_score", "skip", "max_drop"} {
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("width %d: no %q in\n%s", width, want, &b)
-			}
-		}
-		if strings.Contains(b.String(), "annual") == strings.Contains(b.String(), "left out") {
-			t.Errorf("width %d: the kind is neither shown nor named as left out:\n%s", width, &b)
+		wantTexts(t, page, "report-of", "weighted_score", "0.6000", "FAIL", "min_score", "skip", "max_drop")
+		if strings.Contains(page, "annual") == strings.Contains(page, "left out") {
+			t.Errorf("width %d: the kind is neither shown nor named as left out:\n%s", width, page)
 		}
 	}
 }

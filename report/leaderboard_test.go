@@ -1,9 +1,9 @@
 package report
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -49,11 +49,9 @@ func board() compare.Leaderboard {
 func TestLeaderboard_golden(t *testing.T) {
 	for _, width := range []int{60, 80, 120} {
 		opt := Options{Width: width, Where: []string{"experiment show nightly-gpt-4o-staging-t0", "https://langfuse.example/project/p/datasets/d/compare?runs=a&runs=b"}}
-		page := printed(t, func(b *bytes.Buffer) error { return Leaderboard(b, board(), opt) })
-		golden(t, fmt.Sprintf("leaderboard-%d.txt", width), page)
-		fits(t, string(page), opt)
+		goldenPage(t, fmt.Sprintf("leaderboard-%d.txt", width), opt, func(w io.Writer) error { return Leaderboard(w, board(), opt) })
 	}
-	whole := printed(t, func(b *bytes.Buffer) error { return Leaderboard(b, board(), Options{Whole: true}) })
+	whole := printed(t, func(w io.Writer) error { return Leaderboard(w, board(), Options{Whole: true}) })
 	golden(t, "leaderboard-whole.txt", whole)
 	if err := Leaderboard(full{}, board(), Options{}); !errors.Is(err, errFull) {
 		t.Error(err)
@@ -65,7 +63,7 @@ func TestLeaderboard_golden(t *testing.T) {
 func TestLeaderboard_equal(t *testing.T) {
 	l := board()
 	l.Runs[1].Rank = 1
-	text := string(printed(t, func(b *bytes.Buffer) error { return Leaderboard(b, l, Options{Whole: true}) }))
+	text := printed(t, func(w io.Writer) error { return Leaderboard(w, l, Options{Whole: true}) })
 	for _, want := range []string{`\n  1  nightly-gpt-4o-staging-t0 .*\n  1  nightly-gpt-4o-production-t0 .*\n  3  nightly-gpt-4o-mini.*\n  –  nightly-other`,
 		`1 nightly-gpt-4o-staging-t0 +1 nightly-gpt-4o-production-t0 `, `3 nightly-gpt-4o-mini-production-t0 +– nightly-other`} {
 		if !regexp.MustCompile(want).MatchString(text) {
@@ -85,24 +83,17 @@ func TestLeaderboard_anything(t *testing.T) {
 		keep := rapid.IntRange(0, 4).Draw(t, "runs")
 		l.Runs = l.Runs[:keep]
 		opt := Options{Width: rapid.IntRange(50, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour")}
-		var b bytes.Buffer
-		if err := Leaderboard(&b, l, opt); err != nil {
-			t.Fatal(err)
-		}
-		fits(t, b.String(), opt)
+		fits(t, printed(t, func(w io.Writer) error { return Leaderboard(w, l, opt) }), opt)
 	})
 }
 
 // TestMovesText: what moved by little does not look as if it had not.
 func TestMovesText(t *testing.T) {
 	r := compare.MovesResult{Scorer: outcome.Scorer{Primary: "f1"}, Items: 1,
-		Scores: []compare.MovedScore{{Score: "f1", Before: ptr(0.5), After: ptr(0.50001), NOld: 1, NNew: 1, Up: 1}},
+		Scores: []compare.MovedScore{{Score: "f1", Before: new(0.5), After: new(0.50001), NOld: 1, NNew: 1, Up: 1}},
 		Moved:  []compare.MovedItem{{Item: "a", Trial: 1, Score: "f1", Before: 0.5, After: 0.50001}}}
-	var b strings.Builder
-	if err := MovesText(&b, r, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Count(b.String(), "+0.00001") != 2 || strings.Contains(b.String(), "+0.000 ") {
-		t.Error(b.String())
+	text := printed(t, func(w io.Writer) error { return MovesText(w, r, Options{}) })
+	if strings.Count(text, "+0.00001") != 2 || strings.Contains(text, "+0.000 ") {
+		t.Error(text)
 	}
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -23,8 +22,8 @@ func repeated() outcome.Summary {
 	for i := range 14 {
 		for trial := 1; trial <= 3; trial++ {
 			v := .5 + float64(i%7)/20 + float64(trial*i%3)/10
-			o := outcome.Outcome{Item: fmt.Sprintf("item-%02d", i), Trial: trial, CostUSD: ptr(.01), Usage: outcome.Usage{Input: 100},
-				Scores: []outcome.Score{{Name: "entity_f1", Value: &v}, {Name: "entity_recall", Value: ptr(.5)}}}
+			o := outcome.Outcome{Item: fmt.Sprintf("item-%02d", i), Trial: trial, CostUSD: new(.01), Usage: outcome.Usage{Input: 100},
+				Scores: []outcome.Score{{Name: "entity_f1", Value: &v}, {Name: "entity_recall", Value: new(.5)}}}
 			if i == 5 && trial == 2 {
 				o.Class, o.Scores = outcome.Timeout, []outcome.Score{{Name: "entity_f1"}, {Name: "entity_recall"}}
 			}
@@ -42,21 +41,18 @@ func repeated() outcome.Summary {
 
 func TestText_trials(t *testing.T) {
 	for _, width := range []int{60, 80, 120} {
-		got := printed(t, func(b *bytes.Buffer) error { return Text(b, repeated(), Options{Width: width}) })
-		fits(t, string(got), Options{Width: width})
-		golden(t, fmt.Sprintf("summary-trials-%d.txt", width), got)
+		opt := Options{Width: width}
+		goldenPage(t, fmt.Sprintf("summary-trials-%d.txt", width), opt, func(w io.Writer) error { return Text(w, repeated(), opt) })
 	}
 }
 
 // TestTrials_areNoItems: no format counts trials as items.
 func TestTrials_areNoItems(t *testing.T) {
 	runs := []Run{{Summary: repeated(), Items: func(func(ItemView, error) bool) {}}}
-	for name, write := range map[string]func(*bytes.Buffer) error{
-		"text":     func(b *bytes.Buffer) error { return Text(b, repeated(), Options{}) },
-		"markdown": func(b *bytes.Buffer) error { return Markdown(b, runs) },
-		"github":   func(b *bytes.Buffer) error { return GitHub(b, runs) },
+	for name, write := range map[string]func(io.Writer, []Run) error{
+		"text": func(w io.Writer, _ []Run) error { return Text(w, repeated(), Options{}) }, "markdown": Markdown, "github": GitHub,
 	} {
-		if page := string(printed(t, write)); !strings.Contains(page, "14 items × 3 trials") || strings.Contains(page, "42 items") {
+		if page := printed(t, func(w io.Writer) error { return write(w, runs) }); !strings.Contains(page, "14 items × 3 trials") || strings.Contains(page, "42 items") {
 			t.Errorf("%s:\n%s", name, page)
 		}
 	}
@@ -64,8 +60,8 @@ func TestTrials_areNoItems(t *testing.T) {
 
 // TestMarkdown_trials: how much the trials vary is in Markdown, too.
 func TestMarkdown_trials(t *testing.T) {
-	golden(t, "run-trials.md", printed(t, func(b *bytes.Buffer) error {
-		return Markdown(b, []Run{{Summary: repeated(), Items: func(func(ItemView, error) bool) {}}})
+	golden(t, "run-trials.md", printed(t, func(w io.Writer) error {
+		return Markdown(w, []Run{{Summary: repeated(), Items: func(func(ItemView, error) bool) {}}})
 	}))
 }
 
@@ -77,11 +73,7 @@ func TestText_trialsOfAnyName(t *testing.T) {
 		s.Trials.FlakyItems[0].ID = strings.Repeat(hostile, 3)
 		s.Trials.Scores[1].Name = hostile
 		opt := Options{Width: rapid.IntRange(50, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour")}
-		var b bytes.Buffer
-		if err := Text(&b, s, opt); err != nil {
-			t.Fatal(err)
-		}
-		fits(t, b.String(), opt)
+		fits(t, printed(t, func(w io.Writer) error { return Text(w, s, opt) }), opt)
 	})
 }
 
@@ -91,7 +83,7 @@ func answered() Run {
 		Dataset: outcome.Dataset{Name: "q.jsonl"}, Scorer: outcome.Scorer{Primary: "question_score"}}
 	var items []ItemView
 	for i, id := range []string{"light", "heavy"} {
-		o := outcome.Outcome{Item: id, Trial: 1, Attempt: 1, Scores: []outcome.Score{{Name: "question_score", Value: ptr(float64(1 - i)), Weight: ptr(float64(1 + 2*i))}}}
+		o := outcome.Outcome{Item: id, Trial: 1, Attempt: 1, Scores: []outcome.Score{{Name: "question_score", Value: new(float64(1 - i)), Weight: new(float64(1 + 2*i))}}}
 		items = append(items, ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o})
 	}
 	return runOf(h, items)
@@ -107,16 +99,12 @@ func TestFormats_answers(t *testing.T) {
 		"md":    {Markdown, "**weighted_score** 0.2500"},
 		"junit": {JUnit, `<property name="weighted_score" value="0.25">`},
 	} {
-		var b bytes.Buffer
-		if err := form.write(&b, []Run{answered()}); err != nil || !strings.Contains(b.String(), form.want) {
-			t.Errorf("%s: no %s in\n%s%v", name, form.want, &b, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			wantTexts(t, printed(t, func(w io.Writer) error { return form.write(w, []Run{answered()}) }), form.want)
+		})
 	}
-	var b bytes.Buffer
-	if err := CSV(&b, []Run{answered()}); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(&b).ReadAll()
+	text := printed(t, func(w io.Writer) error { return CSV(w, []Run{answered()}) })
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil || len(rows) != 3 {
 		t.Fatalf("%v, %v", rows, err)
 	}
@@ -128,16 +116,10 @@ func TestFormats_answers(t *testing.T) {
 
 // TestRuns_weighted: the list has a column for it where a run has it.
 func TestRuns_weighted(t *testing.T) {
-	rows := []RunRow{{Name: "a", Primary: "question_score", Mean: ptr(0.5), Weighted: ptr(0.25), Started: began}, {Name: "b", Primary: "entity_f1", Mean: ptr(0.75), Started: began}}
-	var both, without bytes.Buffer
-	if err := Runs(&both, rows, Options{Width: 100}); err != nil {
-		t.Fatal(err)
-	}
-	if err := Runs(&without, rows[1:], Options{Width: 100}); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(both.String(), "weighted") || !strings.Contains(both.String(), "0.250") || strings.Contains(without.String(), "weighted") {
-		t.Errorf("%s%s", &both, &without)
+	rows := []RunRow{{Name: "a", Primary: "question_score", Mean: new(0.5), Weighted: new(0.25), Started: began}, {Name: "b", Primary: "entity_f1", Mean: new(0.75), Started: began}}
+	wantTexts(t, printed(t, func(w io.Writer) error { return Runs(w, rows, Options{Width: 100}) }), "weighted", "0.250")
+	if without := printed(t, func(w io.Writer) error { return Runs(w, rows[1:], Options{Width: 100}) }); strings.Contains(without, "weighted") {
+		t.Error(without)
 	}
 }
 
@@ -161,8 +143,8 @@ func TestKinds(t *testing.T) {
 // 0.5 in the others. It is not said of one of 20, nor where the others are as good.
 func TestScoreTable_nothingToFind(t *testing.T) {
 	v := SummaryView{Summary: outcome.Summary{Scores: outcome.Stats{
-		{Name: "entity_f1", Mean: ptr(0.6), N: 20, Vacuous: 4}, {Name: "entity_recall", Mean: ptr(0.2), N: 20, Vacuous: 4},
-		{Name: "relationship_f1", Mean: ptr(1.0), N: 7, Vacuous: 7}, {Name: "item_perfect", Mean: ptr(0.3), N: 20, Vacuous: 1}, {Name: "entity_exact_f1", Mean: ptr(1.0), N: 20, Vacuous: 4},
+		{Name: "entity_f1", Mean: new(0.6), N: 20, Vacuous: 4}, {Name: "entity_recall", Mean: new(0.2), N: 20, Vacuous: 4},
+		{Name: "relationship_f1", Mean: new(1.0), N: 7, Vacuous: 7}, {Name: "item_perfect", Mean: new(0.3), N: 20, Vacuous: 1}, {Name: "entity_exact_f1", Mean: new(1.0), N: 20, Vacuous: 4},
 		{Name: "type_accuracy", N: 0},
 	}}}
 	want := []string{

@@ -1,9 +1,9 @@
 package report
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,8 +15,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 var (
 	names = []string{"entity_precision", "entity_recall", "entity_f1", "relationship_accuracy", "type_accuracy",
 		"relationship_recall", "relationship_f1", "entity_exact_f1", "entity_typed_f1", "entity_strict_f1", "item_perfect", "error"}
@@ -27,7 +25,7 @@ var (
 func summary() outcome.Summary {
 	h := outcome.Header{Name: "gpt-prompt-3", RunUID: "0123", Trials: 1, Started: began,
 		Dataset: outcome.Dataset{Name: "extraction-eval"},
-		System: outcome.System{Model: "gpt-4o-mini", Provider: "openai", Pipeline: "single", Temperature: ptr(0.0),
+		System: outcome.System{Model: "gpt-4o-mini", Provider: "openai", Pipeline: "single", Temperature: new(0.0),
 			Prompt: outcome.Prompt{Name: "extract", Version: 3, Label: "production"}},
 		Scorer: outcome.Scorer{Primary: "entity_f1"}}
 	s := outcome.NewSummariser(h, outcome.SummaryConfig{Order: names})
@@ -38,7 +36,7 @@ func summary() outcome.Summary {
 	}
 	for i := range 24 {
 		o := outcome.Outcome{Item: fmt.Sprintf("doc-%02d", i+1), Seq: int64(i + 1), Latency: time.Duration(400+37*i) * time.Millisecond,
-			Usage: outcome.Usage{Input: int64(1200 + i), Output: 300, Cached: 100}, CostUSD: ptr(0.00042)}
+			Usage: outcome.Usage{Input: int64(1200 + i), Output: 300, Cached: 100}, CostUSD: new(0.00042)}
 		if i%8 == 3 {
 			f := failures[i/8]
 			o.Class, o.Failure, o.CostUSD = f.Class, &f, nil
@@ -68,18 +66,18 @@ func summary() outcome.Summary {
 func made(name string, o outcome.Outcome, i int) outcome.Score {
 	switch {
 	case name == outcome.ErrorScore && o.Failed():
-		return outcome.Score{Name: name, Value: ptr(1.0), Boolean: true, Comment: o.Failure.Error()}
+		return outcome.Score{Name: name, Value: new(1.0), Boolean: true, Comment: o.Failure.Error()}
 	case name == outcome.ErrorScore:
-		return outcome.Score{Name: name, Value: ptr(0.0), Boolean: true}
+		return outcome.Score{Name: name, Value: new(0.0), Boolean: true}
 	case o.Failed():
 		return outcome.Score{Name: name}
 	case i%12 == 5 && name != "item_perfect":
-		return outcome.Score{Name: name, Value: ptr(1.0), Ratio: &outcome.Ratio{}, Vacuous: true}
+		return outcome.Score{Name: name, Value: new(1.0), Ratio: &outcome.Ratio{}, Vacuous: true}
 	case name == "item_perfect":
-		return outcome.Score{Name: name, Value: ptr(float64(i % 2)), Boolean: true}
+		return outcome.Score{Name: name, Value: new(float64(i % 2)), Boolean: true}
 	}
 	num, den := int64(2+i%6+len(name)%3), int64(10)
-	return outcome.Score{Name: name, Value: ptr(float64(num) / float64(den)), Ratio: &outcome.Ratio{Num: num, Den: den},
+	return outcome.Score{Name: name, Value: new(float64(num) / float64(den)), Ratio: &outcome.Ratio{Num: num, Den: den},
 		Comment: fmt.Sprintf("%d/%d extracted entities matched", num, den)}
 }
 
@@ -90,18 +88,14 @@ func TestText_golden(t *testing.T) {
 	for _, width := range []int{60, 80, 120} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			opt := Options{Width: width, Where: where}
-			got := printed(t, func(b *bytes.Buffer) error { return Text(b, summary(), opt) })
-			fits(t, string(got), opt)
-			golden(t, fmt.Sprintf("summary-%d.txt", width), got)
+			goldenPage(t, fmt.Sprintf("summary-%d.txt", width), opt, func(w io.Writer) error { return Text(w, summary(), opt) })
 		})
 	}
 }
 
 func TestText_colour(t *testing.T) {
 	opt := Options{Width: 80, Color: true, Where: where}
-	got := printed(t, func(b *bytes.Buffer) error { return Text(b, summary(), opt) })
-	fits(t, string(got), opt)
-	golden(t, "summary-colour.txt", got)
+	goldenPage(t, "summary-colour.txt", opt, func(w io.Writer) error { return Text(w, summary(), opt) })
 }
 
 // TestText_failedItems: of 16 failed items of 40 every form leads with the mean that
@@ -110,15 +104,15 @@ func TestText_colour(t *testing.T) {
 func TestText_failedItems(t *testing.T) {
 	sum := outcome.NewSummariser(outcome.Header{Name: "r", Scorer: outcome.Scorer{Primary: "entity_f1", OutputOnly: []string{"grounded_rate"}}}, outcome.SummaryConfig{})
 	for i := range 40 {
-		o := outcome.Outcome{Item: fmt.Sprint(i), Scores: []outcome.Score{{Name: "entity_f1", Value: ptr(0.842)}, {Name: "grounded_rate", Value: ptr(0.889)}}}
+		o := outcome.Outcome{Item: fmt.Sprint(i), Scores: []outcome.Score{{Name: "entity_f1", Value: new(0.842)}, {Name: "grounded_rate", Value: new(0.889)}}}
 		if i%5 < 2 {
 			o.Class, o.Scores = outcome.Timeout, []outcome.Score{{Name: "entity_f1"}}
 		}
 		sum.Add(o)
 	}
 	run := Run{Summary: sum.Summary()}
-	text := string(printed(t, func(b *bytes.Buffer) error { return Text(b, run.Summary, Options{Width: 120}) }))
-	markdown := string(printed(t, func(b *bytes.Buffer) error { return Markdown(b, []Run{run}) }))
+	text := printed(t, func(w io.Writer) error { return Text(w, run.Summary, Options{Width: 120}) })
+	markdown := printed(t, func(w io.Writer) error { return Markdown(w, []Run{run}) })
 	for _, tt := range []struct{ in, want string }{
 		{text, `entity_f1 +█{12}▏ +0\.505 +0\.3\d+–0\.6\d+ +0\.842 +0\.84–0\.84 +24\n`}, // 0.842·24/40 = 0.5052; 24·0.505/24 eighths
 		{text, `grounded_rate +– +– +0\.889 +0\.89–0\.89 +24\n`},
@@ -133,23 +127,18 @@ func TestText_failedItems(t *testing.T) {
 }
 
 func TestText_nothing(t *testing.T) {
-	got := printed(t, func(b *bytes.Buffer) error {
-		return Text(b, outcome.NewSummariser(outcome.Header{}, outcome.SummaryConfig{}).Summary(), Options{})
-	})
-	fits(t, string(got), Options{})
-	golden(t, "summary-nothing.txt", got)
+	s := outcome.NewSummariser(outcome.Header{}, outcome.SummaryConfig{}).Summary()
+	goldenPage(t, "summary-nothing.txt", Options{}, func(w io.Writer) error { return Text(w, s, Options{}) })
 }
 
 func TestText_interrupted(t *testing.T) {
 	s := outcome.NewSummariser(outcome.Header{Name: "r", Dataset: outcome.Dataset{Name: "d", Selection: "--limit 50"}, Trials: 3,
-		System: outcome.System{Model: "m", Seed: ptr(int64(7)), TopP: ptr(0.9), MaxTokens: ptr(1024)}}, outcome.SummaryConfig{})
+		System: outcome.System{Model: "m", Seed: new(int64(7)), TopP: new(0.9), MaxTokens: new(1024)}}, outcome.SummaryConfig{})
 	s.Add(outcome.Outcome{Item: "a", Trial: 1, Class: outcome.Item, Scores: []outcome.Score{{Name: "entity_f1"}},
 		Usage: outcome.Usage{Input: 5, Reasoning: 2}})
 	sum := s.Summary()
 	sum.Finish(outcome.Footer{Status: outcome.Interrupted, Planned: 51})
-	got := printed(t, func(b *bytes.Buffer) error { return Text(b, sum, Options{}) })
-	fits(t, string(got), Options{})
-	golden(t, "summary-interrupted.txt", got)
+	goldenPage(t, "summary-interrupted.txt", Options{}, func(w io.Writer) error { return Text(w, sum, Options{}) })
 }
 
 const hostile = "\x1b[31mred\x1b[0m\x1b]0;title\x07\x00\u009b2J\u202eevil\u2066\n\tnext\xff\U000e0041"
@@ -161,7 +150,7 @@ func foreign() outcome.Summary {
 	s := outcome.NewSummariser(h, outcome.SummaryConfig{})
 	for i, id := range []string{"项目一", "شركة الاتصالات", "é-" + hostile, strings.Repeat("長", 80)} {
 		o := outcome.Outcome{Item: id, Seq: int64(i), Scores: []outcome.Score{
-			{Name: "得分", Value: ptr(float64(i) / 10), Comment: "تعليق " + hostile}, {Name: "دقة", Value: ptr(0.5)}, {Name: hostile, Value: ptr(0.25)}},
+			{Name: "得分", Value: new(float64(i) / 10), Comment: "تعليق " + hostile}, {Name: "دقة", Value: new(0.5)}, {Name: hostile, Value: new(0.25)}},
 			Detail: outcome.Detail{Groups: []outcome.Group{{Kind: "entity_type", Name: []string{"人物", "شخص", hostile, ""}[i], Expected: 2, Extracted: 2, Matched: 1}}}}
 		s.Add(o)
 		o.Class, o.Failure = outcome.Class("odd"+hostile), &outcome.Failure{Message: "错误：" + hostile + strings.Repeat("很长的消息", 60)}
@@ -173,9 +162,7 @@ func foreign() outcome.Summary {
 func TestText_foreign(t *testing.T) {
 	for _, width := range []int{60, 80} {
 		opt := Options{Width: width, Where: []string{"experiment show " + hostile}}
-		got := printed(t, func(b *bytes.Buffer) error { return Text(b, foreign(), opt) })
-		fits(t, string(got), opt)
-		golden(t, fmt.Sprintf("summary-foreign-%d.txt", width), got)
+		goldenPage(t, fmt.Sprintf("summary-foreign-%d.txt", width), opt, func(w io.Writer) error { return Text(w, foreign(), opt) })
 	}
 }
 
@@ -183,7 +170,7 @@ func TestText_anyWidth(t *testing.T) {
 	for width := -1; width <= 220; width += suite.Of(3, 1) {
 		for name, s := range map[string]outcome.Summary{"plain": summary(), "foreign": foreign()} {
 			opt := Options{Width: max(0, width), Where: where}
-			fits(t, string(printed(t, func(b *bytes.Buffer) error { return Text(b, s, opt) })), opt)
+			fits(t, printed(t, func(w io.Writer) error { return Text(w, s, opt) }), opt)
 			if t.Failed() {
 				t.Fatalf("%s at width %d", name, width)
 			}
@@ -202,11 +189,7 @@ func TestText_anyStrings(t *testing.T) {
 			s.Add(outcome.Outcome{Item: text, Class: outcome.Class("x" + text), Detail: outcome.Detail{Failure: &outcome.Failure{Message: text}}})
 		}
 		opt := Options{Width: rapid.IntRange(50, 130).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour"), Where: []string{text}}
-		var b bytes.Buffer
-		if err := Text(&b, s.Summary(), opt); err != nil {
-			t.Fatal(err)
-		}
-		fits(t, b.String(), opt)
+		fits(t, printed(t, func(w io.Writer) error { return Text(w, s.Summary(), opt) }), opt)
 	})
 }
 
@@ -218,8 +201,8 @@ func TestText_manyTypes(t *testing.T) {
 	all := s.Groups
 	for shown, want := range map[int]string{40: "and 25 more types", 16: "and 1 more type\n", 15: "type-14"} {
 		s.Groups = all[:shown]
-		got := printed(t, func(b *bytes.Buffer) error { return Text(b, s, Options{}) })
-		if !strings.Contains(string(got), want) {
+		got := printed(t, func(w io.Writer) error { return Text(w, s, Options{}) })
+		if !strings.Contains(got, want) {
 			t.Errorf("%d types: %q is missing in\n%s", shown, want, got)
 		}
 	}
@@ -241,7 +224,7 @@ func TestEveryWriterReturnsItsError(t *testing.T) {
 func TestText_hashes(t *testing.T) {
 	s := summary()
 	s.Answers = &outcome.Answers{PDFSHA256: strings.Repeat("文", 20), QuestionsSHA256: "0123456789abcdef"}
-	got := string(printed(t, func(b *bytes.Buffer) error { return Text(b, s, Options{Width: 120}) }))
+	got := printed(t, func(w io.Writer) error { return Text(w, s, Options{Width: 120}) })
 	if want := "document " + strings.Repeat("文", 12) + " · questions 0123456789ab\n"; !strings.Contains(got, want) {
 		t.Errorf("no %q in\n%s", want, got)
 	}

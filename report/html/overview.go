@@ -112,14 +112,11 @@ func newOverview(v report.SummaryView, t tally) overview {
 	o.Groups = newTables(maxGroups, v.GroupTables()...)
 	o.Link, _ = report.WebLink(v.Run.URL)
 	if len(v.Scores) > 0 {
-		var distributions []*drawing
-		for _, s := range v.Scores {
-			mean, ci := v.Scores.Lead(s)
-			figure := drawDistribution(clipName(s.Name), mean, ci, t[s.Name], v.Ceiling.Stat(s.Name))
-			distributions = append(distributions, figure)
-		}
 		scores := newTable("scores", v.ScoreTable(), maxLines)
-		scores.At, scores.Drawings = 2, distributions
+		scores.At, scores.Drawings = 2, cli.Each(v.Scores, func(s outcome.Stat) *drawing {
+			mean, ci := v.Scores.Lead(s)
+			return drawDistribution(clipName(s.Name), mean, ci, t[s.Name], v.Ceiling.Stat(s.Name))
+		})
 		scores.Scale = []string{"0", "distribution, mean and 95 % interval", "1"}
 		o.Scores = []*table{scores}
 	}

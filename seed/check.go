@@ -20,21 +20,22 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// Check reads all items and returns everything that is wrong or odd with them,
-// as File would find it. Nothing is sent anywhere, and no field of the
-// configuration is required. What it finds is in the report, see Report.Err; the
-// error is for a bad configuration or a file that cannot be read on.
+// Check reads all items and returns every problem and warning that File would find. It sends
+// nothing, and no field of the configuration is required. The findings are in the report, see
+// Report.Err; the error is about a bad configuration or an item that cannot be read for another
+// reason than its syntax.
 //
-// Time is linear in the size of the items; one item is in memory at a time.
+// Time is linear in the size of the items. About three items for each processor are in memory at
+// a time.
 func Check(items iter.Seq2[dataset.Located, error], cfg Config) (Report, error) {
 	c, err := newChecker(cfg)
 	if err != nil {
 		return Report{}, err
 	}
-	return c.run(items)
+	return c.checkAll(items)
 }
 
-// checker holds what is prepared once for all items.
+// checker holds what newChecker prepares once for all items.
 type checker struct {
 	cfg     Config
 	schemas map[string]*schema.Schema // by field; nil accepts everything
@@ -43,28 +44,28 @@ type checker struct {
 
 func newChecker(cfg Config) (*checker, error) {
 	c := &checker{cfg: cfg, schemas: map[string]*schema.Schema{}}
-	return c, cfg.Schemas.each(func(field string, raw json.RawMessage) (err error) {
+	return c, cfg.Schemas.forEach(func(field string, raw json.RawMessage) (err error) {
 		c.schemas[field], err = schema.Compile(raw)
 		return err
 	})
 }
 
-// run checks all items.
-func (c *checker) run(items iter.Seq2[dataset.Located, error]) (Report, error) {
+// checkAll checks all items.
+func (c *checker) checkAll(items iter.Seq2[dataset.Located, error]) (Report, error) {
 	var report Report
-	type read struct {
+	type entry struct {
 		dataset.Located
 		notes notes
 		err   error
 	}
-	values := func(yield func(read, error) bool) {
+	values := func(yield func(entry, error) bool) {
 		for located, err := range items {
-			if !yield(read{Located: located, err: err}, nil) {
+			if !yield(entry{Located: located, err: err}, nil) {
 				return
 			}
 		}
 	}
-	checked := stats.Parallel(0, values, func(r read) (read, error) {
+	checked := stats.Parallel(0, values, func(r entry) (entry, error) {
 		if r.err == nil {
 			r.notes = c.item(r.Located)
 		}
@@ -85,7 +86,7 @@ func (c *checker) run(items iter.Seq2[dataset.Located, error]) (Report, error) {
 	return report, nil
 }
 
-// notes are what there is to say of one item.
+// notes are the findings about one item.
 type notes struct {
 	problems []Finding
 	warnings []Finding
@@ -99,7 +100,8 @@ func (n *notes) warn(kind Kind, path, format string, args ...any) {
 	n.warnings = append(n.warnings, Finding{Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// item checks one item, as an extraction item unless it is of another harness.
+// item checks one item. It checks input and expected output as an extraction unless
+// Config.Foreign claims the item.
 func (c *checker) item(located dataset.Located) notes {
 	var n notes
 	for _, warning := range located.Warnings {
@@ -120,20 +122,20 @@ func (c *checker) item(located dataset.Located) notes {
 	return n
 }
 
-// foreign reports whether an item is of another harness, and then notes what is
-// to be said of it.
+// foreign reports whether the item belongs to another harness, and if so notes the findings of
+// that harness.
 func (c *checker) foreign(n *notes, item dataset.Item) bool {
 	if c.cfg.Foreign == nil {
 		return false
 	}
-	is, odd, err := c.cfg.Foreign(item)
-	if !is {
+	foreign, warnings, err := c.cfg.Foreign(item)
+	if !foreign {
 		return false
 	}
-	for _, one := range cli.Separate(err) {
-		n.problem(Foreign, "", "%v", one)
+	for _, problem := range cli.Separate(err) {
+		n.problem(Foreign, "", "%v", problem)
 	}
-	for _, text := range odd {
+	for _, text := range warnings {
 		n.warn(Reading, "", "%s", text)
 	}
 	return true
@@ -141,7 +143,7 @@ func (c *checker) foreign(n *notes, item dataset.Item) bool {
 
 func (n *notes) input(inputs *extraction.Decoder, item dataset.Item) (extraction.Document, bool) {
 	document, warnings, err := inputs.Document(item.Input)
-	n.read(Input, "input", warnings, err)
+	n.addDecoding(Input, "input", warnings, err)
 	if err == nil && len(document.Objects) == 0 && len(document.Relationships) == 0 {
 		n.warn(NoSchemas, "input", "has neither object_schemas nor relationship_schemas: nothing tells an extractor what to look for")
 	}
@@ -154,24 +156,24 @@ func (n *notes) expected(item dataset.Item) (extraction.Extraction, bool) {
 		return extraction.Extraction{}, false
 	}
 	expected, warnings, err := extraction.DecodeExtraction(item.Expected)
-	n.read(Expected, "expectedOutput", warnings, err)
+	n.addDecoding(Expected, "expectedOutput", warnings, err)
 	return expected, err == nil
 }
 
-// read notes what reading a field of the item said.
-func (n *notes) read(kind Kind, field string, warnings []string, err error) {
+// addDecoding notes the warnings and errors of reading a field of the item.
+func (n *notes) addDecoding(kind Kind, field string, warnings []string, err error) {
 	for _, text := range warnings {
 		path, message := splitPath(text, field)
 		n.warn(Reading, path, "%s", message)
 	}
-	for _, one := range cli.Separate(err) {
-		path, message := splitPath(one.Error(), field)
+	for _, problem := range cli.Separate(err) {
+		path, message := splitPath(problem.Error(), field)
 		n.problem(kind, path, "%s", message)
 	}
 }
 
-// splitPath takes "entities[0].name: is …" apart and puts the path below the
-// item's field.
+// splitPath splits a message "entities[0].name: is …" into path and text, and puts the path
+// below root, the field of the item. A message without a path gets root.
 func splitPath(text, root string) (path, message string) {
 	path, message, found := strings.Cut(text, ": ")
 	if !found || strings.Contains(path, " ") {
@@ -184,9 +186,9 @@ func splitPath(text, root string) (path, message string) {
 	return root + "." + path, message
 }
 
-// CheckGold returns what is wrong or odd with an expected output, as it stands and
-// beside its document: gold that is there twice, that contradicts itself, the schemas
-// or the text. Linear in both.
+// CheckGold checks an expected output against itself, its document's text and its schemas. It
+// returns the problems, then the warnings: empty names, duplicates, contradictions, names that
+// are not in the text, unknown types. Time is linear in both.
 func CheckGold(document extraction.Document, expected extraction.Extraction) []Finding {
 	var n notes
 	n.checkGold(document, expected)
@@ -204,9 +206,9 @@ func (n *notes) checkGold(document extraction.Document, expected extraction.Extr
 	n.checkRelationships(document, expected)
 }
 
-// checkEntities looks for empty names, for entities that are there twice or of which
-// neither name nor alias occurs in the text, case and white space aside, and for types
-// that an extractor which keeps to the item's schemas can never give.
+// checkEntities notes empty names, duplicates, entities whose name and aliases are all missing
+// from the text (case and white space aside), and types that the item's schemas or allowed types
+// do not include.
 func (n *notes) checkEntities(document extraction.Document, entities []extraction.Entity) {
 	text := textutil.FoldName(document.Text)
 	occurs := func(name string) bool { return strings.Contains(text, textutil.FoldName(name)) }
@@ -221,11 +223,11 @@ func (n *notes) checkEntities(document extraction.Document, entities []extractio
 	for i, e := range entities {
 		path := fmt.Sprintf("expectedOutput.entities[%d]", i)
 		key := [2]string{textutil.FoldName(e.Name), textutil.FoldType(e.Type)}
-		earlier, again := first[key]
+		earlier, repeated := first[key]
 		switch {
 		case key[0] == "":
 			n.problem(EmptyName, path+".name", "is empty")
-		case again:
+		case repeated:
 			n.warn(Duplicate, path, "%q is entities[%d] again: each copy must be found once more", e.Name, earlier)
 		default:
 			first[key] = i
@@ -241,15 +243,16 @@ func (n *notes) checkEntities(document extraction.Document, entities []extractio
 	}
 }
 
-// unknown reports whether there are known types and this is not one of them.
+// unknown reports whether kind is not among the known types. It is false if kind is empty or no
+// types are known.
 func unknown(known map[string]bool, kind string) bool {
 	kind = textutil.FoldType(kind)
 	return kind != "" && len(known) > 0 && !known[kind]
 }
 
-// entityNames leads from every name and alias, folded, to the name of its
-// entity; of an alias that two entities share the first has it, and a name is
-// never an alias. It is nil where entities are not annotated.
+// entityNames maps every folded name and alias to the folded name of its entity. If two entities
+// share an alias, the first entity gets it. A name is never taken as an alias of another entity.
+// The map is nil if entities are not annotated.
 func entityNames(entities []extraction.Entity) map[string]string {
 	if entities == nil {
 		return nil
@@ -268,8 +271,9 @@ func entityNames(entities []extraction.Entity) map[string]string {
 	return names
 }
 
-// checkRelationships looks at each relationship: whether it is complete, whether its
-// type is one of the schemas' and they take its ends, and what it says or denies of earlier ones.
+// checkRelationships checks that each relationship is complete, that its type is in the schemas,
+// that the schema accepts the types of both ends, and that it neither repeats nor contradicts an
+// earlier one.
 func (n *notes) checkRelationships(document extraction.Document, expected extraction.Extraction) {
 	schemas, types := map[string]extraction.RelationshipSchema{}, map[string][]string{}
 	for key, s := range document.Relationships {
@@ -279,44 +283,45 @@ func (n *notes) checkRelationships(document extraction.Document, expected extrac
 		name := textutil.FoldName(e.Name)
 		types[name] = append(types[name], e.Type)
 	}
-	names, said := entityNames(expected.Entities), map[fact]saying{}
+	names, stated := entityNames(expected.Entities), map[fact]statement{}
 	for i, r := range expected.Relationships {
 		path := fmt.Sprintf("expectedOutput.relationships[%d]", i)
 		f := fact{
 			n.checkEnd(path+".source_name", r.Source, r.SourceRef, names), textutil.FoldType(r.Type),
 			n.checkEnd(path+".target_name", r.Target, r.TargetRef, names),
 		}
-		if f.kind == "" {
+		if f.typ == "" {
 			n.problem(EmptyName, path+".relationship_type", "is empty")
 		}
-		if f.source != "" && f.kind != "" && f.target != "" {
-			n.checkFact(said, f, i, path, fmt.Sprintf("%s(%s, %s)", r.Type, r.Source, r.Target))
+		if f.source != "" && f.typ != "" && f.target != "" {
+			n.checkFact(stated, f, i, path, fmt.Sprintf("%s(%s, %s)", r.Type, r.Source, r.Target))
 		}
-		switch schema, known := schemas[f.kind]; {
+		switch schema, known := schemas[f.typ]; {
 		case known:
 			n.checkEndType(path+".source_name", r.Source, types[f.source], schema.SourceTypes)
 			n.checkEndType(path+".target_name", r.Target, types[f.target], schema.TargetTypes)
-		case f.kind != "" && len(schemas) > 0:
+		case f.typ != "" && len(schemas) > 0:
 			n.warn(UnknownType, path+".relationship_type", "%q is not one of the relationship_schemas", r.Type)
 		}
 	}
 }
 
-// checkEndType looks whether an end that is listed has one of the types that a schema takes;
-// none takes all. What has no type may be any.
-func (n *notes) checkEndType(path, name string, types, takes []string) {
+// checkEndType warns if a listed entity has none of the types that the schema takes at this end.
+// An empty takes accepts every type, and an entity without a type fits every schema.
+func (n *notes) checkEndType(path, name string, types, accepted []string) {
 	fits := func(kind string) bool {
 		kind = textutil.FoldType(kind)
-		return kind == "" || slices.ContainsFunc(takes, func(taken string) bool { return textutil.FoldType(taken) == kind })
+		return kind == "" || slices.ContainsFunc(accepted, func(accept string) bool { return textutil.FoldType(accept) == kind })
 	}
-	if len(types) > 0 && len(takes) > 0 && !slices.ContainsFunc(types, fits) {
+	if len(types) > 0 && len(accepted) > 0 && !slices.ContainsFunc(types, fits) {
 		n.warn(EndType, path, "%q is of the type %q, and the relationship's schema takes %s there",
-			name, types[0], textutil.First(cli.Each(takes, strconv.Quote), 5))
+			name, types[0], textutil.First(cli.Each(accepted, strconv.Quote), 5))
 	}
 }
 
-// checkEnd returns the folded name of an end of a relationship; an alias stands for its
-// entity. An end that no entity is listed for is allowed; often it is a misspelt name.
+// checkEnd returns the folded name of an end of a relationship, with an alias replaced by its
+// entity's name. An end that is not a listed entity is only a warning: often it is a misspelt
+// name.
 func (n *notes) checkEnd(path, name, ref string, names map[string]string) string {
 	folded := textutil.FoldName(name)
 	switch {
@@ -330,43 +335,44 @@ func (n *notes) checkEnd(path, name, ref string, names map[string]string) string
 	return cmp.Or(names[folded], folded)
 }
 
-// fact is one statement, folded.
-type fact struct{ source, kind, target string }
+// fact is one statement with folded names and type.
+type fact struct{ source, typ, target string }
 
-// saying is where a fact was stated, and whether in just this form.
-type saying struct {
-	index   int
-	exactly bool
+// statement records the relationship that stated a fact, and whether it did so in this form and not
+// in the inverse one.
+type statement struct {
+	index int
+	exact bool
 }
 
-// checkFact looks whether an earlier relationship states the fact or denies it: one of
-// a known type that is not symmetric cannot hold in both directions. It remembers the
-// fact in all its forms.
-func (n *notes) checkFact(said map[fact]saying, f fact, i int, path, written string) {
-	earlier, again := said[f]
-	if again && earlier.exactly {
+// checkFact warns if an earlier relationship states or denies the fact, and records the fact
+// with its inverse forms. A relationship of a type with known inverses that is not symmetric
+// cannot hold in both directions.
+func (n *notes) checkFact(stated map[fact]statement, f fact, i int, path, text string) {
+	earlier, repeated := stated[f]
+	if repeated && earlier.exact {
 		n.warn(Duplicate, path, "is relationships[%d] again: each copy must be found once more", earlier.index)
 		return
 	}
-	if again {
-		n.warn(Redundant, path, "%s says what relationships[%d] says: keep one, or recall halves", written, earlier.index)
+	if repeated {
+		n.warn(Redundant, path, "%s says what relationships[%d] says: keep one, or recall halves", text, earlier.index)
 	}
-	inverse := inverses()[f.kind]
-	denied, ok := said[fact{f.target, f.kind, f.source}]
-	if ok && len(inverse) > 0 && !slices.Contains(inverse, f.kind) && f.source != f.target {
-		n.warn(Contradicts, path, "%s denies relationships[%d]: both directions of one statement, and the type is not symmetric", written, denied.index)
+	inverse := inverses()[f.typ]
+	denied, ok := stated[fact{f.target, f.typ, f.source}]
+	if ok && len(inverse) > 0 && !slices.Contains(inverse, f.typ) && f.source != f.target {
+		n.warn(Contradicts, path, "%s denies relationships[%d]: both directions of one statement, and the type is not symmetric", text, denied.index)
 	}
-	said[f] = saying{i, true}
+	stated[f] = statement{i, true}
 	for _, kind := range inverse {
-		other := fact{f.target, kind, f.source}
-		if _, ok := said[other]; !ok {
-			said[other] = saying{i, false}
+		inverseFact := fact{f.target, kind, f.source}
+		if _, ok := stated[inverseFact]; !ok {
+			stated[inverseFact] = statement{i, false}
 		}
 	}
 }
 
-// inverses holds the relationship types that say the same the other way round, by
-// type; a symmetric one is its own. They are those that scoring knows by default.
+// inverses maps each folded relationship type to its inverse types. A symmetric type is its own
+// inverse. The types are those of scoring.DefaultOptions.
 var inverses = sync.OnceValue(func() map[string][]string {
 	known := scoring.DefaultOptions()
 	symmetric := cli.Each(known.Symmetric, func(kind string) [2]string { return [2]string{kind, kind} })

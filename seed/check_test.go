@@ -25,8 +25,7 @@ func exitCode(err error) int {
 	return 0
 }
 
-// TestCheck_golden keeps everything that is said about a file in which each
-// line has something else wrong.
+// TestCheck_golden keeps all findings about a file in which each line has another mistake.
 func TestCheck_golden(t *testing.T) {
 	report, err := Check(dataset.ReadFile(t.Context(), "testdata/bad.jsonl"), Config{})
 	if err != nil {
@@ -59,7 +58,7 @@ func TestCheck_golden(t *testing.T) {
 	}
 }
 
-func read(text string) func(func(dataset.Located, error) bool) {
+func readJSONL(text string) func(func(dataset.Located, error) bool) {
 	return func(yield func(dataset.Located, error) bool) {
 		dataset.Read(strings.NewReader(text), dataset.JSONL, "f.jsonl")(yield)
 	}
@@ -70,7 +69,7 @@ func TestCheck_keepsTheFirstAndCountsAll(t *testing.T) {
 	for i := range 250 {
 		fmt.Fprintf(&text, `{"id":"%d","input":{}}`+"\n", i)
 	}
-	report, err := Check(read(text.String()), Config{})
+	report, err := Check(readJSONL(text.String()), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,16 +88,16 @@ func TestCheck_unreadable(t *testing.T) {
 	}
 }
 
-// A document of 6 MB is checked, and named with its size as one that Langfuse
-// does not take.
+// TestCheck_large: Check refuses a document of 4.7 MB that Langfuse would not accept, and states
+// its size.
 func TestCheck_large(t *testing.T) {
 	suite.Slow(t, "two items of 4.7 MB")
 	for size, want := range map[int]string{
 		maxBody - 155: "f.jsonl: line 1: item a: is 4.7 MB (4718593 bytes) as a request, Langfuse takes 4718592 bytes: split the document",
-		maxBody - 156: "", // 156 bytes are around the text
+		maxBody - 156: "", // the request has 156 bytes around the text
 	} {
 		text := `{"id":"a","input":{"document_text":"` + strings.Repeat("x", size) + `","object_schemas":{"A":{}}},"expectedOutput":{"entities":[],"relationships":[]}}`
-		report, err := Check(read(text), Config{Dataset: "docs"})
+		report, err := Check(readJSONL(text), Config{Dataset: "docs"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,14 +111,14 @@ func TestCheck_large(t *testing.T) {
 	}
 }
 
-// An alias stands for its entity, so that these are one fact, stated thrice,
-// and its contrary.
+// TestCheck_factsThroughAliases: an alias stands for its entity, so the four relationships state
+// one fact three times and deny it once.
 func TestCheck_factsThroughAliases(t *testing.T) {
 	text := `{"id":"1","input":{"document_text":"Ann Lee and Bob Ray","object_schemas":{"P":{}}},"expectedOutput":{
 		"entities":[{"name":"Ann Lee","aliases":["Ann"]},{"name":"Bob Ray","aliases":["Bob","ann"]}],
 		"relationships":[{"source":"ANN","target":"Bob","type":"parent_of"},{"source":"Ann Lee","target":"Bob Ray","type":"parent_of"},
 		{"source":"bob","target":"Ann","type":"child_of"},{"source":"Bob","target":"Ann","type":"parent_of"}]}}`
-	report, err := Check(read(strings.ReplaceAll(text, "\n", "")), Config{})
+	report, err := Check(readJSONL(strings.ReplaceAll(text, "\n", "")), Config{})
 	if err != nil || report.Err() != nil {
 		t.Fatal(err, report.Err())
 	}
@@ -130,7 +129,7 @@ func TestCheck_factsThroughAliases(t *testing.T) {
 
 func TestCheck_prefixTooLong(t *testing.T) {
 	text := `{"id":"` + strings.Repeat("a", 255) + `","input":{"document_text":"x"}}`
-	report, err := Check(read(text), Config{IDPrefix: "p-"})
+	report, err := Check(readJSONL(text), Config{IDPrefix: "p-"})
 	if err != nil || report.Problems.Kinds[BadID] != 1 {
 		t.Errorf("%v %v", report.Problems, err)
 	}
@@ -143,7 +142,7 @@ func TestSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := `{"id":"1","input":{"text":"Ann and Al","document_type":"c"},"expectedOutput":{"entities":[{"name":"Ann","type":"P"},{"name":"Al"}]}}`
-	report, err := Check(read(text), Config{Schemas: schemas})
+	report, err := Check(readJSONL(text), Config{Schemas: schemas})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +174,8 @@ func TestParseSchemas_problems(t *testing.T) {
 	}
 }
 
-// White space between the tokens of a schema does not count: Langfuse drops it.
+// TestParseSchemas_indented: white space between the tokens of a schema does not count, because
+// Langfuse drops it.
 func TestParseSchemas_indented(t *testing.T) {
 	text := `{"input":{"type":` + strings.Repeat(" ", 10_000) + `"object","description":"` + strings.Repeat("é", 9_000) + `"}}`
 	if _, err := ParseSchemas([]byte(text)); err != nil {
@@ -224,7 +224,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		report, err := Check(read(string(text)), Config{Dataset: "d"})
+		report, err := Check(readJSONL(string(text)), Config{Dataset: "d"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,11 +242,11 @@ func FuzzStoredForm(f *testing.F) {
 	f.Add([]byte(`{"b\u0001":["\\b\b\u007f\u0085é\udc00",-0,1e21,0.1,9007199254740993,123456789012345678e-3],"a":"\\u"}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		once := storedForm(raw)
-		if slowly := decodedStoredForm(raw); string(once) != string(slowly) {
-			t.Fatalf("%s, and %s where it is taken apart", once, slowly)
+		if decoded := decodedStoredForm(raw); string(once) != string(decoded) {
+			t.Fatalf("%s, and %s where it is taken apart", once, decoded)
 		}
-		if twice := storedForm(once); string(once) != string(twice) {
-			t.Fatalf("%s became %s", once, twice)
+		if again := storedForm(once); string(once) != string(again) {
+			t.Fatalf("%s became %s", once, again)
 		}
 	})
 }

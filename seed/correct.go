@@ -16,12 +16,11 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// experimentSign says by what a trace is known to be of an experiment; "" where it
-// is not. Runs of this project and of Langfuse's SDKs have the name of the root on
-// every server, and mostly the environment. Spans of other programs show the
-// attributes of an experiment in their metadata, older SDKs the id of the item. A
-// trace of production that has one of these by mistake counts as well: no answer
-// of a model becomes gold by a doubt.
+// experimentSign returns the mark that shows that a trace comes from an experiment, or "". Runs
+// of this project and of Langfuse's SDKs name the root on every server, and mostly set the
+// environment. Other programs leave the attributes of an experiment in the metadata of spans,
+// older SDKs the id of the item. A production trace that carries such a mark by mistake counts
+// as well, so that no doubtful model answer becomes gold.
 func experimentSign(trace langfuse.Trace) string {
 	const environment, name = "sdk-experiment", "experiment-item-run"
 	root, _ := trace.Root()
@@ -33,7 +32,7 @@ func experimentSign(trace langfuse.Trace) string {
 	}
 	for _, raw := range []json.RawMessage{trace.Metadata, root.Metadata} {
 		var metadata, attributes map[string]json.RawMessage
-		_ = json.Unmarshal(raw, &metadata) // what is not an object has no such keys
+		_ = json.Unmarshal(raw, &metadata) // metadata that are not an object have no such keys
 		_ = json.Unmarshal(metadata["attributes"], &attributes)
 		for key := range attributes {
 			metadata["attributes."+key] = nil
@@ -47,21 +46,20 @@ func experimentSign(trace langfuse.Trace) string {
 	return ""
 }
 
-// link is the item of a dataset that a trace is linked to, and the run.
+// link is the dataset item that a trace is linked to, and the name of the run.
 type link struct{ item, run string }
 
-// linkedItem is such an item, as it is or becomes.
+// linkedItem is an item that traces are linked to, with the changes of this call.
 type linkedItem struct {
 	dataset.Item
-	since   time.Time // when it became what the dataset has
-	changed bool
+	storedAt time.Time // when Langfuse stored this version of the item
+	changed  bool
 }
 
-// openLinked finds the items that the traces are linked to by the runs of the
-// dataset, in every view that the server has, and reads them. It lists the runs
-// until all traces are found, with a request or more for each, and the dataset once.
-// Memory: the items that are linked.
-func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
+// readLinkedItems finds the dataset items that the runs of the dataset link the traces to, in every
+// view of the server, and reads these items. It lists runs until all traces are found, with one or
+// more requests for each run, and lists the dataset once. Memory: the linked items.
+func (t *traceSeeder) readLinkedItems(ctx context.Context, list []candidate) error {
 	found, err := t.client.GetDataset(ctx, t.cfg.Dataset)
 	if err != nil { // an error of Langfuse has a code, an unknown name none
 		return cli.WithCode(cli.ExitUsage, err)
@@ -72,7 +70,7 @@ func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
 	cfg := t.cfg.Config
 	cfg.IDPrefix, cfg.DryRun = "", cfg.DryRun || t.cfg.Out != nil
 	t.result.Dataset = found
-	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, there: map[string]digest{}}
+	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, existing: map[string]digest{}}
 	cfg.Schemas = Schemas{found.InputSchema, found.ExpectedOutputSchema}
 	if t.checker, err = newChecker(cfg); err != nil {
 		return err
@@ -85,24 +83,24 @@ func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
 			return err
 		}
 		if _, wanted := t.items[stored.ID]; wanted {
-			t.items[stored.ID] = &linkedItem{Item: itemOf(stored), since: stored.CreatedAt}
-			t.seeder.there[stored.ID] = digestOf(itemOf(stored))
+			t.items[stored.ID] = &linkedItem{Item: itemOf(stored), storedAt: stored.CreatedAt}
+			t.seeder.existing[stored.ID] = digestOf(itemOf(stored))
 		}
 	}
 	return nil
 }
 
-func (t *traceSeeder) findLinks(ctx context.Context, of langfuse.Dataset, list []candidate) error {
+func (t *traceSeeder) findLinks(ctx context.Context, data langfuse.Dataset, list []candidate) error {
 	wanted := map[string]bool{}
 	for _, c := range list {
 		wanted[c.id] = true
 	}
 	for _, view := range t.server.Views() {
-		for run, err := range t.client.ListRuns(ctx, view, of) {
+		for run, err := range t.client.ListRuns(ctx, view, data) {
 			if err != nil || len(wanted) == 0 {
 				return err
 			}
-			ref := langfuse.RunRef{DatasetID: of.ID, Name: run.Name, ID: run.ID}
+			ref := langfuse.RunRef{DatasetID: data.ID, Name: run.Name, ID: run.ID}
 			for item, err := range t.client.ListRunItems(ctx, langfuse.Server{Capabilities: t.server}, view, ref) {
 				if err != nil {
 					return err
@@ -117,18 +115,18 @@ func (t *traceSeeder) findLinks(ctx context.Context, of langfuse.Dataset, list [
 	return nil
 }
 
-// review takes what people said of a few traces, one after the other: two may be
-// of one item.
-func (t *traceSeeder) review(ctx context.Context, traces []candidate) error {
+// reviewTraces applies the reviews of some traces one after the other, because two traces may be
+// linked to the same item.
+func (t *traceSeeder) reviewTraces(ctx context.Context, traces []candidate) error {
 	return t.seeder.write(ctx, func(func(dataset.Located)) error {
 		for _, c := range traces {
-			out, err := made{}, c.bad
+			out, err := mappedItem{}, c.err
 			if err == nil {
-				out, err = t.reviewed(c)
+				out, err = t.reviewItem(c)
 			}
 			if err != nil {
 				t.refuse(c.id, err)
-			} else if err = t.change(ctx, c.id, out); err != nil || ctx.Err() != nil {
+			} else if err = t.writeReview(ctx, c.id, out); err != nil || ctx.Err() != nil {
 				return errors.Join(err, ctx.Err())
 			}
 		}
@@ -136,89 +134,89 @@ func (t *traceSeeder) review(ctx context.Context, traces []candidate) error {
 	})
 }
 
-// change writes an item with its new review, where there is one.
-func (t *traceSeeder) change(ctx context.Context, trace string, out made) error {
+// writeReview writes an item if its review is new.
+func (t *traceSeeder) writeReview(ctx context.Context, trace string, out mappedItem) error {
 	linked := t.items[out.item.ID]
-	was := linked.Item
+	old := linked.Item
 	located := dataset.Located{Item: out.item, File: traceLabel(trace)}
 	t.result.Report.Warnings.add(located, out.warnings...)
 	t.seeder.show = func(located dataset.Located, change Change) {
 		shown := Seeded{Change: change, Trace: trace, Evidence: out.evidence, Content: &located.Item}
 		if change.Action == Updated {
 			linked.Item, linked.changed = located.Item, true
-			t.seeder.there[change.Item] = digestOf(located.Item)
+			t.seeder.existing[change.Item] = digestOf(located.Item)
 			if t.cfg.Before {
-				shown.Before = &was
+				shown.Before = &old
 			}
 		}
 		if t.cfg.Show != nil {
 			t.cfg.Show(shown)
 		}
 	}
-	if string(was.Expected) != string(out.item.Expected) { // a confirmed gold stays whatever it is
+	if string(old.Expected) != string(out.item.Expected) { // confirmed gold is not checked again
 		n := t.checker.item(located)
 		t.result.Report.add(located, n)
-		if t.seeder.skips(located, n.problems) {
+		if t.seeder.skipBad(located, n.problems) {
 			return nil
 		}
 	}
 	t.result.Evidence[out.evidence.Kind]++
-	return t.seeder.one(ctx, located)
+	return t.seeder.writeItem(ctx, located)
 }
 
-// reviewed returns the item of a trace as what was said of it makes it. The error
-// is one *Finding or several.
-func (t *traceSeeder) reviewed(c candidate) (made, error) {
-	var out made
-	item, l, err := t.linked(c)
+// reviewItem returns the item of a trace with the review of the trace applied. The error is one or
+// several joined *Finding.
+func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
+	var out mappedItem
+	item, l, err := t.findLinkedItem(c)
 	if err != nil {
 		return out, err
 	}
-	seen, err := t.mapper.choose(c.trace, c.scores)
+	src, err := t.mapper.choose(c.trace, c.scores)
 	if err != nil {
 		return out, err
 	}
-	es := newEvidenceSearch(c.trace, c.scores, t.mapper.queues, t.cfg.Mapping.Evidence, seen)
-	if err := es.undecided(); err != nil {
+	es := newEvidenceSearch(c.trace, c.scores, t.mapper.queues, t.cfg.Mapping.Evidence, src)
+	if err := es.requireVerdict(); err != nil {
 		return out, err
 	}
-	evidence, _ := es.inQueue()
+	evidence, _ := es.queueEvidence()
 	correction, corrected := es.correction()
 	out.item, out.evidence = item.Item, evidence
-	now, completed := dataset.GoldHash(item.Expected), evidence.Time
-	review := Review{Verdict: Confirmed, Gold: now, At: completed, By: evidence.Author, Trace: c.id, Run: l.run, Queue: evidence.Name}
+	oldHash, completedAt := dataset.GoldHash(item.Expected), evidence.Time
+	review := Review{Verdict: Confirmed, Gold: oldHash, At: completedAt, By: evidence.Author, Trace: c.id, Run: l.run, Queue: evidence.Name}
 	if corrected {
 		review.At, review.By = correction.Timestamp.UTC(), cmp.Or(correction.AuthorUserID, evidence.Author)
 		out.evidence = evidenceOf(ByCorrection, correction)
 	}
-	doubt, doubted := doubtOf(es.scores, t.cfg.Dataset, item.ID)
+	doubt, doubtedAt := findDoubt(es.scores, t.cfg.Dataset, item.ID)
 	if doubt != nil {
 		review.Gold, review.Findings = doubt.Gold, doubt.Findings
 	}
 	if review.isIn(Reviews(item.Metadata), corrected, doubt != nil) {
 		return out, nil
 	}
-	// Audit queues no trace twice, and its newest doubt replaces the one before.
-	if doubt != nil && doubted.After(completed) && item.since.After(completed) {
+	// Audit never queues a trace twice, and a newer doubt replaces an older one.
+	if doubt != nil && doubtedAt.After(completedAt) && item.storedAt.After(completedAt) {
 		return out, refuse(GoldChanged, "", "was completed before the item %s and the doubt about its gold became what they are: "+
 			"open it again in the queue, look at the gold, and complete it", item.ID)
 	}
 	gold := item.Expected
 	if corrected {
-		if gold, err = t.mapper.expected(&out, seen, correction, true); err != nil {
+		if gold, err = t.mapper.expected(&out, src, correction, true); err != nil {
 			return out, err
 		}
 	}
-	next := dataset.GoldHash(gold)
-	if next != now { // else it is the same in another form
+	newHash := dataset.GoldHash(gold)
+	if newHash != oldHash { // else it is the same gold in another form
 		out.item.Expected = gold
 	}
-	if review.Gold != now && (!corrected || next != now) {
+	if review.Gold != oldHash && (!corrected || newHash != oldHash) {
 		return out, refuse(GoldChanged, "", "the gold of the item %s changed since it was queued (it is %s, and was %s): "+
 			"nothing is changed; look at it again, in a trace of a newer run",
-			item.ID, cmp.Or(now, "none"), cmp.Or(review.Gold, "none"))
+			item.ID, cmp.Or(oldHash, "none"), cmp.Or(review.Gold, "none"))
 	}
-	if next != now || review.Gold != now {
+	if newHash != oldHash || review.Gold != oldHash {
 		review.Verdict = Corrected
 	}
 	if out.item.Metadata, err = WithReview(item.Metadata, review); err != nil {
@@ -227,38 +225,39 @@ func (t *traceSeeder) reviewed(c candidate) (made, error) {
 	return out, nil
 }
 
-// undecided says why a trace neither corrects nor confirms its item; nil where it does.
-func (es evidenceSearch) undecided() error {
-	_, done := es.inQueue()
+// requireVerdict returns why a trace neither corrects nor confirms its item, or nil if it does.
+func (es evidenceSearch) requireVerdict() error {
+	_, complete := es.queueEvidence()
 	_, corrected := es.correction()
-	no, other := es.rejected(), es.unusedCorrection()
+	rejection, unused := es.rejection(), es.unusedCorrection()
 	switch {
-	case !done:
+	case !complete:
 		return refuse(NoEvidence, "", "the item of the queue is about another observation than the one that counts")
-	case !corrected && other != "":
-		return refuse(PassedOver, "", "is neither corrected nor confirmed: %s", other)
-	case !corrected && no != "":
-		return refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back", no)
+	case !corrected && unused != "":
+		return refuse(PassedOver, "", "is neither corrected nor confirmed: %s", unused)
+	case !corrected && rejection != "":
+		return refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back", rejection)
 	}
 	return nil
 }
 
-// isIn reports whether a review is written already: a correction at its time, a
-// confirmation once for a gold, or once where nobody wrote down which gold it was.
+// isIn reports whether the list already has a review of the same trace and queue that covers r:
+// for a correction, one of the same time or a later correction; for a confirmation, one of the
+// same gold if a doubt recorded it, else any.
 func (r Review) isIn(list []Review, corrected, doubted bool) bool {
-	return slices.ContainsFunc(list, func(o Review) bool {
+	return slices.ContainsFunc(list, func(other Review) bool {
 		switch {
-		case o.Trace != r.Trace || o.Queue != r.Queue:
+		case other.Trace != r.Trace || other.Queue != r.Queue:
 			return false
 		case corrected:
-			return o.At.Equal(r.At) || o.Verdict == Corrected && o.At.After(r.At)
+			return other.At.Equal(r.At) || other.Verdict == Corrected && other.At.After(r.At)
 		}
-		return !doubted || o.Gold == r.Gold
+		return !doubted || other.Gold == r.Gold
 	})
 }
 
-// linked returns the item that a trace is linked to.
-func (t *traceSeeder) linked(c candidate) (*linkedItem, link, error) {
+// findLinkedItem returns the item that a trace is linked to.
+func (t *traceSeeder) findLinkedItem(c candidate) (*linkedItem, link, error) {
 	l, ok := t.links[c.id]
 	if sign := experimentSign(c.trace); !ok && sign != "" {
 		return nil, l, refuse(NotLinked, "", "is of an experiment (%s), but no run over this dataset has it: "+
@@ -275,9 +274,9 @@ func (t *traceSeeder) linked(c candidate) (*linkedItem, link, error) {
 	return item, l, nil
 }
 
-// doubtOf returns what was written of the doubt about an item when its trace was queued,
-// and when, the newest (scores are in that order); nil where there is none.
-func doubtOf(scores []langfuse.Score, name, item string) (*Doubt, time.Time) {
+// findDoubt returns the newest Doubt about the item and its time, or nil. The scores are sorted
+// newest first.
+func findDoubt(scores []langfuse.Score, name, item string) (*Doubt, time.Time) {
 	for _, s := range scores {
 		var doubt Doubt
 		if s.Name == DoubtScore && json.Unmarshal(s.Metadata, &doubt) == nil && doubt.Dataset == name && doubt.Item == item {
@@ -287,7 +286,7 @@ func doubtOf(scores []langfuse.Score, name, item string) (*Doubt, time.Time) {
 	return nil, time.Time{}
 }
 
-// writeChanged writes the items that changed to the file, once each, sorted by id.
+// writeChanged writes each changed item to TraceConfig.Out once, sorted by id.
 func (t *traceSeeder) writeChanged() error {
 	for _, id := range slices.Sorted(maps.Keys(t.items)) {
 		if item := t.items[id]; t.cfg.Out != nil && item != nil && item.changed {
@@ -300,11 +299,12 @@ func (t *traceSeeder) writeChanged() error {
 	return nil
 }
 
-// DoubtScore is the name of the score that experiment audit puts on a trace whose gold is
-// doubtful, beside the item in a queue: a number from 0 to 1 with a Doubt as metadata.
+// DoubtScore is the name of the score that experiment audit adds to a trace with doubtful gold
+// when it puts the trace into a queue: a number from 0 to 1 with a Doubt as metadata.
 const DoubtScore = "gold_doubt"
 
-// Doubt is the metadata of a DoubtScore: what is doubtful, and in which gold.
+// Doubt is the metadata of a DoubtScore. It names the item, its gold, and the findings that make
+// the gold doubtful.
 type Doubt struct {
 	Dataset  string   `json:"dataset"`
 	Item     string   `json:"item"`
@@ -313,26 +313,26 @@ type Doubt struct {
 	Findings []string `json:"findings"` // their keys
 }
 
-// What a person said of gold.
+// The verdicts of a Review.
 const (
 	Corrected = "corrected"
 	Confirmed = "confirmed"
 )
 
-// Review is what a person said of the gold of an item: an element of the list review of
-// the item's metadata.
+// Review is a person's verdict on the gold of an item: an element of the list "review" in the
+// item's metadata.
 type Review struct {
 	Verdict  string    `json:"verdict"` // Corrected or Confirmed
-	Gold     string    `json:"gold"`    // dataset.GoldHash of the gold that was looked at
+	Gold     string    `json:"gold"`    // dataset.GoldHash of the gold that the person looked at
 	Findings []string  `json:"findings,omitempty"`
 	At       time.Time `json:"at"`
-	By       string    `json:"by,omitempty"` // the person, where known
+	By       string    `json:"by,omitempty"` // the person, if known
 	Trace    string    `json:"trace,omitempty"`
 	Run      string    `json:"run,omitempty"`
 	Queue    string    `json:"queue,omitempty"`
 }
 
-// Reviews reads the reviews of an item's metadata; what is none is passed over.
+// Reviews returns the reviews in an item's metadata. It skips elements that are not reviews.
 func Reviews(metadata json.RawMessage) []Review {
 	var m struct {
 		Review []json.RawMessage `json:"review"`
@@ -348,14 +348,14 @@ func Reviews(metadata json.RawMessage) []Review {
 	return list
 }
 
-// WithReview adds a review to an item's metadata, after those that are there. Metadata
-// that are not an object, or have another review, are refused.
+// WithReview appends a review to the list in an item's metadata. It returns an error if the
+// metadata are not an object or their "review" is not a list.
 func WithReview(metadata json.RawMessage, review Review) (json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	var list []json.RawMessage
-	err := json.Unmarshal(orNothing(metadata, json.RawMessage("{}")), &fields)
+	err := json.Unmarshal(orDefault(metadata, json.RawMessage("{}")), &fields)
 	if err == nil {
-		err = json.Unmarshal(orNothing(fields["review"], json.RawMessage("[]")), &list)
+		err = json.Unmarshal(orDefault(fields["review"], json.RawMessage("[]")), &list)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the metadata are not an object with a list of reviews, to which one could be added: %w", err)

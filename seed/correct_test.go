@@ -16,87 +16,87 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// experimented sends the n-th trace of a run over the dataset "gold", as tracking
-// does: linked, and with the attributes of an experiment.
-func (s *server) experimented(n int, of langfuse.Dataset, run, item string, output any) string {
+// sendExperiment sends the n-th trace of a run over the dataset "gold", as package tracking does:
+// linked to the item, and with the attributes of an experiment.
+func (s *server) sendExperiment(n int, data langfuse.Dataset, run, item string, output any) string {
 	s.t.Helper()
 	id := traceID(n)
-	linked, err := s.CreateDatasetRunItem(s.t.Context(), langfuse.DatasetRunItemCreate{RunName: run, DatasetItemID: item, TraceID: id, ObservationID: spanID(n, 0)})
+	runID, err := s.CreateDatasetRunItem(s.t.Context(), langfuse.DatasetRunItemCreate{RunName: run, DatasetItemID: item, TraceID: id, ObservationID: spanID(n, 0)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.traced(id, span{id: spanID(n, 0), name: "experiment-item-run", output: output, at: time.Duration(n) * time.Minute, attributes: map[string]string{
-		"langfuse.environment": "sdk-experiment", "langfuse.experiment.id": linked, "langfuse.experiment.name": run,
-		"langfuse.experiment.dataset.id": of.ID, "langfuse.experiment.item.id": item, "langfuse.experiment.item.root_observation_id": spanID(n, 0)}})
+	s.sendTrace(id, span{id: spanID(n, 0), name: "experiment-item-run", output: output, at: time.Duration(n) * time.Minute, attributes: map[string]string{
+		"langfuse.environment": "sdk-experiment", "langfuse.experiment.id": runID, "langfuse.experiment.name": run,
+		"langfuse.experiment.dataset.id": data.ID, "langfuse.experiment.item.id": item, "langfuse.experiment.item.root_observation_id": spanID(n, 0)}})
 	return id
 }
 
-// doubted leaves what experiment audit does on a trace that it queues.
-func (s *server) doubted(trace string, d Doubt) {
+// addDoubt adds the score that experiment audit adds to a trace when it queues the trace.
+func (s *server) addDoubt(trace string, d Doubt) {
 	s.t.Helper()
 	s.post("/api/public/scores", map[string]any{"id": "gold-" + trace, "traceId": trace, "name": DoubtScore, "value": 0.9, "dataType": "NUMERIC", "metadata": d})
 }
 
-// goldItem is a line of the dataset "gold".
+// goldItem returns a line of the dataset "gold".
 func goldItem(id, city string) string {
 	return fmt.Sprintf(`{"id":%q,"input":{"document_text":"Ada left %s for Paris, %s."},"metadata":{"lang":"en"},"source_trace_id":"t-%[1]s",`+
 		`"expectedOutput":{"entities":[{"name":"Ada","type":"Person"},{"name":%[2]q,"type":"City"}],"relationships":[]}}`+"\n", id, city, id)
 }
 
-// What people say of the gold of experiments changes the items that it is of, and
-// nothing else; what cannot be taken is named.
+// TestCorrections: reviews of experiment traces change the linked items and nothing else; reviews
+// that cannot be applied are reported.
 func TestCorrections(t *testing.T) {
-	inModes(t, func(t *testing.T, s *server) {
+	forModes(t, func(t *testing.T, s *server) {
 		ids := []string{"corrected", "confirmed", "meanwhile", "stale", "archived", "broken", "no", "below", "byhand", "same", "schema"}
 		lines := ""
 		for _, id := range ids {
 			lines += goldItem(id, "London")
 		}
 		schema := Schemas{Expected: json.RawMessage(`{"type":"object","properties":{"entities":{"type":"array","maxItems":2}}}`)}
-		of := s.mustSeed(lines, Config{Dataset: "gold", Schemas: schema}).Dataset
+		data := s.mustSeed(lines, Config{Dataset: "gold", Schemas: schema}).Dataset
 		before := s.items("gold")
 		queue := s.newQueue("doubts")
 		verdict := s.config("gold_checked", "BOOLEAN")
-		looked := dataset.GoldHash(before["corrected"].ExpectedOutput)
+		goldHash := dataset.GoldHash(before["corrected"].ExpectedOutput)
 		traces := map[string]string{}
 		for i, id := range ids {
-			trace := s.experimented(i, of, "first run", id, gold("Ada", "Rome"))
+			trace := s.sendExperiment(i, data, "first run", id, gold("Ada", "Rome"))
 			traces[id] = trace
 			if id != "byhand" {
-				s.doubted(trace, Doubt{Dataset: "gold", Item: id, Run: "first run", Gold: looked, Findings: []string{"key-" + id}})
+				s.addDoubt(trace, Doubt{Dataset: "gold", Item: id, Run: "first run", Gold: goldHash, Findings: []string{"key-" + id}})
 			}
 			s.complete(queue, trace, "TRACE")
 		}
-		right := gold("Ada", "Paris")
-		s.correct(traces["corrected"], right)
+		parisGold := gold("Ada", "Paris")
+		s.correct(traces["corrected"], parisGold)
 		s.annotate(embedded.Annotation{TraceID: traces["confirmed"], ConfigID: verdict, Value: true, Author: "bob", QueueID: queue})
 		s.annotate(embedded.Annotation{TraceID: traces["no"], ConfigID: verdict, Value: false, Author: "bob", QueueID: queue})
 		s.correct(traces["broken"], "I do not know")
 		s.correct(traces["same"], map[string]any{"entities": []any{map[string]any{"type": "Person", "name": "Ada"}, map[string]any{"type": "City", "name": "London"}}, "relationships": []any{}})
-		long := right
-		long = maps.Clone(long)
-		long["entities"] = append(long["entities"].([]any), map[string]any{"name": "Ada", "type": "Poet"})
-		s.correct(traces["schema"], long)
-		s.correct(traces["stale"], right)
+		longGold := parisGold
+		longGold = maps.Clone(longGold)
+		longGold["entities"] = append(longGold["entities"].([]any), map[string]any{"name": "Ada", "type": "Poet"})
+		s.correct(traces["schema"], longGold)
+		s.correct(traces["stale"], parisGold)
 		// The gold of two items changes, and one is archived.
 		s.mustSeed(strings.ReplaceAll(goldItem("meanwhile", "London")+goldItem("stale", "London"), "Ada", "Eve"), Config{Dataset: "gold"})
 		if _, err := Archive(t.Context(), s.Client, "gold", []string{"archived"}); err != nil {
 			t.Fatal(err)
 		}
-		// Another trace of an item whose correction says the same; what is of production,
-		// of another dataset, and no trace.
-		second := s.experimented(20, of, "second run", "corrected", gold("Eve", "Rome"))
-		s.doubted(second, Doubt{Dataset: "gold", Item: "corrected", Run: "second run", Gold: looked})
-		s.correct(second, right)
+		// Another trace of an item with the same correction; then a production trace, a trace of
+		// another dataset, and a queue item that is not a trace.
+		second := s.sendExperiment(20, data, "second run", "corrected", gold("Eve", "Rome"))
+		s.addDoubt(second, Doubt{Dataset: "gold", Item: "corrected", Run: "second run", Gold: goldHash})
+		s.correct(second, parisGold)
 		s.complete(queue, second, "TRACE")
-		production := s.extracted(21, "Ada left.", gold("Ada", "London"))
+		production := s.sendExtraction(21, "Ada left.", gold("Ada", "London"))
 		s.complete(queue, production, "TRACE")
 		other := s.mustSeed(strings.ReplaceAll(goldItem("other", "London"), "t-", "o-"), Config{Dataset: "other"}).Dataset
-		foreign := s.experimented(22, other, "first run", "other", gold("Ada", "Rome"))
+		foreign := s.sendExperiment(22, other, "first run", "other", gold("Ada", "Rome"))
 		s.complete(queue, foreign, "TRACE")
 		s.complete(queue, "session-1", "SESSION")
-		// A correction of a step below is of something else.
-		s.traced(traces["below"], span{id: spanID(7, 1), parent: spanID(7, 0), name: "llm", kind: "generation", at: 7 * time.Minute})
+		// A correction of a step below does not correct the trace.
+		s.sendTrace(traces["below"], span{id: spanID(7, 1), parent: spanID(7, 0), name: "llm", kind: "generation", at: 7 * time.Minute})
 		s.annotate(embedded.Annotation{TraceID: traces["below"], ObservationID: spanID(7, 1), Correction: "{}", Author: "ann"})
 		s.writes()
 
@@ -131,20 +131,20 @@ func TestCorrections(t *testing.T) {
 			}
 		}
 		after := s.items("gold")
-		for id, was := range before {
-			is := after[id]
-			corrected, reviews := id == "corrected", Reviews(is.Metadata)
+		for id, old := range before {
+			stored := after[id]
+			corrected, reviews := id == "corrected", Reviews(stored.Metadata)
 			want := map[string][]string{"corrected": {"corrected first run ann key-corrected", "corrected second run ann "}, "confirmed": {"confirmed first run bob key-confirmed"},
 				"byhand": {"confirmed first run  "}, "same": {"confirmed first run ann key-same"}}[id]
 			var got []string
 			for _, r := range reviews {
 				got = append(got, strings.Join([]string{r.Verdict, r.Run, r.By, strings.Join(r.Findings, " ")}, " "))
-				if r.Gold != looked || r.At.IsZero() || r.Queue != "doubts" || r.Trace != traces[id] && r.Trace != second {
+				if r.Gold != goldHash || r.At.IsZero() || r.Queue != "doubts" || r.Trace != traces[id] && r.Trace != second {
 					t.Errorf("%s: %+v", id, r)
 				}
 			}
 			if id == "corrected" && len(got) == 2 && strings.Contains(got[0], "second") {
-				got[0], got[1] = got[1], got[0] // they are as the queue lists them, within an instant in no order
+				got[0], got[1] = got[1], got[0] // the queue lists items of the same instant in any order
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(id, diff)
@@ -152,11 +152,11 @@ func TestCorrections(t *testing.T) {
 			if id == "meanwhile" || id == "stale" || id == "archived" {
 				continue
 			}
-			if corrected == bytes.Equal(is.ExpectedOutput, was.ExpectedOutput) || corrected && !bytes.Contains(is.ExpectedOutput, []byte(`"Paris"`)) {
-				t.Errorf("%s: gold %s", id, is.ExpectedOutput)
+			if corrected == bytes.Equal(stored.ExpectedOutput, old.ExpectedOutput) || corrected && !bytes.Contains(stored.ExpectedOutput, []byte(`"Paris"`)) {
+				t.Errorf("%s: gold %s", id, stored.ExpectedOutput)
 			}
-			if string(is.Input) != string(was.Input) || is.SourceTraceID != "t-"+id || len(want) > 0 && !bytes.Contains(is.Metadata, []byte(`"lang":"en"`)) {
-				t.Errorf("%s: %+v", id, is)
+			if string(stored.Input) != string(old.Input) || stored.SourceTraceID != "t-"+id || len(want) > 0 && !bytes.Contains(stored.Metadata, []byte(`"lang":"en"`)) {
+				t.Errorf("%s: %+v", id, stored)
 			}
 		}
 
@@ -167,25 +167,24 @@ func TestCorrections(t *testing.T) {
 		if diff := cmp.Diff(after, s.items("gold")); diff != "" {
 			t.Error("again", diff)
 		}
-		// A confirmed trace that is corrected later is taken.
-		s.correct(traces["confirmed"], right)
+		// A later correction of a confirmed trace is applied.
+		s.correct(traces["confirmed"], parisGold)
 		if later := s.mustSeedTraces(corrections, TraceConfig{Corrections: true}); later.Updated != 1 || !bytes.Contains(s.items("gold")["confirmed"].ExpectedOutput, []byte("Paris")) {
 			t.Errorf("later: %+v", later.Result)
 		}
-		// Gold that changes after it was confirmed, and is doubted again, is not confirmed
-		// by that: nobody looked at it.
+		// The old confirmation does not confirm gold that changed later and is doubted again.
 		s.mustSeed(strings.ReplaceAll(goldItem("byhand", "London"), "Ada", "Eve"), Config{Dataset: "gold"})
 		s.writes()
 		eve := s.items("gold")["byhand"]
-		s.doubted(traces["byhand"], Doubt{Dataset: "gold", Item: "byhand", Run: "first run", Gold: dataset.GoldHash(eve.ExpectedOutput)})
+		s.addDoubt(traces["byhand"], Doubt{Dataset: "gold", Item: "byhand", Run: "first run", Gold: dataset.GoldHash(eve.ExpectedOutput)})
 		doubted := s.mustSeedTraces(corrections, TraceConfig{Corrections: true})
 		if err := doubted.Err().Error(); s.writes() != 0 || !strings.Contains(err, "was completed before the item byhand") {
 			t.Error(err)
 		}
-		// Two corrections of one item that differ: the first is taken, the other named.
+		// Of two different corrections of one item the first is applied and the second is reported.
 		for i, city := range []string{"Oslo", "Bern"} {
-			trace := s.experimented(30+i, of, "run of "+city, "no", gold("Ada", "Rome"))
-			s.doubted(trace, Doubt{Dataset: "gold", Item: "no", Run: "run of " + city, Gold: looked})
+			trace := s.sendExperiment(30+i, data, "run of "+city, "no", gold("Ada", "Rome"))
+			s.addDoubt(trace, Doubt{Dataset: "gold", Item: "no", Run: "run of " + city, Gold: goldHash})
 			s.correct(trace, gold("Ada", city))
 			s.complete(queue, trace, "TRACE")
 		}
@@ -193,7 +192,7 @@ func TestCorrections(t *testing.T) {
 		if err := differ.Err().Error(); differ.Updated != 1 || !strings.Contains(err, "the gold of the item no changed since") || len(Reviews(s.items("gold")["no"].Metadata)) != 1 {
 			t.Errorf("%+v: %s", differ.Result, err)
 		}
-		// Nothing of this is an item of its own, however it is selected.
+		// No selection makes an item from a trace of an experiment.
 		for _, plain := range []Selection{{Queue: "doubts"}, {IDs: []string{traces["corrected"], traces["confirmed"]}}, {Environment: "sdk-experiment"}} {
 			result := s.mustSeedTraces(plain, TraceConfig{Config: Config{Dataset: "new"}, AcceptUnvalidated: true})
 			for _, item := range s.items("new") {
@@ -208,7 +207,7 @@ func TestCorrections(t *testing.T) {
 	})
 }
 
-// Every sign of an experiment is known, on its own; a trace without one is none.
+// TestExperimentSign: each mark of an experiment is enough, and a trace without marks has no sign.
 func TestExperimentSign(t *testing.T) {
 	root := func(o langfuse.Observation) langfuse.Trace {
 		return langfuse.Trace{Observations: []langfuse.Observation{o}}

@@ -11,56 +11,55 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// EvidenceKind says how a trace is known to be right.
+// EvidenceKind is the way in which a trace was validated.
 type EvidenceKind string
 
-// The kinds of evidence, the strongest first.
+// The kinds of evidence, strongest first.
 const (
-	// ByQueue: an annotation queue has it, completed.
+	// ByQueue: the trace is a completed item of an annotation queue.
 	ByQueue EvidenceKind = "queue"
-	// ByAnnotation: a person gave it an ANNOTATION score. One without an author
-	// was written by a program and is none.
+	// ByAnnotation: a person gave the trace an ANNOTATION score. A score without an author was
+	// written by a program and does not count.
 	ByAnnotation EvidenceKind = "annotation"
-	// ByCorrection: its output was corrected; the correction is the gold.
+	// ByCorrection: a person corrected the output; the correction is the gold.
 	ByCorrection EvidenceKind = "correction"
-	// ByScore: a score that EvidenceRules name.
+	// ByScore: the trace has a score that EvidenceRules accept.
 	ByScore EvidenceKind = "score"
-	// ByTag: a tag that EvidenceRules name.
+	// ByTag: the trace has a tag that EvidenceRules accept.
 	ByTag EvidenceKind = "tag"
-	// Unvalidated: none, and accepted all the same.
+	// Unvalidated: there is no evidence, and TraceConfig.AcceptUnvalidated is set.
 	Unvalidated EvidenceKind = "unvalidated"
 )
 
-// Where the metadata of an item that was made of a trace holds its Evidence and
-// the id of the trace.
+// Keys in the metadata of an item made from a trace: its Evidence and the id of the trace.
 const (
 	evidenceKey = "evidence"
 	sourceKey   = "source_trace_id"
 )
 
-// Evidence is why a trace was taken for right. It is kept in the item's
-// metadata under "evidence".
+// Evidence is the reason to accept a trace as gold. The item's metadata keep it under "evidence".
 type Evidence struct {
 	Kind   EvidenceKind `json:"kind"`
-	Name   string       `json:"name,omitempty"`   // of the queue, score or tag
+	Name   string       `json:"name,omitempty"`   // name of the queue, score or tag
 	Author string       `json:"author,omitempty"` // id of the user
 	Time   time.Time    `json:"time,omitzero"`    // UTC
-	ID     string       `json:"id,omitempty"`     // of the queue item or score
-	// Observation is what it is about; empty: the whole trace.
+	ID     string       `json:"id,omitempty"`     // id of the queue item or score
+	// Observation is the id of the observation that the evidence is about; empty for the whole
+	// trace.
 	Observation string `json:"observation,omitempty"`
 }
 
-// EvidenceRules are the configured kinds of evidence: any of the tags, any of
-// the scores. The zero value has none, so that only people count.
+// EvidenceRules are the tags and scores that count as evidence; any one of them is enough. With the
+// zero value only what people did counts.
 type EvidenceRules struct {
 	Tags   []string
 	Scores []ScoreRule
 }
 
-// completed is a completed item of an annotation queue.
-type completed struct {
+// completedItem is a completed item of an annotation queue.
+type completedItem struct {
 	langfuse.QueueItem
-	queue string // name
+	queue string // name of the queue
 }
 
 func evidenceOf(kind EvidenceKind, s langfuse.Score) Evidence {
@@ -71,25 +70,24 @@ func evidenceOf(kind EvidenceKind, s langfuse.Score) Evidence {
 	return e
 }
 
-// evidenceSearch looks for the evidence of one trace as seen from one
-// observation.
+// evidenceSearch looks for the evidence of one trace and its chosen observation.
 type evidenceSearch struct {
-	trace    langfuse.Trace
-	scores   []langfuse.Score       // the newest first
-	queues   map[string][]completed // by object id
-	rules    EvidenceRules
-	observed string // id of the chosen observation; "" where there is none
-	parent   map[string]string
-	related  map[string]bool
-	private  bool // reasons do not show the values of scores
+	trace         langfuse.Trace
+	scores        []langfuse.Score           // newest first
+	queues        map[string][]completedItem // by object id
+	rules         EvidenceRules
+	observationID string            // id of the chosen observation, or ""
+	parent        map[string]string // parent id by observation id
+	related       map[string]bool   // ids of the observations whose evidence counts
+	private       bool              // reasons do not show text values of scores
 }
 
-// newEvidenceSearch looks at a trace as it was chosen: evidence on the chosen
-// observation, on those above it, on those below it and on the trace counts,
-// that on others does not. Of a trace that is seen as a whole all count.
-func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map[string][]completed, rules EvidenceRules, c chosen) evidenceSearch {
-	es := evidenceSearch{trace: trace, queues: queues, rules: rules, observed: c.id, parent: map[string]string{}, related: map[string]bool{}}
-	// The answer does not depend on the order of the server.
+// newEvidenceSearch prepares the search for a chosen observation. Evidence on the trace, on the
+// chosen observation, and on its ancestors and descendants counts; evidence on other observations
+// does not. If the whole trace was chosen, all observations count.
+func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map[string][]completedItem, rules EvidenceRules, c source) evidenceSearch {
+	es := evidenceSearch{trace: trace, queues: queues, rules: rules, observationID: c.id, parent: map[string]string{}, related: map[string]bool{}}
+	// The result must not depend on the order in which the server lists scores.
 	es.scores = slices.SortedFunc(slices.Values(scores), func(a, b langfuse.Score) int {
 		return cmp.Or(b.Timestamp.Compare(a.Timestamp), cmp.Compare(a.ID, b.ID))
 	})
@@ -107,8 +105,7 @@ func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map
 	return es
 }
 
-// above returns an observation and those above it, the nearest first; a circle
-// ends it.
+// above returns an observation and its ancestors, nearest first. It stops at a cycle.
 func (es evidenceSearch) above(id string) []string {
 	var ids []string
 	for ; id != "" && !slices.Contains(ids, id); id = es.parent[id] {
@@ -117,9 +114,9 @@ func (es evidenceSearch) above(id string) []string {
 	return ids
 }
 
-// place returns the observation that a score is about, "" for the trace, and whether
-// it is about either.
-func (es evidenceSearch) place(s langfuse.Score) (id string, ok bool) {
+// subject returns the observation that a score is about, or "" for the trace. It returns false if
+// the score is about neither an observation nor this trace.
+func (es evidenceSearch) subject(s langfuse.Score) (id string, ok bool) {
 	if s.Subject.Kind == "trace" {
 		return "", s.Subject.ID == es.trace.ID
 	}
@@ -128,20 +125,20 @@ func (es evidenceSearch) place(s langfuse.Score) (id string, ok bool) {
 
 // concerns reports whether a score is about the trace or a related observation.
 func (es evidenceSearch) concerns(s langfuse.Score) bool {
-	id, ok := es.place(s)
+	id, ok := es.subject(s)
 	return ok && (id == "" || es.related[id])
 }
 
-// find returns the strongest evidence, of equals the newest, or why there is
-// none. A person's "no" beats everything but a correction.
+// find returns the strongest evidence, the newest among equals, or the reason why there is none. A
+// person's rejection outweighs everything but a correction.
 func (es evidenceSearch) find() (Evidence, string) {
 	correction, corrected := es.correction()
-	no := es.rejected()
-	if no != "" && !corrected {
-		return Evidence{}, no
+	rejection := es.rejection()
+	if rejection != "" && !corrected {
+		return Evidence{}, rejection
 	}
-	if no == "" {
-		if e, ok := es.inQueue(); ok {
+	if rejection == "" {
+		if e, ok := es.queueEvidence(); ok {
 			return e, ""
 		}
 		if i := slices.IndexFunc(es.scores, func(s langfuse.Score) bool { return es.verdict(s) > 0 }); i >= 0 {
@@ -157,14 +154,13 @@ func (es evidenceSearch) find() (Evidence, string) {
 	if i := slices.IndexFunc(es.rules.Tags, func(tag string) bool { return slices.Contains(es.trace.Tags, tag) }); i >= 0 {
 		return Evidence{Kind: ByTag, Name: es.rules.Tags[i]}, ""
 	}
-	return Evidence{}, es.lacking()
+	return Evidence{}, es.whyNone()
 }
 
-// inQueue returns the latest completed item of a queue for the trace or a related
-// observation.
-func (es evidenceSearch) inQueue() (Evidence, bool) {
+// queueEvidence returns the latest completed queue item for the trace or a related observation.
+func (es evidenceSearch) queueEvidence() (Evidence, bool) {
 	items := slices.Clone(es.queues[es.trace.ID])
-	for _, o := range es.trace.Observations { // in their order, so that of equals the first stays
+	for _, o := range es.trace.Observations { // in this order, so that the first of equals wins
 		if es.related[o.ID] {
 			items = append(items, es.queues[o.ID]...)
 		}
@@ -172,25 +168,25 @@ func (es evidenceSearch) inQueue() (Evidence, bool) {
 	if len(items) == 0 {
 		return Evidence{}, false
 	}
-	best := slices.MinFunc(items, func(a, b completed) int { return b.CompletedAt.Compare(a.CompletedAt) })
+	best := slices.MinFunc(items, func(a, b completedItem) int { return b.CompletedAt.Compare(a.CompletedAt) })
 	e := Evidence{Kind: ByQueue, Name: best.queue, Time: best.CompletedAt.UTC(), ID: best.ID}
 	if best.ObjectType == langfuse.ObjectObservation {
 		e.Observation = best.ObjectID
 	}
-	// The queue itself does not say who it was.
-	if i := slices.IndexFunc(es.scores, func(s langfuse.Score) bool { return es.human(s) && s.QueueID == best.QueueID }); i >= 0 {
+	// A queue item does not name the person who completed it.
+	if i := slices.IndexFunc(es.scores, func(s langfuse.Score) bool { return es.byPerson(s) && s.QueueID == best.QueueID }); i >= 0 {
 		e.Author = es.scores[i].AuthorUserID
 	}
 	return e, true
 }
 
-// correction returns the correction that counts: of the chosen observation,
-// else of the nearest above it, else of the trace; of several the newest.
-// Corrections of steps below are corrections of something else.
+// correction returns the newest correction of the chosen observation, else of its nearest corrected
+// ancestor, else of the trace. Corrections of steps below the chosen observation do not correct its
+// output.
 func (es evidenceSearch) correction() (langfuse.Score, bool) {
-	for _, id := range append(es.above(es.observed), "") {
+	for _, id := range append(es.above(es.observationID), "") {
 		for _, s := range es.scores {
-			if of, ok := es.place(s); ok && of == id && s.Type == langfuse.ScoreCorrection {
+			if subject, ok := es.subject(s); ok && subject == id && s.Type == langfuse.ScoreCorrection {
 				return s, true
 			}
 		}
@@ -198,8 +194,8 @@ func (es evidenceSearch) correction() (langfuse.Score, bool) {
 	return langfuse.Score{}, false
 }
 
-// unusedCorrection names a correction of a step that is not what the trace is
-// seen as, the newest, and says what would take it; nothing where there is none.
+// unusedCorrection describes the newest correction of an observation, and the mapping that would
+// use it, or returns "".
 func (es evidenceSearch) unusedCorrection() string {
 	for _, s := range es.scores {
 		for _, o := range es.trace.Observations {
@@ -212,9 +208,9 @@ func (es evidenceSearch) unusedCorrection() string {
 	return ""
 }
 
-// rejected names a person's no. The newest annotation of each name decides; of
-// two at the same instant the no counts.
-func (es evidenceSearch) rejected() string {
+// rejection describes a person's negative annotation, or returns "". The newest annotation of each
+// name decides; of two at the same instant the negative one counts.
+func (es evidenceSearch) rejection() string {
 	newest := map[string]time.Time{}
 	for _, s := range es.scores {
 		later, found := newest[s.Name]
@@ -230,27 +226,27 @@ func (es evidenceSearch) rejected() string {
 	return ""
 }
 
-func (es evidenceSearch) human(s langfuse.Score) bool {
+func (es evidenceSearch) byPerson(s langfuse.Score) bool {
 	return s.Source == "ANNOTATION" && s.AuthorUserID != "" && s.Type != langfuse.ScoreCorrection && es.concerns(s)
 }
 
-// verdictNames are the annotations that say yes or no in every project.
+// verdictNames are the names of annotations that are verdicts in every project.
 var verdictNames = []string{"validated", "correct", "approved"}
 
-// verdict is 1 where a person's annotation says that the trace is right, -1 where it
-// says that it is wrong, and 0 where it says nothing. A rule of its name decides; without
-// one true or a number above 0 is a yes, and any other number a no, if the name is one
-// of verdictNames, or it was scored in a queue that has the trace completed. Where no
-// rule names a score, annotations of any name count.
+// verdict returns 1 if a person's annotation says that the trace is right, -1 if it says that the
+// trace is wrong, else 0. A rule with the annotation's name decides. Without such a rule, true or a
+// number above 0 is positive and any other number negative, but the annotation counts only if its
+// name is one of verdictNames, if it was made in a queue that has the trace completed, or if no
+// rule names any score.
 func (es evidenceSearch) verdict(s langfuse.Score) int {
-	ofQueue := func(c completed) bool { return s.QueueID != "" && c.QueueID == s.QueueID }
+	inScoreQueue := func(c completedItem) bool { return s.QueueID != "" && c.QueueID == s.QueueID }
 	number, isNumber := s.Value.Number()
 	isNumber = isNumber && (s.Type == langfuse.ScoreBoolean || s.Type == langfuse.ScoreNumeric)
 	ruled := slices.ContainsFunc(es.rules.Scores, func(r ScoreRule) bool { return r.Name == s.Name })
 	counts := len(es.rules.Scores) == 0 || slices.Contains(verdictNames, s.Name) ||
-		slices.ContainsFunc(es.queues[es.trace.ID], ofQueue) || slices.ContainsFunc(es.queues[s.Subject.ID], ofQueue)
+		slices.ContainsFunc(es.queues[es.trace.ID], inScoreQueue) || slices.ContainsFunc(es.queues[s.Subject.ID], inScoreQueue)
 	switch {
-	case !es.human(s) || !ruled && (!counts || !isNumber):
+	case !es.byPerson(s) || !ruled && (!counts || !isNumber):
 		return 0
 	case es.ruleHolds(s) || !ruled && number > 0:
 		return 1
@@ -262,8 +258,8 @@ func (es evidenceSearch) ruleHolds(s langfuse.Score) bool {
 	return slices.ContainsFunc(es.rules.Scores, func(r ScoreRule) bool { return r.holds(s) })
 }
 
-// value is that of a score, as reasons show it: one that is a text may quote the
-// trace.
+// value returns the value of a score as reasons show it. A private search hides texts, which may
+// quote the trace.
 func (es evidenceSearch) value(s langfuse.Score) string {
 	if _, isText := s.Value.Text(); isText && es.private {
 		return notShown
@@ -274,12 +270,12 @@ func (es evidenceSearch) value(s langfuse.Score) string {
 	return s.Value.String()
 }
 
-// mostListed is how many names a reason lists.
-const mostListed = 8
+// maxListed is the number of names that a reason lists.
+const maxListed = 8
 
-// couldCount names the tags and scores of a trace without evidence, and how they
-// are made to count.
-func (es evidenceSearch) couldCount() string {
+// countableHint lists the tags and scores of a trace without evidence, and the flags that make them
+// count.
+func (es evidenceSearch) countableHint() string {
 	var scores []string
 	seen := map[string]bool{}
 	for _, s := range es.scores {
@@ -289,16 +285,16 @@ func (es evidenceSearch) couldCount() string {
 		}
 	}
 	return fmt.Sprintf("tags: %s (--accept-tag TAG makes one count); scores: %s (--accept-score 'NAME>=V'); --accept-unvalidated takes it as it is",
-		textutil.First(es.trace.Tags, mostListed), textutil.First(scores, mostListed))
+		textutil.First(es.trace.Tags, maxListed), textutil.First(scores, maxListed))
 }
 
-// lacking says why there is no evidence, and what was there that is none.
-func (es evidenceSearch) lacking() string {
+// whyNone returns why there is no evidence, and why an existing annotation is not evidence.
+func (es evidenceSearch) whyNone() string {
 	const reason = "nothing shows that a person validated it"
-	if other := es.unusedCorrection(); other != "" {
-		return reason + "; " + other
+	if unused := es.unusedCorrection(); unused != "" {
+		return reason + "; " + unused
 	}
-	const none = reason + ": no completed queue item, no annotation with an author, no correction"
+	const noEvidence = reason + ": no completed queue item, no annotation with an author, no correction"
 	for _, s := range es.scores {
 		if s.Source != "ANNOTATION" || s.Type == langfuse.ScoreCorrection {
 			continue
@@ -309,7 +305,7 @@ func (es evidenceSearch) lacking() string {
 		} else if s.AuthorUserID == "" {
 			why = " has no author: a program wrote it"
 		}
-		return none + "; the annotation " + s.Name + why
+		return noEvidence + "; the annotation " + s.Name + why
 	}
-	return none
+	return noEvidence
 }

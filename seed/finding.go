@@ -9,71 +9,71 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// Kind sorts findings, so that many of one kind can be summed up.
+// Kind classifies findings, so that many of one kind can be summed up.
 type Kind string
 
-// The kinds of finding. The first group makes an item unusable, the second is
-// for a person to judge.
+// The kinds of findings. The first two groups make an item unusable; the third is for a person to
+// judge.
 const (
-	Syntax    Kind = "syntax"     // the file cannot be read as items there
+	Syntax    Kind = "syntax"     // this part of the file cannot be read as an item
 	Input     Kind = "input"      // the input is not a document with a text
 	Expected  Kind = "expected"   // the expected output is not an extraction
-	Foreign   Kind = "foreign"    // the item is of another harness, which cannot use it
+	Foreign   Kind = "foreign"    // the item belongs to another harness, which cannot use it
 	EmptyName Kind = "empty_name" // a gold name, end or relationship type is empty
-	Schema    Kind = "schema"     // breaks the dataset's JSON Schema
-	TooLarge  Kind = "too_large"  // more than Langfuse takes
+	Schema    Kind = "schema"     // the item breaks the dataset's JSON Schema
+	TooLarge  Kind = "too_large"  // the item is larger than Langfuse accepts
 	BadID     Kind = "id"         // the id cannot be used
 	Refused   Kind = "refused"    // Langfuse refused the item, or would
 
-	UnknownTrace  Kind = "unknown_trace"  // there is no such trace in the project
-	BadTraceID    Kind = "trace_id"       // cannot be the id of a trace
+	UnknownTrace  Kind = "unknown_trace"  // the project has no such trace
+	BadTraceID    Kind = "trace_id"       // the text cannot be a trace id
 	NotRead       Kind = "not_read"       // the trace could not be read this time
 	NoEvidence    Kind = "no_evidence"    // nothing shows that a person validated it
-	JudgedWrong   Kind = "judged_wrong"   // a person said that it is not right
-	NoObservation Kind = "no_observation" // nothing is of the mapping's name or type
+	JudgedWrong   Kind = "judged_wrong"   // a person judged the trace wrong
+	NoObservation Kind = "no_observation" // no observation has the mapping's name or type
 	NoInput       Kind = "no_input"       // the trace has no document
 	NoOutput      Kind = "no_output"      // the trace has no answer
 	NotJSON       Kind = "not_json"       // the answer is not JSON
-	Truncated     Kind = "truncated"      // the trace was cut
-	Unredacted    Kind = "unredacted"     // something cannot be taken out
-	OfExperiment  Kind = "experiment"     // the trace is of an experiment: its answer is not gold
+	Truncated     Kind = "truncated"      // the trace was cut off
+	Unredacted    Kind = "unredacted"     // the redaction cannot remove something
+	OfExperiment  Kind = "experiment"     // the trace is from an experiment: its answer is not gold
 	NotLinked     Kind = "not_linked"     // the trace is linked to no item of the dataset
-	GoldChanged   Kind = "gold_changed"   // the item has another gold than the one that was looked at
+	GoldChanged   Kind = "gold_changed"   // the item's gold is not the one that the person looked at
 
-	Reading      Kind = "reading"       // was read, perhaps not as it was meant
+	Reading      Kind = "reading"       // the value was read, perhaps not as intended
 	NotAnnotated Kind = "not_annotated" // gold is absent, its scores are not computed
 	Duplicate    Kind = "duplicate"     // the same gold twice
 	Redundant    Kind = "redundant"     // gold that follows from other gold
 	Unlisted     Kind = "unlisted_end"  // an end of a relationship is not a listed entity
 	NotInText    Kind = "not_in_text"   // a gold name does not occur in the document
 	UnknownType  Kind = "unknown_type"  // a type that the item's schemas do not have
-	EndType      Kind = "end_type"      // an end of a type that the relationship's schema does not take
-	NoSchemas    Kind = "no_schemas"    // nothing says what is to be extracted
+	EndType      Kind = "end_type"      // the relationship's schema does not accept the type of this end
+	NoSchemas    Kind = "no_schemas"    // the input has no schemas for what to extract
 	Altered      Kind = "altered"       // Langfuse will store another value
 	Kept         Kind = "kept"          // absent in the file, kept in Langfuse
 	Contradicts  Kind = "contradicts"   // gold that denies other gold
-	Similar      Kind = "similar"       // the document of another item, almost
+	Similar      Kind = "similar"       // the document is almost that of another item
 	Repeated     Kind = "repeated"      // a trace was named twice
-	PassedOver   Kind = "passed_over"   // a correction of another step is not used
-	NoStratum    Kind = "no_stratum"    // a sample is spread over what no trace has
-	LeftArchived Kind = "archived"      // the item is archived, and stays so
+	PassedOver   Kind = "passed_over"   // the correction of another step is not used
+	NoStratum    Kind = "no_stratum"    // no trace has a value to stratify the sample by
+	LeftArchived Kind = "archived"      // the item is archived and stays archived
 )
 
-// Finding is something about one item that a person should know.
+// Finding is a problem or an oddity of one item that a person should know.
 type Finding struct {
 	Kind    Kind   `json:"kind"`
 	File    string `json:"file"`
 	Line    int    `json:"line,omitempty"`
-	Item    string `json:"item,omitempty"` // its id, if it has one
+	Item    string `json:"item,omitempty"` // id of the item, if it has one
 	Path    string `json:"path,omitempty"` // "expectedOutput.entities[2].name"
 	Message string `json:"message"`
 }
 
-// Error makes a finding the reason why no item is made of a trace.
+// Error makes a *Finding usable as the reason why no item is made from a trace.
 func (f *Finding) Error() string { return f.Message }
 
-// String gives place and message on one line:
-// "items.jsonl: line 7: item a: expectedOutput.entities[2].name: is empty".
+// String returns place and message on one line, for example "items.jsonl: line 7: item a:
+// expectedOutput.entities[2].name: is empty".
 func (f Finding) String() string {
 	parts := []string{f.File}
 	if f.Line > 0 {
@@ -88,7 +88,7 @@ func (f Finding) String() string {
 	return strings.Join(append(parts, f.Message), ": ")
 }
 
-// reasonOf is the reason of a refusal: the first of its problems, and how many more there are.
+// reasonOf returns the first problem of a refusal, and how many more there are.
 func reasonOf(first Finding, all int) string {
 	reason := first.Message
 	if first.Path != "" {
@@ -100,17 +100,17 @@ func reasonOf(first Finding, all int) string {
 	return reason
 }
 
-// maxFindings is how many findings a list keeps.
+// maxFindings is the number of findings that a list keeps.
 const maxFindings = 100
 
-// Findings is a list that keeps the first hundred and counts all.
+// Findings keeps the first hundred findings and counts all.
 type Findings struct {
 	First []Finding    `json:"first"`
 	Total int          `json:"total"`
 	Kinds map[Kind]int `json:"kinds,omitempty"`
 }
 
-// add adds findings of an item.
+// add adds findings about the item at a place.
 func (l *Findings) add(at dataset.Located, findings ...Finding) {
 	for _, f := range findings {
 		f.File, f.Line, f.Item = at.File, at.Line, at.ID
@@ -125,13 +125,14 @@ func (l *Findings) add(at dataset.Located, findings ...Finding) {
 	}
 }
 
-// Report is what Check found in a file.
+// Report is the result of Check.
 type Report struct {
-	// Items is how many items could be read, good or not.
+	// Items is the number of items that could be read, good or bad.
 	Items int `json:"items"`
-	// DerivedIDs is how many of them have no id of their own.
+	// DerivedIDs is the number of items without an id of their own.
 	DerivedIDs int `json:"derived_ids"`
-	// Problems make an item unusable; with any of them nothing is written.
+	// Problems make an item unusable. File writes nothing if there are any, unless Config.KeepGoing
+	// is set.
 	Problems Findings `json:"problems"`
 	// Warnings do not stop anything.
 	Warnings Findings `json:"warnings"`
@@ -146,8 +147,8 @@ func (r *Report) add(located dataset.Located, n notes) {
 	r.Warnings.add(located, n.warnings...)
 }
 
-// Err returns nil without problems, else an error that lists them, one per
-// line, with the exit code of malformed input (64).
+// Err returns nil without problems, else an error that lists them, one per line, with the exit code
+// of malformed input (64).
 func (r Report) Err() error {
 	if r.Problems.Total == 0 {
 		return nil
@@ -159,7 +160,7 @@ func (r Report) Err() error {
 	return cli.Usage("%s", strings.Join(lines, "\n"))
 }
 
-// Action is what was done with an item.
+// Action is what File, FromTraces or Archive did with an item.
 type Action string
 
 // The actions.
@@ -171,47 +172,44 @@ const (
 	NotDone   Action = "refused"
 )
 
-// Change is what was done with one item, or in a dry run would be.
+// Change is what was done with one item, or what a dry run would do.
 type Change struct {
-	Item   string `json:"item"`           // id in Langfuse, with its prefix
-	Line   int    `json:"line,omitempty"` // in the file
+	Item   string `json:"item"`           // id in Langfuse, including the prefix
+	Line   int    `json:"line,omitempty"` // line in the file
 	Action Action `json:"action"`
-	Reason string `json:"reason,omitempty"` // why it was refused, or what else to know
+	Reason string `json:"reason,omitempty"` // why the item was refused
 }
 
-// Result is what File did, or in a dry run would do.
+// Result is what File did, or what a dry run would do.
 type Result struct {
-	// Dataset is the dataset as Langfuse has it; in a dry run without id where
-	// it does not exist yet.
+	// Dataset is the dataset as Langfuse has it. In a dry run it has no id if it does not exist.
 	Dataset        langfuse.Dataset `json:"dataset"`
 	DatasetCreated bool             `json:"dataset_created"`
 
 	Created   int `json:"created"`
 	Updated   int `json:"updated"`
 	Unchanged int `json:"unchanged"`
-	// Refused counts items that were not written; why is in the problems
-	// of the report.
+	// Refused counts items that were not written. Report.Problems has the reasons.
 	Refused int `json:"refused"`
-	// Redacted counts the replacements by name, in all items made; a name at 0
-	// took nothing out.
+	// Redacted counts the replacements in all items made, by name. A name with 0 never matched.
 	Redacted map[string]int `json:"redacted,omitempty"`
 
 	Report Report `json:"report"`
 }
 
-// Done is how many items were looked at, written or not.
+// Done returns the number of processed items, written or not.
 func (r Result) Done() int { return r.Created + r.Updated + r.Unchanged + r.Refused }
 
-// Err returns nil when every item went in, else an error with exit code 4 that
-// lists the items that were refused.
+// Err returns nil if every item was written, else an error with exit code 4 that lists the refused
+// items.
 func (r Result) Err() error {
 	return r.refused(fmt.Sprintf("%d items are in the dataset, not all of the file", r.Created+r.Updated+r.Unchanged))
 }
 
-// refused is the error of items that were refused, nil where there is none.
-func (r Result) refused(said string) error {
+// refused returns the error for refused items, or nil if there are none.
+func (r Result) refused(message string) error {
 	if r.Refused == 0 && r.Report.Problems.Total == 0 {
 		return nil
 	}
-	return cli.Errorf(cli.ExitFailures, "%s:\n%w", said, r.Report.Err())
+	return cli.Errorf(cli.ExitFailures, "%s:\n%w", message, r.Report.Err())
 }

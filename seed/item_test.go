@@ -15,8 +15,9 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// told is a trace with a root, a step below it, and one beside that step.
-func told(input, output string) langfuse.Trace {
+// sampleTrace returns a trace with a root, the step "a" below it, a step below "a", and a step
+// beside "a".
+func sampleTrace(input, output string) langfuse.Trace {
 	return langfuse.Trace{ID: "t", Input: json.RawMessage(input), Output: json.RawMessage(output), Observations: []langfuse.Observation{
 		{ID: "root", Name: "request"}, {ID: "a", ParentID: "root", Name: "llm", Input: json.RawMessage(input), Output: json.RawMessage(output)},
 		{ID: "a1", ParentID: "a", Name: "parse", Type: "SPAN"}, {ID: "b", ParentID: "root", Name: "store"}}}
@@ -27,8 +28,8 @@ const (
 	someOutput = `{"entities":[{"name":"Ada","type":"Person"}],"relationships":[]}`
 )
 
-// Which score on which observation is evidence for the step "a" of the trace, and
-// which a person's no.
+// TestEvidenceSearch: which scores on which observations are evidence for the step "a" of the
+// trace, and which reject it.
 func TestEvidenceSearch(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	score := func(name string, value any, kind, id, author string, minute int) langfuse.Score {
@@ -47,7 +48,7 @@ func TestEvidenceSearch(t *testing.T) {
 		return s
 	}
 	inQueue := func(s langfuse.Score) langfuse.Score { s.QueueID = "q"; return s }
-	queues := map[string][]completed{"t": {{langfuse.QueueItem{ID: "i", QueueID: "q", ObjectID: "t", ObjectType: langfuse.ObjectTrace}, "review"}}}
+	queues := map[string][]completedItem{"t": {{langfuse.QueueItem{ID: "i", QueueID: "q", ObjectID: "t", ObjectType: langfuse.ObjectTrace}, "review"}}}
 	rules := EvidenceRules{Scores: []ScoreRule{rule("verdict=right")}}
 	tests := map[string]struct {
 		scores []langfuse.Score
@@ -85,7 +86,7 @@ func TestEvidenceSearch(t *testing.T) {
 		"an annotation before corrections": {[]langfuse.Score{correction("trace", "t"), score("ok", true, "trace", "t", "u", 0)}, EvidenceRules{}, "annotation ok-t"},
 	}
 	for name, tt := range tests {
-		w := newEvidenceSearch(told(someInput, someOutput), tt.scores, nil, tt.rules, chosen{id: "a"})
+		w := newEvidenceSearch(sampleTrace(someInput, someOutput), tt.scores, nil, tt.rules, source{id: "a"})
 		if strings.HasSuffix(name, "queue") {
 			w.queues = queues
 		}
@@ -100,16 +101,16 @@ func TestEvidenceSearch(t *testing.T) {
 	}
 }
 
-// A trace whose root is missing was cut, or has not arrived; so was one whose
-// writer left a mark.
+// TestMapper_truncated: a trace without its root was cut or is incomplete; so was a trace with a
+// mark of truncation.
 func TestMapper_truncated(t *testing.T) {
 	noRoot := langfuse.Trace{ID: "t", Observations: []langfuse.Observation{{ID: "a", ParentID: "root", Output: json.RawMessage(someOutput)}}}
 	for name, trace := range map[string]langfuse.Trace{
 		"no root":        noRoot,
-		"our mark":       told(`{"truncated":true,"bytes":9,"begins":"{"}`, someOutput),
-		"mark of an SDK": told(someInput, `"<truncated due to size exceeding limit>"`),
-		"inside":         told(`{"document_text":"Ada lived in [truncated]"}`, someOutput),
-		"half of JSON":   told(someInput, `"{\"entities\":[{\"name\":\"Ada\"},{\"na"`),
+		"our mark":       sampleTrace(`{"truncated":true,"bytes":9,"begins":"{"}`, someOutput),
+		"mark of an SDK": sampleTrace(someInput, `"<truncated due to size exceeding limit>"`),
+		"inside":         sampleTrace(`{"document_text":"Ada lived in [truncated]"}`, someOutput),
+		"half of JSON":   sampleTrace(someInput, `"{\"entities\":[{\"name\":\"Ada\"},{\"na"`),
 	} {
 		_, err := (&mapper{cfg: TraceConfig{Config: Config{Dataset: "d"}, AcceptUnvalidated: true}}).item(trace, nil)
 		var why *Finding
@@ -119,7 +120,7 @@ func TestMapper_truncated(t *testing.T) {
 	}
 }
 
-// Whatever a trace holds, mapping it ends with an item or a refusal.
+// FuzzMapper_item: mapping any trace returns an item or a refusal.
 func FuzzMapper_item(f *testing.F) {
 	f.Add(someInput, someOutput, "", "a@b")
 	f.Add(`"text"`, `"no"`, `{"entities":[]}`, "x")
@@ -127,7 +128,7 @@ func FuzzMapper_item(f *testing.F) {
 	f.Add(`{"document_text":"ß@ſ Ⅷ İ"}`, `{"entities":[{"name":"SS@S","mentions":[{"quote":"ß","start":0,"end":1}]}]}`, ``, "ß")
 	redaction := mustRedaction(f, "patterns: [{name: mail, regex: '\\S+@\\S+'}, {name: b, regex: '[a-c]{2}'}]\nfields: [name]")
 	f.Fuzz(func(t *testing.T, input, output, corrected, note string) {
-		trace := told(input, output)
+		trace := sampleTrace(input, output)
 		for i := range trace.Observations {
 			trace.Observations[i].Metadata = must(dataset.Marshal(map[string]string{"note": note}))
 		}
@@ -149,8 +150,8 @@ func FuzzMapper_item(f *testing.F) {
 	})
 }
 
-// With a redaction neither a refusal nor a warning quotes what it would take out;
-// without one they do, for a person who looks for the reason.
+// TestMapper_private: with a redaction neither a refusal nor a warning quotes the secret; without
+// one they quote the trace.
 func TestMapper_private(t *testing.T) {
 	const secret = "Ada Lovelace"
 	wrong := scoresOf("verdict", "says "+secret)[0]
@@ -168,30 +169,30 @@ func TestMapper_private(t *testing.T) {
 		"an observation":     {someInput, someOutput, nil, "nothing"},
 	} {
 		for _, r := range []*Redaction{nil, mustRedaction(t, "patterns: [{name: p, regex: '(?i)ada lovelace'}]"), mustRedaction(t, "fields: [nothing]")} {
-			trace := told(tt.input, tt.output)
+			trace := sampleTrace(tt.input, tt.output)
 			trace.Observations[3].Name = "store " + secret
 			m := &mapper{replaced: map[string]int{}, cfg: TraceConfig{Config: Config{Dataset: "d", Redaction: r}, AcceptUnvalidated: tt.scores == nil,
 				Mapping: Mapping{Observation: Choice{Name: tt.observation}}}}
 			out, err := m.item(trace, tt.scores)
-			told := fmt.Sprint(err, out.warnings)
-			if shown := strings.Contains(told, secret); shown != (r == nil) || err == nil && len(out.warnings) < 2 {
-				t.Errorf("%s, with redaction %t: %s", name, r != nil, told)
+			messages := fmt.Sprint(err, out.warnings)
+			if shown := strings.Contains(messages, secret); shown != (r == nil) || err == nil && len(out.warnings) < 2 {
+				t.Errorf("%s, with redaction %t: %s", name, r != nil, messages)
 			}
 		}
 	}
 	for path, want := range map[string]string{"": "", "expectedOutput.entities[2].name": "expectedOutput.entities[2].name", "expectedOutput.entities[0].properties.Ada": "expectedOutput.entities[0].properties.…"} {
-		if got := shownPath(path); got != want {
+		if got := redactPath(path); got != want {
 			t.Errorf("%q became %q, want %q", path, got, want)
 		}
 	}
 }
 
-// Gold that a person judges wrong later stays in the dataset; the refusal names
-// it with what takes it out.
+// TestFromTraces_withdrawn: gold that a person rejects later stays in the dataset, and the refusal
+// names the item and the command that archives it.
 func TestFromTraces_withdrawn(t *testing.T) {
-	inModes(t, func(t *testing.T, s *server) {
+	forModes(t, func(t *testing.T, s *server) {
 		verdict := s.config("usable", "BOOLEAN")
-		id := s.extracted(0, "Ada lived in London.", gold("Ada", "London"))
+		id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
 		s.annotate(embedded.Annotation{TraceID: id, ConfigID: verdict, Value: true, Author: "bob"})
 		seed := func() TraceResult {
 			return s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{IDPrefix: "p-", Redaction: mustRedaction(t, "fields: [nothing]")}})
@@ -199,7 +200,7 @@ func TestFromTraces_withdrawn(t *testing.T) {
 		if result := seed(); result.Created != 1 {
 			t.Fatal(result.Err())
 		}
-		item := s.only().ID
+		item := s.onlyItem().ID
 		s.annotate(embedded.Annotation{TraceID: id, ConfigID: verdict, Value: false, Author: "eve"})
 		if why := seed().refusals()[id]; !strings.Contains(why, "seed --dataset gold --archive "+item) || !strings.Contains(why, "eve") {
 			t.Errorf("%q does not say how %s is taken out", why, item)
@@ -213,12 +214,12 @@ func TestFromTraces_withdrawn(t *testing.T) {
 	})
 }
 
-// A correction of an inner step is not the correction of the trace: where there
-// is other evidence the item is made without it, and that is said; with the
-// mapping that the message proposes it is the gold.
+// TestFromTraces_correctionOfStep: the correction of an inner step does not correct the trace. With
+// other evidence the item is made without it, and a warning says so; with the mapping that the
+// message proposes the correction is the gold.
 func TestFromTraces_correctionOfStep(t *testing.T) {
-	inModes(t, func(t *testing.T, s *server) {
-		id := s.extracted(0, "Ada lived in London.", gold("Ada", "Rome"))
+	forModes(t, func(t *testing.T, s *server) {
+		id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "Rome"))
 		verdict := s.config("validated", "BOOLEAN")
 		s.annotate(embedded.Annotation{TraceID: id, ObservationID: spanID(0, 1), Correction: string(must(dataset.Marshal(gold("Ada", "London")))), Author: "ann"})
 		if why := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{}).refusals()[id]; !strings.Contains(why, `observation: {name: "llm", type: GENERATION}`) || strings.Contains(why, "no correction") {
@@ -236,55 +237,55 @@ func TestFromTraces_correctionOfStep(t *testing.T) {
 	})
 }
 
-// A queue may have two observations of one trace: one item is made, and the
-// other is named.
+// TestFromTraces_queueOfObservations: for two observations of one trace in a queue one item is
+// made, and a warning names the other observation.
 func TestFromTraces_queueOfObservations(t *testing.T) {
-	inModes(t, func(t *testing.T, s *server) {
+	forModes(t, func(t *testing.T, s *server) {
 		queue := s.newQueue("review")
-		s.extracted(0, "Ada lived in London.", gold("Ada", "London"))
+		s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
 		s.complete(queue, spanID(0, 0), "OBSERVATION")
 		s.complete(queue, spanID(0, 1), "OBSERVATION")
 		result := s.mustSeedTraces(Selection{Queue: "review"}, TraceConfig{})
-		said := ""
+		messages := ""
 		for _, w := range result.Report.Warnings.First {
 			if w.Kind == Repeated {
-				said += w.String()
+				messages += w.String()
 			}
 		}
-		if result.Created != 1 || result.Report.Warnings.Kinds[Repeated] != 1 || !strings.Contains(said, spanID(0, 0)) || !strings.Contains(said, spanID(0, 1)) || !strings.Contains(said, "queue review") {
-			t.Errorf("%d created: %q", result.Created, said)
+		if result.Created != 1 || result.Report.Warnings.Kinds[Repeated] != 1 || !strings.Contains(messages, spanID(0, 0)) || !strings.Contains(messages, spanID(0, 1)) || !strings.Contains(messages, "queue review") {
+			t.Errorf("%d created: %q", result.Created, messages)
 		}
 	})
 }
 
-// A sample that is spread over a key that no trace has says so.
+// TestFromTraces_noStratum: a sample stratified by a key that no trace has gives a warning.
 func TestFromTraces_noStratum(t *testing.T) {
 	s := newServer(t)
-	s.ids(3)
+	s.sendMany(3)
 	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1), traceID(2)}, Sample: 2, Stratify: "metadata.categroy"}, TraceConfig{Config: Config{DryRun: true}})
 	if result.Report.Warnings.Kinds[NoStratum] != 1 || !strings.Contains(result.Report.Warnings.First[0].Message, "metadata.categroy") {
 		t.Errorf("%+v", result.Report.Warnings)
 	}
 }
 
-func (s *server) ids(n int) {
+func (s *server) sendMany(n int) {
 	for i := range n {
-		s.extracted(i, "Ada lived in London.", gold("Ada", "London"))
+		s.sendExtraction(i, "Ada lived in London.", gold("Ada", "London"))
 	}
 }
 
-// Unknown keys of gold do not come into the item, and the warning says that.
+// TestMapper_unknownKeys: unknown keys of the gold are left out of the item, and a warning says so.
 func TestMapper_unknownKeys(t *testing.T) {
-	out, err := (&mapper{cfg: TraceConfig{Config: Config{Dataset: "d"}, AcceptUnvalidated: true}}).item(told(someInput, `{"entities":[],"relationships":[],"mood":1}`), nil)
+	out, err := (&mapper{cfg: TraceConfig{Config: Config{Dataset: "d"}, AcceptUnvalidated: true}}).item(sampleTrace(someInput, `{"entities":[],"relationships":[],"mood":1}`), nil)
 	last := out.warnings[len(out.warnings)-1].Message
 	if err != nil || strings.Contains(string(out.item.Expected), "mood") || !strings.Contains(last, `are left out: "mood"`) {
 		t.Errorf("%v, %q, %s", err, last, out.item.Expected)
 	}
 }
 
-// TestEvidenceSearch_couldCount: a refusal for want of evidence names the tags and
-// scores that are there, and the flags that make them count.
-func TestEvidenceSearch_couldCount(t *testing.T) {
+// TestEvidenceSearch_countableHint: a refusal for lack of evidence names the existing tags and
+// scores, and the flags that make them count.
+func TestEvidenceSearch_countableHint(t *testing.T) {
 	trace := langfuse.Trace{ID: "t", Tags: []string{"prod", "reviewed"}}
 	on := func(name string, kind langfuse.ScoreType, value langfuse.ScoreValue, trace string) langfuse.Score {
 		return langfuse.Score{Name: name, Type: kind, Value: value, Subject: langfuse.ScoreSubject{Kind: "trace", ID: trace}}
@@ -296,19 +297,19 @@ func TestEvidenceSearch_couldCount(t *testing.T) {
 	}
 	w := evidenceSearch{trace: trace, scores: scores}
 	const want = "tags: prod, reviewed (--accept-tag TAG makes one count); scores: quality = 0.95, ok = true, verdict = good (--accept-score 'NAME>=V'); --accept-unvalidated takes it as it is"
-	if got := w.couldCount(); got != want {
+	if got := w.countableHint(); got != want {
 		t.Errorf("%s", got)
 	}
 	w.private, w.trace.Tags = true, strings.Split("abcdefghijk", "")
-	if got := w.couldCount(); !strings.Contains(got, "g, h and 3 more (--accept-tag") || strings.Contains(got, "good") {
+	if got := w.countableHint(); !strings.Contains(got, "g, h and 3 more (--accept-tag") || strings.Contains(got, "good") {
 		t.Errorf("%s", got)
 	}
-	if got := (evidenceSearch{}).couldCount(); !strings.HasPrefix(got, "tags: none (") || !strings.Contains(got, "scores: none (") {
+	if got := (evidenceSearch{}).countableHint(); !strings.HasPrefix(got, "tags: none (") || !strings.Contains(got, "scores: none (") {
 		t.Errorf("%s", got)
 	}
 }
 
-// TestParseScoreRule_operators: what is not an operator is not the beginning of a text.
+// TestParseScoreRule_operators: an unknown operator is not read as the beginning of a text.
 func TestParseScoreRule_operators(t *testing.T) {
 	for text, want := range map[string]string{
 		"quality=>0.9":   "write 'quality>=0.9'",
@@ -317,8 +318,7 @@ func TestParseScoreRule_operators(t *testing.T) {
 		"verdict=!good":  "write 'verdict!=good'",
 	} {
 		_, err := ParseScoreRule(text)
-		var coded interface{ ExitCode() int }
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &coded) || coded.ExitCode() != 64 {
+		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != 64 {
 			t.Errorf("%q: %v does not say %q", text, err, want)
 		}
 	}

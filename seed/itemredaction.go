@@ -21,136 +21,137 @@ import (
 type itemRedaction struct {
 	r            *Redaction
 	masks        map[string]*mask // by text
-	secrets      map[string]byte  // texts that must not occur anywhere, folded, and their labels
-	keys         map[string]bool  // of all objects
+	secrets      map[string]byte  // labels of the texts that must not occur anywhere, by folded text
+	keys         map[string]bool  // keys of all objects
 	gold         []*mask          // texts of the expected output
-	document     *mask            // nil where the input has no text
+	document     *mask            // nil if the input has no text
 	placeholders placeholders
 	work         int
 }
 
-// exempt are the paths of metadata that link to Langfuse, and the places of
-// mentions in the gold, which move with the text instead where they are numbers.
-var exempt = strings.Fields(`metadata.source_trace_id metadata.evidence.id metadata.evidence.time metadata.evidence.kind
+// exemptPaths are the metadata paths that link to Langfuse. They are not redacted.
+var exemptPaths = strings.Fields(`metadata.source_trace_id metadata.evidence.id metadata.evidence.time metadata.evidence.kind
 	metadata.evidence.observation`)
 
-var offsets = strings.Fields("expectedoutput.entities.mentions.start expectedoutput.entities.mentions.end")
+// offsetPaths are the paths of the offsets of mentions. Numbers there are moved, not redacted.
+var offsetPaths = strings.Fields("expectedoutput.entities.mentions.start expectedoutput.entities.mentions.end")
 
-// walk goes through a value; give gets every text and number with its path.
-func (w *itemRedaction) walk(path []string, value any, give func(path []string, value any) any) any {
+// walk replaces every text and number in a value by the result of fn, which also gets the path.
+// It skips exemptPaths and numeric offsets of mentions, and collects the keys of all objects.
+func (w *itemRedaction) walk(path []string, value any, fn func(path []string, value any) any) any {
 	switch v := value.(type) {
 	case []any:
 		for i := range v {
-			v[i] = w.walk(path, v[i], give)
+			v[i] = w.walk(path, v[i], fn)
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			w.keys[key] = true
-			v[key] = w.walk(append(slices.Clip(path), keyPath(key)...), v[key], give)
+			v[key] = w.walk(append(slices.Clip(path), keyPath(key)...), v[key], fn)
 		}
 	case string, json.Number:
-		place := strings.Join(path, ".")
+		name := strings.Join(path, ".")
 		_, isNumber := v.(json.Number)
-		if !slices.Contains(exempt, place) && !(isNumber && slices.Contains(offsets, place)) {
-			return give(path, value)
+		if !slices.Contains(exemptPaths, name) && !(isNumber && slices.Contains(offsetPaths, name)) {
+			return fn(path, value)
 		}
 	}
 	return value
 }
 
-// keyPath is a key as a part of a path: telemetry writes the keys of nested
-// objects with dots between them.
+// keyPath splits a key at its dots: telemetry writes the keys of nested objects with dots between
+// them.
 func keyPath(key string) []string { return strings.Split(strings.ToLower(key), ".") }
 
-// collect takes in all texts and keys, marks what is to be taken out of the
-// texts, and remembers it as a secret.
+// collect records all texts and keys, marks what the patterns match, and remembers matches and
+// field values as secrets.
 func (w *itemRedaction) collect(item map[string]any) {
 	w.walk(nil, item, func(path []string, value any) any {
-		text := spelled(value)
+		text := plainText(value)
 		m := w.masks[text]
 		if m == nil {
 			m = newMask(text)
 			w.masks[text] = m
 			w.placeholders.reserve(text)
 			w.r.matches(text, func(from, to int, label byte) {
-				m.take(from, to, label)
-				w.keep(text[from:to], label)
+				m.markText(from, to, label)
+				w.addSecret(text[from:to], label)
 			})
 		}
 		w.collectInside(path, text)
 		if _, isText := value.(string); isText && path[0] == "expectedoutput" {
 			w.gold = append(w.gold, m)
 		}
-		if label := w.r.fieldAround(path); label != 0 {
-			w.keep(text, label)
+		if label := w.r.fieldLabel(path); label != 0 {
+			w.addSecret(text, label)
 		}
 		return value
 	})
 }
 
-// keep remembers a secret.
-func (w *itemRedaction) keep(text string, label byte) {
+// addSecret remembers a secret.
+func (w *itemRedaction) addSecret(text string, label byte) {
 	folded := newMask(text).folded
-	w.secrets[folded] = firstOf(w.secrets[folded], label)
+	w.secrets[folded] = minLabel(w.secrets[folded], label)
 }
 
-// spread marks every secret wherever it stands.
-func (w *itemRedaction) spread() {
+// markSecrets marks every occurrence of every secret.
+func (w *itemRedaction) markSecrets() {
 	for folded, label := range w.secrets {
-		for _, in := range w.masks {
-			end := 0 // of what is marked
-			w.search(in, folded, func(at int) {
-				in.mark(max(at, end), at+len(folded), label)
+		for _, m := range w.masks {
+			end := 0 // end of the previous occurrence
+			w.search(m, folded, func(at int) {
+				m.mark(max(at, end), at+len(folded), label)
 				end = at + len(folded)
 			})
 		}
 	}
 }
 
-// maxWork bounds the work on one item, in bytes that are looked at: beyond it a
-// document and patterns are such that everything is found everywhere.
+// maxWork bounds the work on one item, in bytes searched. An item exceeds it only if its patterns
+// match nearly everything nearly everywhere.
 const maxWork = 20_000_000_000
 
 var errTooMuch = errors.New("redacting: the patterns take out so much of it that it cannot be done in reasonable time: narrow them, or leave the trace out")
 
-// search gives every place where a folded text stands, in order; a short one must
-// be a word of its own. It ends where the work would be too much.
-func (w *itemRedaction) search(in *mask, text string, give func(at int)) {
-	const place = 1000 // what one costs
-	w.work += 100 + len(in.folded)
+// search calls fn for every place where a folded text occurs, in order. A text of fewer than
+// three characters must be a whole word. The search stops at maxWork.
+func (w *itemRedaction) search(m *mask, text string, fn func(at int)) {
+	const occurrenceCost = 1000 // work per occurrence
+	w.work += 100 + len(m.folded)
 	short := utf8.RuneCountInString(text) < 3
 	for at := 0; text != "" && w.work < maxWork; at++ {
-		next := strings.Index(in.folded[at:], text)
+		next := strings.Index(m.folded[at:], text)
 		if next < 0 {
 			return
 		}
-		w.work += place
-		if at += next; !short || in.isWord(at, at+len(text)) {
-			give(at)
+		w.work += occurrenceCost
+		if at += next; !short || m.isWord(at, at+len(text)) {
+			fn(at)
 		}
 	}
 }
 
-// checkKeys refuses an item whose keys hold a secret.
+// checkKeys returns an error if a key of an object holds a secret.
 func (w *itemRedaction) checkKeys() error {
 	for _, key := range wireKeys {
 		delete(w.keys, key)
 	}
-	return w.check(slices.Collect(maps.Keys(w.keys)),
+	return w.checkTexts(slices.Collect(maps.Keys(w.keys)),
 		"a key of an object holds what %s takes out, and keys are not changed: rename it, or leave that object out")
 }
 
-// check refuses an item whose texts that cannot be changed hold a secret, by the message
-// that names what takes it out; and one with which there was too much work.
-func (w *itemRedaction) check(texts []string, message string) error {
-	first := byte(0)
+// checkTexts returns an error if one of the texts, which cannot be changed, holds a secret, or if
+// the work exceeded maxWork. The message gets the name of the rule that would remove the secret.
+func (w *itemRedaction) checkTexts(texts []string, message string) error {
+	found := byte(0)
 	for _, text := range texts {
-		in := newMask(text)
-		w.r.matches(text, func(_, _ int, label byte) { first = firstOf(first, label) })
+		m := newMask(text)
+		w.r.matches(text, func(_, _ int, label byte) { found = minLabel(found, label) })
 		for folded, label := range w.secrets {
-			w.search(in, folded, func(at int) {
-				if in.isWord(at, at+len(folded)) {
-					first = firstOf(first, label)
+			w.search(m, folded, func(at int) {
+				if m.isWord(at, at+len(folded)) {
+					found = minLabel(found, label)
 				}
 			})
 		}
@@ -158,57 +159,57 @@ func (w *itemRedaction) check(texts []string, message string) error {
 	switch {
 	case w.work >= maxWork:
 		return errTooMuch
-	case first > 0:
-		return fmt.Errorf("redacting: "+message, w.r.rules[first-1].name)
+	case found > 0:
+		return fmt.Errorf("redacting: "+message, w.r.rules[found-1].name)
 	}
 	return nil
 }
 
-// maxAligned bounds the gold texts that are looked for in the document, in
-// bytes: names and quotes, not pages.
+// maxAligned bounds the length in bytes of a gold text that is searched for in the document: names
+// and quotes, not pages.
 const maxAligned = 2000
 
-// align marks gold texts and their places in the document alike, until nothing
-// changes: a name that is taken out in one place for what is beside it is then
-// taken out in every place. It ends where the work would be too much.
+// align marks gold texts and their occurrences in the document alike, until nothing changes: if a
+// neighbouring secret covers a part of a name at one place, that part is covered at every place. It
+// stops at maxWork.
 func (w *itemRedaction) align() {
 	if w.document == nil {
 		return
 	}
 	for _, gold := range w.gold {
-		if gold.places != nil || gold == w.document || len(gold.folded) > maxAligned {
+		if gold.positions != nil || gold == w.document || len(gold.folded) > maxAligned {
 			continue
 		}
-		w.search(w.document, gold.folded, func(at int) { gold.places = append(gold.places, at) })
+		w.search(w.document, gold.folded, func(at int) { gold.positions = append(gold.positions, at) })
 	}
 	for changed := true; changed; {
 		changed = false
 		for _, gold := range w.gold {
-			if w.work += 100 * len(gold.places) * len(gold.label); w.work >= maxWork {
+			if w.work += 100 * len(gold.positions) * len(gold.labels); w.work >= maxWork {
 				return
 			}
-			for _, at := range gold.places {
+			for _, at := range gold.positions {
 				changed = alignAt(gold, w.document, at) || changed
 			}
 		}
 	}
 	for _, gold := range w.gold {
-		for _, at := range gold.places {
+		for _, at := range gold.positions {
 			if gold.masked() {
-				w.document.cuts[at], w.document.cuts[at+len(gold.label)] = true, true
+				w.document.cuts[at], w.document.cuts[at+len(gold.labels)] = true, true
 			}
 		}
 	}
-	w.document.whole(&w.placeholders) // the document has the first numbers
-	clear(w.placeholders.count)       // it is written again, and counted then
+	w.document.renderAll(&w.placeholders) // gives the document the first numbers
+	clear(w.placeholders.count)           // the final rendering counts again
 }
 
-// alignAt marks a gold text and one of its places alike, and reports whether
-// that was new.
+// alignAt marks a gold text and one of its occurrences alike, and reports whether that changed a
+// mark.
 func alignAt(gold, document *mask, at int) bool {
 	changed := false
-	for i := range gold.label {
-		if label := firstOf(gold.label[i], document.label[at+i]); label != 0 {
+	for i := range gold.labels {
+		if label := minLabel(gold.labels[i], document.labels[at+i]); label != 0 {
 			inGold, inDocument := gold.mark(i, i+1, label), document.mark(at+i, at+i+1, label)
 			changed = changed || inGold || inDocument
 		}
@@ -216,59 +217,59 @@ func alignAt(gold, document *mask, at int) bool {
 	return changed
 }
 
-// replace takes everything out.
+// replace replaces everything that is marked.
 func (w *itemRedaction) replace(item map[string]any) {
 	moves := w.moveMentions(item)
 	w.walk(nil, item, func(_ []string, value any) any {
-		text := spelled(value)
+		text := plainText(value)
 		m := w.masks[text]
 		switch {
 		case !m.masked():
 			return value
-		case m.places != nil: // written as its first place in the document
-			return w.document.render(&w.placeholders, m.places[0], m.places[0]+len(m.folded))
+		case m.positions != nil: // as at its first place in the document
+			return w.document.render(&w.placeholders, m.positions[0], m.positions[0]+len(m.folded))
 		}
-		return m.whole(&w.placeholders)
+		return m.renderAll(&w.placeholders)
 	})
 	for _, move := range moves {
 		move()
 	}
 }
 
-// moveMentions finds where the quotes of mentions are in the new document: after
-// what the text before them becomes. What it returns writes that down.
+// moveMentions finds where the quotes of mentions are in the redacted document. The functions that
+// it returns write the new offsets and quotes.
 func (w *itemRedaction) moveMentions(item map[string]any) (moves []func()) {
 	found, _ := Path{steps: []step{{key: "expectedoutput"}, {key: "entities"}, {kind: stepAll}, {key: "mentions"}}}.Find(item)
 	mentions, _ := found.([]any)
 	if len(mentions) == 0 || w.document == nil {
 		return nil
 	}
-	m, uncounted := w.document, w.placeholders
+	document, uncounted := w.document, w.placeholders
 	uncounted.count = map[string]int{}
-	offsets := extraction.NewOffsets(m.text)
-	place := func(characters any) int {
-		n, err := strconv.Atoi(spelled(characters))
+	offsets := extraction.NewOffsets(document.text)
+	byteOffset := func(characters any) int {
+		n, err := strconv.Atoi(plainText(characters))
 		at, ok := offsets.Convert(n, extraction.CodePoints, extraction.Bytes)
 		if err != nil || !ok {
 			return -1
 		}
 		return at
 	}
-	for _, one := range mentions {
-		mention, _ := one.(map[string]any)
-		start, end := place(mention["start"]), place(mention["end"])
-		if start < 0 || end < start || m.text[start:end] != mention["quote"] {
+	for _, element := range mentions {
+		mention, _ := element.(map[string]any)
+		start, end := byteOffset(mention["start"]), byteOffset(mention["end"])
+		if start < 0 || end < start || document.text[start:end] != mention["quote"] {
 			continue
 		}
-		from, to := m.at(start), m.at(end)
-		for m.continues(from) {
+		from, to := document.index(start), document.index(end)
+		for document.continues(from) {
 			from--
 		}
-		for m.continues(to) {
+		for document.continues(to) {
 			to++
 		}
-		quote := m.render(&uncounted, from, to)
-		before := utf8.RuneCountInString(m.text[:m.from[0]] + m.render(&uncounted, 0, from))
+		quote := document.render(&uncounted, from, to)
+		before := utf8.RuneCountInString(document.text[:document.starts[0]] + document.render(&uncounted, 0, from))
 		number := func(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 		moves = append(moves, func() {
 			mention["quote"], mention["start"] = quote, number(before)
@@ -278,21 +279,21 @@ func (w *itemRedaction) moveMentions(item map[string]any) (moves []func()) {
 	return moves
 }
 
-// mask is a text with what is taken out of it. Texts are compared folded: each
-// character folded, one space for a run of white space, none at the ends.
+// mask is a text with the labels of what to remove. Texts are compared folded: each character
+// folded, one space for a run of white space, none at the ends.
 type mask struct {
 	text   string
 	folded string
-	// from holds for every byte of folded where its character, or its run of
-	// white space, begins in text; one more entry says where the last one ends.
-	from   []int32
-	label  []byte       // of every byte of folded; 0 stays
-	cuts   map[int]bool // places where a replacement must end and another begin
-	places []int        // of a gold text, in the document
+	// from holds, for every byte of folded, where its character or run of white space begins in
+	// text. One more entry holds the end of the last one.
+	starts    []int32
+	labels    []byte       // of every byte of folded; 0 keeps the byte
+	cuts      map[int]bool // places in folded where a replacement must end
+	positions []int        // of a gold text: where it occurs in the document
 }
 
 func newMask(text string) *mask {
-	m := &mask{text: text, from: make([]int32, 0, len(text)+1), cuts: map[int]bool{}}
+	m := &mask{text: text, starts: make([]int32, 0, len(text)+1), cuts: map[int]bool{}}
 	var b strings.Builder
 	b.Grow(len(text))
 	space := -1
@@ -305,22 +306,22 @@ func newMask(text string) *mask {
 		}
 		if space >= 0 && b.Len() > 0 {
 			b.WriteByte(' ')
-			m.from = append(m.from, int32(space))
+			m.starts = append(m.starts, int32(space))
 		}
 		space = -1
 		before := b.Len()
 		foldRune(&b, r)
 		for range b.Len() - before {
-			m.from = append(m.from, int32(at))
+			m.starts = append(m.starts, int32(at))
 		}
 	}
-	m.from = append(m.from, int32(len(strings.TrimRightFunc(text, unicode.IsSpace))))
-	m.folded, m.label = b.String(), make([]byte, b.Len())
+	m.starts = append(m.starts, int32(len(strings.TrimRightFunc(text, unicode.IsSpace))))
+	m.folded, m.labels = b.String(), make([]byte, b.Len())
 	return m
 }
 
-// foldRune folds one character by itself, so that every byte of the result has
-// one place. What folding would remove is kept.
+// foldRune folds one character alone, so that every byte of the result belongs to one character. A
+// character that folds to nothing or to white space is kept.
 func foldRune(b *strings.Builder, r rune) {
 	if r < utf8.RuneSelf {
 		b.WriteByte(byte(unicode.ToLower(r)))
@@ -329,47 +330,47 @@ func foldRune(b *strings.Builder, r rune) {
 	b.WriteString(cmp.Or(strings.TrimSpace(textutil.FoldCase(string(r))), string(r)))
 }
 
-// firstOf combines two labels: the one that is first in the pattern file
-// wins. It only ever lowers, which is why repeating it ends.
-func firstOf(a, b byte) byte {
+// minLabel returns the label of the rule that comes first in the pattern file; 0 is no label. The
+// result is never higher than a, unless a is 0, so that repeating it terminates.
+func minLabel(a, b byte) byte {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}
 	return a
 }
 
-// at returns the first byte of folded whose character begins at or after a place
-// of text.
-func (m *mask) at(place int) int {
-	return sort.Search(len(m.folded), func(i int) bool { return int(m.from[i]) >= place })
+// index returns the first byte of folded whose character begins at or after a position of text.
+func (m *mask) index(place int) int {
+	return sort.Search(len(m.folded), func(i int) bool { return int(m.starts[i]) >= place })
 }
 
-// take marks text[from:to].
-func (m *mask) take(from, to int, label byte) { m.mark(m.at(from), m.at(to), label) }
+// markText marks text[from:to].
+func (m *mask) markText(from, to int, label byte) { m.mark(m.index(from), m.index(to), label) }
 
-// mark marks folded[from:to], whole characters, and reports whether that was new.
+// mark marks folded[from:to], extended to whole characters, and reports whether that changed a
+// mark.
 func (m *mask) mark(from, to int, label byte) bool {
-	for from > 0 && from < len(m.folded) && m.from[from] == m.from[from-1] {
+	for from > 0 && from < len(m.folded) && m.starts[from] == m.starts[from-1] {
 		from--
 	}
-	for to > 0 && to < len(m.folded) && m.from[to] == m.from[to-1] {
+	for to > 0 && to < len(m.folded) && m.starts[to] == m.starts[to-1] {
 		to++
 	}
 	changed := false
 	for i := from; i < to; i++ {
-		if first := firstOf(m.label[i], label); first != m.label[i] {
-			m.label[i], changed = first, true
+		if first := minLabel(m.labels[i], label); first != m.labels[i] {
+			m.labels[i], changed = first, true
 		}
 	}
 	return changed
 }
 
-// masked reports whether anything is taken out.
+// masked reports whether anything is marked.
 func (m *mask) masked() bool {
-	return slices.ContainsFunc(m.label, func(l byte) bool { return l != 0 })
+	return slices.ContainsFunc(m.labels, func(l byte) bool { return l != 0 })
 }
 
-// isWord reports whether folded[from:to] is no part of a longer word.
+// isWord reports whether folded[from:to] is not part of a longer word.
 func (m *mask) isWord(from, to int) bool {
 	first, _ := utf8.DecodeRuneInString(m.folded[from:])
 	last, _ := utf8.DecodeLastRuneInString(m.folded[:to])
@@ -380,31 +381,31 @@ func (m *mask) isWord(from, to int) bool {
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 
-// continues reports whether one replacement stands for the bytes before and at a
-// place of folded.
+// continues reports whether the same replacement covers the bytes before and at a position of
+// folded.
 func (m *mask) continues(at int) bool {
-	return at > 0 && at < len(m.label) && m.label[at] != 0 && m.label[at] == m.label[at-1] && !m.cuts[at]
+	return at > 0 && at < len(m.labels) && m.labels[at] != 0 && m.labels[at] == m.labels[at-1] && !m.cuts[at]
 }
 
-// render writes folded[from:to] as it is after redaction.
+// render returns folded[from:to] after redaction.
 func (m *mask) render(p *placeholders, from, to int) string {
 	var b strings.Builder
 	for i := from; i < to; {
-		end, label := i+1, m.label[i]
-		for end < to && (m.continues(end) || label == 0 && m.label[end] == 0) {
+		end, label := i+1, m.labels[i]
+		for end < to && (m.continues(end) || label == 0 && m.labels[end] == 0) {
 			end++
 		}
 		if label == 0 {
-			b.WriteString(m.text[m.from[i]:m.from[end]])
+			b.WriteString(m.text[m.starts[i]:m.starts[end]])
 		} else {
-			b.WriteString(p.of(label, m.folded[i:end]))
+			b.WriteString(p.get(label, m.folded[i:end]))
 		}
 		i = end
 	}
 	return b.String()
 }
 
-// whole renders all of the text; white space at its ends stays.
-func (m *mask) whole(p *placeholders) string {
-	return m.text[:m.from[0]] + m.render(p, 0, len(m.folded)) + m.text[m.from[len(m.folded)]:]
+// renderAll returns the whole redacted text, with the white space at its ends.
+func (m *mask) renderAll(p *placeholders) string {
+	return m.text[:m.starts[0]] + m.render(p, 0, len(m.folded)) + m.text[m.starts[len(m.folded)]:]
 }

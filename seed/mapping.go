@@ -18,7 +18,7 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// Path leads to a value in a trace, in the manner of JSONPath:
+// Path selects a value in a trace, similar to JSONPath:
 //
 //	input.document.text          keys, of objects
 //	$.output["a.b"].entities     a leading $. changes nothing; quotes keep dots
@@ -26,8 +26,8 @@ import (
 //	input[?role=user].content    the first element whose key has that value
 //	output.pages[*].entities     of every element: a list, lists in it joined
 //
-// A text that holds a JSON object or list is stepped into as if it were that
-// value: models answer with texts. The zero value leads nowhere.
+// A path also steps into a text that holds a JSON object or list, because models answer with texts.
+// The zero value selects nothing.
 type Path struct {
 	text  string
 	steps []step
@@ -35,9 +35,9 @@ type Path struct {
 
 // step is one part of a path.
 type step struct {
-	kind  string // "": the key of an object
+	kind  string // "" is the key of an object; else see stepIndex
 	key   string
-	value string // of a test
+	value string // for stepTest
 	index int
 }
 
@@ -48,10 +48,10 @@ const (
 	stepAll   = "all"  // every element
 )
 
-// pathStep is a step as it is written: a key, all, an index, a test, a quoted key.
+// pathStep matches one step: a key, [*], an index, a test or a quoted key.
 var pathStep = textutil.Pattern(`^(?:\.?([^.\[]+)|\[\*\]|\[(-?\d+)\]|\[\?([^=\]]+)==?([^\]]*)\]|\["(.*?)"\]|\['(.*?)'\])`)
 
-// ParsePath reads a path. The error says from where on it cannot be read.
+// ParsePath parses a path. The error quotes the part that it cannot parse.
 func ParsePath(text string) (Path, error) {
 	p := Path{text: text}
 	rest := strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(text), "$"), ".")
@@ -61,17 +61,17 @@ func ParsePath(text string) (Path, error) {
 			return Path{}, fmt.Errorf("path %q: cannot be read from %q on: expected such as input.document.text, "+
 				`messages[0], [-1], [*], ["a key"] or [?role=user]`, text, rest)
 		}
-		one := step{key: m[1] + m[5] + m[6]}
+		next := step{key: m[1] + m[5] + m[6]}
 		switch {
 		case m[0] == "[*]":
-			one.kind = stepAll
+			next.kind = stepAll
 		case m[2] != "":
-			one.kind = stepIndex
-			one.index, _ = strconv.Atoi(m[2]) // one too large leads nowhere as well
+			next.kind = stepIndex
+			next.index, _ = strconv.Atoi(m[2]) // an index out of range selects nothing, and so does this
 		case m[3] != "":
-			one = step{kind: stepTest, key: strings.TrimSpace(m[3]), value: strings.Trim(m[4], ` "'`)}
+			next = step{kind: stepTest, key: strings.TrimSpace(m[3]), value: strings.Trim(m[4], ` "'`)}
 		}
-		p.steps, rest = append(p.steps, one), rest[len(m[0]):]
+		p.steps, rest = append(p.steps, next), rest[len(m[0]):]
 	}
 	return p, nil
 }
@@ -79,8 +79,8 @@ func ParsePath(text string) (Path, error) {
 // String returns the path as it was written.
 func (p Path) String() string { return p.text }
 
-// Find returns the value that the path leads to, and whether there is one; null
-// is none. The value is as dataset.Decode gives it; it is not copied.
+// Find returns the value that the path selects, and whether there is one. Null counts as absent.
+// The value has the types of dataset.Decode and is not copied.
 func (p Path) Find(from any) (any, bool) {
 	if len(p.steps) == 0 {
 		return nil, false
@@ -89,12 +89,12 @@ func (p Path) Find(from any) (any, bool) {
 	return found, found != nil
 }
 
-// follow makes steps from a value; nil where they lead nowhere.
+// follow applies steps to a value. It returns nil if they select nothing.
 func follow(from any, steps []step) any {
 	if len(steps) == 0 {
 		return from
 	}
-	s, rest, value := steps[0], steps[1:], opened(from)
+	s, rest, value := steps[0], steps[1:], decodeText(from)
 	if object, isObject := value.(map[string]any); isObject && s.kind == "" {
 		return follow(object[s.key], rest)
 	}
@@ -107,7 +107,7 @@ func follow(from any, steps []step) any {
 		all := []any{}
 		for _, element := range list {
 			found := follow(element, rest)
-			if inner, isList := opened(found).([]any); isList {
+			if inner, isList := decodeText(found).([]any); isList {
 				all = append(all, inner...)
 			} else if found != nil {
 				all = append(all, found)
@@ -125,15 +125,16 @@ func follow(from any, steps []step) any {
 	return follow(list[i], rest)
 }
 
-// holds reports whether an element of a list has the value of a test.
+// holds reports whether an element of a list passes the step's test.
 func (s step) holds(element any) bool {
-	object, _ := opened(element).(map[string]any)
+	object, _ := decodeText(element).(map[string]any)
 	value, ok := object[s.key]
-	return ok && spelled(value) == s.value
+	return ok && plainText(value) == s.value
 }
 
-// spelled is the text of a plain value, as tests and filters compare it.
-func spelled(value any) string {
+// plainText returns a text, number or boolean as text, the form in which tests compare values, and
+// "" for anything else.
+func plainText(value any) string {
 	switch v := value.(type) {
 	case string:
 		return v
@@ -145,8 +146,9 @@ func spelled(value any) string {
 	return ""
 }
 
-// opened reads a text that holds a JSON object or list.
-func opened(value any) any {
+// decodeText returns the decoded value of a text that holds a JSON object or list, and any other
+// value unchanged.
+func decodeText(value any) any {
 	text, _ := value.(string)
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" || trimmed[0] != '{' && trimmed[0] != '[' {
@@ -158,50 +160,48 @@ func opened(value any) any {
 	return value
 }
 
-// The places that a path may begin with.
+// The first keys of paths.
 const (
-	placeInput    = "input"
-	placeOutput   = "output"
-	placeMetadata = "metadata"
-	placeName     = "name"
-	placeTrace    = "trace"
+	keyInput    = "input"
+	keyOutput   = "output"
+	keyMetadata = "metadata"
+	keyName     = "name"
+	keyTrace    = "trace"
 )
 
-// Mapping says where in a trace an item's fields are. The zero value fits the
-// traces of pipelines that write an extraction input and output on the root.
+// Mapping describes where a trace has the fields of an item. The zero value fits pipelines that
+// write extraction input and output on the root.
 type Mapping struct {
-	// Observation chooses the observation that input, output and metadata are
-	// those of; the zero value takes the trace itself and its root.
+	// Observation chooses the observation that has input, output and metadata. The zero value takes
+	// the trace itself and its root.
 	Observation Choice
-	// Input holds paths by field of the item's input ("document_text",
-	// "object_schemas", …); of several paths the first that leads somewhere
-	// counts. Empty: the whole input, a text being the document_text.
+	// Input holds paths by field of the item's input ("document_text", "object_schemas", …). The
+	// first path with a value counts. If Input is empty, the whole input is taken; a text becomes
+	// the document_text.
 	Input map[string]Paths
-	// Constant is put into the input where no path leads to a field of its name:
-	// schemas that production does not record.
+	// Constant supplies input fields for which no path has a value, for example schemas that
+	// production does not record.
 	Constant map[string]any
-	// Expected leads to the entities and relationships; empty: the output.
+	// Expected selects the entities and relationships; empty for the output.
 	Expected Paths
-	// Metadata holds paths by key of the item's metadata; a key without a value
-	// is left out.
+	// Metadata holds paths by key of the item's metadata. A key without a value is omitted.
 	Metadata map[string]Paths
-	// Evidence says what counts as validation beside what people left in
-	// Langfuse.
+	// Evidence lists what counts as validation in addition to what people did in Langfuse.
 	Evidence EvidenceRules
 }
 
-// Choice is by name, by type (SPAN, GENERATION, …), or both; empty fields match
-// every observation.
+// Choice selects observations by name, by type (SPAN, GENERATION, …), or both. An empty field
+// matches every observation.
 type Choice struct{ Name, Type string }
 
 func (c Choice) matches(o langfuse.Observation) bool {
 	return (c.Name == "" || c.Name == o.Name) && (c.Type == "" || c.Type == strings.ToUpper(o.Type))
 }
 
-// Paths are tried in their order.
+// Paths are tried in order.
 type Paths []Path
 
-// UnmarshalYAML reads "a.b" and [a.b, c.d].
+// UnmarshalYAML reads "a.b" or [a.b, c.d].
 func (l *Paths) UnmarshalYAML(node *yaml.Node) error {
 	var texts []string
 	if node.Kind == yaml.ScalarNode {
@@ -209,7 +209,7 @@ func (l *Paths) UnmarshalYAML(node *yaml.Node) error {
 	} else if err := node.Decode(&texts); err != nil {
 		return err
 	}
-	places := []string{placeInput, placeOutput, placeMetadata, placeName, placeTrace}
+	places := []string{keyInput, keyOutput, keyMetadata, keyName, keyTrace}
 	for _, text := range texts {
 		path, err := ParsePath(text)
 		if err == nil && !slices.Contains(places, path.steps[0].key) {
@@ -223,7 +223,7 @@ func (l *Paths) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// find returns the value of the first path that leads somewhere.
+// find returns the value of the first path that has one.
 func (l Paths) find(from map[string]any) (any, bool) {
 	for _, path := range l {
 		if value, ok := path.Find(from); ok {
@@ -233,7 +233,7 @@ func (l Paths) find(from map[string]any) (any, bool) {
 	return nil, false
 }
 
-// ParseMapping reads a mapping file, YAML:
+// ParseMapping parses a mapping file in YAML:
 //
 //	observation: {name: llm-extract, type: GENERATION}
 //	input:
@@ -245,10 +245,9 @@ func (l Paths) find(from map[string]any) (any, bool) {
 //	metadata: {category: trace.metadata.category}
 //	evidence: {tags: [validated], scores: ["quality>=0.9"]}
 //
-// A path begins with input, output, metadata or name, of the chosen
-// observation, or with trace: trace.input, .output, .metadata, .name, .tags,
-// .environment. Every key may be left out. Unknown keys and paths that cannot
-// be read are errors with their line and the exit code of malformed input.
+// A path begins with input, output, metadata or name of the chosen observation, or with trace:
+// trace.input, .output, .metadata, .name, .tags, .environment. All keys are optional. Unknown
+// keys and invalid paths are errors with their line and the exit code of malformed input.
 func ParseMapping(text []byte) (Mapping, error) {
 	var m Mapping
 	if err := textutil.DecodeYAML(text, "the mapping", &m, Choice{}, EvidenceRules{}); err != nil {
@@ -257,7 +256,7 @@ func ParseMapping(text []byte) (Mapping, error) {
 	m.Observation.Type = strings.ToUpper(m.Observation.Type)
 	var problems []error
 	for _, key := range slices.Sorted(maps.Keys(m.Metadata)) {
-		// Their values link to Langfuse, and no redaction looks at them: see exempt.
+		// The values of these keys link to Langfuse and are never redacted: see exemptPaths.
 		if first := keyPath(key)[0]; first == evidenceKey || first == sourceKey {
 			problems = append(problems, fmt.Errorf("metadata: the key %q is taken: %s is written there; choose another", key, first))
 		}
@@ -273,16 +272,16 @@ func ParseMapping(text []byte) (Mapping, error) {
 	return m, nil
 }
 
-// parts says what has to be read of traces for the mapping.
+// parts returns the parts of traces that the mapping reads.
 func (m Mapping) parts() langfuse.TraceParts {
-	parts := langfuse.TraceParts{IO: true, Metadata: true} // by which experimentSign knows traces
+	parts := langfuse.TraceParts{IO: true, Metadata: true} // experimentSign needs the metadata
 	paths := slices.Clone(m.Expected)
 	for _, fields := range []map[string]Paths{m.Input, m.Metadata} {
 		paths = append(paths, slices.Concat(slices.Collect(maps.Values(fields))...)...)
 	}
 	for _, path := range paths {
 		for i := range min(2, len(path.steps)-1) {
-			if next := path.steps[i+1]; path.steps[i] == (step{key: placeMetadata}) && next.kind == "" {
+			if next := path.steps[i+1]; path.steps[i] == (step{key: keyMetadata}) && next.kind == "" {
 				parts.ExpandMetadata = append(parts.ExpandMetadata, next.key)
 			}
 		}
@@ -292,8 +291,7 @@ func (m Mapping) parts() langfuse.TraceParts {
 	return parts
 }
 
-// ScoreRule is a condition on a score: "validated>=1", "quality>0.8",
-// "verdict=correct".
+// ScoreRule is a condition on a score: "validated>=1", "quality>0.8", "verdict=correct".
 type ScoreRule struct {
 	Name     string
 	Operator string // >=, <=, >, <, =, !=
@@ -302,11 +300,12 @@ type ScoreRule struct {
 	isNumber bool
 }
 
-// scoreRule is the form of a rule.
+// scoreRule matches a rule.
 var scoreRule = textutil.Pattern(`^\s*([^<>=!]*?)\s*([<>=!]+)\s*(.*?)\s*$`)
 
-// ParseScoreRule reads NAME, operator and VALUE: a number, true or false (which
-// are 1 and 0), or with = and != a text. The name alone is "NAME>=1".
+// ParseScoreRule parses a name, an operator and a value: a number, true or false (which are 1 and
+// 0), or with = and != a text. A name alone means "NAME>=1". Errors have the exit code of malformed
+// input.
 func ParseScoreRule(text string) (ScoreRule, error) {
 	m := scoreRule().FindStringSubmatch(text)
 	if m == nil {
@@ -345,12 +344,11 @@ func (r *ScoreRule) UnmarshalYAML(node *yaml.Node) (err error) {
 	return err
 }
 
-// String returns the rule as it is written.
+// String returns the rule in the form that ParseScoreRule reads.
 func (r ScoreRule) String() string { return r.Name + r.Operator + r.Value }
 
-// holds reports whether a score is of the rule's name and satisfies it. Numbers
-// and booleans compare as numbers, texts as they are; a score of another kind
-// satisfies nothing.
+// holds reports whether a score has the rule's name and satisfies the rule. Numbers and booleans
+// compare as numbers, texts as texts; a score of another kind satisfies no rule.
 func (r ScoreRule) holds(s langfuse.Score) bool {
 	if s.Name != r.Name {
 		return false

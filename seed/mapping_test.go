@@ -15,7 +15,7 @@ func TestPath_Find(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := map[string]string{ // "" where it leads nowhere
+	tests := map[string]string{ // "" if the path selects nothing
 		`input["a.b"]`:                       `1`,
 		`$.input['a.b']`:                     `1`,
 		`input.text.inner.x`:                 `"y"`,
@@ -24,7 +24,7 @@ func TestPath_Find(t *testing.T) {
 		`input.messages[?role=user].content`: `"u1"`,
 		`input.messages[?role=="user"]`:      `{"content":"u1","role":"user"}`,
 		`input.messages[*].role`:             `["system","user","user"]`,
-		`output.pages[*].entities`:           `[1,2,3]`, // lists in the list are joined
+		`output.pages[*].entities`:           `[1,2,3]`, // inner lists are joined
 		`output.pages[*]`:                    `[{"entities":[1,2]},{"entities":[3]},{"other":0}]`,
 		`output.none`:                        "",
 		`output.nothing[*]`:                  "",
@@ -127,8 +127,7 @@ evidence: {tags: [checked], scores: ["quality>=0.9", approved]}
 	}
 }
 
-// Files that do not fit are told in the words of the files, never in those of
-// the program.
+// TestDecodeYAML_words: errors about files use the words of the files, not those of Go.
 func TestDecodeYAML_words(t *testing.T) {
 	mapping := func(text string) error { _, err := ParseMapping([]byte(text)); return err }
 	patterns := func(text string) error { _, err := ParseRedaction([]byte(text)); return err }

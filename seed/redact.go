@@ -16,32 +16,31 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Redaction takes what must not leave out of items. Everything it takes out of
-// an item is replaced by a name with a number, such as [EMAIL-1], the same
-// wherever it is in the item, in whatever case: the text and its gold still
-// agree afterwards. Numbers start again with each item, and say nothing about
-// what they stand for.
+// Redaction removes sensitive texts from items. It replaces each by a name with a number, for
+// example [EMAIL-1], and uses the same replacement everywhere in the item regardless of case, so
+// that text and gold still agree. Numbers start again with each item and say nothing about the
+// removed text.
 type Redaction struct{ rules []redactRule }
 
-// redactRule takes out what an expression matches, or the value of a field. A label is the
-// number of a rule, from 1; 0 is none.
+// redactRule removes the matches of an expression or the value of a field. Its label is its number,
+// from 1; label 0 means no rule.
 type redactRule struct {
 	name string
-	expr *regexp.Regexp // nil: that of a field
-	// take is the number of the group named take, which alone is taken out then; 0, the
-	// whole match, without it. Groups without a name change nothing: most are there to
-	// repeat a part, and a rule that took them for the secret would leave the rest of it.
-	take  int
-	field string // end of a path
+	expr *regexp.Regexp // nil for a field
+	// group is the number of the group named take, which is then the only part removed, or 0 for the
+	// whole match. Groups without a name have no effect: most only repeat a part, and removing only
+	// such a group would leave the rest of the secret.
+	group int
+	field string // end of a path; "" for an expression
 }
 
-// maxRules is bounded by the byte in which a label is kept.
+// maxRules fits the labels into a byte.
 const maxRules = 249
 
-// ruleName is the form of a name, so that [NAME-1] is easily told from a text.
+// ruleName matches valid names, so that [NAME-1] is easily told from other text.
 var (
-	ruleName  = textutil.Pattern(`^[A-Za-z][A-Za-z0-9_]*$`)
-	notOfName = textutil.Pattern(`[^a-z0-9]`)
+	ruleName     = textutil.Pattern(`^[A-Za-z][A-Za-z0-9_]*$`)
+	nonNameChars = textutil.Pattern(`[^a-z0-9]`)
 )
 
 type redactionFile struct {
@@ -51,19 +50,17 @@ type redactionFile struct {
 
 type patternRule struct{ Name, Regex string }
 
-// ParseRedaction reads a pattern file, YAML:
+// ParseRedaction parses a pattern file in YAML:
 //
 //	patterns:
 //	  - {name: email, regex: '[\w.+-]+@[\w-]+(\.[\w-]+)+'}
 //	  - {name: patient, regex: 'Patient:\s+(?P<take>\w+ \w+)'} # the name alone
 //	fields: [ssn, metadata.user.name]
 //
-// Expressions are those of Go (RE2: linear time, no look-around). The whole match
-// is taken out, or what the group named take matched of it; where that group took
-// no part in a match, the whole match. The value of
-// a field, found by its key or by the end of its path, in any case, is taken out
-// as a whole; values are texts and numbers. All problems are returned together, with
-// the exit code of malformed input.
+// Expressions have the syntax of Go (RE2: linear time, no look-around). The whole match is removed,
+// or only its group named take if that group took part in the match. A field is found by its key or
+// by the end of its path, in any case, and its whole value, a text or number, is removed. The error
+// joins all problems and has the exit code of malformed input.
 func ParseRedaction(text []byte) (*Redaction, error) {
 	var file redactionFile
 	if err := textutil.DecodeYAML(text, "the patterns", &file, patternRule{}); err != nil {
@@ -81,7 +78,7 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 		case p.Regex == "":
 			problem("pattern %s: the regex is missing", p.Name)
 		default:
-			r.rules = append(r.rules, redactRule{name: strings.ToUpper(p.Name), expr: expr, take: max(0, expr.SubexpIndex("take"))})
+			r.rules = append(r.rules, redactRule{name: strings.ToUpper(p.Name), expr: expr, group: max(0, expr.SubexpIndex("take"))})
 		}
 	}
 	for _, field := range file.Fields {
@@ -92,12 +89,12 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 		}
 		r.rules = append(r.rules, redactRule{name: strings.ToUpper(fieldName(field)), field: field})
 	}
-	for i, one := range r.rules {
-		if !ruleName().MatchString(one.name) {
-			problem("name %q: expected letters, digits and _, a letter first", one.name)
+	for i, rule := range r.rules {
+		if !ruleName().MatchString(rule.name) {
+			problem("name %q: expected letters, digits and _, a letter first", rule.name)
 		}
-		if slices.ContainsFunc(r.rules[:i], func(earlier redactRule) bool { return earlier.name == one.name }) {
-			problem("name %q: is given twice", one.name)
+		if slices.ContainsFunc(r.rules[:i], func(earlier redactRule) bool { return earlier.name == rule.name }) {
+			problem("name %q: is given twice", rule.name)
 		}
 	}
 	switch {
@@ -112,63 +109,63 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 	return r, nil
 }
 
-// fieldName makes a name of a field's path: "user.e-mail" is user_e_mail.
+// fieldName makes a name from a field's path: "user.e-mail" becomes user_e_mail.
 func fieldName(field string) string {
-	name := notOfName().ReplaceAllString(field, "_")
+	name := nonNameChars().ReplaceAllString(field, "_")
 	if name[0] < 'a' || name[0] > 'z' {
 		name = "field_" + name
 	}
 	return name
 }
 
-// matches yields what the patterns take out of a text: from, to and label.
-// Matches of different patterns may overlap; of one pattern they do not.
-func (r *Redaction) matches(text string, give func(from, to int, label byte)) {
-	for i, one := range r.rules {
-		if one.expr == nil {
+// matches calls fn with start, end and label of every match in a text. Matches of different
+// patterns may overlap; those of one pattern do not.
+func (r *Redaction) matches(text string, fn func(from, to int, label byte)) {
+	for i, rule := range r.rules {
+		if rule.expr == nil {
 			continue
 		}
-		for _, m := range one.expr.FindAllStringSubmatchIndex(text, -1) {
-			from, to := m[2*one.take], m[2*one.take+1]
-			if from < 0 { // the group took no part in it
+		for _, m := range rule.expr.FindAllStringSubmatchIndex(text, -1) {
+			from, to := m[2*rule.group], m[2*rule.group+1]
+			if from < 0 { // the group took no part in the match
 				from, to = m[0], m[1]
 			}
 			if from < to {
-				give(from, to, byte(i+1))
+				fn(from, to, byte(i+1))
 			}
 		}
 	}
 }
 
-// fieldAround returns the label of the field at the end of a path of lower-case
-// keys, or of one that it is in, or 0.
-func (r *Redaction) fieldAround(path []string) byte {
+// fieldLabel returns the label of the first rule whose field the path ends in or passes through, or
+// 0. The keys of path are in lower case.
+func (r *Redaction) fieldLabel(path []string) byte {
 	place := "." + strings.Join(path, ".") + "."
-	return byte(1 + slices.IndexFunc(r.rules, func(one redactRule) bool {
-		return one.field != "" && strings.Contains(place, "."+one.field+".")
+	return byte(1 + slices.IndexFunc(r.rules, func(rule redactRule) bool {
+		return rule.field != "" && strings.Contains(place, "."+rule.field+".")
 	}))
 }
 
-// shown replaces what the patterns match in a text that is not part of an item, a
-// message to a person. Replacements have no number.
-func (r *Redaction) shown(text string) string {
+// redactText replaces the matches in a text that is not part of an item but a message to a person.
+// These replacements have no number.
+func (r *Redaction) redactText(text string) string {
 	m := newMask(text)
-	r.matches(text, m.take)
+	r.matches(text, m.markText)
 	if !m.masked() {
 		return text
 	}
-	return m.whole(&placeholders{rules: r.rules, unnumbered: true})
+	return m.renderAll(&placeholders{rules: r.rules, unnumbered: true})
 }
 
-// wireKeys are the keys that every item may have, and the first keys of paths.
+// wireKeys are the keys that any item may have, and the first keys of paths.
 var wireKeys = strings.Fields(`document_text text document_type object_schemas relationship_schemas allowed_types
 	available_tags name description properties source_types target_types entities relationships type aliases mentions
 	quote start end source_name target_name relationship_type source_ref target_ref evidence kind author time id
 	observation source_trace_id input output expectedOutput expectedoutput metadata trace sourceTraceId sourceObservationId items`)
 
-// shownPath leaves keys out of a path that not every item may have: somebody's
-// name may be one.
-func shownPath(path string) string {
+// redactPath replaces keys that not every item may have by "…", because such a key may be a
+// person's name.
+func redactPath(path string) string {
 	parts := strings.Split(path, ".")
 	for i, part := range parts {
 		key, index, _ := strings.Cut(part, "[")
@@ -179,34 +176,33 @@ func shownPath(path string) string {
 	return strings.Join(parts, ".")
 }
 
-// counts returns how often each pattern and field took something out, so far
-// never: what stays at 0 is perhaps written wrong.
-func (r *Redaction) counts() map[string]int {
+// zeroCounts returns 0 for the name of each pattern and field. A count that stays 0 hints at a
+// mistake in the rule.
+func (r *Redaction) zeroCounts() map[string]int {
 	counts := map[string]int{}
-	for _, one := range r.rules {
-		counts[one.name] = 0
+	for _, rule := range r.rules {
+		counts[rule.name] = 0
 	}
 	return counts
 }
 
-// items returns the items of a file without what the redaction takes out, for File. One
-// that cannot be redacted becomes a *dataset.SyntaxError of its line, without
-// what was to be taken out; so does one whose own id holds some of it, and one
-// that is the same as another once both are redacted and has no id. An id that
-// was derived is derived again.
+// redactItems returns the redacted items of a file, for File. An item that cannot be redacted
+// becomes a *dataset.SyntaxError of its line that does not show the secret. So does an item whose
+// own id holds a secret, and an item without id that has the same input as another one after
+// redaction. Derived ids are derived again.
 //
-// The sequence can be read as often as that of the items. replaced holds the
-// replacements by name of the last time it was read.
-func (r *Redaction) items(items iter.Seq2[dataset.Located, error], replaced map[string]int) iter.Seq2[dataset.Located, error] {
+// The sequence can be read as often as items. Reading it sets replaced to the number of
+// replacements by name.
+func (r *Redaction) redactItems(items iter.Seq2[dataset.Located, error], replaced map[string]int) iter.Seq2[dataset.Located, error] {
 	return func(yield func(dataset.Located, error) bool) {
-		maps.Copy(replaced, r.counts())
+		maps.Copy(replaced, r.zeroCounts())
 		derived := map[string]int{} // line by id
 		for located, err := range items {
 			if syntax, ok := errors.AsType[*dataset.SyntaxError](err); ok {
-				err = &dataset.SyntaxError{File: syntax.File, Line: syntax.Line, Path: shownPath(syntax.Path), Msg: r.shown(syntax.Msg)}
+				err = &dataset.SyntaxError{File: syntax.File, Line: syntax.Line, Path: redactPath(syntax.Path), Msg: r.redactText(syntax.Msg)}
 			}
 			if err == nil {
-				located, err = r.located(located, derived, replaced)
+				located, err = r.redactLocated(located, derived, replaced)
 			}
 			if !yield(located, err) {
 				return
@@ -215,14 +211,16 @@ func (r *Redaction) items(items iter.Seq2[dataset.Located, error], replaced map[
 	}
 }
 
-// finding takes out of a finding what may not be shown.
-func (r *Redaction) finding(f *Finding) { f.Path, f.Message = shownPath(f.Path), r.shown(f.Message) }
+// redactFinding redacts a finding.
+func (r *Redaction) redactFinding(f *Finding) {
+	f.Path, f.Message = redactPath(f.Path), r.redactText(f.Message)
+}
 
-// located redacts one item of a file.
-func (r *Redaction) located(located dataset.Located, derived, replaced map[string]int) (dataset.Located, error) {
-	item, w, err := r.item(located.Item)
+// redactLocated redacts one item of a file.
+func (r *Redaction) redactLocated(located dataset.Located, derived, replaced map[string]int) (dataset.Located, error) {
+	item, w, err := r.redactItem(located.Item)
 	if err == nil && !located.DerivedID {
-		err = w.check([]string{item.ID}, "its id holds what %s takes out: give it another")
+		err = w.checkTexts([]string{item.ID}, "its id holds what %s takes out: give it another")
 	} else if err == nil {
 		item.ID, err = dataset.DeriveID(item)
 		if first, taken := derived[item.ID]; taken {
@@ -234,7 +232,7 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 		return dataset.Located{}, &dataset.SyntaxError{File: located.File, Line: located.Line, Msg: err.Error()}
 	}
 	for i, warning := range located.Warnings {
-		located.Warnings[i] = r.shown(warning)
+		located.Warnings[i] = r.redactText(warning)
 	}
 	for name, n := range w.placeholders.count {
 		replaced[name] += n
@@ -243,18 +241,16 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 	return located, nil
 }
 
-// item returns the item without what the redaction takes out, and what it knows of
-// it then, the replacements by name among it. A text that a pattern matched anywhere in the
-// item, or that a field held, is taken out wherever it is in the item, case
-// and white space aside (one of under three characters only where it is a word
-// of its own). Where a gold text is in the document, both are covered alike,
-// and mentions move with the text. Ids that link to Langfuse stay as they are.
+// redactItem returns the redacted item, and the state of its redaction with the number of
+// replacements by name. It removes a text that a pattern matches anywhere in the item, or that a
+// field holds, everywhere in the item, regardless of case and white space; a text of fewer than
+// three characters only where it is a whole word. Where a gold text occurs in the document, both
+// are covered alike, and mentions move with the text. Ids that link to Langfuse are kept.
 //
-// The error names a key of an object that would have to be taken out: keys are
-// never changed; it also says where the patterns take out more than can be done
-// in a few seconds. Time is linear in the item and in the places of what is
-// taken out and of the gold texts.
-func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error) {
+// The error is about a key of an object that holds a secret, as keys are never changed, or about
+// patterns that match more than can be removed in some seconds. Time is linear in the item and in
+// the occurrences of secrets and gold texts.
+func (r *Redaction) redactItem(item dataset.Item) (dataset.Item, *itemRedaction, error) {
 	w := &itemRedaction{r: r, masks: map[string]*mask{}, keys: map[string]bool{}, secrets: map[string]byte{},
 		placeholders: placeholders{rules: r.rules, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{},
 			taken: map[string]bool{}}}
@@ -277,7 +273,7 @@ func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error
 			w.document = w.masks[text]
 		}
 	}
-	w.spread()
+	w.markSecrets()
 	w.align()
 	if err := w.checkKeys(); err != nil {
 		return item, w, err
@@ -289,12 +285,11 @@ func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error
 	return item, w, nil
 }
 
-// collectInside looks for fields inside a text that holds JSON, as metadata
-// does on some servers, and for what the patterns match once its escapes are
-// read. What it finds becomes a secret, also as it is written there. It returns
-// the label of one of them, or 0. Time is linear in the text.
+// collectInside searches a text that holds JSON, the form of metadata on some servers, for fields
+// and for matches of the patterns after decoding. It remembers what it finds as secrets, decoded
+// and as written. It returns the label of one of them, or 0. Time is linear in the text.
 func (w *itemRedaction) collectInside(path []string, text string) (found byte) {
-	if _, isText := opened(text).(string); isText {
+	if _, isText := decodeText(text).(string); isText {
 		return 0
 	}
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -302,7 +297,7 @@ func (w *itemRedaction) collectInside(path []string, text string) (found byte) {
 	var read func(path []string)
 	read = func(path []string) {
 		from := decoder.InputOffset()
-		token, _ := decoder.Token() // it is valid
+		token, _ := decoder.Token() // the text is valid JSON
 		switch v := token.(type) {
 		case json.Delim:
 			for decoder.More() {
@@ -313,49 +308,49 @@ func (w *itemRedaction) collectInside(path []string, text string) (found byte) {
 				}
 				read(inner)
 			}
-			_, _ = decoder.Token() // its end
+			_, _ = decoder.Token() // the closing delimiter
 		case string, json.Number:
-			written := strings.TrimLeft(text[from:decoder.InputOffset()], " \t\r\n,:")
-			if written[0] == '"' {
-				written = written[1 : len(written)-1]
+			encoded := strings.TrimLeft(text[from:decoder.InputOffset()], " \t\r\n,:")
+			if encoded[0] == '"' {
+				encoded = encoded[1 : len(encoded)-1]
 			}
-			found = firstOf(found, w.collectWritten(path, spelled(v), written))
+			found = minLabel(found, w.collectValue(path, plainText(v), encoded))
 		}
 	}
 	read(path)
 	return found
 }
 
-// collectWritten looks at a text or number inside JSON, and at how it is written there.
-func (w *itemRedaction) collectWritten(path []string, text, written string) byte {
-	label := w.r.fieldAround(path)
+// collectValue searches a text or number inside JSON; written is its encoded form.
+func (w *itemRedaction) collectValue(path []string, text, encoded string) byte {
+	label := w.r.fieldLabel(path)
 	if label != 0 {
-		w.keep(text, label)
+		w.addSecret(text, label)
 	}
-	if text != written { // it has escapes
+	if text != encoded { // written has escapes
 		w.r.matches(text, func(from, to int, matched byte) {
-			w.keep(text[from:to], matched)
-			label = firstOf(label, matched)
+			w.addSecret(text[from:to], matched)
+			label = minLabel(label, matched)
 		})
 	}
-	if label = firstOf(label, w.collectInside(path, text)); label != 0 {
-		w.keep(written, label)
+	if label = minLabel(label, w.collectInside(path, text)); label != 0 {
+		w.addSecret(encoded, label)
 	}
 	return label
 }
 
-// placeholders numbers what was taken out of one item.
+// placeholders numbers the removed texts of one item.
 type placeholders struct {
 	rules  []redactRule
 	number map[string]int // by label and folded text
 	next   map[byte]int
 	count  map[string]int  // replacements by name
-	taken  map[string]bool // what an item has that looks like one, in capitals
-	// unnumbered writes [NAME], and counts nothing.
+	taken  map[string]bool // placeholders that the item already contains, in upper case
+	// unnumbered makes get return [NAME] without counting.
 	unnumbered bool
 }
 
-func (p *placeholders) of(label byte, folded string) string {
+func (p *placeholders) get(label byte, folded string) string {
 	name := p.rules[label-1].name
 	if p.unnumbered {
 		return "[" + name + "]"
@@ -370,10 +365,10 @@ func (p *placeholders) of(label byte, folded string) string {
 	return numbered()
 }
 
-// placeholder is the form of what stands for a secret, in any case.
+// placeholder matches a placeholder, in any case.
 var placeholder = textutil.Pattern(`(?i)\[[A-Z][A-Z0-9_]*-[0-9]+\]`)
 
-// reserve keeps the numbers free that are in a text already: they are another's.
+// reserve records the placeholders in a text, so that get does not use them for another secret.
 func (p *placeholders) reserve(text string) {
 	for _, found := range placeholder().FindAllString(text, -1) {
 		p.taken[strings.ToUpper(found)] = true

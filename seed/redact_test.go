@@ -31,7 +31,7 @@ func mustRedaction(t interface{ Fatal(...any) }, text string) *Redaction {
 }
 
 func (r *Redaction) redacted(item dataset.Item) (dataset.Item, map[string]int, error) {
-	item, w, err := r.item(item)
+	item, w, err := r.redactItem(item)
 	return item, w.placeholders.count, err
 }
 
@@ -51,8 +51,8 @@ func TestRedaction_Item(t *testing.T) {
 			map[string]int{"PERSON": 3},
 		},
 		"a match beyond the end of a gold name": {
-			// "John Smith" is matched, "Smith of London" is gold: both keep agreeing,
-			// and the other Smith of London is covered as far.
+			// The pattern matches "John Smith", and the gold is "Smith of London". Both still
+			// agree, and the same part of the other "Smith of London" is covered.
 			`patterns: [{name: p, regex: 'John Smith'}]`,
 			dataset.Item{Input: json.RawMessage(`{"document_text":"John Smith of London. Smith of London left."}`),
 				Expected: json.RawMessage(`{"entities":[{"name":"Smith of London"}]}`)},
@@ -85,7 +85,7 @@ func TestRedaction_Item(t *testing.T) {
 		"overlapping matches: the first pattern wins": {
 			`patterns: [{name: mail, regex: '\w+@\w+'}, {name: word, regex: 'ada'}]`,
 			dataset.Item{Input: json.RawMessage(`{"document_text":"ada@x and ada"}`)},
-			// The secret of word is a part of that of mail.
+			// The secret of the pattern word is a part of the secret of mail.
 			dataset.Item{Input: json.RawMessage(`{"document_text":"[MAIL-1] and [WORD-1]"}`)},
 			map[string]int{"MAIL": 1, "WORD": 1},
 		},
@@ -101,8 +101,7 @@ func TestRedaction_Item(t *testing.T) {
 			`{patterns: [{name: mail, regex: '\w+@\w+'}], fields: [ssn, user.name, metadata.card.no]}`,
 			dataset.Item{Input: json.RawMessage(`{"document_text":"Bo and Zoë, 12345, 77."}`),
 				Metadata: json.RawMessage(`{"a":"{\"ssn\": 12345, \"user\": {\"name\": \"Zo\\u00eb\"}, \"by\": \"x\\u0040y\"}","card":"{\"no\":\"77\"}","b":"[\"{\\\"ssn\\\":\\\"12345\\\"}\"]","user.name":"Bo","name":"kept"}`)},
-			// What a field holds in a text of JSON inside one is taken out with that
-			// inner text.
+			// A field in a JSON text inside another JSON text is removed with that whole inner text.
 			dataset.Item{Input: json.RawMessage(`{"document_text":"[USER_NAME-1] and [USER_NAME-2], [SSN-1], [METADATA_CARD_NO-1]."}`),
 				Metadata: json.RawMessage(`{"a":"{\"ssn\": [SSN-1], \"user\": {\"name\": \"[USER_NAME-3]\"}, \"by\": \"[MAIL-1]\"}","b":"[\"[SSN-2]\"]","card":"{\"no\":\"[METADATA_CARD_NO-1]\"}","name":"kept","user.name":"[USER_NAME-1]"}`)},
 			map[string]int{"SSN": 3, "USER_NAME": 4, "METADATA_CARD_NO": 2, "MAIL": 1},
@@ -191,9 +190,9 @@ func TestParseRedaction_problems(t *testing.T) {
 	}
 }
 
-// Whatever the text, the gold and the patterns: nothing that a pattern matched
-// is left, gold that was in the text still is in it, ends of relationships
-// are still the names of their entities, and mentions quote the text.
+// TestRedaction_agrees: for any text, gold and patterns, nothing that a pattern matched is left,
+// gold that was in the text is still in it, ends of relationships are still names of their
+// entities, and mentions quote the text.
 func TestRedaction_agrees(t *testing.T) {
 	const alphabet = "aAbBé ß-.1"
 	patterns := []string{`a`, `ab`, `b\W`, `\b\w`, `[ab]+`, `^.b`, `1.`, `é`, `(?:a|b) (?P<take>\w+)`, `ss|ß`, `.$`, `b a`}
@@ -221,7 +220,7 @@ func TestRedaction_agrees(t *testing.T) {
 		expected, _ := dataset.Marshal(extraction.Extraction{Entities: entities, Relationships: relationships})
 		got, _, err := r.redacted(dataset.Item{Input: input, Expected: expected})
 		if err != nil {
-			return // a key
+			return // a key holds a secret
 		}
 		checkAgreement(t, r, text, entities, got)
 	})
@@ -238,18 +237,18 @@ func checkAgreement(t *rapid.T, r *Redaction, text string, before []extraction.E
 	}
 	r.matches(text, func(from, to int, _ byte) {
 		found := newMask(text[from:to]).folded
-		for at := range newMask(plain(document.Text)).occurrences(found, utf8.RuneCountInString(found) < 3) {
+		for at := range newMask(replacePlaceholders(document.Text)).occurrences(found) {
 			t.Fatalf("%q is left in %q, of %q (at %d)", text[from:to], document.Text, text, at)
 		}
 	})
 	folded := newMask(text)
 	for i, e := range after.Entities {
 		name := newMask(before[i].Name).folded
-		stood := false
-		for range folded.occurrences(name, utf8.RuneCountInString(name) < 3) {
-			stood = true
+		inText := false
+		for range folded.occurrences(name) {
+			inText = true
 		}
-		if stood && !strings.Contains(textutil.FoldName(document.Text), textutil.FoldName(e.Name)) {
+		if inText && !strings.Contains(textutil.FoldName(document.Text), textutil.FoldName(e.Name)) {
 			t.Fatalf("%q became %q, which is not in %q, of %q", before[i].Name, e.Name, document.Text, text)
 		}
 		if after.Relationships[i].Source != e.Name || after.Relationships[i].Target != after.Entities[0].Name {
@@ -262,8 +261,8 @@ func checkAgreement(t *rapid.T, r *Redaction, text string, before []extraction.E
 	}
 }
 
-// plain puts a letter that nothing matches in place of what was put in.
-func plain(text string) string {
+// replacePlaceholders replaces the placeholders by a letter that no pattern matches.
+func replacePlaceholders(text string) string {
 	for label := range 3 {
 		for n := range 60 {
 			text = strings.ReplaceAll(text, fmt.Sprintf("[Q%d-%d]", label, n), "z")
@@ -272,34 +271,34 @@ func plain(text string) string {
 	return text
 }
 
-// occurrences yields every place of folded where another folded text stands,
-// overlapping ones too. A short one (under 3 characters) must be a word of its
-// own, else a single letter would be found everywhere.
-func (t *mask) occurrences(of string, wholeWord bool) iter.Seq[int] {
+// occurrences yields every place where another folded text occurs in folded, also overlapping ones.
+// A text of fewer than three characters must be a whole word.
+func (m *mask) occurrences(part string) iter.Seq[int] {
+	wholeWord := utf8.RuneCountInString(part) < 3
 	return func(yield func(int) bool) {
-		for at := 0; of != "" && at+len(of) <= len(t.folded); {
-			i := strings.Index(t.folded[at:], of)
+		for at := 0; part != "" && at+len(part) <= len(m.folded); {
+			i := strings.Index(m.folded[at:], part)
 			if i < 0 {
 				return
 			}
 			at += i
-			if (!wholeWord || t.isWord(at, at+len(of))) && !yield(at) {
+			if (!wholeWord || m.isWord(at, at+len(part))) && !yield(at) {
 				return
 			}
-			_, width := utf8.DecodeRuneInString(t.folded[at:])
+			_, width := utf8.DecodeRuneInString(m.folded[at:])
 			at += width
 		}
 	}
 }
 
-// However much the patterns take out, it ends: with an item, or with an error
-// before it would take too long.
+// TestRedaction_bounded: redaction ends in reasonable time, with an item or an error, however much
+// the patterns match.
 func TestRedaction_bounded(t *testing.T) {
 	var words, runs strings.Builder
 	for i := range 10_000 {
 		fmt.Fprintf(&words, "w%d ", i)
 	}
-	for i := range 700 { // all lengths in all runs: 699³/6, 57 million places
+	for i := range 700 { // each length within each run: 699³/6, 57 million occurrences
 		runs.WriteString(strings.Repeat("a", i) + " ")
 	}
 	for name, tt := range map[string]struct {
@@ -318,7 +317,7 @@ func TestRedaction_bounded(t *testing.T) {
 	}
 }
 
-// The file that docs/seeding.md shows does what is beside it.
+// TestParseRedaction_documented: the pattern file in docs/seeding.md does what the page says.
 func TestParseRedaction_documented(t *testing.T) {
 	page, err := os.ReadFile("../docs/seeding.md")
 	if err != nil {
@@ -344,10 +343,10 @@ func TestParseRedaction_documented(t *testing.T) {
 	}
 }
 
-// With a redaction no request says what was taken out, nothing that is shown
-// does, and the gold is still in the text.
+// TestFromTraces_redaction: with a redaction no request and nothing shown has a secret, and the
+// gold is still in the text.
 func TestFromTraces_redaction(t *testing.T) {
-	inModes(t, func(t *testing.T, s *server) {
+	forModes(t, func(t *testing.T, s *server) {
 		secrets := []string{"Ada Lovelace", "ADA LOVELACE", "ada@example.org", "555-0199", "Lovelace", "K-4711"}
 		const text = "Patient: Ada Lovelace\nMail ada@example.org, call 555-0199. ADA  LOVELACE lived in London. File K-4711 of Lovelace House."
 		answer := map[string]any{
@@ -356,7 +355,7 @@ func TestFromTraces_redaction(t *testing.T) {
 				map[string]any{"name": "Lovelace House", "type": "Building"}, map[string]any{"name": "London", "type": "City"}},
 			"relationships": []any{map[string]any{"source_name": "Ada Lovelace", "target_name": "Lovelace House", "relationship_type": "owns"}},
 		}
-		id := s.extracted(0, text, nil)
+		id := s.sendExtraction(0, text, nil)
 		s.correct(id, answer)
 		mapping := Mapping{Metadata: map[string]Paths{"file": {path("trace.output.file")}, "prompt": {path("input.document_text")}}}
 		redaction := mustRedaction(t, `
@@ -385,7 +384,7 @@ patterns:
 				t.Errorf("%q left: %s", secret, everything)
 			}
 		}
-		item := s.only()
+		item := s.onlyItem()
 		document, _, err := extraction.DecodeDocument(item.Input)
 		if err != nil {
 			t.Fatal(err)
@@ -410,8 +409,8 @@ patterns:
 	})
 }
 
-// Of the items of a file nothing that is to be taken out is sent or said: not in texts, gold and
-// metadata, nor in ids that are derived of them, warnings and problems.
+// TestFile_redaction: with a redaction nothing of a file is sent or reported with a secret: neither
+// texts, gold and metadata nor derived ids, warnings and problems.
 func TestFile_redaction(t *testing.T) {
 	const good = `{"id":"a","input":{"document_text":"Ada (ada@x.org) was born in London."},"expectedOutput":{"entities":[` +
 		`{"name":"Ada","mentions":[{"quote":"Ada","start":0,"end":3}]}],"relationships":[]},"metadata":{"ssn":4711,"by":"4711 of ADA@X.ORG"}}
@@ -438,7 +437,7 @@ func TestFile_redaction(t *testing.T) {
 			t.Errorf("%q left: %s", secret, everything)
 		}
 	}
-	// Lines 2 and 3 have the same input by now, and no id.
+	// After redaction lines 2 and 3 have the same input, and neither has an id.
 	for _, want := range []string{
 		"line 3: redacting: has the same input as line 2 once both are redacted, and no id", "line 5: redacting: its id holds what MAIL takes out",
 		"line 6: redacting: a key of an object holds what MAIL takes out", "line 7: ",
@@ -447,8 +446,9 @@ func TestFile_redaction(t *testing.T) {
 			t.Errorf("%s does not say %q", everything, want)
 		}
 	}
-	// ssn and where it stands else. The mail in metadata, that of lines 2 and 4, and the one in the
-	// text, which is two, as the gold name is in it; so the name goes, too, in text, name and quote.
+	// SSN: the field and its other occurrence. MAIL: in the metadata, in lines 2 and 4, and in the
+	// text of line 1, where it counts as two because the gold name occurs in it; for that reason
+	// also in text, name and quote.
 	if want := map[string]int{"MAIL": 8, "NAME": 0, "SSN": 2}; !reflect.DeepEqual(result.Redacted, want) {
 		t.Errorf("replaced %v, want %v", result.Redacted, want)
 	}
@@ -470,11 +470,11 @@ func TestFile_redaction(t *testing.T) {
 	}
 }
 
-// The author of an annotation may be somebody's address: neither the item nor
-// what is shown has it.
+// TestFromTraces_redactedAuthor: the author of an annotation may be a mail address; neither the
+// item nor anything shown has it.
 func TestFromTraces_redactedAuthor(t *testing.T) {
 	s := newServer(t)
-	id := s.extracted(0, "Ada lived in London.", gold("Ada", "London"))
+	id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
 	s.annotate(embedded.Annotation{TraceID: id, ConfigID: s.config("validated", "BOOLEAN"), Value: true, Author: "bob@example.org"})
 	for want, patterns := range map[string]string{"[MAIL": `patterns: [{name: mail, regex: '\w+@[\w.]+'}]`, "[EVIDENCE_AUTHOR": "fields: [evidence.author]"} {
 		text := ""
@@ -486,10 +486,11 @@ func TestFromTraces_redactedAuthor(t *testing.T) {
 	}
 }
 
-// A secret in a key cannot be taken out: that trace is refused, without saying it.
+// TestFromTraces_unredacted: a secret in a key cannot be removed, so the trace is refused, without
+// quoting the secret.
 func TestFromTraces_unredacted(t *testing.T) {
 	s := newServer(t)
-	id := s.extracted(0, "Ada lived in London.", nil)
+	id := s.sendExtraction(0, "Ada lived in London.", nil)
 	answer := gold("Ada", "London")
 	answer["entities"].([]any)[0].(map[string]any)["properties"] = map[string]any{"Ada": true}
 	s.correct(id, answer)
@@ -500,15 +501,15 @@ func TestFromTraces_unredacted(t *testing.T) {
 	}
 }
 
-// The mapping chooses the observation, by name and type; of several the one that
-// was judged.
+// TestFromTraces_observation: the mapping chooses the observation by name and type; of several it
+// takes the one that was judged.
 func TestFromTraces_observation(t *testing.T) {
-	inModes(t, func(t *testing.T, s *server) {
+	forModes(t, func(t *testing.T, s *server) {
 		attempt := func(k int, city string) span {
 			return span{id: spanID(0, k), parent: spanID(0, 0), name: "llm", kind: "generation",
 				input: []any{map[string]any{"role": "user", "content": "Ada lived in " + city + "."}}, output: "```json\n" + string(must(dataset.Marshal(gold("Ada", city)))) + "\n```"}
 		}
-		s.traced(traceID(0), span{id: spanID(0, 0), name: "request", input: "ignored", output: "ignored"}, attempt(1, "Rome"), attempt(2, "London"), attempt(3, "Paris"),
+		s.sendTrace(traceID(0), span{id: spanID(0, 0), name: "request", input: "ignored", output: "ignored"}, attempt(1, "Rome"), attempt(2, "London"), attempt(3, "Paris"),
 			span{id: spanID(0, 4), parent: spanID(0, 0), name: "store", input: "x"})
 		mapping := Mapping{Observation: Choice{"llm", "GENERATION"}, Input: map[string]Paths{"document_text": {path("input[?role=user].content")}},
 			Constant: map[string]any{"object_schemas": schemas}}
@@ -527,7 +528,7 @@ func TestFromTraces_observation(t *testing.T) {
 		if result := seed(); result.Err() != nil || result.Created != 1 {
 			t.Fatalf("%v", result.Err())
 		}
-		item := s.only()
+		item := s.onlyItem()
 		if item.SourceObservationID != spanID(0, 2) || !strings.Contains(string(item.Input), "Ada lived in London.") || !strings.Contains(string(item.ExpectedOutput), "London") {
 			t.Errorf("%+v", item)
 		}
@@ -538,27 +539,28 @@ func TestFromTraces_observation(t *testing.T) {
 	})
 }
 
-// A correction has the form of the output that it corrects.
+// TestMapper_correctedPart: a correction has the form of the output that it corrects.
 func TestMapper_correctedPart(t *testing.T) {
 	s := newServer(t)
-	s.traced(traceID(0), span{id: spanID(0, 0), name: "request", input: map[string]any{"request": map[string]any{"body": "Ada lived in London."}},
+	s.sendTrace(traceID(0), span{id: spanID(0, 0), name: "request", input: map[string]any{"request": map[string]any{"body": "Ada lived in London."}},
 		output: map[string]any{"status": 200, "result": gold("Ada", "Rome")}})
 	mapping := Mapping{Input: map[string]Paths{"document_text": {path("input.request.body")}}, Expected: Paths{path("output.result")}}
 	s.correct(traceID(0), map[string]any{"status": 200, "result": gold("Ada", "London")})
 	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: mapping})
-	if result.Err() != nil || !strings.Contains(string(s.only().ExpectedOutput), "London") {
-		t.Errorf("%v, %s", result.Err(), s.only().ExpectedOutput)
+	if result.Err() != nil || !strings.Contains(string(s.onlyItem().ExpectedOutput), "London") {
+		t.Errorf("%v, %s", result.Err(), s.onlyItem().ExpectedOutput)
 	}
 }
 
-// A mapping that looks for gold elsewhere does not hide a correction.
+// TestMapper_correctionBesideThePath: a mapping that takes the gold from another place does not
+// hide a correction.
 func TestMapper_correctionBesideThePath(t *testing.T) {
 	s := newServer(t)
-	s.traced(traceID(0), span{id: spanID(0, 0), name: "request", input: map[string]any{"text": "Ada lived in London.", "guess": gold("Ada", "Rome")}, output: "done"})
+	s.sendTrace(traceID(0), span{id: spanID(0, 0), name: "request", input: map[string]any{"text": "Ada lived in London.", "guess": gold("Ada", "Rome")}, output: "done"})
 	s.correct(traceID(0), gold("Ada", "London"))
 	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: Paths{path("input.guess")}}})
-	if result.Err() != nil || !strings.Contains(string(s.only().ExpectedOutput), "London") {
-		t.Errorf("%v, %s", result.Err(), s.only().ExpectedOutput)
+	if result.Err() != nil || !strings.Contains(string(s.onlyItem().ExpectedOutput), "London") {
+		t.Errorf("%v, %s", result.Err(), s.onlyItem().ExpectedOutput)
 	}
 	s.annotate(embedded.Annotation{TraceID: traceID(0), Correction: "nothing at all", Author: "ann"})
 	result = s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: Paths{path("input.guess")}}})
@@ -585,18 +587,18 @@ func TestItemID(t *testing.T) {
 	}
 }
 
-// Metadata arrives as nested objects or as texts of JSON; a field is found in
-// both.
+// TestFromTraces_redactedField: metadata arrives as nested objects or as JSON texts; a field is
+// found in both.
 func TestFromTraces_redactedField(t *testing.T) {
-	inModes(t, func(t *testing.T, s *server) {
-		s.traced(traceID(0), span{id: spanID(0, 0), name: "extract", input: map[string]any{"document_text": "Kim lived in London."},
+	forModes(t, func(t *testing.T, s *server) {
+		s.sendTrace(traceID(0), span{id: spanID(0, 0), name: "extract", input: map[string]any{"document_text": "Kim lived in London."},
 			attributes: map[string]string{"langfuse.trace.metadata.customer": `{"user":{"name":"Kim"},"ssn":4711}`}})
 		s.correct(traceID(0), gold("Kim", "London"))
 		cfg := TraceConfig{Mapping: Mapping{Metadata: map[string]Paths{"customer": {path("trace.metadata.customer")}}}, Config: Config{Redaction: mustRedaction(t, "fields: [user.name, ssn]")}}
 		if result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, cfg); result.Created != 1 {
 			t.Fatal(result.Err())
 		}
-		item := s.only()
+		item := s.onlyItem()
 		all := string(item.Input) + string(item.ExpectedOutput) + string(item.Metadata)
 		if strings.Contains(all, "Kim") || strings.Contains(all, "4711") || !strings.Contains(string(item.Metadata), "[SSN-1]") {
 			t.Error(all)

@@ -1,24 +1,22 @@
-// Package seed fills datasets in Langfuse, with items from files and with items
-// made of production traces that people validated, and looks after them: it
-// checks items before anything is sent, writes only what changed, and archives
-// and exports.
+// Package seed fills and maintains datasets in Langfuse. It makes items from files and from
+// production traces that people validated, checks them before it sends anything, writes only what
+// changed, and archives and exports items.
 //
-// It is not a runner and does not score; what makes good gold is checked here,
-// once, so that a run need not.
+// The package neither runs nor scores. It checks here, once, what makes good gold, so that runs
+// need not.
 //
-// The steps of File: check every item and name all problems with file, line
-// and path; open or create the dataset; index what is there (some hundred bytes
-// an item); write what is new or different; count the rest.
+// File checks every item and names all problems with file, line and path; opens or creates the
+// dataset; indexes the existing items (some hundred bytes each); writes what is new or different;
+// and counts the rest.
 //
 //	items := dataset.ReadFile(ctx, "items.jsonl")
 //	result, err := seed.File(ctx, client, items, seed.Config{Dataset: "docs"})
 //	fmt.Println(result.Created, result.Updated, result.Unchanged, result.Refused)
 //
-// The steps of FromTraces: select traces; read them with what people said of
-// them; demand Evidence; make an item by the Mapping; take out what the
-// Redaction says; check and write the items as File does. A trace of an experiment
-// is refused: with TraceConfig.Corrections what people said of it changes the item
-// that it is linked to.
+// FromTraces selects traces; reads them with their annotations; demands Evidence; makes an item by
+// the Mapping; applies the Redaction; and checks and writes the items as File does. It refuses
+// traces of experiments. With TraceConfig.Corrections it takes traces of experiments, and their
+// annotations change the items that the traces are linked to.
 //
 //	selection := seed.Selection{Queue: "review", Since: lastWeek}
 //	result, err := seed.FromTraces(ctx, client, server.Capabilities, selection, seed.TraceConfig{Config: seed.Config{Dataset: "docs"}})
@@ -41,53 +39,51 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// Config says how File seeds. Only Dataset is required.
+// Config configures File. Only Dataset is required.
 type Config struct {
-	// Dataset is the name of the dataset in Langfuse; it is created if absent.
+	// Dataset is the name of the dataset in Langfuse. File creates it if it does not exist.
 	Dataset string
-	// Description replaces that of the dataset; empty keeps it.
+	// Description replaces the description of the dataset; empty keeps it.
 	Description string
-	// Schemas replace those of the dataset; nil keeps them. Every item is
-	// checked against those given here before anything is sent.
+	// Schemas replace the schemas of the dataset; nil keeps them. Every item is checked against the
+	// schemas given here before anything is sent.
 	Schemas Schemas
-	// IDPrefix is put before every id. Ids are unique in a Langfuse project,
-	// not only in a dataset.
+	// IDPrefix is prepended to every id. Ids are unique in a Langfuse project, not only in a
+	// dataset.
 	IDPrefix string
-	// Foreign, if set, says of each item whether it is of another harness than
-	// extraction; err is then what is wrong with it, a problem each if they are
-	// joined, and odd what is probably a mistake.
+	// Foreign, if not nil, reports whether an item belongs to another harness than extraction. If
+	// so, err is what is wrong with the item, one problem for each joined error, and odd lists
+	// probable mistakes.
 	Foreign func(item dataset.Item) (is bool, odd []string, err error)
-	// KeepGoing seeds the good items of a file that has bad ones; otherwise a
-	// bad item keeps the whole file from being written.
+	// KeepGoing writes the good items of a file that has bad ones. Without it one bad item prevents
+	// all writes.
 	KeepGoing bool
-	// Redaction, if set, is applied to every item before anything is sent,
-	// written or shown.
+	// Redaction, if not nil, is applied to every item before anything is sent, written or shown.
 	Redaction *Redaction
 	// DryRun finds out what would be done and writes nothing.
 	DryRun bool
-	// Progress, if set, is told after every step. It is never called
-	// concurrently.
+	// Progress, if not nil, is called after every step, never concurrently.
 	Progress func(Progress)
 }
 
-// Phase is one of the steps of File.
+// Phase is one of the steps of File or FromTraces.
 type Phase string
 
-// The phases, in their order.
+// The phases in order.
 const (
-	Selecting Phase = "reading"   // reading traces
+	Selecting Phase = "reading"   // reading traces (FromTraces)
 	Checking  Phase = "checking"  // reading and checking the file
-	Comparing Phase = "comparing" // indexing what the dataset has
+	Comparing Phase = "comparing" // indexing the existing items of the dataset
 	Writing   Phase = "writing"
 )
 
-// Progress says how far a phase has come; Total is 0 where it is not known.
+// Progress is the progress of a phase. Total is 0 if it is unknown.
 type Progress struct {
 	Phase       Phase
 	Done, Total int
 }
 
-// validate returns what is wrong with the name of the dataset and the prefix of ids.
+// validate checks the name of the dataset and the prefix of ids.
 func (c Config) validate() error {
 	if err := dataset.ValidID(c.IDPrefix); err != nil && c.IDPrefix != "" {
 		return errors.Join(validDataset(c.Dataset), cli.Usage("the id prefix %w", err))
@@ -95,7 +91,7 @@ func (c Config) validate() error {
 	return validDataset(c.Dataset)
 }
 
-// validDataset says why Langfuse would refuse the name of a dataset.
+// validDataset returns why Langfuse would refuse the name of a dataset, or nil.
 func validDataset(name string) error {
 	switch {
 	case strings.TrimSpace(name) == "":
@@ -114,21 +110,18 @@ func (c Config) progress(p Progress) {
 	}
 }
 
-// File seeds a dataset with the items of a file. The items are read twice, once
-// to check them and once to write them, so the sequence must give the same
-// again (that of dataset.ReadFile does).
+// File seeds a dataset with the items of a file. It reads the items twice, to check and to write
+// them, so the sequence must yield the same items again, as that of dataset.ReadFile does.
 //
-// Items that Langfuse has in the same form already are not written: each write
-// makes a new version. An archived item of the file is made active again.
-// Items of the dataset that the file does not have stay as they are, and so do
-// fields that are absent in the file. Seeding the same file again changes
-// nothing, so after any error the same call can be repeated.
+// File does not write items that Langfuse already has in the same form, because each write makes a
+// new version. It reactivates archived items of the file. Items of the dataset that are not in the
+// file stay as they are, and so do fields that are absent in the file. Seeding the same file again
+// changes nothing, so the same call can be repeated after any error.
 //
-// The error is for what ends the work: a bad configuration, a file with bad
-// items (without KeepGoing; nothing is written, exit code 64), Langfuse out of
-// reach (69; a single write without an answer lets the others go on, and is the
-// error at the end), ctx. The result then tells what was done before. Items that were
-// refused one by one are in Result.Err.
+// The error is about what ends the work: a bad configuration, a file with bad items (without
+// KeepGoing; nothing is written, exit code 64), Langfuse out of reach (exit code 69), or ctx. A
+// single write without an answer does not stop the others and becomes the error at the end. The
+// result then says what was done before. Result.Err lists the items that were refused one by one.
 //
 // API: GET /api/public/health, GET and POST /api/public/v2/datasets, GET and
 // POST /api/public/dataset-items
@@ -139,10 +132,10 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 		return result, err
 	}
 	if cfg.Redaction != nil {
-		result.Redacted = cfg.Redaction.counts()
-		items = cfg.Redaction.items(items, result.Redacted)
+		result.Redacted = cfg.Redaction.zeroCounts()
+		items = cfg.Redaction.redactItems(items, result.Redacted)
 	}
-	if result.Report, err = c.run(items); err != nil {
+	if result.Report, err = c.checkAll(items); err != nil {
 		return result, err
 	}
 	if err := result.Report.Err(); err != nil && !cfg.KeepGoing {
@@ -165,7 +158,7 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 			case errors.As(err, &syntax): // reported when it was checked
 			case err != nil || ctx.Err() != nil:
 				return errors.Join(err, ctx.Err())
-			case hasBad && s.skips(located, c.item(located).problems): // and so is this one
+			case hasBad && s.skipBad(located, c.item(located).problems): // and so was this one
 			default:
 				write(located)
 			}
@@ -174,29 +167,30 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 	})
 }
 
-// mostFailedWrites is how many writes in a row, without an answer or refused for limits, end the
-// work: the server is gone or closed then, and each would wait through all its attempts.
-const mostFailedWrites = 5
+// maxFailedWrites is the number of consecutive failed or rate-limited writes after which write
+// gives up: the server is then gone or closed, and each further write would go through all its
+// attempts.
+const maxFailedWrites = 5
 
 // seeder writes items into one dataset.
 type seeder struct {
 	client       *langfuse.Client
 	cfg          Config
-	keepArchived bool // an item that somebody archived stays so
+	keepArchived bool // archived items are not reactivated
 	inOrder      bool // one item at a time
 	show         func(dataset.Located, Change)
-	there        map[string]digest // by id
-	similar      *similarDocuments // nil: not looked for
+	existing     map[string]digest // existing items by id
+	similar      *similarDocuments // nil to skip the search for similar documents
 
-	mu          sync.Mutex // guards what follows, and calls of show
-	result      *Result
-	unanswered  int
-	inRow       int // failed writes since one was done
-	lastSilence error
+	mu            sync.Mutex // guards the fields below and calls of show
+	result        *Result
+	unanswered    int
+	failedInRow   int // failed writes since the last successful one
+	unansweredErr error
 }
 
-// open finds or creates the dataset, updates it where something is new, and reads it
-// once, to remember the digest of every item.
+// open finds or creates the dataset, updates it if its description or schemas differ, and reads it
+// once to remember the digest of every item.
 func (s *seeder) open(ctx context.Context) error {
 	want := langfuse.DatasetUpsert{
 		Name: s.cfg.Dataset, Description: s.cfg.Description,
@@ -206,10 +200,10 @@ func (s *seeder) open(ctx context.Context) error {
 	if s.result.DatasetCreated = errors.Is(err, langfuse.ErrNotFound); s.result.DatasetCreated {
 		found, err = langfuse.Dataset{Name: s.cfg.Dataset, Description: s.cfg.Description}, nil
 	}
-	if err == nil && !s.cfg.DryRun && (s.result.DatasetCreated || differs(want, found)) {
+	if err == nil && !s.cfg.DryRun && (s.result.DatasetCreated || needsUpsert(want, found)) {
 		found, err = s.client.UpsertDataset(ctx, want)
 	}
-	s.result.Dataset, s.there = found, map[string]digest{}
+	s.result.Dataset, s.existing = found, map[string]digest{}
 	if err != nil {
 		return fmt.Errorf("seeding: %w", err)
 	}
@@ -221,76 +215,76 @@ func (s *seeder) open(ctx context.Context) error {
 			return fmt.Errorf("seeding: %w", err)
 		}
 		item := itemOf(stored)
-		s.there[item.ID] = digestOf(item)
+		s.existing[item.ID] = digestOf(item)
 		if s.similar != nil {
 			s.similar.put(item.ID, s.similar.sketchOf(item))
 		}
-		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
+		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.existing)})
 	}
 	return nil
 }
 
-func differs(want langfuse.DatasetUpsert, found langfuse.Dataset) bool {
+func needsUpsert(want langfuse.DatasetUpsert, found langfuse.Dataset) bool {
 	schema := func(want, found []byte) bool { return want != nil && hash(storedForm(want)) != hash(storedForm(found)) }
 	return want.Description != "" && want.Description != found.Description ||
 		schema(want.InputSchema, found.InputSchema) || schema(want.ExpectedOutputSchema, found.ExpectedOutputSchema)
 }
 
-// How many items are written at once, and their bytes.
+// Limits for the items that are written at the same time: their number and their bytes.
 const (
-	writesAtOnce = 32
-	writesBytes  = 16 << 20
+	maxWrites     = 32
+	maxWriteBytes = 16 << 20
 )
 
-// write writes the items that each gives it, some at a time. An item whose write
-// is not answered is named, and the others go on, up to mostFailedWrites in a row.
-// The first other error that is not about one item stops it; writes under way are
-// finished, so that the counts are right.
-func (s *seeder) write(ctx context.Context, each func(write func(dataset.Located)) error) error {
-	group, working := errgroup.WithContext(ctx)
-	group.SetLimit(writesAtOnce)
+// write writes the items that each passes to it, several at the same time. It names an item whose
+// write is not answered and goes on with the others, up to mostFailedWrites in a row. Any other
+// error that is not about one item stops it. Writes under way are finished, so that the counts are
+// right.
+func (s *seeder) write(ctx context.Context, produce func(write func(dataset.Located)) error) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(maxWrites)
 	if s.inOrder {
 		group.SetLimit(1)
 	}
-	room := semaphore.NewWeighted(writesBytes)
-	errEach := each(func(located dataset.Located) {
-		size := min(int64(len(located.Input)+len(located.Expected)+len(located.Metadata)), writesBytes)
-		if working.Err() == nil && room.Acquire(working, size) == nil {
-			s.nameSimilar(located)
+	sem := semaphore.NewWeighted(maxWriteBytes)
+	produceErr := produce(func(located dataset.Located) {
+		size := min(int64(len(located.Input)+len(located.Expected)+len(located.Metadata)), maxWriteBytes)
+		if groupCtx.Err() == nil && sem.Acquire(groupCtx, size) == nil {
+			s.warnSimilar(located)
 			group.Go(func() error {
-				defer room.Release(size)
-				return s.one(ctx, located)
+				defer sem.Release(size)
+				return s.writeItem(ctx, located)
 			})
 		}
 	})
-	if err := errors.Join(group.Wait(), errEach); err != nil {
+	if err := errors.Join(group.Wait(), produceErr); err != nil {
 		return fmt.Errorf("seeding: %w", err)
 	}
 	if s.unanswered > 0 {
-		return fmt.Errorf("seeding: Langfuse did not answer for %d items; the same command again goes on with them: %w", s.unanswered, s.lastSilence)
+		return fmt.Errorf("seeding: Langfuse did not answer for %d items; the same command again goes on with them: %w", s.unanswered, s.unansweredErr)
 	}
 	return nil
 }
 
-// one writes one item if it has to be written.
-func (s *seeder) one(ctx context.Context, located dataset.Located) error {
+// writeItem writes one item if the dataset does not have it in this form.
+func (s *seeder) writeItem(ctx context.Context, located dataset.Located) error {
 	change := Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: Created}
-	stored, known := s.there[change.Item]
+	stored, known := s.existing[change.Item]
 	archived := false
 	if !known && (s.cfg.DryRun || !s.result.DatasetCreated) {
 		found, err := s.find(ctx, change.Item)
 		switch {
 		case err != nil:
-			return s.failed(ctx, located, change, err)
+			return s.handleError(ctx, located, change, err)
 		case found == nil:
 		case found.DatasetName != s.cfg.Dataset:
-			s.refuse(located, change, s.taken(found))
+			s.refuse(located, change, s.ownerMessage(found))
 			return nil
 		default:
 			known, stored, archived = true, digestOf(itemOf(*found)), found.Status == langfuse.ItemArchived
 		}
 	}
-	changes, kept := digestOf(located.Item).over(stored)
+	changes, kept := digestOf(located.Item).changesOver(stored)
 	switch {
 	case archived && s.keepArchived:
 		change.Action = Unchanged
@@ -306,16 +300,16 @@ func (s *seeder) one(ctx context.Context, located dataset.Located) error {
 	}
 	if change.Action != Unchanged && !s.cfg.DryRun {
 		if _, err := s.client.UpsertDatasetItem(ctx, s.cfg.upsert(located.Item)); err != nil {
-			return s.failed(ctx, located, change, err)
+			return s.handleError(ctx, located, change, err)
 		}
 	}
 	s.count(located, change)
 	return nil
 }
 
-// find returns the item of that id, of whatever dataset and status, or nil. An
-// id that cannot be used safely in a path (proxies refuse an escaped slash) is
-// not looked for: the listing and the server's answer to the write must do.
+// find returns the item with an id, of any dataset and status, or nil. It does not look for an id
+// that is unsafe in a URL path (proxies refuse an escaped slash): the listing and the server's
+// answer to the write must do.
 func (s *seeder) find(ctx context.Context, id string) (*langfuse.DatasetItem, error) {
 	if strings.ContainsAny(id, `/\%`) || id == "." || id == ".." {
 		return nil, nil
@@ -327,39 +321,39 @@ func (s *seeder) find(ctx context.Context, id string) (*langfuse.DatasetItem, er
 	return &found, err
 }
 
-// taken says whose item has an id.
-func (s *seeder) taken(found *langfuse.DatasetItem) string {
-	return fmt.Sprintf("the id %q belongs to the dataset %q: %s", found.ID, found.DatasetName, s.proposal())
+// ownerMessage says to which dataset an id belongs.
+func (s *seeder) ownerMessage(found *langfuse.DatasetItem) string {
+	return fmt.Sprintf("the id %q belongs to the dataset %q: %s", found.ID, found.DatasetName, s.prefixHint())
 }
 
-func (s *seeder) proposal() string {
+func (s *seeder) prefixHint() string {
 	return fmt.Sprintf("ids are unique in a project; give this dataset's ids a prefix, such as --id-prefix %q", s.cfg.Dataset+"-"+s.cfg.IDPrefix)
 }
 
-// failed refuses an item if an error is about it alone; any other is returned.
-func (s *seeder) failed(ctx context.Context, located dataset.Located, change Change, err error) error {
+// handleError refuses an item if an error is about this item alone; it returns any other error.
+func (s *seeder) handleError(ctx context.Context, located dataset.Located, change Change, err error) error {
 	_, lost := errors.AsType[*langfuse.ConnectionError](err)
 	api, answered := errors.AsType[*langfuse.APIError](err)
-	silent := ctx.Err() == nil && (lost || answered && api.Status >= http.StatusInternalServerError)
+	unanswered := ctx.Err() == nil && (lost || answered && api.Status >= http.StatusInternalServerError)
 	switch {
-	case silent, errors.Is(err, langfuse.ErrRateLimited):
+	case unanswered, errors.Is(err, langfuse.ErrRateLimited):
 		reason := err.Error()
-		if silent {
+		if unanswered {
 			reason = "was not answered, it may be in the dataset or not: " + reason + "; the same command again goes on with it"
 		}
 		s.refuse(located, change, reason)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.inRow++; silent {
-			s.unanswered, s.lastSilence = s.unanswered+1, err
+		if s.failedInRow++; unanswered {
+			s.unanswered, s.unansweredErr = s.unanswered+1, err
 		}
-		if s.inRow >= mostFailedWrites {
-			return fmt.Errorf("%d writes in a row failed, the same command again goes on: %w", s.inRow, err)
+		if s.failedInRow >= maxFailedWrites {
+			return fmt.Errorf("%d writes in a row failed, the same command again goes on: %w", s.failedInRow, err)
 		}
-	case errors.Is(err, langfuse.ErrConflict), errors.Is(err, langfuse.ErrNotFound): // it is of another dataset
-		reason := err.Error() + ": " + s.proposal()
+	case errors.Is(err, langfuse.ErrConflict), errors.Is(err, langfuse.ErrNotFound): // the item belongs to another dataset
+		reason := err.Error() + ": " + s.prefixHint()
 		if found, err := s.find(ctx, change.Item); err == nil && found != nil {
-			reason = s.taken(found)
+			reason = s.ownerMessage(found)
 		}
 		s.refuse(located, change, reason)
 	case errors.Is(err, langfuse.ErrTooLarge), answered && api.Status == http.StatusBadRequest:
@@ -378,8 +372,8 @@ func (s *seeder) refuse(located dataset.Located, change Change, reason string) {
 	s.count(located, change)
 }
 
-// skips counts an item as refused if the check found problems, and reports that.
-func (s *seeder) skips(located dataset.Located, problems []Finding) bool {
+// skipBad counts an item as refused if the check found problems, and reports whether it did.
+func (s *seeder) skipBad(located dataset.Located, problems []Finding) bool {
 	if len(problems) == 0 {
 		return false
 	}
@@ -393,7 +387,7 @@ func (s *seeder) warn(located dataset.Located, kind Kind, path, message string) 
 	s.result.Report.Warnings.add(located, Finding{Kind: kind, Path: path, Message: message})
 }
 
-// count adds a change to the result and tells whoever listens.
+// count adds a change to the result and calls show.
 func (s *seeder) count(located dataset.Located, change Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -401,7 +395,7 @@ func (s *seeder) count(located dataset.Located, change Change) {
 	counters := map[Action]*int{Created: &r.Created, Updated: &r.Updated, Unchanged: &r.Unchanged, NotDone: &r.Refused}
 	*counters[change.Action]++
 	if change.Action == Created || change.Action == Updated {
-		s.inRow = 0
+		s.failedInRow = 0
 	}
 	s.show(located, change)
 }

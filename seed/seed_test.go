@@ -17,21 +17,21 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// TestMain has temporary folders in memory.
+// TestMain keeps temporary folders in memory.
 func TestMain(m *testing.M) {
 	suite.InMemory()
 	m.Run()
 }
 
-// line is a good item.
+// line returns a good item.
 func line(id, text string) string {
 	return fmt.Sprintf(`{"id":%q,"input":{"document_text":%q,"object_schemas":{"A":{}}},"expectedOutput":{"entities":[],"relationships":[]},"metadata":{"k":1.0}}`+"\n", id, text)
 }
 
 func counts(r Result) [4]int { return [4]int{r.Created, r.Updated, r.Unchanged, r.Refused} }
 
-// TestSpecCreateExtractionEvaluationDataset: scenario "Create extraction
-// evaluation dataset" of the specification.
+// TestSpecCreateExtractionEvaluationDataset tests the scenario "Create extraction evaluation
+// dataset" of the specification.
 func TestSpecCreateExtractionEvaluationDataset(t *testing.T) {
 	s := newServer(t)
 	result := s.mustSeed(line("a", "Ann"), Config{Description: "for tests"})
@@ -80,7 +80,8 @@ func TestFile_writesOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-// What Langfuse alters on the way in does not count as a change.
+// TestFile_comparesAfterTheServersNormalisation: an alteration by Langfuse does not count as a
+// change.
 func TestFile_comparesAfterTheServersNormalisation(t *testing.T) {
 	s := newServer(t)
 	text := `{"id":"a","input":{"document_text":"bell \u0007 and \u0085","object_schemas":{"A":{}},"document_type":"x"},` +
@@ -107,7 +108,7 @@ func TestFile_absentFieldsStay(t *testing.T) {
 func TestFile_idOfAnotherDataset(t *testing.T) {
 	s := newServer(t)
 	s.mustSeed(line("a", "one")+line("b", "two"), Config{Dataset: "first"})
-	for _, existing := range []bool{false, true} { // found by the write, then by looking first
+	for _, existing := range []bool{false, true} { // found when writing, then by looking first
 		result, err := s.seed(line("a", "one")+line("c", "three"), Config{Dataset: "second"})
 		if err != nil || result.Refused != 1 || result.Created+result.Unchanged != 1 || result.DatasetCreated == existing {
 			t.Fatalf("%v, %v", counts(result), err)
@@ -158,11 +159,11 @@ func TestFile_badItemsKeepEverythingOut(t *testing.T) {
 	}
 }
 
-// Items of a JSON list may all be on one line: the bad ones alone are kept out.
+// TestFile_badItemsOfOneLine: of items in one line of a JSON list only the bad ones are left out.
 func TestFile_badItemsOfOneLine(t *testing.T) {
 	s := newServer(t)
-	one := func(id, text string) string { return strings.TrimSpace(line(id, text)) }
-	list := "[" + one("a", "one") + `,7,{"id":"b","input":{}},` + one("c", "three") + "]"
+	trimmed := func(id, text string) string { return strings.TrimSpace(line(id, text)) }
+	list := "[" + trimmed("a", "one") + `,7,{"id":"b","input":{}},` + trimmed("c", "three") + "]"
 	items := func(yield func(dataset.Located, error) bool) {
 		dataset.Read(strings.NewReader(list), dataset.JSON, "f.json")(yield)
 	}
@@ -211,7 +212,7 @@ func TestFile_schemaOfTheDataset(t *testing.T) {
 	if s.count["POST /v2/datasets"] != 1 {
 		t.Errorf("the dataset was written %d times", s.count["POST /v2/datasets"])
 	}
-	// The server's schema, which this call does not know, refuses the item.
+	// The server refuses the item because of its schema, which this call does not have.
 	result, err := s.seed(line("a", "x")+`{"id":"b","input":{"text":"y"}}`, Config{})
 	if err != nil || counts(result) != [4]int{0, 0, 1, 1} || !strings.Contains(result.Err().Error(), "validation failed") {
 		t.Errorf("%v, %v, %v", err, counts(result), result.Err())
@@ -237,14 +238,14 @@ func TestFile_dryRun(t *testing.T) {
 	}
 }
 
-// A server that goes away ends the work; the same call finishes it.
+// TestFile_brokenAndRepeated: a failing server ends the work, and the same call completes it.
 func TestFile_brokenAndRepeated(t *testing.T) {
 	s := newServer(t)
 	var text strings.Builder
 	for i := range 20 {
 		text.WriteString(line(fmt.Sprint("i", i), "x"))
 	}
-	s.breaks(func(w http.ResponseWriter, r *http.Request, n int) bool {
+	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/dataset-items") && n > 7 {
 			http.Error(w, "on fire", http.StatusBadGateway)
 			return true
@@ -255,21 +256,21 @@ func TestFile_brokenAndRepeated(t *testing.T) {
 	if exitCode(err) != 69 || result.Created != 7 {
 		t.Errorf("%v after %v", err, counts(result))
 	}
-	s.breaks(nil)
+	s.setBroken(nil)
 	if got := counts(s.mustSeed(text.String(), Config{})); got != [4]int{13, 0, 7, 0} {
 		t.Errorf("repeated: %v", got)
 	}
 }
 
-// One write without an answer is named, and the others go on; the same again
-// writes the one.
+// TestFile_unanswered: a single unanswered write is reported and does not stop the others; the same
+// call writes that item.
 func TestFile_unanswered(t *testing.T) {
 	s := newServer(t)
 	var text strings.Builder
 	for i := range 20 {
 		text.WriteString(line(fmt.Sprint("i", i), "x"))
 	}
-	s.breaks(func(w http.ResponseWriter, r *http.Request, n int) bool {
+	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/dataset-items") && n%5 == 2 {
 			panic(http.ErrAbortHandler) // the connection breaks
 		}
@@ -282,20 +283,21 @@ func TestFile_unanswered(t *testing.T) {
 	if first := result.Report.Problems.First; len(first) != 4 || !strings.HasPrefix(first[0].Item, "i") || !strings.Contains(first[0].Message, "was not answered") {
 		t.Errorf("%+v", first)
 	}
-	s.breaks(nil)
+	s.setBroken(nil)
 	if got := counts(s.mustSeed(text.String(), Config{})); got != [4]int{4, 0, 16, 0} {
 		t.Errorf("repeated: %v", got)
 	}
 }
 
-// A server that refuses every write for its limits ends the work, too; the same call finishes it.
+// TestFile_rateLimited: a server that rejects every write with status 429 ends the work, and the
+// same call completes it.
 func TestFile_rateLimited(t *testing.T) {
 	s := newServer(t)
 	var text strings.Builder
 	for i := range 40 {
 		text.WriteString(line(fmt.Sprint("i", i), "x"))
 	}
-	s.breaks(func(w http.ResponseWriter, r *http.Request, n int) bool {
+	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
 		busy := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/dataset-items") && n > 7
 		if busy {
 			w.Header().Set("Retry-After", "0")
@@ -307,7 +309,7 @@ func TestFile_rateLimited(t *testing.T) {
 	if exitCode(err) != 69 || result.Created != 7 || result.Refused < 5 || !strings.Contains(err.Error(), "writes in a row failed") {
 		t.Errorf("%v after %v", err, counts(result))
 	}
-	s.breaks(nil)
+	s.setBroken(nil)
 	if got := counts(s.mustSeed(text.String(), Config{})); got != [4]int{33, 0, 7, 0} {
 		t.Errorf("repeated: %v", got)
 	}
@@ -320,7 +322,7 @@ func TestFile_cancelled(t *testing.T) {
 	for i := range 300 {
 		text.WriteString(line(fmt.Sprint("i", i), "x"))
 	}
-	result, err := File(ctx, s.Client, read(text.String()), Config{Dataset: "docs", Progress: func(p Progress) {
+	result, err := File(ctx, s.Client, readJSONL(text.String()), Config{Dataset: "docs", Progress: func(p Progress) {
 		if p.Phase == Writing {
 			cancel()
 		}
@@ -359,7 +361,7 @@ func TestArchive(t *testing.T) {
 	if got := s.items("docs"); len(got) != 0 {
 		t.Errorf("%d items are left", len(got))
 	}
-	// Seeding brings an archived item back, though its content is the same.
+	// Seeding reactivates an archived item with the same content.
 	if got := counts(s.mustSeed(line("a", "x"), Config{})); got != [4]int{0, 1, 0, 0} || len(s.items("docs")) != 1 {
 		t.Errorf("seeded again: %v", got)
 	}
@@ -424,9 +426,9 @@ func TestFile_sharedData(t *testing.T) {
 	}
 }
 
-// The public data is good gold: nothing is wrong with it, and what is odd is
-// known. Three statements of documents60 are there in both directions although
-// their types are not symmetric, two of them between names of the same thing.
+// TestCheck_sharedData: the public data is good gold without problems, and its warnings are known.
+// Three statements of documents60 are there in both directions although their types are not
+// symmetric, two of them between names of the same thing.
 func TestCheck_sharedData(t *testing.T) {
 	tests := map[string]struct {
 		items    int

@@ -18,76 +18,76 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// Selection says which traces are seeded: those of IDs, or all that satisfy
-// every other field. Empty fields select all.
+// Selection selects traces: those in IDs, or those that satisfy every other field. An empty field
+// is no condition.
 type Selection struct {
 	IDs []string
 
-	Tags         []string // every one
-	Name         string   // of the trace, on v4 also of its root
+	Tags         []string // the trace has all of them
+	Name         string   // name of the trace; on v4 also of its root
 	Environment  string
-	Since, Until time.Time // of the trace's start: [Since, Until)
-	// Queue is the name or id of an annotation queue: the objects of its
-	// completed items.
+	Since, Until time.Time // the trace starts in [Since, Until)
+	// Queue is the name or id of an annotation queue. It selects the objects of its completed
+	// items.
 	Queue string
-	// Scores must all be held by some score of the trace or its observations.
+	// Scores must each hold for some score of the trace or its observations.
 	Scores []ScoreRule
 
-	// Limit takes the first so many (of ids as given, else the newest first); 0 all.
+	// Limit keeps the first traces: ids as given, else newest first. 0 keeps all.
 	Limit int
-	// Sample draws so many of those at random; 0 takes all. The same Seed draws
-	// the same of the same traces.
+	// Sample draws a number of the remaining traces at random; 0 keeps all. The same Seed draws the
+	// same from the same traces.
 	Sample int
 	Seed   uint64
-	// Stratify is a path in the metadata of traces, such as "category": the
-	// traces drawn are spread over its values as the selected ones are.
+	// Stratify is a path in the metadata of traces, for example "category". The sample has the same
+	// distribution of its values as the selected traces.
 	Stratify string
 }
 
-// filters reports whether anything has to be asked of the traces themselves.
-func (s Selection) filters() bool {
+// filtersTraces reports whether a condition concerns the traces themselves.
+func (s Selection) filtersTraces() bool {
 	return len(s.Tags) > 0 || s.Name != "" || s.Environment != "" || !s.Since.IsZero() || !s.Until.IsZero()
 }
 
 func (s Selection) validate() error {
 	var problems []error
-	wrong := func(bad bool, problem string) {
+	check := func(bad bool, problem string) {
 		if bad {
 			problems = append(problems, errors.New(problem))
 		}
 	}
-	narrowed := s.filters() || s.Queue != "" || len(s.Scores) > 0
-	wrong(len(s.IDs) > 0 && narrowed, "traces are named by id or selected by what they are like, not both")
-	wrong(len(s.IDs) == 0 && !narrowed, "no trace is named, and nothing says which ones are meant")
-	wrong(s.Limit < 0 || s.Sample < 0, "limit and sample must not be negative")
-	wrong(!s.Since.IsZero() && !s.Until.IsZero() && !s.Since.Before(s.Until), "since is not before until")
-	wrong(s.Stratify != "" && s.Sample == 0, "stratify says how a sample is spread: give the size of the sample as well")
+	selective := s.filtersTraces() || s.Queue != "" || len(s.Scores) > 0
+	check(len(s.IDs) > 0 && selective, "traces are named by id or selected by what they are like, not both")
+	check(len(s.IDs) == 0 && !selective, "no trace is named, and nothing says which ones are meant")
+	check(s.Limit < 0 || s.Sample < 0, "limit and sample must not be negative")
+	check(!s.Since.IsZero() && !s.Until.IsZero() && !s.Since.Before(s.Until), "since is not before until")
+	check(s.Stratify != "" && s.Sample == 0, "stratify says how a sample is spread: give the size of the sample as well")
 	if s.Stratify != "" {
-		_, err := s.stratum()
+		_, err := s.stratumPath()
 		problems = append(problems, err)
 	}
 	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 
-// stratum is the path of Stratify, below metadata.
-func (s Selection) stratum() (Path, error) {
+// stratumPath returns the path of Stratify, below metadata.
+func (s Selection) stratumPath() (Path, error) {
 	return ParsePath(strings.TrimPrefix(strings.TrimPrefix(s.Stratify, "trace."), "metadata."))
 }
 
-// candidate is a trace that was selected.
+// candidate is a selected trace.
 type candidate struct {
 	id      string
 	stratum string
-	bad     error // why it cannot be read: a *Finding
+	err     error // why the trace cannot be used: one or several *Finding
 
-	// Once it is read:
+	// Set when the trace is read:
 	trace  langfuse.Trace
 	scores []langfuse.Score
 }
 
-// choose returns the traces that are seeded.
-func (t *traceSeeder) choose(ctx context.Context, s Selection) ([]candidate, error) {
-	list := t.named(s)
+// selectTraces returns the selected traces.
+func (t *traceSeeder) selectTraces(ctx context.Context, s Selection) ([]candidate, error) {
+	list := t.fromIDs(s)
 	if len(s.IDs) == 0 {
 		var err error
 		if list, err = t.search(ctx, s); err != nil {
@@ -106,8 +106,8 @@ func (t *traceSeeder) choose(ctx context.Context, s Selection) ([]candidate, err
 	return list, nil
 }
 
-// named returns the traces whose ids are given, each once.
-func (t *traceSeeder) named(s Selection) (list []candidate) {
+// fromIDs returns the traces with the given ids, each once.
+func (t *traceSeeder) fromIDs(s Selection) (list []candidate) {
 	seen := map[string]bool{}
 	for _, id := range s.IDs {
 		if seen[id] {
@@ -115,7 +115,7 @@ func (t *traceSeeder) named(s Selection) (list []candidate) {
 			continue
 		}
 		seen[id] = true
-		list = append(list, candidate{id: id, bad: validTraceID(id)})
+		list = append(list, candidate{id: id, err: validTraceID(id)})
 		if s.Limit > 0 && len(list) == s.Limit {
 			break
 		}
@@ -128,11 +128,11 @@ func (t *traceSeeder) warn(place string, kind Kind, format string, args ...any) 
 	t.result.Report.Warnings.add(dataset.Located{File: place}, finding)
 }
 
-// traceLabel names a trace where a finding of a file names the file.
+// traceLabel names a trace in the place of a finding's file.
 func traceLabel(id string) string { return "trace " + textutil.Cut(id, 80) }
 
-// validTraceID refuses what cannot be the id of a trace. Langfuse takes any text
-// for one; what is refused here are slips of a person.
+// validTraceID returns a *Finding for a text that cannot be a trace id. Langfuse accepts any text;
+// this check finds slips.
 func validTraceID(id string) error {
 	if dataset.ValidID(id) == nil && !strings.ContainsAny(id, " /\\?#%&,\"<>") {
 		return nil
@@ -140,13 +140,13 @@ func validTraceID(id string) error {
 	return refuse(BadTraceID, "", "is not a trace id: empty, too long, or of odd characters (OpenTelemetry has 32 of 0-9a-f)")
 }
 
-// search asks the server: by queue and scores for ids, by everything else for
-// traces; what both ask for must be in all answers.
+// search asks the server for ids by queue and by scores, and for traces by everything else. A trace
+// must be in all answers.
 func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate, err error) {
 	var answers []iter.Seq2[string, error]
-	if s.filters() {
+	if s.filtersTraces() {
 		query := langfuse.TraceQuery{Name: s.Name, Tags: s.Tags, Environment: s.Environment, From: s.Since, To: s.Until}
-		answers = append(answers, idsOf(t.client.ListTraces(ctx, t.traces, query, langfuse.TraceParts{}),
+		answers = append(answers, idsOf(t.client.ListTraces(ctx, t.traceReads, query, langfuse.TraceParts{}),
 			func(trace langfuse.Trace) (string, error) { return trace.ID, nil }))
 	}
 	if s.Queue != "" {
@@ -156,20 +156,22 @@ func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate
 		}
 		observed := map[string]string{} // observation by trace
 		answers = append(answers, idsOf(t.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted),
-			func(item langfuse.QueueItem) (string, error) { return t.traceOf(ctx, queue.Name, item, observed) }))
+			func(item langfuse.QueueItem) (string, error) {
+				return t.queueItemTrace(ctx, queue.Name, item, observed)
+			}))
 	}
 	for _, rule := range s.Scores {
 		query := langfuse.ScoresQuery{Limit: 100, Names: []string{rule.Name}}
 		answers = append(answers, idsOf(t.client.ReadScores(ctx, t.server, query), rule.traceID))
 	}
-	in := map[string]int{} // how many answers from the second on have it
+	matched := map[string]int{} // number of answers after the first that have the trace
 	for i, ids := range answers[1:] {
 		for id, err := range ids {
 			if err != nil {
 				return nil, err
 			}
-			if in[id] == i {
-				in[id]++
+			if matched[id] == i {
+				matched[id]++
 			}
 		}
 	}
@@ -177,9 +179,9 @@ func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate
 		if err != nil {
 			return nil, err
 		}
-		if in[id] == len(answers)-1 {
+		if matched[id] == len(answers)-1 {
 			list = append(list, candidate{id: id})
-			in[id] = -1
+			matched[id] = -1
 		}
 		if s.Limit > 0 && len(list) == s.Limit {
 			break
@@ -188,31 +190,31 @@ func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate
 	return list, nil
 }
 
-// idsOf gives the id of a trace for each element that has one.
-func idsOf[T any](elements iter.Seq2[T, error], of func(T) (string, error)) iter.Seq2[string, error] {
+// idsOf yields the trace id of each element that has one.
+func idsOf[T any](elements iter.Seq2[T, error], id func(T) (string, error)) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for element, err := range elements {
-			id := ""
+			traceID := ""
 			if err == nil {
-				id, err = of(element)
+				traceID, err = id(element)
 			}
-			if (err != nil || id != "") && !yield(id, err) {
+			if (err != nil || traceID != "") && !yield(traceID, err) {
 				return
 			}
 		}
 	}
 }
 
-// traceOf returns the trace of an item of a queue. One that leads to no trace is
-// refused by name, and of two observations of a trace the second is named.
-func (t *traceSeeder) traceOf(ctx context.Context, queue string, item langfuse.QueueItem, observed map[string]string) (string, error) {
+// queueItemTrace returns the trace of a queue item. It refuses an item that leads to no trace, and
+// warns of a second observation of the same trace. Both have no id and no error.
+func (t *traceSeeder) queueItemTrace(ctx context.Context, queue string, item langfuse.QueueItem, observed map[string]string) (string, error) {
 	place := fmt.Sprintf("queue %s: item %s", queue, item.ID)
 	why := fmt.Sprintf("is about a %s, of which no item can be made", item.ObjectType)
 	switch item.ObjectType {
 	case langfuse.ObjectTrace:
 		return item.ObjectID, nil
 	case langfuse.ObjectObservation:
-		found, err := t.client.FindObservation(ctx, t.traces, item.ObjectID)
+		found, err := t.client.FindObservation(ctx, t.traceReads, item.ObjectID)
 		if err != nil && refusalOf(err) == nil {
 			return "", err
 		}
@@ -235,7 +237,7 @@ func (t *traceSeeder) traceOf(ctx context.Context, queue string, item langfuse.Q
 	return "", nil
 }
 
-// traceID is the trace of a score that the rule holds of.
+// traceID returns the trace of a score that satisfies the rule, or "".
 func (r ScoreRule) traceID(s langfuse.Score) (string, error) {
 	if !r.holds(s) {
 		return "", nil
@@ -243,27 +245,26 @@ func (r ScoreRule) traceID(s langfuse.Score) (string, error) {
 	return s.TraceID(), nil
 }
 
-// stratify finds the stratum of each candidate: the text of a plain value, the
-// canonical form of any other, nothing where there is none. It warns if there is none
-// of any.
+// stratify sets the stratum of each candidate: the text of a plain value, the canonical form of any
+// other value, or "" without a value. It warns if no candidate has one.
 func (t *traceSeeder) stratify(ctx context.Context, list []candidate, s Selection) error {
-	path, _ := s.stratum() // it is valid
+	path, _ := s.stratumPath() // validate parsed it
 	at := map[string]int{}
 	for i, c := range list {
-		if c.bad == nil {
+		if c.err == nil {
 			at[c.id] = i
 		}
 	}
 	found := len(at) == 0
 	want := langfuse.TraceParts{Metadata: true, ExpandMetadata: []string{path.steps[0].key}}
-	for trace, err := range t.client.ReadTraces(ctx, t.traces, slices.Sorted(maps.Keys(at)), want) {
+	for trace, err := range t.client.ReadTraces(ctx, t.traceReads, slices.Sorted(maps.Keys(at)), want) {
 		if err != nil {
 			return fmt.Errorf("reading the metadata of %d traces: %w", len(at), err)
 		}
-		metadata, _ := dataset.Decode(trace.Metadata) // what is none has no stratum
+		metadata, _ := dataset.Decode(trace.Metadata) // metadata that cannot be decoded have no stratum
 		if value, ok := path.Find(metadata); ok {
 			found = true
-			list[at[trace.ID]].stratum = cmp.Or(spelled(value), string(dataset.CanonicalValue(value)))
+			list[at[trace.ID]].stratum = cmp.Or(plainText(value), string(dataset.CanonicalValue(value)))
 		}
 	}
 	if !found {
@@ -272,11 +273,10 @@ func (t *traceSeeder) stratify(ctx context.Context, list []candidate, s Selectio
 	return nil
 }
 
-// draw takes n candidates at random, of each stratum as its share of all asks for:
-// the ids of a stratum are shuffled, the k-th of m is at (k−½)/m, and those that
-// are first are taken, of equals the first stratum by name (the method of
-// Sainte-Laguë). Which ones are drawn depends on the seed and on the set of ids, not
-// on their order; they come back in the order given. n ≥ len(list) takes all.
+// draw draws n candidates at random, from each stratum in proportion to its size. It shuffles the
+// ids of a stratum, puts the k-th of m at (k−½)/m, and takes the first n of all, at equal places in
+// the order of the names of strata (the Sainte-Laguë method). The result depends on the seed and on
+// the set of ids, not on their order; it has the order of list. n ≥ len(list) takes all.
 func draw(list []candidate, n int, seed uint64) []candidate {
 	strata, at := map[string][]string{}, map[string]float64{}
 	for _, c := range list {

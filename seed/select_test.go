@@ -17,12 +17,12 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// Every way to select finds the traces it should, in every mode.
+// TestFromTraces_selection: every kind of selection finds its traces, in every mode.
 func TestFromTraces_selection(t *testing.T) {
-	inModes(t, func(t *testing.T, s *server) {
+	forModes(t, func(t *testing.T, s *server) {
 		verdict, queue := s.config("validated", "BOOLEAN"), s.newQueue("review")
-		// Ten traces, a minute apart; the even ones tagged, of another name and
-		// environment, and of the category a; the odd ones of b.
+		// Ten traces, a minute apart. The even ones have the tag, another name and environment, and
+		// category a; the odd ones have category b.
 		for i := range 10 {
 			attributes := map[string]string{"langfuse.trace.name": "odd", "langfuse.trace.metadata.category": "b"}
 			if i%2 == 0 {
@@ -31,14 +31,14 @@ func TestFromTraces_selection(t *testing.T) {
 			id := traceID(i)
 			one := span{id: spanID(i, 0), name: "root", at: time.Duration(i) * time.Minute, attributes: attributes,
 				input: map[string]any{"document_text": fmt.Sprintf("Ada lived in London, at number %d.", i*104729)}, output: gold("Ada", "London")}
-			s.taggedTrace(id, i%2 == 0, one)
+			s.sendTagged(id, i%2 == 0, one)
 			s.annotate(embedded.Annotation{TraceID: id, ConfigID: verdict, Value: true, Author: "ann"})
 			s.post("/api/public/scores", map[string]any{"id": fmt.Sprint("q", i), "traceId": id, "observationId": spanID(i, 0), "name": "quality", "value": float64(i) / 10})
 		}
 		s.complete(queue, traceID(1), "TRACE")
 		s.complete(queue, spanID(2, 0), "OBSERVATION")
 		s.complete(queue, "session-1", "SESSION")
-		s.complete(queue, spanID(99, 0), "OBSERVATION") // of no trace
+		s.complete(queue, spanID(99, 0), "OBSERVATION") // no trace has it
 
 		tests := []struct {
 			name      string
@@ -52,14 +52,14 @@ func TestFromTraces_selection(t *testing.T) {
 			{"two tags", Selection{Tags: []string{"checked", "none"}}, "", 0},
 			{"name", Selection{Name: "odd"}, "1 3 5 7 9", 0},
 			{"environment", Selection{Environment: "staging"}, "0 2 4 6 8", 0},
-			{"time", Selection{Since: began.Add(3 * time.Minute), Until: began.Add(6 * time.Minute)}, "3 4 5", 0},
-			{"the newest", Selection{Since: began, Limit: 2}, "8 9", 0},
+			{"time", Selection{Since: startTime.Add(3 * time.Minute), Until: startTime.Add(6 * time.Minute)}, "3 4 5", 0},
+			{"the newest", Selection{Since: startTime, Limit: 2}, "8 9", 0},
 			{"score of an observation", Selection{Scores: []ScoreRule{rule("quality>0.7")}}, "8 9", 0},
 			{"two scores", Selection{Scores: []ScoreRule{rule("quality>=0.5"), rule("quality<=0.6"), rule("validated=true")}}, "5 6", 0},
 			{"score and tag", Selection{Scores: []ScoreRule{rule("quality>=0.5")}, Tags: []string{"checked"}}, "6 8", 0},
 			{"queue", Selection{Queue: "review"}, "1 2", 2},
 			{"queue and name", Selection{Queue: "review", Name: "odd"}, "1", 2},
-			{"a sample of every kind", Selection{Since: began, Sample: 4, Seed: 7, Stratify: "metadata.category"}, "2 of a, 2 of b", 0},
+			{"a sample of every kind", Selection{Since: startTime, Sample: 4, Seed: 7, Stratify: "metadata.category"}, "2 of a, 2 of b", 0},
 		}
 		for i, tt := range tests {
 			name := fmt.Sprint("gold-", i)
@@ -69,11 +69,11 @@ func TestFromTraces_selection(t *testing.T) {
 			if result.Refused != tt.refused || (result.Err() == nil) != (tt.refused == 0) {
 				t.Errorf("%s: %d refused: %v", tt.name, result.Refused, result.Err())
 			}
-			said := fmt.Sprintf("0 of %s refused, and %d items of the queue:", textutil.Counted(result.Selected, "trace"), tt.refused)
-			if tt.refused > 0 && !strings.HasPrefix(result.Err().Error(), said) {
-				t.Errorf("%s: %v, want %q", tt.name, result.Err(), said)
+			message := fmt.Sprintf("0 of %s refused, and %d items of the queue:", textutil.Counted(result.Selected, "trace"), tt.refused)
+			if tt.refused > 0 && !strings.HasPrefix(result.Err().Error(), message) {
+				t.Errorf("%s: %v, want %q", tt.name, result.Err(), message)
 			}
-			if got := s.selected(tt.selection); got != tt.want {
+			if got := s.selectedNumbers(tt.selection); got != tt.want {
 				t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 			}
 		}
@@ -91,17 +91,17 @@ func path(text string) Path {
 	return p
 }
 
-// taggedTrace sends a trace over OTLP, perhaps with the tag "checked".
-func (s *server) taggedTrace(trace string, tagged bool, one span) {
+// sendTagged sends a trace over OTLP, with the tag "checked" if tagged is set.
+func (s *server) sendTagged(trace string, tagged bool, one span) {
 	if tagged {
 		one.attributes["langfuse.trace.tags"] = `["checked","x"]`
 	}
-	s.traced(trace, one)
+	s.sendTrace(trace, one)
 }
 
-// selected returns the numbers of the traces of a dry run, sorted; of a sample
-// how many there are of each category.
-func (s *server) selected(selection Selection) string {
+// selectedNumbers returns the numbers of the traces of a dry run, sorted, or for a stratified
+// sample the number of traces in each category.
+func (s *server) selectedNumbers(selection Selection) string {
 	s.t.Helper()
 	var numbers [100]bool
 	category := map[string]int{}
@@ -117,8 +117,8 @@ func (s *server) selected(selection Selection) string {
 		return fmt.Sprintf("%d of a, %d of b", category["a"], category["b"])
 	}
 	var list []string
-	for i, there := range numbers {
-		if there {
+	for i, isSelected := range numbers {
+		if isSelected {
 			list = append(list, fmt.Sprint(i))
 		}
 	}
@@ -130,7 +130,7 @@ func TestSelection_validate(t *testing.T) {
 		"nothing says which": {},
 		"not both":           {IDs: []string{"a"}, Name: "b"},
 		"negative":           {Name: "a", Limit: -1},
-		"not before":         {Since: began, Until: began},
+		"not before":         {Since: startTime, Until: startTime},
 		"size of the sample": {Name: "a", Stratify: "metadata.x"},
 		"cannot be read":     {Name: "a", Sample: 1, Stratify: "metadata.x..y"},
 	} {
@@ -141,14 +141,14 @@ func TestSelection_validate(t *testing.T) {
 	}
 }
 
-// A server that is too busy for one trace, and for one item, has them named; the
-// others go in.
+// TestFromTraces_rateLimits: a trace and an item that the server is too busy for are reported, and
+// the others are seeded.
 func TestFromTraces_rateLimits(t *testing.T) {
 	s := newServerIn(t, embedded.ModeV3)
 	for i := range 3 {
-		s.correct(s.extracted(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
+		s.correct(s.sendExtraction(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
 	}
-	s.breaks(func(w http.ResponseWriter, r *http.Request, n int) bool {
+	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
 		busy := strings.HasSuffix(r.URL.Path, "/traces/"+traceID(1)) || r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/dataset-items") && n == 1
 		if busy {
 			w.Header().Set("Retry-After", "0")
@@ -160,28 +160,28 @@ func TestFromTraces_rateLimits(t *testing.T) {
 	if result.Created != 1 || result.Refused != 2 || !strings.Contains(result.refusals()[traceID(1)], "rate limit") {
 		t.Errorf("%d created, %d refused: %v", result.Created, result.Refused, result.Err())
 	}
-	s.breaks(nil)
+	s.setBroken(nil)
 	again := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1), traceID(2)}}, TraceConfig{})
 	if again.Created != 2 || again.Unchanged != 1 || again.Err() != nil {
 		t.Errorf("again: %d created, %d unchanged: %v", again.Created, again.Unchanged, again.Err())
 	}
 }
 
-// twentyTraces are more than are read together.
+// twentyTraces sends more traces than one group has.
 func twentyTraces(t *testing.T) (s *server, ids []string) {
 	s = newServer(t)
 	for i := range 20 {
-		s.correct(s.extracted(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
+		s.correct(s.sendExtraction(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
 		ids = append(ids, traceID(i))
 	}
 	return s, ids
 }
 
-// Where many traces are read with one request, all of them are named, after that
-// one request.
+// TestFromTraces_rateLimitOfMany: if one request for many traces is refused, all of them are
+// reported, without further requests.
 func TestFromTraces_rateLimitOfMany(t *testing.T) {
 	s, ids := twentyTraces(t)
-	s.breaks(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+	s.setBroken(func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		busy := strings.HasSuffix(r.URL.Path, "/v2/observations") && strings.Contains(r.URL.RawQuery, traceID(0))
 		if busy {
 			http.Error(w, "429 - rate limit exceeded", http.StatusTooManyRequests)
@@ -194,11 +194,11 @@ func TestFromTraces_rateLimitOfMany(t *testing.T) {
 	}
 }
 
-// Langfuse out of reach ends the work with exit code 69.
+// TestFromTraces_unreachable: an unreachable Langfuse ends the work with exit code 69.
 func TestFromTraces_unreachable(t *testing.T) {
 	s := newServer(t)
-	id := s.extracted(0, "Ada lived in London.", gold("Ada", "London"))
-	s.breaks(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+	id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
+	s.setBroken(func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		if strings.HasSuffix(r.URL.Path, "/observations") {
 			w.WriteHeader(http.StatusBadGateway)
 			return true
@@ -211,15 +211,16 @@ func TestFromTraces_unreachable(t *testing.T) {
 	}
 }
 
-// What ends the work does not wait for traces that are read ahead.
+// TestFromTraces_endsAtOnce: an error that ends the work does not wait for traces that are read
+// ahead.
 func TestFromTraces_endsAtOnce(t *testing.T) {
 	s, ids := twentyTraces(t)
 	waits := make(chan struct{})
-	s.breaks(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+	s.setBroken(func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/v2/observations") && strings.Contains(r.URL.RawQuery, traceID(19)):
 			close(waits)
-			<-r.Context().Done() // its client has gone
+			<-r.Context().Done() // the client has gone
 		case r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/dataset-items"):
 			<-waits
 			http.Error(w, "the key was taken back", http.StatusUnauthorized)
@@ -243,14 +244,14 @@ func TestFromTraces_endsAtOnce(t *testing.T) {
 	}
 }
 
-// The schemas that the dataset has are checked before anything is sent, and all
-// breaks are named with their paths.
+// TestFromTraces_schemas: items are checked against the schemas of the dataset before anything is
+// sent, and all violations are reported with their paths.
 func TestFromTraces_schemas(t *testing.T) {
 	s := newServer(t)
 	s.post("/api/public/v2/datasets", map[string]any{"name": "gold", "expectedOutputSchema": map[string]any{
 		"type": "object", "required": []any{"entities"}, "properties": map[string]any{"entities": map[string]any{"type": "array", "items": map[string]any{
 			"type": "object", "properties": map[string]any{"type": map[string]any{"enum": []any{"Person"}}, "name": map[string]any{"type": "string", "maxLength": 4}}}}}}})
-	id := s.extracted(0, "Ada lived in London.", nil)
+	id := s.sendExtraction(0, "Ada lived in London.", nil)
 	s.correct(id, gold("Ada", "London"))
 	result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{})
 	for _, path := range []string{"expectedOutput.entities[1].name", "expectedOutput.entities[1].type"} {
@@ -263,14 +264,14 @@ func TestFromTraces_schemas(t *testing.T) {
 	}
 }
 
-// An item whose document is almost that of an item already there is named with
-// it, and so are two of one batch.
+// TestFromTraces_similar: an item whose document is almost that of an existing item, or of another
+// item of the call, is reported with that item.
 func TestFromTraces_similar(t *testing.T) {
 	s := newServer(t)
 	text := strings.Repeat("Ada lived in London, in a small house by the river, for many years. ", 3)
 	s.mustSeed(`{"id":"there","input":{"document_text":"`+text+`"},"expectedOutput":{"entities":[],"relationships":[]}}`, Config{Dataset: "gold"})
 	for i, addition := range []string{"", "Then she left.", "It has nothing to do with anything, this text of a length that makes it quite another text than the one it begins with, so that most of its parts are its own. All of them differ, one from the other, and from what stands before."} {
-		s.correct(s.extracted(i, text+addition, nil), gold("Ada", "London"))
+		s.correct(s.sendExtraction(i, text+addition, nil), gold("Ada", "London"))
 	}
 	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1), traceID(2)}}, TraceConfig{})
 	named := map[string]string{}
@@ -284,11 +285,11 @@ func TestFromTraces_similar(t *testing.T) {
 	}
 }
 
-// With Out the items go there, and Langfuse is not written to.
+// TestFromTraces_out: with Out the items are written there and not to Langfuse.
 func TestFromTraces_out(t *testing.T) {
 	s := newServer(t)
-	s.correct(s.extracted(0, "Ada lived in London.", nil), gold("Ada", "London"))
-	s.extracted(1, "Ada lived in London.", nil)
+	s.correct(s.sendExtraction(0, "Ada lived in London.", nil), gold("Ada", "London"))
+	s.sendExtraction(1, "Ada lived in London.", nil)
 	var b strings.Builder
 	w, err := dataset.NewWriter(&b, dataset.JSONL)
 	if err != nil {

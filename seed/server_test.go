@@ -19,7 +19,7 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// server is the embedded Langfuse behind a counter of requests.
+// server is the embedded Langfuse with counted requests.
 type server struct {
 	*langfuse.Client
 	t     *testing.T
@@ -28,10 +28,10 @@ type server struct {
 	mode  embedded.Mode
 
 	mu    sync.Mutex
-	count map[string]int // "POST /dataset-items": how often
-	// sent, if set, gets the body of every request.
+	count map[string]int // number of requests by name, for example "POST /dataset-items"
+	// sent, if not nil, gets the body of every request.
 	sent *bytes.Buffer
-	// broken, if set, may answer a request in the server's place.
+	// broken, if not nil, may answer a request instead of the server.
 	broken func(w http.ResponseWriter, r *http.Request, n int) bool
 }
 
@@ -82,7 +82,7 @@ func newServerIn(t *testing.T, mode embedded.Mode) *server {
 	return s
 }
 
-// writes returns how many items were written since the last call.
+// writes returns the number of items written since the last call.
 func (s *server) writes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,13 +91,13 @@ func (s *server) writes() int {
 	return n
 }
 
-func (s *server) breaks(broken func(w http.ResponseWriter, r *http.Request, n int) bool) {
+func (s *server) setBroken(broken func(w http.ResponseWriter, r *http.Request, n int) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = broken
 }
 
-// items lists the dataset as id=input, sorted by nothing.
+// items returns the active items of a dataset by id.
 func (s *server) items(dataset string) map[string]langfuse.DatasetItem {
 	s.t.Helper()
 	items := map[string]langfuse.DatasetItem{}
@@ -111,13 +111,13 @@ func (s *server) items(dataset string) map[string]langfuse.DatasetItem {
 	return items
 }
 
-// seed seeds a text of JSONL.
+// seed seeds the items of a JSONL text.
 func (s *server) seed(text string, cfg Config) (Result, error) {
 	s.t.Helper()
 	if cfg.Dataset == "" {
 		cfg.Dataset = "docs"
 	}
-	return File(context.Background(), s.Client, read(text), cfg)
+	return File(context.Background(), s.Client, readJSONL(text), cfg)
 }
 
 func (s *server) mustSeed(text string, cfg Config) Result {
@@ -134,11 +134,10 @@ func (s *server) mustSeed(text string, cfg Config) Result {
 
 func compactJSON(raw []byte) string { return string(bytes.ReplaceAll(raw, []byte(" "), nil)) }
 
-// began is when the first trace of production began.
-var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+// startTime is the start of the first production trace.
+var startTime = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// post sends JSON as a program that knows nothing of this project does, and
-// returns the answer.
+// post sends JSON as a program independent of this project does, and returns the answer.
 func (s *server) post(path string, body any) map[string]any {
 	s.t.Helper()
 	raw, err := json.Marshal(body)
@@ -168,20 +167,20 @@ func (s *server) post(path string, body any) map[string]any {
 	return object
 }
 
-// span is what the instrumented program records.
+// span is a span that an instrumented program records.
 type span struct {
 	id, parent, name, kind string
-	input, output          any // a text is sent as it is
+	input, output          any // a text is sent unchanged
 	attributes             map[string]string
-	at                     time.Duration // since began
+	at                     time.Duration // since startTime
 }
 
-// traced sends a trace over OTLP, as JSON.
-func (s *server) traced(trace string, spans ...span) {
+// sendTrace sends a trace over OTLP as JSON.
+func (s *server) sendTrace(trace string, spans ...span) {
 	s.t.Helper()
 	var list []any
 	for _, one := range spans {
-		list = append(list, s.encoded(trace, one))
+		list = append(list, s.encodeSpan(trace, one))
 	}
 	s.export(list)
 }
@@ -193,8 +192,8 @@ func (s *server) export(spans []any) {
 		"resource": map[string]any{"attributes": []any{}}, "scopeSpans": []any{map[string]any{"scope": map[string]any{"name": "shop"}, "spans": spans}}}}})
 }
 
-// encoded is a span as OTLP writes it.
-func (s *server) encoded(trace string, one span) any {
+// encodeSpan returns a span in the form of OTLP.
+func (s *server) encodeSpan(trace string, one span) any {
 	s.t.Helper()
 	attributes := []any{}
 	add := func(key, value string) {
@@ -219,22 +218,21 @@ func (s *server) encoded(trace string, one span) any {
 	for key, value := range one.attributes {
 		add(key, value)
 	}
-	start := began.Add(one.at)
+	start := startTime.Add(one.at)
 	return map[string]any{"traceId": trace, "spanId": one.id, "parentSpanId": one.parent, "name": one.name,
 		"startTimeUnixNano": fmt.Sprint(start.UnixNano()), "endTimeUnixNano": fmt.Sprint(start.Add(time.Second).UnixNano()), "attributes": attributes}
 }
 
-// ids of the n-th trace and of its spans.
+// traceID returns the id of the n-th trace.
 func traceID(n int) string { return fmt.Sprintf("%032x", n+0xabc000) }
 
 func spanID(n, k int) string { return fmt.Sprintf("%016x", n*100+k+0xdef000) }
 
-// extracted sends the n-th production trace: a root that extracts, with a
-// generation below it.
-func (s *server) extracted(n int, text string, output any) string {
+// sendExtraction sends the n-th production trace: a root that extracts, with a generation below it.
+func (s *server) sendExtraction(n int, text string, output any) string {
 	s.t.Helper()
 	id := traceID(n)
-	s.traced(id,
+	s.sendTrace(id,
 		span{id: spanID(n, 0), name: "extract", input: map[string]any{"document_text": text, "object_schemas": schemas}, output: output,
 			at: time.Duration(n) * time.Minute, attributes: map[string]string{"langfuse.trace.name": "extract"}},
 		span{id: spanID(n, 1), parent: spanID(n, 0), name: "llm", kind: "generation", at: time.Duration(n)*time.Minute + time.Second,
@@ -244,7 +242,7 @@ func (s *server) extracted(n int, text string, output any) string {
 
 var schemas = map[string]any{"Person": map[string]any{"name": "Person", "description": "a person"}, "City": map[string]any{"name": "City", "description": "a city"}}
 
-// gold is an extraction with one person and one city.
+// gold returns an extraction with one person and one city.
 func gold(person, city string) map[string]any {
 	return map[string]any{
 		"entities":      []any{map[string]any{"temp_id": "e1", "name": person, "type": "Person"}, map[string]any{"temp_id": "e2", "name": city, "type": "City"}},
@@ -252,13 +250,13 @@ func gold(person, city string) map[string]any {
 	}
 }
 
-// config makes a score configuration and returns its id.
+// config creates a score configuration and returns its id.
 func (s *server) config(name, dataType string) string {
 	s.t.Helper()
 	return s.post("/api/public/score-configs", map[string]any{"name": name, "dataType": dataType})["id"].(string)
 }
 
-// annotate is what a person does in the user interface.
+// annotate adds an annotation as a person does in the user interface.
 func (s *server) annotate(a embedded.Annotation) string {
 	s.t.Helper()
 	id, err := s.store.Annotate(a)
@@ -268,7 +266,7 @@ func (s *server) annotate(a embedded.Annotation) string {
 	return id
 }
 
-// correct corrects a trace; every call is a later correction.
+// correct corrects a trace. Each call adds a later correction.
 func (s *server) correct(trace string, output any) string {
 	s.t.Helper()
 	raw, err := dataset.Marshal(output)
@@ -278,7 +276,7 @@ func (s *server) correct(trace string, output any) string {
 	return s.annotate(embedded.Annotation{TraceID: trace, Correction: string(raw), Author: "ann"})
 }
 
-// complete puts an object into a queue, completed.
+// complete adds an object to a queue as completed.
 func (s *server) complete(queue, object, kind string) {
 	s.t.Helper()
 	s.post("/api/public/annotation-queues/"+queue+"/items", map[string]any{"objectId": object, "objectType": kind, "status": "COMPLETED"})
@@ -290,7 +288,7 @@ func (s *server) newQueue(name string) string {
 	return s.post("/api/public/annotation-queues", map[string]any{"name": name, "scoreConfigIds": []any{config}})["id"].(string)
 }
 
-// seedTraces seeds the dataset "gold" from a selection.
+// seedTraces seeds the dataset "gold" from a selection, unless cfg names another dataset.
 func (s *server) seedTraces(selection Selection, cfg TraceConfig) (TraceResult, error) {
 	s.t.Helper()
 	server, err := s.Probe(context.Background())
@@ -312,8 +310,8 @@ func (s *server) mustSeedTraces(selection Selection, cfg TraceConfig) TraceResul
 	return result
 }
 
-// only returns the one item of the dataset "gold".
-func (s *server) only() langfuse.DatasetItem {
+// onlyItem returns the single item of the dataset "gold".
+func (s *server) onlyItem() langfuse.DatasetItem {
 	s.t.Helper()
 	items := s.items("gold")
 	for _, item := range items {
@@ -325,7 +323,7 @@ func (s *server) only() langfuse.DatasetItem {
 	return langfuse.DatasetItem{}
 }
 
-// refusals returns what was refused, by trace or queue item.
+// refusals returns the reasons of refusals by trace or queue item.
 func (r TraceResult) refusals() map[string]string {
 	all := map[string]string{}
 	for _, f := range r.Report.Problems.First {
@@ -334,7 +332,7 @@ func (r TraceResult) refusals() map[string]string {
 	return all
 }
 
-func inModes(t *testing.T, do func(t *testing.T, s *server)) {
+func forModes(t *testing.T, do func(t *testing.T, s *server)) {
 	for _, mode := range suite.Of([]embedded.Mode{embedded.ModeV3, embedded.ModeV4}, embedded.Modes()) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()

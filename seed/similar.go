@@ -9,39 +9,38 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// The measures of near-duplicates.
+// Parameters of the search for near-duplicates.
 const (
 	shingleLength = 8   // code points of a shingle
-	sketchSize    = 128 // hashes kept of a document
+	sketchSize    = 128 // hashes kept for a document
 )
 
-// leastSimilar is the similarity from which two documents are near-duplicates.
-const leastSimilar = 0.8
+// minSimilarity is the similarity above which two documents are near-duplicates.
+const minSimilarity = 0.8
 
-// sketch stands for a document: the smallest hashes of its shingles, sorted,
-// each once. Half a kilobyte at most.
+// sketch represents a document: the smallest hashes of its shingles, sorted, without duplicates. It
+// takes at most half a kilobyte.
 type sketch []uint32
 
-// newSketch hashes every run of 8 code points of the folded text (case,
-// compatibility and white space aside) and keeps the 128 smallest hashes:
-// bottom-k MinHash. A shorter text is one shingle; an empty one has none. Time
-// O(n log n), memory O(n).
+// newSketch hashes every run of 8 code points of the folded text (case, compatibility and white
+// space aside) and keeps the 128 smallest hashes: bottom-k MinHash. A shorter text is one shingle;
+// an empty text has none. Time O(n log n), memory O(n).
 func newSketch(text string) sketch {
-	letters := []rune(textutil.FoldName(text))
+	runes := []rune(textutil.FoldName(text))
 	var all sketch
-	for end := min(shingleLength, len(letters)); end > 0 && end <= len(letters); end++ {
-		all = append(all, hashOf(letters[max(0, end-shingleLength):end]))
+	for end := min(shingleLength, len(runes)); end > 0 && end <= len(runes); end++ {
+		all = append(all, hashOf(runes[max(0, end-shingleLength):end]))
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
 	return slices.Clone(all[:min(sketchSize, len(all))])
 }
 
-// hashOf is FNV-1a over code points with the finalizer of MurmurHash3, whose low
-// bits depend on all of them.
-func hashOf(letters []rune) uint32 {
+// hashOf returns FNV-1a over code points with the finalizer of MurmurHash3, which mixes all bits
+// into the low ones.
+func hashOf(runes []rune) uint32 {
 	h := uint32(2166136261)
-	for _, r := range letters {
+	for _, r := range runes {
 		h = (h ^ uint32(r)) * 16777619
 	}
 	h = (h ^ h>>16) * 0x85ebca6b
@@ -49,11 +48,10 @@ func hashOf(letters []rune) uint32 {
 	return h ^ h>>16
 }
 
-// similarity estimates the Jaccard similarity of the two sets of shingles,
-// |A∩B| / |A∪B|, in [0,1]: of the 128 smallest hashes of the union, the share
-// that both have. Exact (hashes that collide aside) where the union has no more
-// than that, else with a standard error of √(J(1−J)/128), 0.035 at 0.8. Two empty
-// sketches: 0.
+// similarity estimates the Jaccard similarity of the two sets of shingles, |A∩B| / |A∪B|, in [0,1],
+// as the share of the 128 smallest hashes of the union that both sketches have. It is exact, apart
+// from hash collisions, if the union has at most 128 hashes; else its standard error is
+// √(J(1−J)/128), 0.035 at 0.8. It is 0 for two empty sketches.
 func (s sketch) similarity(other sketch) float64 {
 	seen, both, i, k := 0, 0, 0, 0
 	for ; seen < sketchSize && (i < len(s) || k < len(other)); seen++ {
@@ -69,45 +67,46 @@ func (s sketch) similarity(other sketch) float64 {
 	return float64(both) / float64(max(1, seen))
 }
 
-// similarDocuments remembers what the documents of a dataset look like, by the id
-// of the item: some two kilobytes each. Not safe for concurrent use.
+// similarDocuments holds the sketches of a dataset's documents by item id, some two kilobytes each.
+// It is not safe for concurrent use.
 type similarDocuments struct {
-	sketches map[string]sketch
-	having   map[uint32][]string // the ids by each of the first hashes
-	inputs   extraction.Decoder
+	sketches  map[string]sketch
+	idsByHash map[uint32][]string // ids by each of the sketch's first hashes
+	inputs    extraction.Decoder
 }
 
 func newSimilarDocuments() *similarDocuments {
-	return &similarDocuments{sketches: map[string]sketch{}, having: map[uint32][]string{}}
+	return &similarDocuments{sketches: map[string]sketch{}, idsByHash: map[uint32][]string{}}
 }
 
-// firstHashes is how many of two similar sketches have one in common: of the 128 hashes that
-// are compared less than a fifth are in one only, and so are all before the first common one.
-const firstHashes = sketchSize/5 + 1
+// prefixSize is the number of smallest hashes of which two similar sketches share at least one:
+// less than a fifth of the 128 compared hashes are in only one sketch, and so are all hashes before
+// the first common one.
+const prefixSize = sketchSize/5 + 1
 
-func (s sketch) firsts() sketch { return s[:min(firstHashes, len(s))] }
+func (s sketch) prefix() sketch { return s[:min(prefixSize, len(s))] }
 
-// put remembers a document, in place of what its item had before.
+// put adds the document of an item or replaces it.
 func (d *similarDocuments) put(id string, s sketch) {
 	d.sketches[id] = s
-	for _, hash := range s.firsts() {
-		d.having[hash] = append(d.having[hash], id)
+	for _, hash := range s.prefix() {
+		d.idsByHash[hash] = append(d.idsByHash[hash], id)
 	}
 }
 
-// nearest returns the other item whose document is most similar, and how
-// similar; of several the first by id. "" where none is similar enough.
-// Time: a microsecond for each item that has one of its 26 smallest hashes.
+// nearest returns the other item with the most similar document, and the similarity; of several the
+// first by id. It returns "" if no document is similar enough. Time: a microsecond for each item
+// that shares one of the 26 smallest hashes.
 func (d *similarDocuments) nearest(id string, s sketch) (name string, best float64) {
 	seen := map[string]bool{id: true}
-	for _, hash := range s.firsts() {
-		for _, other := range d.having[hash] {
+	for _, hash := range s.prefix() {
+		for _, other := range d.idsByHash[hash] {
 			if seen[other] {
 				continue
 			}
 			seen[other] = true
 			similar := s.similarity(d.sketches[other])
-			if similar >= leastSimilar && (similar > best || similar == best && other < name) {
+			if similar >= minSimilarity && (similar > best || similar == best && other < name) {
 				best, name = similar, other
 			}
 		}
@@ -115,8 +114,7 @@ func (d *similarDocuments) nearest(id string, s sketch) (name string, best float
 	return name, best
 }
 
-// sketchOf is the sketch of an item's document; nothing where its input
-// cannot be read as one.
+// sketchOf returns the sketch of an item's document, or nil if its input cannot be decoded.
 func (d *similarDocuments) sketchOf(item dataset.Item) sketch {
 	document, _, err := d.inputs.Document(item.Input)
 	if err != nil {
@@ -125,8 +123,8 @@ func (d *similarDocuments) sketchOf(item dataset.Item) sketch {
 	return newSketch(document.Text)
 }
 
-// nameSimilar names an item whose document is almost that of another.
-func (s *seeder) nameSimilar(located dataset.Located) {
+// warnSimilar warns if the document of an item is almost that of another item.
+func (s *seeder) warnSimilar(located dataset.Located) {
 	if s.similar == nil {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestSketch_exact(t *testing.T) {
-	// 9 letters have 2 shingles of 8, 10 have 3: two are shared of three.
+	// 9 letters have 2 shingles of 8, 10 have 3; the two texts share two of three.
 	tests := []struct {
 		a, b string
 		want float64
@@ -34,8 +34,8 @@ func TestSketch_exact(t *testing.T) {
 	}
 }
 
-// The estimate is within four standard errors of the Jaccard similarity of the
-// shingles, counted one by one.
+// TestSketch_estimate: the estimate is within four standard errors of the Jaccard similarity of the
+// shingles, counted exactly.
 func TestSketch_estimate(t *testing.T) {
 	shingles := func(text string) map[string]bool {
 		set := map[string]bool{}
@@ -89,7 +89,8 @@ func TestSimilarDocuments(t *testing.T) {
 	}
 }
 
-// TestSimilarDocuments_each: the first hashes lead to what comparing with each item finds.
+// TestSimilarDocuments_each: the search by first hashes finds the same as a comparison with each
+// item.
 func TestSimilarDocuments_each(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	found := 0
@@ -109,11 +110,11 @@ func TestSimilarDocuments_each(t *testing.T) {
 			return s[:min(sketchSize, len(s))]
 		}
 		for i := range 8 {
-			d.put(fmt.Sprint(i%5), drawn()) // some twice
+			d.put(fmt.Sprint(i%5), drawn()) // some ids twice
 		}
 		s, want, most := drawn(), "", 0.0
 		for _, id := range slices.Sorted(maps.Keys(d.sketches)) {
-			if similar := s.similarity(d.sketches[id]); similar >= leastSimilar && similar > most {
+			if similar := s.similarity(d.sketches[id]); similar >= minSimilarity && similar > most {
 				want, most = id, similar
 			}
 		}

@@ -22,11 +22,11 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// maxBody is the largest request that Langfuse takes for an item, in bytes
-// (4.5 MiB): the item as JSON with the name of its dataset.
+// maxBody is the size in bytes (4.5 MiB) of the largest request that Langfuse accepts for an item:
+// the item as JSON with the name of its dataset.
 const maxBody = 4_718_592
 
-// checkStored checks what becomes of the item on its way into Langfuse.
+// checkStored notes what Langfuse would refuse or alter when it stores the item.
 func (c *checker) checkStored(n *notes, item dataset.Item) {
 	var body []byte
 	if len(item.Input)+len(item.Expected)+len(item.Metadata) > maxBody/8 { // else it cannot be too large
@@ -54,7 +54,7 @@ func (c *checker) checkStored(n *notes, item dataset.Item) {
 	}
 }
 
-// upsert is the item as it is sent.
+// upsert returns the item in the form in which it is sent.
 func (c Config) upsert(item dataset.Item) langfuse.DatasetItem {
 	return langfuse.DatasetItem{
 		DatasetName: c.Dataset, ID: c.IDPrefix + item.ID, Status: langfuse.ItemActive,
@@ -63,20 +63,19 @@ func (c Config) upsert(item dataset.Item) langfuse.DatasetItem {
 	}
 }
 
-// itemOf is a stored item as a file holds it: what is null is absent.
+// itemOf converts a stored item to the form of a file: null becomes absent.
 func itemOf(stored langfuse.DatasetItem) dataset.Item {
-	present := func(raw json.RawMessage) json.RawMessage { return orNothing(raw, nil) }
+	present := func(raw json.RawMessage) json.RawMessage { return orDefault(raw, nil) }
 	return dataset.Item{
 		ID: stored.ID, Input: present(stored.Input), Expected: present(stored.ExpectedOutput), Metadata: present(stored.Metadata),
 		SourceTraceID: stored.SourceTraceID, SourceObservationID: stored.SourceObservationID,
 	}
 }
 
-// storedForm returns the canonical form of what Langfuse keeps of a value:
-// control characters are removed from strings, a string at the top is read as
-// JSON where it is JSON (the empty one is null), numbers become float64. Given
-// what Langfuse returned, it gives the same again. A value that is not JSON
-// counts as null.
+// storedForm returns the canonical form of the value that Langfuse stores: it removes control
+// characters from strings, reads a string at the top as JSON if it is JSON (the empty string is
+// null), and converts numbers to float64. Applying it to a value that Langfuse returned changes
+// nothing. An invalid value counts as null.
 func storedForm(raw json.RawMessage) []byte {
 	if plain, err := dataset.Canonical(raw); err == nil && unaltered(plain) {
 		return plain
@@ -84,23 +83,23 @@ func storedForm(raw json.RawMessage) []byte {
 	return decodedStoredForm(raw)
 }
 
-// decodedStoredForm is storedForm of any value, which it takes apart.
+// decodedStoredForm is storedForm without the shortcut for unaltered values.
 func decodedStoredForm(raw json.RawMessage) []byte {
 	v, err := dataset.Decode(raw)
 	if err != nil {
 		return []byte("null")
 	}
-	v = cleaned(v)
+	v = clean(v)
 	text, isText := v.(string)
 	if _, err := dataset.Decode([]byte(text)); isText && (err == nil || text == "") {
-		return storedForm([]byte(text)) // read on the way there, and again on the way back
+		return storedForm([]byte(text)) // Langfuse decodes it when it stores it, and again when it returns it
 	}
 	return dataset.CanonicalValue(v)
 }
 
-// unaltered reports whether a value in canonical form certainly is its stored form, which
-// goes without taking it apart: it is not a string, and has no control character, no
-// escape that may be one, and no number of more than 15 digits in a row.
+// unaltered reports whether a value in canonical form certainly equals its stored form, without
+// decoding it: it is not a string, and has no control character, no escape that may be one, and no
+// number of more than 15 digits in a row.
 func unaltered(canonical []byte) bool {
 	digits, before := 0, byte(0)
 	for _, b := range canonical {
@@ -115,8 +114,8 @@ func unaltered(canonical []byte) bool {
 	return canonical[0] != '"'
 }
 
-// cleaned removes what Langfuse removes anywhere inside a value.
-func cleaned(v any) any {
+// clean removes what Langfuse removes inside a value, and rounds numbers as it does.
+func clean(v any) any {
 	switch v := v.(type) {
 	case string:
 		return strings.Map(func(r rune) rune {
@@ -131,19 +130,18 @@ func cleaned(v any) any {
 		}
 	case []any:
 		for i := range v {
-			v[i] = cleaned(v[i])
+			v[i] = clean(v[i])
 		}
 	case map[string]any:
 		for key := range v {
-			v[key] = cleaned(v[key])
+			v[key] = clean(v[key])
 		}
 	}
 	return v
 }
 
-// digest stands for the content of an item in memory: 64 bits of the sha256 of
-// the stored form of input, expected output, metadata, and of the ids of trace
-// and observation; 0 for null.
+// digest represents the content of an item in memory: 64 bits of the sha256 of the stored forms of
+// input, expected output and metadata, and of the ids of trace and observation. 0 stands for null.
 type digest [5]uint64
 
 func digestOf(item dataset.Item) digest {
@@ -161,9 +159,9 @@ func hash(value []byte) uint64 {
 	return binary.BigEndian.Uint64(sum[:8]) | 1 // never 0
 }
 
-// over reports whether writing the item over what is stored would change it, and the
-// fields that are absent here: they change nothing, Langfuse keeps what it has.
-func (d digest) over(stored digest) (changes bool, kept []string) {
+// changesOver reports whether writing the item over the stored one would change it, and which
+// fields are absent in the item and kept by Langfuse.
+func (d digest) changesOver(stored digest) (changes bool, kept []string) {
 	for i := range d {
 		changes = changes || d[i] != 0 && d[i] != stored[i]
 	}
@@ -175,13 +173,12 @@ func (d digest) over(stored digest) (changes bool, kept []string) {
 	return changes, kept
 }
 
-// Export writes the active items of a dataset, sorted by id so that two exports
-// of the same items are equal byte for byte. It returns how many items there
-// were; the caller closes the writer. Until all are there, they lie in a temporary file,
-// and only their ids in memory.
+// Export writes the active items of a dataset, sorted by id, so that two exports of the same items
+// are equal byte for byte. It returns the number of items. The caller closes the writer. Export
+// keeps the items in a temporary file until it has read all, and only their ids in memory.
 //
-// Errors: langfuse.ErrNotFound for an unknown dataset, those of Langfuse, and
-// of the writer.
+// Errors: langfuse.ErrNotFound for an unknown dataset, and errors of Langfuse, the temporary file
+// and the writer.
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
 func Export(ctx context.Context, client *langfuse.Client, name string, w *dataset.Writer) (n int, err error) {
@@ -202,9 +199,9 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 		if err != nil {
 			return 0, err
 		}
-		p := spooledItem{Item: itemOf(stored), at: end}
+		p := spooledItem{Item: itemOf(stored), offset: end}
 		for i, value := range p.values() {
-			p.sizes[i], _ = out.Write(*value) // an error comes back when it is flushed
+			p.sizes[i], _ = out.Write(*value) // Flush returns the error
 			end += int64(p.sizes[i])
 			*value = nil
 		}
@@ -213,18 +210,17 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 	if err := out.Flush(); err != nil {
 		return 0, cli.Written(err)
 	}
-	// Of an id that came twice, because somebody wrote while the list was read, the
-	// first is taken: the newest.
+	// An id is listed twice if it was written during the listing. The first one is the newest.
 	slices.SortStableFunc(list, func(a, b spooledItem) int { return cmp.Compare(a.ID, b.ID) })
 	list = slices.CompactFunc(list, func(a, b spooledItem) bool { return a.ID == b.ID })
 	for _, p := range list {
 		for i, value := range p.values() {
 			if p.sizes[i] > 0 {
 				*value = make(json.RawMessage, p.sizes[i])
-				if _, err := file.ReadAt(*value, p.at); err != nil {
+				if _, err := file.ReadAt(*value, p.offset); err != nil {
 					return 0, cli.Written(err)
 				}
-				p.at += int64(p.sizes[i])
+				p.offset += int64(p.sizes[i])
 			}
 		}
 		if err := w.Write(p.Item); err != nil {
@@ -234,18 +230,18 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 	return len(list), nil
 }
 
-// spooledItem is an item whose values are in a file, one behind the other.
+// spooledItem is an item whose values are in a file, one after the other.
 type spooledItem struct {
 	dataset.Item
-	at    int64
-	sizes [3]int // 0 is no value
+	offset int64
+	sizes  [3]int // 0 for an absent value
 }
 
 func (p *spooledItem) values() []*json.RawMessage {
 	return []*json.RawMessage{&p.Input, &p.Expected, &p.Metadata}
 }
 
-// Stored yields all active items of a dataset as they are now, in one version.
+// Stored yields all active items of a dataset as of the time of the call, in one version.
 func Stored(ctx context.Context, client *langfuse.Client, name string) iter.Seq2[langfuse.DatasetItem, error] {
 	return func(yield func(langfuse.DatasetItem, error) bool) {
 		version, err := client.CurrentDatasetVersion(ctx, name)
@@ -257,13 +253,12 @@ func Stored(ctx context.Context, client *langfuse.Client, name string) iter.Seq2
 	}
 }
 
-// Archive takes items out of a dataset's listing; runs that were made with them
-// keep them, and seeding them again brings them back. An item that is archived
-// already is left alone.
+// Archive removes items from a dataset's listing. Runs that used them keep them, and seeding them
+// again reactivates them. Archive leaves archived items alone.
 //
-// It goes through all ids, and returns what was done with each; the error then
-// names those that could not be archived (unknown, or of another dataset), with
-// exit code 64. Any other error ends it. Safe to repeat.
+// It processes all ids and returns a change for each. The error then names the ids that could not
+// be archived (unknown, or of another dataset), with exit code 64. Any other error ends the call
+// early. Archive can be repeated.
 //
 // API: GET and POST /api/public/dataset-items
 func Archive(ctx context.Context, client *langfuse.Client, dataset string, ids []string) ([]Change, error) {
@@ -300,44 +295,43 @@ func Archive(ctx context.Context, client *langfuse.Client, dataset string, ids [
 	return changes, nil
 }
 
-// Schemas are the JSON Schemas (draft 7, which Langfuse uses) of a dataset; nil
-// is none.
+// Schemas are the JSON Schemas of a dataset (draft 7, which Langfuse uses); nil for none.
 type Schemas struct {
 	Input    json.RawMessage `json:"input"`
 	Expected json.RawMessage `json:"expectedOutput"`
 }
 
-// ParseSchemas reads {"input": SCHEMA, "expectedOutput": SCHEMA}, of which
-// either may be missing. The error has the exit code of malformed input.
+// ParseSchemas parses {"input": SCHEMA, "expectedOutput": SCHEMA}; both are optional. The error has
+// the exit code of malformed input.
 func ParseSchemas(raw []byte) (s Schemas, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))))
 	decoder.DisallowUnknownFields()
 	if err = decoder.Decode(&s); err != nil {
 		return s, cli.Usage("reading the schemas: %w; expected {\"input\": SCHEMA, \"expectedOutput\": SCHEMA}", err)
 	}
-	return s, s.each(func(_ string, raw json.RawMessage) error { return schema.Refused(raw) })
+	return s, s.forEach(func(_ string, raw json.RawMessage) error { return schema.Refused(raw) })
 }
 
-// each gives the schemas that are there by the name of their field, and joins what is
-// wrong with them, with the exit code of malformed input.
-func (s Schemas) each(give func(field string, raw json.RawMessage) error) error {
+// forEach calls fn for each schema with the name of its field, and joins the errors, with the
+// exit code of malformed input.
+func (s Schemas) forEach(fn func(field string, raw json.RawMessage) error) error {
 	var problems []error
-	for _, one := range []struct {
+	for _, entry := range []struct {
 		field string
 		raw   json.RawMessage
 	}{{"input", s.Input}, {"expectedOutput", s.Expected}} {
-		if isNothing(one.raw) {
+		if isAbsent(entry.raw) {
 			continue
 		}
-		if err := give(one.field, one.raw); err != nil {
-			problems = append(problems, fmt.Errorf("the schema of %s: %w", one.field, err))
+		if err := fn(entry.field, entry.raw); err != nil {
+			problems = append(problems, fmt.Errorf("the schema of %s: %w", entry.field, err))
 		}
 	}
 	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 
-// checkSchema validates what Langfuse would store of a field, and names the innermost
-// causes: those that say what is wrong.
+// checkSchema validates a field against the schema of the dataset and notes the innermost causes of
+// a failure.
 func (c *checker) checkSchema(n *notes, field string, raw json.RawMessage) {
 	s := c.schemas[field]
 	if s == nil || raw == nil {

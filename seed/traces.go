@@ -18,91 +18,90 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// TraceConfig says how FromTraces seeds. Only Dataset is required.
+// TraceConfig configures FromTraces. Only Dataset is required.
 type TraceConfig struct {
-	// Config is as for File, except that bad items never keep the others out
-	// and archived items stay archived, and that the schemas which the dataset has
-	// are checked where none are given.
+	// Config applies as for File, with three differences: bad items never prevent writing the
+	// others, archived items stay archived, and the schemas of the dataset are checked if Schemas
+	// has none.
 	Config
-	// Mapping says where in a trace an item's fields are.
+	// Mapping describes where a trace has the fields of an item.
 	Mapping Mapping
-	// Corrections takes what people said of the gold of experiments instead of
-	// making items: the completed items of Selection.Queue. A correction becomes
-	// the expected output of the item that its trace is linked to, a completed item
-	// without one confirms the gold; the item's metadata get a Review. Everything
-	// else of the item stays. Of Mapping, Observation and Expected count; Redaction
-	// is refused, and the other fields of Config but Dataset, DryRun and Progress
-	// mean nothing.
+	// Corrections updates the gold of existing items from reviewed traces of experiments, instead
+	// of making items. The traces are the completed items of Selection.Queue. A correction becomes
+	// the expected output of the item that the trace is linked to; a completed item without
+	// correction confirms the gold. Both add a Review to the item's metadata and change nothing
+	// else. From Mapping only Observation, Expected and Evidence apply; from Config only Dataset,
+	// DryRun and Progress. Redaction is refused.
 	Corrections bool
-	// AcceptUnvalidated takes traces without evidence, too; the metadata of
-	// their items then says "unvalidated".
+	// AcceptUnvalidated also accepts traces without evidence. The metadata of their items then say
+	// "unvalidated".
 	AcceptUnvalidated bool
-	// Out, if set, gets the items, and Langfuse gets nothing. The caller closes it.
+	// Out, if not nil, gets the items, and nothing is written to Langfuse. The caller closes it.
 	Out *dataset.Writer
-	// Show, if set, is told of every trace; with a dry run in their order, but of
-	// each few first those that are refused. It is never called concurrently.
+	// Show, if not nil, is called for every trace, never concurrently. In a dry run the order is
+	// that of the traces, but within each group of 16 the refused ones come first.
 	Show func(Seeded)
-	// Before asks Show for what the dataset has of items that change: a request
-	// more for each.
+	// Before passes to Show also the stored item of each item that changes, at the cost of one
+	// request each.
 	Before bool
 }
 
-// Seeded is what became of one trace, or in a dry run would.
+// Seeded is what became of one trace, or in a dry run would become of it.
 type Seeded struct {
 	Change
 	Trace    string   `json:"trace"`
 	Evidence Evidence `json:"evidence,omitzero"`
-	// Content is the item; nil where none was made.
+	// Content is the item; nil if none was made.
 	Content *dataset.Item `json:"content,omitempty"`
-	// Before is what the dataset has under its id; see TraceConfig.Before.
+	// Before is the stored item with the same id; see TraceConfig.Before.
 	Before *dataset.Item `json:"before,omitempty"`
 }
 
 // TraceResult is what FromTraces did, or in a dry run would do.
 type TraceResult struct {
 	Result
-	// Selected is how many traces there were, each counted once.
+	// Selected is the number of distinct traces.
 	Selected int `json:"selected"`
-	// RefusedQueueItems is how many of Refused are items of the annotation queue
-	// that lead to no trace: Selected does not have them.
+	// RefusedQueueItems is the number of items in Refused that are items of the annotation queue
+	// without a trace. Selected does not count them.
 	RefusedQueueItems int `json:"refused_queue_items,omitempty"`
-	// Evidence counts the items made by kind.
+	// Evidence counts the items made by kind of evidence.
 	Evidence map[EvidenceKind]int `json:"evidence"`
-	// Written counts the items that went to TraceConfig.Out: with Corrections
-	// those that change.
+	// Written counts the items written to TraceConfig.Out; with Corrections these are the changed
+	// items.
 	Written int `json:"written,omitempty"`
 }
 
-// Err returns nil when an item was made of every trace, else an error with exit
-// code 4 that lists those refused.
+// Err returns nil if an item was made from every trace, else an error with exit code 4 that lists
+// the refused traces.
 func (r TraceResult) Err() error {
-	said := fmt.Sprintf("%d of %s refused", r.Refused-r.RefusedQueueItems, textutil.Counted(r.Selected, "trace"))
+	message := fmt.Sprintf("%d of %s refused", r.Refused-r.RefusedQueueItems, textutil.Counted(r.Selected, "trace"))
 	if r.RefusedQueueItems > 0 {
-		said += fmt.Sprintf(", and %d items of the queue", r.RefusedQueueItems)
+		message += fmt.Sprintf(", and %d items of the queue", r.RefusedQueueItems)
 	}
-	return r.refused(said)
+	return r.refused(message)
 }
 
-// atOnce traces are read together, and partsAtOnce times as many at a time while those before
-// are written.
+// FromTraces reads and writes traces in groups of groupSize, and reads groupsAhead groups at the same
+// time while it writes the group before them.
 const (
-	atOnce      = 16
-	partsAtOnce = 2
+	groupSize   = 16
+	groupsAhead = 2
 )
 
-// FromTraces makes dataset items of production traces that people validated,
-// and seeds a dataset with them as File does: the same checks, the same
-// comparison before writing, so that seeding again changes nothing.
+// FromTraces makes dataset items from production traces that people validated, and seeds a dataset
+// with them as File does. It makes the same checks and the same comparison before writing, so
+// seeding again changes nothing.
 //
-// The steps: select; read the completed items of the annotation queues; then, of
-// 16 traces at a time: read them with their scores, while those before are looked at; demand
-// evidence, map, redact, check and write. A trace of which no item can be made is refused by name in the
-// result's problems, and the others go on; so is one that the server is too busy
-// for. An item's id is itemID.
+// FromTraces selects traces and reads the completed items of the annotation queues. It then
+// processes groups of 16 traces and reads ahead: it reads traces with their scores, demands
+// evidence, maps, redacts, checks and writes. It refuses a trace from which no item can be made,
+// and one for which the server is too busy, names it in the result's problems, and goes on with the
+// others. itemID makes the ids of items.
 //
-// The error is for what ends the work: a bad configuration, an unknown queue,
-// Langfuse out of reach. Safe to repeat. Memory: up to 96 traces, and about a hundred
-// bytes for each trace selected and each item of the dataset.
+// The error is about what ends the work: a bad configuration, an unknown queue, or Langfuse out of
+// reach. The call can be repeated. Memory: up to 96 traces, and about a hundred bytes for each
+// selected trace and each item of the dataset.
 //
 // API: GET /api/public/v2/observations or /traces and /observations, /v3/scores,
 // /annotation-queues, and those of File
@@ -116,15 +115,15 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 		return result, err
 	}
 	if cfg.Redaction != nil {
-		result.Redacted = cfg.Redaction.counts()
+		result.Redacted = cfg.Redaction.zeroCounts()
 	}
-	// A server that writes its tables both ways is asked for traces the legacy way: these
-	// tables have all of them, and what programs send the legacy way has its name, tags,
-	// input and output on the trace, where the newer reads do not find them.
-	traces := server
-	traces.NewReads = server.NewReads && !server.LegacyReads
+	// Traces of a server in mode v4-dual are read with the legacy endpoints: their tables have all
+	// traces, and a trace that was sent the legacy way has name, tags, input and output on the
+	// trace, where the new endpoints do not find them.
+	traceReads := server
+	traceReads.NewReads = server.NewReads && !server.LegacyReads
 	t := &traceSeeder{
-		client: client, server: server, traces: traces, cfg: cfg, result: &result,
+		client: client, server: server, traceReads: traceReads, cfg: cfg, result: &result,
 		links: map[string]link{}, items: map[string]*linkedItem{},
 		mapper: mapper{cfg: cfg, replaced: result.Redacted},
 	}
@@ -132,69 +131,69 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 	return result, err
 }
 
-// traceSeeder is one call of FromTraces.
+// traceSeeder is the state of one call of FromTraces.
 type traceSeeder struct {
-	client *langfuse.Client
-	server langfuse.Capabilities
-	traces langfuse.Capabilities // by which traces are read
-	cfg    TraceConfig
-	mapper mapper
-	result *TraceResult
+	client     *langfuse.Client
+	server     langfuse.Capabilities
+	traceReads langfuse.Capabilities // for reading traces
+	cfg        TraceConfig
+	mapper     mapper
+	result     *TraceResult
 
 	// With Corrections:
-	links map[string]link        // by trace
-	items map[string]*linkedItem // by id; nil: not in the dataset
+	links map[string]link        // by trace id
+	items map[string]*linkedItem // by item id; nil if the dataset does not have the item
 
-	// Once there is a first item:
+	// Set with the first item:
 	seeder  *seeder
 	checker *checker
 }
 
 func (t *traceSeeder) run(ctx context.Context, selection Selection) error {
-	list, err := t.choose(ctx, selection)
+	list, err := t.selectTraces(ctx, selection)
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	each, only := t.seed, ""
+	process, onlyQueue := t.seedTraces, ""
 	if t.cfg.Corrections {
-		each, only = t.review, selection.Queue
-		if err := t.openLinked(ctx, list); err != nil {
+		process, onlyQueue = t.reviewTraces, selection.Queue
+		if err := t.readLinkedItems(ctx, list); err != nil {
 			return err
 		}
 	}
-	if t.mapper.queues, err = t.completedItems(ctx, only); err != nil {
+	if t.mapper.queues, err = t.completedItems(ctx, onlyQueue); err != nil {
 		return err
 	}
-	parts := func(yield func([]candidate, error) bool) {
-		for part := range slices.Chunk(list, atOnce) {
-			if !yield(slices.Clone(part), nil) { // what is read of them ends with this
+	groups := func(yield func([]candidate, error) bool) {
+		for group := range slices.Chunk(list, groupSize) {
+			if !yield(slices.Clone(group), nil) { // a clone, so that the traces read into it can be freed with it
 				return
 			}
 		}
 	}
-	reading, stop := context.WithCancel(ctx) // what is read ahead ends with the first error
-	defer stop()
-	read := func(part []candidate) ([]candidate, error) { return part, t.read(reading, part) }
+	readCtx, cancel := context.WithCancel(ctx) // the first error ends reading ahead
+	defer cancel()
+	read := func(group []candidate) ([]candidate, error) { return group, t.readGroup(readCtx, group) }
 	done := 0
-	for part, err := range stats.Parallel(partsAtOnce, parts, read) {
+	for group, err := range stats.Parallel(groupsAhead, groups, read) {
 		if err == nil {
-			err = each(ctx, part)
+			err = process(ctx, group)
 		}
 		if err != nil {
-			stop()
+			cancel()
 			return err
 		}
-		done += len(part)
+		done += len(group)
 		t.cfg.progress(Progress{Phase: Selecting, Done: done, Total: len(list)})
 	}
 	return t.writeChanged()
 }
 
-// seed makes the items of a few traces, checks them, and writes the good ones.
-func (t *traceSeeder) seed(ctx context.Context, traces []candidate) error {
+// seedTraces makes the items of some traces, checks them, and writes the good ones.
+func (t *traceSeeder) seedTraces(ctx context.Context, traces []candidate) error {
 	var list []dataset.Located
 	for _, c := range traces {
-		out, err := made{}, c.bad
+		out, err := mappedItem{}, c.err
 		if err == nil {
 			out, err = t.mapper.item(c.trace, c.scores)
 		}
@@ -209,7 +208,7 @@ func (t *traceSeeder) seed(ctx context.Context, traces []candidate) error {
 		n := t.checker.item(located)
 		t.result.Report.Warnings.add(located, out.warnings...)
 		t.result.Report.add(located, n)
-		if !t.seeder.skips(located, n.problems) {
+		if !t.seeder.skipBad(located, n.problems) {
 			t.result.Evidence[out.evidence.Kind]++
 			list = append(list, located)
 		}
@@ -229,7 +228,7 @@ func (t *traceSeeder) seed(ctx context.Context, traces []candidate) error {
 	})
 }
 
-// writeOut writes an item to the file.
+// writeOut writes an item to TraceConfig.Out.
 func (t *traceSeeder) writeOut(located dataset.Located) error {
 	change := Change{Item: t.cfg.IDPrefix + located.ID, Action: Created}
 	t.seeder.show(located, change)
@@ -238,8 +237,8 @@ func (t *traceSeeder) writeOut(located dataset.Located) error {
 	return t.cfg.Out.Write(located.Item)
 }
 
-// open prepares the dataset once there is an item for it. The dataset's own
-// schemas are checked: Langfuse would name the first break of them, and no path.
+// open prepares the dataset before the first item is checked. The check uses the dataset's own
+// schemas too, because Langfuse would report only the first violation, without a path.
 func (t *traceSeeder) open(ctx context.Context) error {
 	if t.seeder != nil {
 		return nil
@@ -249,7 +248,7 @@ func (t *traceSeeder) open(ctx context.Context) error {
 	if err != nil && !errors.Is(err, langfuse.ErrNotFound) {
 		return fmt.Errorf("seeding from traces: %w", err)
 	}
-	schemas := Schemas{orNothing(cfg.Schemas.Input, found.InputSchema), orNothing(cfg.Schemas.Expected, found.ExpectedOutputSchema)}
+	schemas := Schemas{orDefault(cfg.Schemas.Input, found.InputSchema), orDefault(cfg.Schemas.Expected, found.ExpectedOutputSchema)}
 	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, keepArchived: true, similar: newSimilarDocuments(), inOrder: cfg.DryRun && t.cfg.Show != nil,
 		show: func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }}
 	if t.cfg.Out == nil {
@@ -262,7 +261,7 @@ func (t *traceSeeder) open(ctx context.Context) error {
 	return err
 }
 
-// refuse names a trace of which no item is made.
+// refuse reports a trace from which no item is made.
 func (t *traceSeeder) refuse(id string, err error) {
 	problems := refusals(err)
 	for _, why := range problems {
@@ -274,27 +273,27 @@ func (t *traceSeeder) refuse(id string, err error) {
 	}
 }
 
-// show completes a change with what it is about.
+// show adds trace, evidence and content to a change and passes it to TraceConfig.Show.
 func (t *traceSeeder) show(ctx context.Context, item dataset.Item, change Change) {
 	if t.cfg.Show == nil {
 		return
 	}
 	item.ID = change.Item
 	var metadata struct{ Evidence Evidence }
-	_ = json.Unmarshal(item.Metadata, &metadata) // the mapper wrote it
+	_ = json.Unmarshal(item.Metadata, &metadata) // the mapper wrote them
 	shown := Seeded{Change: change, Trace: item.SourceTraceID, Evidence: metadata.Evidence, Content: &item}
 	if t.cfg.Before && change.Action == Updated {
-		if stored, err := t.client.GetDatasetItem(ctx, change.Item); err == nil { // else: shown without
+		if stored, err := t.client.GetDatasetItem(ctx, change.Item); err == nil { // else Show gets none
 			shown.Before = new(itemOf(stored))
 		}
 	}
 	t.cfg.Show(shown)
 }
 
-// completedItems reads the completed items of the annotation queues, or only of
-// that of a name or id, by the id of their object. A server without queues has none.
-func (t *traceSeeder) completedItems(ctx context.Context, only string) (map[string][]completed, error) {
-	items := map[string][]completed{}
+// completedItems returns the completed items of the annotation queues by object id. If only is not
+// empty, it reads the queue with this name or id. A server without queues has none.
+func (t *traceSeeder) completedItems(ctx context.Context, onlyQueue string) (map[string][]completedItem, error) {
+	items := map[string][]completedItem{}
 	for queue, err := range t.client.ListAnnotationQueues(ctx) {
 		if errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound) {
 			return items, nil
@@ -302,21 +301,21 @@ func (t *traceSeeder) completedItems(ctx context.Context, only string) (map[stri
 		if err != nil {
 			return nil, fmt.Errorf("reading the annotation queues: %w", err)
 		}
-		if only != "" && queue.Name != only && queue.ID != only {
+		if onlyQueue != "" && queue.Name != onlyQueue && queue.ID != onlyQueue {
 			continue
 		}
 		for item, err := range t.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted) {
 			if err != nil {
 				return nil, fmt.Errorf("reading the annotation queue %q: %w", queue.Name, err)
 			}
-			items[item.ObjectID] = append(items[item.ObjectID], completed{item, queue.Name})
+			items[item.ObjectID] = append(items[item.ObjectID], completedItem{item, queue.Name})
 		}
 	}
 	return items, nil
 }
 
-// refusalOf says whether an error is about one trace alone; any other ends the
-// work.
+// refusalOf returns the *Finding for an error about a single trace, or nil for an error that ends
+// the work.
 func refusalOf(err error) error {
 	api, answered := errors.AsType[*langfuse.APIError](err)
 	switch {
@@ -328,34 +327,34 @@ func refusalOf(err error) error {
 	return nil
 }
 
-// read reads traces with their scores. The error is for what ends the work.
-func (t *traceSeeder) read(ctx context.Context, list []candidate) error {
+// readGroup reads some traces with their scores. The error ends the work.
+func (t *traceSeeder) readGroup(ctx context.Context, list []candidate) error {
 	byID := map[string]*candidate{}
 	for i := range list {
-		if list[i].bad == nil {
+		if list[i].err == nil {
 			byID[list[i].id] = &list[i]
 		}
 	}
 	if len(byID) == 0 {
 		return nil
 	}
-	ids, together := slices.Sorted(maps.Keys(byID)), 1
-	if t.traces.NewReads {
-		together = len(ids)
+	ids, batchSize := slices.Sorted(maps.Keys(byID)), 1
+	if t.traceReads.NewReads {
+		batchSize = len(ids)
 	}
-	group, working := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
-	for part := range slices.Chunk(ids, together) {
+	for batch := range slices.Chunk(ids, batchSize) {
 		group.Go(func() error {
-			if err := t.readTraces(working, byID, part); err != nil {
+			if err := t.readTraces(groupCtx, byID, batch); err != nil {
 				return fmt.Errorf("reading traces: %w", err)
 			}
 			return nil
 		})
 	}
-	var refused error // to tell the scores
+	var refused error // why all scores could not be read
 	group.Go(func() error {
-		for score, err := range t.client.ReadScores(working, t.server, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
+		for score, err := range t.client.ReadScores(groupCtx, t.server, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
 			if refused = refusalOf(err); err != nil && refused == nil {
 				return fmt.Errorf("reading scores: %w", err)
 			}
@@ -369,23 +368,23 @@ func (t *traceSeeder) read(ctx context.Context, list []candidate) error {
 		return err
 	}
 	for _, c := range byID {
-		c.bad = cmp.Or(c.bad, refused)
+		c.err = cmp.Or(c.err, refused)
 	}
 	return nil
 }
 
-// readTraces reads traces with one request where the server can. If that is refused it
+// readTraces reads traces with one request if the server can. If the server refuses it, readTraces
 // reads them one by one, so that each can be named.
 func (t *traceSeeder) readTraces(ctx context.Context, byID map[string]*candidate, ids []string) error {
 	missing := refusalOf(langfuse.ErrNotFound)
-	for trace, err := range t.client.ReadTraces(ctx, t.traces, ids, t.cfg.Mapping.parts()) {
+	for trace, err := range t.client.ReadTraces(ctx, t.traceReads, ids, t.cfg.Mapping.parts()) {
 		refused := refusalOf(err)
 		if err != nil && refused == nil {
 			return err
 		}
 		if err != nil && len(ids) > 1 && !errors.Is(err, langfuse.ErrRateLimited) {
-			for part := range slices.Chunk(ids, 1) {
-				if err := t.readTraces(ctx, byID, part); err != nil {
+			for single := range slices.Chunk(ids, 1) {
+				if err := t.readTraces(ctx, byID, single); err != nil {
 					return err
 				}
 			}
@@ -398,7 +397,7 @@ func (t *traceSeeder) readTraces(ctx context.Context, byID map[string]*candidate
 	}
 	for _, id := range ids {
 		if c := byID[id]; c.trace.ID == "" {
-			c.bad = missing
+			c.err = missing
 		}
 	}
 	return nil

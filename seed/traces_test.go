@@ -13,9 +13,9 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// Each kind of evidence makes an item that says so, in every mode.
+// TestFromTraces_evidence: each kind of evidence makes an item that records it, in every mode.
 func TestFromTraces_evidence(t *testing.T) {
-	inModes(t, func(t *testing.T, s *server) {
+	forModes(t, func(t *testing.T, s *server) {
 		verdict, queue := s.config("validated", "BOOLEAN"), s.newQueue("review")
 		answer := gold("Ada", "London")
 		const text = "Ada lived in London and in Paris."
@@ -25,8 +25,8 @@ func TestFromTraces_evidence(t *testing.T) {
 			rules  EvidenceRules
 			kind   EvidenceKind
 			author string
-			city   string // in the gold
-			about  int    // the span that the evidence is about; -1 the trace
+			city   string // city in the gold
+			about  int    // number of the span that the evidence is about; -1 for the trace
 		}{
 			{"queue item of the trace", func(id string, _ int) { s.complete(queue, id, "TRACE") }, EvidenceRules{}, ByQueue, "", "London", -1},
 			{"queue item of the root", func(_ string, n int) { s.complete(queue, spanID(n, 0), "OBSERVATION") }, EvidenceRules{}, ByQueue, "", "London", 0},
@@ -52,7 +52,7 @@ func TestFromTraces_evidence(t *testing.T) {
 		for i, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				dataset := fmt.Sprint("gold-", i)
-				id := s.extracted(i, text, answer)
+				id := s.sendExtraction(i, text, answer)
 				tt.leave(id, i)
 				result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{Dataset: dataset}, Mapping: Mapping{Evidence: tt.rules}})
 				if result.Err() != nil || result.Created != 1 {
@@ -98,24 +98,24 @@ func rule(text string) ScoreRule {
 	return r
 }
 
-// What is not evidence, and what is not gold, is refused by name, and the good
-// trace beside it is seeded.
+// TestFromTraces_refusals: traces without evidence or without gold are refused by id, and a good
+// trace among them is seeded.
 func TestFromTraces_refusals(t *testing.T) {
-	inModes(t, func(t *testing.T, s *server) {
+	forModes(t, func(t *testing.T, s *server) {
 		verdict := s.config("validated", "BOOLEAN")
 		approve := func(id string) {
 			s.annotate(embedded.Annotation{TraceID: id, ConfigID: verdict, Value: true, Author: "bob"})
 		}
 		answer := gold("Ada", "London")
-		good := s.extracted(0, "Ada lived in London.", answer)
+		good := s.sendExtraction(0, "Ada lived in London.", answer)
 		approve(good)
 		refused := map[string]string{
 			"nowhere-to-be-found": "no such trace in this project",
 			"two words":           "is not a trace id",
-			s.extracted(1, "Ada lived in London.", answer): "nothing shows that a person validated it",
+			s.sendExtraction(1, "Ada lived in London.", answer): "nothing shows that a person validated it",
 		}
 		bad := func(n int, text string, output any, want string) {
-			id := s.extracted(n, text, output)
+			id := s.sendExtraction(n, text, output)
 			approve(id)
 			refused[id] = want
 		}
@@ -127,11 +127,11 @@ func TestFromTraces_refusals(t *testing.T) {
 		bad(7, "Ada lived in London.", map[string]any{"answer": "Ada"}, "without entities and relationships")
 		bad(8, "Ada lived in London.", map[string]any{"entities": []any{map[string]any{"name": []any{}}, 5}}, "expectedOutput.entities[1]")
 		bad(9, "Ada lived in London.", map[string]any{"entities": []any{}, "relationships": []any{map[string]any{"source_ref": "e9", "target_name": "Ada", "type": "knows"}}}, `refers to "e9"`)
-		judged := s.extracted(11, "Ada lived in London.", answer)
+		judged := s.sendExtraction(11, "Ada lived in London.", answer)
 		approve(judged)
 		s.annotate(embedded.Annotation{TraceID: judged, ConfigID: verdict, Value: false, Author: "eve"})
 		refused[judged] = "eve annotated it with validated = "
-		robot := s.extracted(12, "Ada lived in London.", answer)
+		robot := s.sendExtraction(12, "Ada lived in London.", answer)
 		s.post("/api/public/scores", map[string]any{"traceId": robot, "name": "validated", "value": 1, "dataType": "BOOLEAN", "source": "ANNOTATION", "configId": verdict})
 		refused[robot] = "has no author: a program wrote it"
 
@@ -166,10 +166,10 @@ func TestFromTraces_refusals(t *testing.T) {
 	})
 }
 
-// 150 traces: created once, then unchanged and not written; of a correction that
-// changed, one is updated.
+// TestFromTraces_again: traces are created once, then unchanged and not written; after a new
+// correction one item is updated.
 func TestFromTraces_again(t *testing.T) {
-	inModes(t, func(t *testing.T, s *server) {
+	forModes(t, func(t *testing.T, s *server) {
 		n := 40
 		if s.mode == embedded.ModeV4 {
 			n = 150
@@ -177,7 +177,7 @@ func TestFromTraces_again(t *testing.T) {
 		var ids []string
 		var spans []any
 		for i := range n {
-			spans = append(spans, s.encoded(traceID(i), span{id: spanID(i, 0), name: "extract", attributes: map[string]string{"langfuse.trace.name": "extract"},
+			spans = append(spans, s.encodeSpan(traceID(i), span{id: spanID(i, 0), name: "extract", attributes: map[string]string{"langfuse.trace.name": "extract"},
 				input: fmt.Sprintf("Person%03d lived in City%03d, in house number %d.", i, i, i*7919)}))
 			ids = append(ids, traceID(i))
 		}
@@ -201,14 +201,14 @@ func TestFromTraces_again(t *testing.T) {
 	})
 }
 
-// A document of 2.4 MB becomes an item; what Langfuse would not take, here because
-// the mapping has the document twice, is refused with its size.
+// TestFromTraces_large: a document of 2.4 MB becomes an item; an item that Langfuse would not
+// accept, because the mapping includes the document twice, is refused with its size.
 func TestFromTraces_large(t *testing.T) {
 	suite.Slow(t, "documents of some megabytes")
 	s := newServer(t)
-	s.correct(s.extracted(0, strings.Repeat("Ada lived in London. ", 115_000), nil), gold("Ada", "London")) // 2.4 MB
-	twice := Mapping{Metadata: map[string]Paths{"copy": {path("input.document_text")}}}
-	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: twice})
+	s.correct(s.sendExtraction(0, strings.Repeat("Ada lived in London. ", 115_000), nil), gold("Ada", "London")) // 2.4 MB
+	copied := Mapping{Metadata: map[string]Paths{"copy": {path("input.document_text")}}}
+	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: copied})
 	why := result.refusals()[traceID(0)]
 	if result.Created != 0 || result.Refused != 1 || !strings.Contains(why, "is 4.8 MB") || !strings.Contains(why, "Langfuse takes 4718592 bytes") {
 		t.Errorf("%d created: %q", result.Created, why)
@@ -218,14 +218,14 @@ func TestFromTraces_large(t *testing.T) {
 	}
 }
 
-// What a person archived stays so, and what a person judged wrong is not taken
-// for unvalidated.
+// TestFromTraces_decisions: an item that a person archived stays archived, and a trace that a
+// person rejected is not taken as unvalidated.
 func TestFromTraces_decisions(t *testing.T) {
 	s := newServer(t)
-	id := s.extracted(0, "Ada lived in London.", gold("Ada", "London"))
+	id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
 	s.correct(id, gold("Ada", "London"))
 	s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{})
-	if _, err := Archive(t.Context(), s.Client, "gold", []string{s.only().ID}); err != nil {
+	if _, err := Archive(t.Context(), s.Client, "gold", []string{s.onlyItem().ID}); err != nil {
 		t.Fatal(err)
 	}
 	again := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{})
@@ -234,7 +234,7 @@ func TestFromTraces_decisions(t *testing.T) {
 	}
 
 	verdict := s.config("validated", "BOOLEAN")
-	wrong := s.extracted(1, "Ada lived in London.", gold("Ada", "London"))
+	wrong := s.sendExtraction(1, "Ada lived in London.", gold("Ada", "London"))
 	s.annotate(embedded.Annotation{TraceID: wrong, ConfigID: verdict, Value: false, Author: "eve"})
 	refused := s.mustSeedTraces(Selection{IDs: []string{wrong}}, TraceConfig{AcceptUnvalidated: true})
 	if refused.Report.Problems.Kinds[JudgedWrong] != 1 {
@@ -242,11 +242,11 @@ func TestFromTraces_decisions(t *testing.T) {
 	}
 }
 
-// ingested sends a trace the older way: name, tags, input, output and metadata
-// are on the trace, and its span has nothing but a name.
-func (s *server) ingested(n int, text string, output any) string {
+// sendLegacy sends a trace the legacy way: name, tags, input, output and metadata are on the trace,
+// and its span has only a name.
+func (s *server) sendLegacy(n int, text string, output any) string {
 	s.t.Helper()
-	at := began.Add(time.Duration(n) * time.Minute).Format(time.RFC3339)
+	at := startTime.Add(time.Duration(n) * time.Minute).Format(time.RFC3339)
 	event := func(kind string, body map[string]any) any {
 		return map[string]any{"id": fmt.Sprintf("%s-%d", kind, n), "type": kind, "timestamp": at, "body": body}
 	}
@@ -261,16 +261,16 @@ func (s *server) ingested(n int, text string, output any) string {
 	return traceID(n)
 }
 
-// On a server that is read both ways, traces that were sent the older way are
-// selected, read and drawn like the others.
+// TestFromTraces_older: on a server with legacy reads, traces that were sent the legacy way are
+// selected, read and sampled like others.
 func TestFromTraces_older(t *testing.T) {
 	for _, mode := range []embedded.Mode{embedded.ModeV3, embedded.ModeV4Dual} {
 		t.Run(string(mode), func(t *testing.T) {
 			s := newServerIn(t, mode)
 			for n := range 4 {
-				s.ingested(n, strings.Repeat(fmt.Sprintf("Ada lived in London, %d. ", n*104729), 3), gold("Ada", "London"))
+				s.sendLegacy(n, strings.Repeat(fmt.Sprintf("Ada lived in London, %d. ", n*104729), 3), gold("Ada", "London"))
 			}
-			s.traced(traceID(9), span{id: spanID(9, 0), name: "old", input: map[string]any{"document_text": "Ada lived in Rome."}, output: gold("Ada", "Rome"), at: 2*time.Minute + time.Second,
+			s.sendTrace(traceID(9), span{id: spanID(9, 0), name: "old", input: map[string]any{"document_text": "Ada lived in Rome."}, output: gold("Ada", "Rome"), at: 2*time.Minute + time.Second,
 				attributes: map[string]string{"langfuse.trace.name": "old", "langfuse.trace.tags": `["checked"]`, "langfuse.environment": "staging"}})
 			tagged := TraceConfig{Mapping: Mapping{Evidence: EvidenceRules{Tags: []string{"checked"}}}}
 			for name, tt := range map[string]struct {
@@ -296,7 +296,7 @@ func TestFromTraces_older(t *testing.T) {
 				}
 			}
 			cfg := tagged
-			result := s.mustSeedTraces(Selection{Tags: []string{"checked"}, Until: began.Add(2 * time.Minute), Sample: 1, Stratify: "category"}, cfg)
+			result := s.mustSeedTraces(Selection{Tags: []string{"checked"}, Until: startTime.Add(2 * time.Minute), Sample: 1, Stratify: "category"}, cfg)
 			if result.Created != 1 || result.Err() != nil {
 				t.Errorf("%d created: %v", result.Created, result.Err())
 			}

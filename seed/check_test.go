@@ -12,18 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
-
-func exitCode(err error) int {
-	var code interface{ ExitCode() int }
-	if errors.As(err, &code) {
-		return code.ExitCode()
-	}
-	return 0
-}
 
 // TestCheck_golden keeps all findings about a file in which each line has another mistake.
 func TestCheck_golden(t *testing.T) {
@@ -53,7 +46,7 @@ func TestCheck_golden(t *testing.T) {
 	if diff := cmp.Diff(string(want), b.String()); diff != "" {
 		t.Error(diff)
 	}
-	if code := exitCode(report.Err()); code != 64 {
+	if code := cli.ExitCode(report.Err()); code != 64 {
 		t.Errorf("exit code %d, want 64", code)
 	}
 }
@@ -168,7 +161,7 @@ func TestParseSchemas_problems(t *testing.T) {
 		`{"input":{"description":"` + strings.Repeat("x", 10_000) + `"}}`: "characters, Langfuse takes 10000",
 	} {
 		_, err := ParseSchemas([]byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != 64 {
+		if err == nil || !strings.Contains(err.Error(), want) || cli.ExitCode(err) != 64 {
 			t.Errorf("%.40s: got %v, want %q", text, err, want)
 		}
 	}

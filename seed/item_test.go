@@ -11,6 +11,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -318,7 +319,7 @@ func TestParseScoreRule_operators(t *testing.T) {
 		"verdict=!good":  "write 'verdict!=good'",
 	} {
 		_, err := ParseScoreRule(text)
-		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != 64 {
+		if err == nil || !strings.Contains(err.Error(), want) || cli.ExitCode(err) != 64 {
 			t.Errorf("%q: %v does not say %q", text, err, want)
 		}
 	}

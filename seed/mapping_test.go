@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 )
 
 func TestPath_Find(t *testing.T) {
@@ -121,7 +122,7 @@ evidence: {tags: [checked], scores: ["quality>=0.9", approved]}
 		"observation: {}\n---\nx: 1":        "second",
 	} {
 		_, err := ParseMapping([]byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != 64 {
+		if err == nil || !strings.Contains(err.Error(), want) || cli.ExitCode(err) != 64 {
 			t.Errorf("%q: %v, want %q and exit code 64", text, err, want)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
@@ -184,7 +185,7 @@ func TestParseRedaction_problems(t *testing.T) {
 		_, err := ParseRedaction([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
-		} else if exitCode(err) != 64 {
+		} else if cli.ExitCode(err) != 64 {
 			t.Errorf("%q: %v has not exit code 64", text, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 )
@@ -114,7 +115,7 @@ func TestFile_idOfAnotherDataset(t *testing.T) {
 			t.Fatalf("%v, %v", counts(result), err)
 		}
 		want := `f.jsonl: line 1: item a: the id "a" belongs to the dataset "first": ids are unique in a project; give this dataset's ids a prefix, such as --id-prefix "second-"`
-		if got := result.Err(); got == nil || !strings.Contains(got.Error(), want) || exitCode(got) != 4 {
+		if got := result.Err(); got == nil || !strings.Contains(got.Error(), want) || cli.ExitCode(got) != 4 {
 			t.Errorf("got %v, want %s", got, want)
 		}
 	}
@@ -144,14 +145,14 @@ func TestFile_badItemsKeepEverythingOut(t *testing.T) {
 	s := newServer(t)
 	text := line("a", "one") + "oops\n" + `{"id":"b","input":{}}` + "\n" + line("c", "three")
 	result, err := s.seed(text, Config{})
-	if exitCode(err) != 64 || s.writes() != 0 || result.Report.Problems.Total != 2 {
+	if cli.ExitCode(err) != 64 || s.writes() != 0 || result.Report.Problems.Total != 2 {
 		t.Errorf("%v, %+v", err, result)
 	}
 	if _, err := s.GetDataset(context.Background(), "docs"); !errors.Is(err, langfuse.ErrNotFound) {
 		t.Errorf("the dataset was made: %v", err)
 	}
 	result, err = s.seed(text, Config{KeepGoing: true})
-	if err != nil || counts(result) != [4]int{2, 0, 0, 1} || exitCode(result.Err()) != 4 {
+	if err != nil || counts(result) != [4]int{2, 0, 0, 1} || cli.ExitCode(result.Err()) != 4 {
 		t.Errorf("%v, %v, %v", err, counts(result), result.Err())
 	}
 	if got := s.items("docs"); len(got) != 2 {
@@ -195,8 +196,8 @@ func TestFile_refusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
 			_, err := s.seed(tt.text, tt.cfg)
-			if err == nil || !strings.Contains(err.Error(), tt.want) || exitCode(err) != 64 || s.writes() != 0 {
-				t.Errorf("got %v with exit code %d, want %q", err, exitCode(err), tt.want)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || cli.ExitCode(err) != 64 || s.writes() != 0 {
+				t.Errorf("got %v with exit code %d, want %q", err, cli.ExitCode(err), tt.want)
 			}
 		})
 	}
@@ -253,7 +254,7 @@ func TestFile_brokenAndRepeated(t *testing.T) {
 		return false
 	})
 	result, err := s.seed(text.String(), Config{})
-	if exitCode(err) != 69 || result.Created != 7 {
+	if cli.ExitCode(err) != 69 || result.Created != 7 {
 		t.Errorf("%v after %v", err, counts(result))
 	}
 	s.setBroken(nil)
@@ -277,7 +278,7 @@ func TestFile_unanswered(t *testing.T) {
 		return false
 	})
 	result, err := s.seed(text.String(), Config{})
-	if exitCode(err) != 69 || counts(result) != [4]int{16, 0, 0, 4} || !strings.Contains(err.Error(), "for 4 items; the same command again goes on") {
+	if cli.ExitCode(err) != 69 || counts(result) != [4]int{16, 0, 0, 4} || !strings.Contains(err.Error(), "for 4 items; the same command again goes on") {
 		t.Errorf("%v after %v", err, counts(result))
 	}
 	if first := result.Report.Problems.First; len(first) != 4 || !strings.HasPrefix(first[0].Item, "i") || !strings.Contains(first[0].Message, "was not answered") {
@@ -306,7 +307,7 @@ func TestFile_rateLimited(t *testing.T) {
 		return busy
 	})
 	result, err := s.seed(text.String(), Config{})
-	if exitCode(err) != 69 || result.Created != 7 || result.Refused < 5 || !strings.Contains(err.Error(), "writes in a row failed") {
+	if cli.ExitCode(err) != 69 || result.Created != 7 || result.Refused < 5 || !strings.Contains(err.Error(), "writes in a row failed") {
 		t.Errorf("%v after %v", err, counts(result))
 	}
 	s.setBroken(nil)
@@ -355,7 +356,7 @@ func TestArchive(t *testing.T) {
 		{Item: "", Action: NotDone, Reason: "the id is empty"},
 		{Item: "b", Action: Archived},
 	}
-	if diff := cmp.Diff(want, changes); diff != "" || exitCode(err) != 64 {
+	if diff := cmp.Diff(want, changes); diff != "" || cli.ExitCode(err) != 64 {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	if got := s.items("docs"); len(got) != 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
@@ -135,7 +136,7 @@ func TestSelection_validate(t *testing.T) {
 		"cannot be read":     {Name: "a", Sample: 1, Stratify: "metadata.x..y"},
 	} {
 		_, err := FromTraces(context.Background(), nil, langfuse.Capabilities{}, s, TraceConfig{Config: Config{Dataset: "d"}})
-		if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != 64 {
+		if err == nil || !strings.Contains(err.Error(), want) || cli.ExitCode(err) != 64 {
 			t.Errorf("%v: want %q and exit code 64", err, want)
 		}
 	}
@@ -206,7 +207,7 @@ func TestFromTraces_unreachable(t *testing.T) {
 		return false
 	})
 	_, err := s.seedTraces(Selection{IDs: []string{id}}, TraceConfig{})
-	if err == nil || exitCode(err) != 69 {
+	if err == nil || cli.ExitCode(err) != 69 {
 		t.Errorf("%v: want exit code 69", err)
 	}
 }
@@ -236,7 +237,7 @@ func TestFromTraces_endsAtOnce(t *testing.T) {
 	}()
 	select {
 	case err := <-ended:
-		if exitCode(err) != 69 {
+		if cli.ExitCode(err) != 69 {
 			t.Errorf("%v: want exit code 69", err)
 		}
 	case <-time.After(20 * time.Second):

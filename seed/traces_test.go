@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -160,7 +161,7 @@ func TestFromTraces_refusals(t *testing.T) {
 		if result.Created != 1 || result.Refused != len(refused) || result.Report.Warnings.Kinds[Repeated] != 1 {
 			t.Errorf("%d created, %d refused of %d, warnings %v", result.Created, result.Refused, len(refused), result.Report.Warnings.Kinds)
 		}
-		if exitCode(result.Err()) != 4 {
+		if cli.ExitCode(result.Err()) != 4 {
 			t.Errorf("%v: want exit code 4", result.Err())
 		}
 	})

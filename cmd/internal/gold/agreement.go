@@ -1,6 +1,6 @@
-// Package gold is what commands do with gold: seed fills datasets from files and from
-// production traces, agreement and audit ask how good it is, corrections and rescore put it
-// right, and sensitivity says what a score over it is worth.
+// Package gold implements the commands about gold: seed fills datasets from files and from
+// production traces, agreement and audit measure the quality of gold, corrections and rescore
+// correct it, and sensitivity measures how much a score depends on the way of scoring.
 package gold
 
 import (
@@ -29,7 +29,7 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// AgreementCommand is "experiment agreement".
+// AgreementCommand returns the command "experiment agreement".
 func AgreementCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "agreement",
@@ -63,18 +63,18 @@ func agreementAction(c *urfave.Context, env cli.Env) error {
 // annotator is the gold of one file.
 type annotator struct {
 	name string
-	gold map[string]annotated
+	gold map[string]annotation
 }
 
-type annotated struct {
+type annotation struct {
 	extraction.Extraction
-	input string // hash; "" without one
+	input string // hash of the input; "" without one
 }
 
-// annotations reads the gold of a file, and lists everything of it that cannot be used.
+// annotations reads the gold of a file. The error lists everything in it that cannot be used.
 // Memory: the gold, and a hash of each input.
 func annotations(ctx context.Context, env cli.Env, path string) (annotator, error) {
-	out := annotator{name: path, gold: map[string]annotated{}}
+	out := annotator{name: path, gold: map[string]annotation{}}
 	items := dataset.ReadFile(ctx, path)
 	if path == "-" {
 		out.name = "standard input"
@@ -82,35 +82,35 @@ func annotations(ctx context.Context, env cli.Env, path string) (annotator, erro
 	}
 	var problems dataset.Problems
 	for item, err := range items {
-		if problems.Add(err); err != nil { // of another kind than a line's it is the last
+		if problems.Add(err); err != nil { // an error that is not about a line is the last one
 			continue
 		}
-		one := annotated{}
+		gold := annotation{}
 		if len(item.Input) > 0 {
-			if one.input, err = dataset.Hash(dataset.Item{Input: item.Input}); err != nil {
+			if gold.input, err = dataset.Hash(dataset.Item{Input: item.Input}); err != nil {
 				problems.Add(&dataset.SyntaxError{File: item.File, Line: item.Line, Path: "input", Msg: err.Error()})
 			}
 		}
 		if len(item.Expected) > 0 {
-			if one.Extraction, _, err = extraction.DecodeExtraction(item.Expected); err != nil {
+			if gold.Extraction, _, err = extraction.DecodeExtraction(item.Expected); err != nil {
 				problems.Add(&dataset.SyntaxError{File: item.File, Line: item.Line, Path: "expected output", Msg: err.Error()})
 			}
 		}
-		out.gold[item.ID] = one
+		out.gold[item.ID] = gold
 	}
 	return out, problems.Err()
 }
 
-// symmetric are the scores that swapping expected and extracted leaves as they are,
-// where no side has aliases and every entity has a type or none has.
-var symmetric = []string{scoring.EntityF1, scoring.EntityExactF1, scoring.EntityTypedF1, scoring.EntityStrictF1,
+// symmetricScores are the scores that do not change if expected and extracted are swapped, provided
+// that no side has aliases and either every entity has a type or none has.
+var symmetricScores = []string{scoring.EntityF1, scoring.EntityExactF1, scoring.EntityTypedF1, scoring.EntityStrictF1,
 	scoring.TypeAccuracy, scoring.RelationshipF1}
 
-// agree compares two annotators over the items that both have: precision, recall and F1
-// of one against the other, means over items with the 95 % interval of
-// stats.Moments.ScoreInterval95, and pooled. Entities, and relationships, count in the
-// items where both annotate them; where one alone does the other is not wrong. It is an
-// error of ExitIncompatible if no item is in both. Each item is scored twice.
+// agree compares two annotators over the items that both have. It computes precision, recall and F1
+// of one against the other, as means over items with the 95 % interval of
+// stats.Moments.ScoreInterval95, and pooled. Entities count in the items in which both annotate
+// entities, and relationships likewise; if only one annotates them, the other is not wrong. The
+// error has the code ExitIncompatible if no item is in both. Each item is scored twice.
 func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 	out := report.Agreement{A: a.name, B: b.name, OnlyA: a.without(b), OnlyB: b.without(a), SameBothWays: []string{},
 		Directed: map[string]int{}, Warnings: []string{}}
@@ -129,28 +129,28 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 	}
 	var otherInput []string
 	for _, id := range slices.Sorted(maps.Keys(a.gold)) {
-		one := a.gold[id]
-		other, both := b.gold[id]
-		if !both {
+		goldA := a.gold[id]
+		goldB, found := b.gold[id]
+		if !found {
 			continue
 		}
 		out.Items++
-		if one.input != "" && other.input != "" && one.input != other.input {
+		if goldA.input != "" && goldB.input != "" && goldA.input != goldB.input {
 			otherInput = append(otherInput, id)
 		}
-		if (one.Entities == nil) != (other.Entities == nil) {
+		if (goldA.Entities == nil) != (goldB.Entities == nil) {
 			out.OneEntities++
-			one.Entities, other.Entities = nil, nil
+			goldA.Entities, goldB.Entities = nil, nil
 		}
-		if (one.Relationships == nil) != (other.Relationships == nil) {
+		if (goldA.Relationships == nil) != (goldB.Relationships == nil) {
 			out.OneRelationships++
-			one.Relationships, other.Relationships = nil, nil
+			goldA.Relationships, goldB.Relationships = nil, nil
 		}
-		there := score(sums[0], id, rules.Score(one.Extraction, other.Extraction))
-		back := score(sums[1], id, rules.Score(other.Extraction, one.Extraction))
-		for _, name := range symmetric {
-			x, _ := outcome.Lookup(there, name)
-			y, _ := outcome.Lookup(back, name)
+		forward := score(sums[0], id, rules.Score(goldA.Extraction, goldB.Extraction))
+		backward := score(sums[1], id, rules.Score(goldB.Extraction, goldA.Extraction))
+		for _, name := range symmetricScores {
+			x, _ := outcome.Lookup(forward, name)
+			y, _ := outcome.Lookup(backward, name)
 			if !reflect.DeepEqual(x.Value, y.Value) {
 				out.Directed[name]++
 			}
@@ -165,11 +165,11 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("items with the same id have different inputs in %s: %s",
 			textutil.Counted(len(otherInput), "item"), firstIDs(otherInput)))
 	}
-	sumUp(&out, sums)
+	summarise(&out, sums)
 	return out, nil
 }
 
-// score adds the result of an item and returns its scores.
+// score adds the result of an item to a summary and returns the scores.
 func score(sum *outcome.Summariser, id string, result scoring.Result) []outcome.Score {
 	o := outcome.Outcome{Item: id, Trial: 1, Attempt: 1, Scores: result.Scores}
 	o.Groups, o.Warnings = result.Groups, result.Warnings
@@ -177,39 +177,39 @@ func score(sum *outcome.Summariser, id string, result scoring.Result) []outcome.
 	return result.Scores
 }
 
-// sumUp fills in both directions.
-func sumUp(out *report.Agreement, sums [2]*outcome.Summariser) {
-	for i, to := range []*report.Direction{&out.BAgainstA, &out.AAgainstB} {
+// summarise fills in both directions.
+func summarise(out *report.Agreement, sums [2]*outcome.Summariser) {
+	for i, direction := range []*report.Direction{&out.BAgainstA, &out.AAgainstB} {
 		s := sums[i].Summary()
-		*to = report.Direction{Scores: s.Scores, Groups: s.Groups}
+		*direction = report.Direction{Scores: s.Scores, Groups: s.Groups}
 		for _, w := range s.Warnings {
 			if !slices.Contains(out.Warnings, w) {
 				out.Warnings = append(out.Warnings, w)
 			}
 		}
 	}
-	for _, name := range symmetric {
+	for _, name := range symmetricScores {
 		if stat, _ := out.BAgainstA.Scores.Lookup(name); out.Directed[name] == 0 && stat.N > 0 {
 			out.SameBothWays = append(out.SameBothWays, name)
 		}
 	}
 }
 
-// without lists the items that another annotator has not.
+// without returns the ids of the items that another annotator does not have.
 func (a annotator) without(other annotator) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.gold)), func(id string) bool {
-		_, both := other.gold[id]
-		return both
+		_, found := other.gold[id]
+		return found
 	})
 }
 
-// firstIDs names the first of some items.
-func firstIDs(ids []string) string { return textutil.First(cli.Each(ids, named), 5) }
+// firstIDs lists the first ids for a message.
+func firstIDs(ids []string) string { return textutil.First(cli.Each(ids, shortID), 5) }
 
-// Ceiling reads the file of --ceiling, which is what experiment agreement --json printed;
-// nil without the flag. Another file is an error of ExitUsage.
+// Ceiling reads the file of --ceiling, the output of experiment agreement --json, or returns nil
+// without the flag. For another file it returns an error with the code ExitUsage.
 func Ceiling(c *urfave.Context) (*report.Agreement, error) {
-	return readNamed(c, "ceiling", "--ceiling", func(raw []byte) (*report.Agreement, error) {
+	return readFlagFile(c, "ceiling", "--ceiling", func(raw []byte) (*report.Agreement, error) {
 		a := &report.Agreement{}
 		if err := json.Unmarshal(raw, a); err != nil || a.Items < 1 || len(a.BAgainstA.Scores) == 0 {
 			return nil, cli.Usage("it is not what experiment agreement A B --json prints")
@@ -218,8 +218,8 @@ func Ceiling(c *urfave.Context) (*report.Agreement, error) {
 	})
 }
 
-// Beside puts the ceiling, if there is one, beside the scores of a run, and warns of
-// what was scored otherwise. A run without any of its scores is an error of ExitUsage.
+// Beside adds the ceiling, if not nil, to the report of a run, and warns if the run was scored in
+// another way. It returns an error with the code ExitUsage if the run has none of its scores.
 func Beside(ctx context.Context, run *runstore.Reader, ceiling *report.Agreement, whole *report.Run) error {
 	if ceiling == nil {
 		return nil

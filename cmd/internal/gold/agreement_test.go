@@ -20,7 +20,7 @@ func entities(words ...string) (list []extraction.Entity) {
 	return list
 }
 
-func stated(words ...string) []extraction.Relationship {
+func relationships(words ...string) []extraction.Relationship {
 	list := []extraction.Relationship{}
 	for i := 0; i < len(words); i += 3 {
 		list = append(list, extraction.Relationship{Source: words[i], Type: words[i+1], Target: words[i+2]})
@@ -28,35 +28,35 @@ func stated(words ...string) []extraction.Relationship {
 	return list
 }
 
-func goldOf(name string, items map[string]extraction.Extraction) annotator {
-	a := annotator{name: name, gold: map[string]annotated{}}
+func annotatorOf(name string, items map[string]extraction.Extraction) annotator {
+	a := annotator{name: name, gold: map[string]annotation{}}
 	for id, e := range items {
-		a.gold[id] = annotated{Extraction: e}
+		a.gold[id] = annotation{Extraction: e}
 	}
 	return a
 }
 
-// TestAgree works two annotators out by hand.
+// TestAgree compares the results for two annotators with results worked out by hand.
 //
-//	one    A has Ann Lee, Acme, Rome; B has Ann Lee and Acme, this of another type: 2 pairs, of 3 and 2, 1 of equal type.
-//	       A has 1 statement, B has it and another one: 1 pair of 1 and 2
+//	one    A has Ann Lee, Acme, Rome; B has Ann Lee, and Acme with another type: 2 pairs, of 3 and 2, 1 of equal type
+//	       A has 1 statement, B has it and another one: 1 pair, of 1 and 2
 //	two    both have nothing
-//	three  A has Bob, also called Robert; B has Robert. Of the expected the aliases count, of the extracted they do not:
-//	       B against A is 1 pair of 1 and 1, A against B is none. A alone annotates no relationships
+//	three  A has Bob, also called Robert; B has Robert. Aliases of expected entities count, those of extracted ones do not:
+//	       B against A is 1 pair, of 1 and 1; A against B is none. Only A annotates no relationships
 func TestAgree(t *testing.T) {
 	bob := extraction.Entity{Name: "Bob", Aliases: []string{"Robert"}}
-	a := goldOf("a", map[string]extraction.Extraction{
+	a := annotatorOf("a", map[string]extraction.Extraction{
 		"one": {Entities: entities("Ann Lee", "person", "Acme", "org", "Rome", "place"),
-			Relationships: stated("Ann Lee", "works_for", "Acme")},
-		"two":   {Entities: entities(), Relationships: stated()},
+			Relationships: relationships("Ann Lee", "works_for", "Acme")},
+		"two":   {Entities: entities(), Relationships: relationships()},
 		"three": {Entities: []extraction.Entity{bob}},
 		"four":  {Entities: entities()},
 	})
-	b := goldOf("b", map[string]extraction.Extraction{
+	b := annotatorOf("b", map[string]extraction.Extraction{
 		"one": {Entities: entities("Ann Lee", "person", "Acme", "place"),
-			Relationships: stated("Ann Lee", "works_for", "Acme", "Acme", "located_in", "Rome")},
-		"two":   {Entities: entities(), Relationships: stated()},
-		"three": {Entities: entities("Robert", ""), Relationships: stated()},
+			Relationships: relationships("Ann Lee", "works_for", "Acme", "Acme", "located_in", "Rome")},
+		"two":   {Entities: entities(), Relationships: relationships()},
+		"three": {Entities: entities("Robert", ""), Relationships: relationships()},
 	})
 	got, err := agree(a, b, scoring.DefaultOptions())
 	if err != nil {
@@ -74,7 +74,7 @@ func TestAgree(t *testing.T) {
 		// (2·2/5 + 1 + 1)/3 and (2·2/5 + 1 + 0)/3; 2·3/7 and 2·2/7
 		{"entity_f1", [2]float64{14. / 15, 3. / 5}, [2]float64{6. / 7, 4. / 7}, 3},
 		{"type_accuracy", [2]float64{1. / 2, 1. / 2}, [2]float64{1. / 2, 1. / 2}, 1},
-		// of one alone, and of two as 1: three has no type. (2·1/5 + 1)/2, pooled 2/5
+		// For item one, and for item two as 1; item three has no types. (2·1/5 + 1)/2, pooled 2/5.
 		{"entity_typed_f1", [2]float64{7. / 10, 7. / 10}, [2]float64{2. / 5, 2. / 5}, 2},
 		{"entity_strict_f1", [2]float64{7. / 10, 7. / 10}, [2]float64{2. / 5, 2. / 5}, 2},
 		// (1/2 + 1)/2 and (1/1 + 1)/2; 1/2 and 1/1
@@ -101,26 +101,26 @@ func TestAgree(t *testing.T) {
 	if fmt.Sprint(got.SameBothWays) != "[entity_typed_f1 entity_strict_f1 type_accuracy relationship_f1]" {
 		t.Errorf("the same both ways: %v", got.SameBothWays)
 	}
-	for _, g := range got.BAgainstA.Groups { // A has one place, which B has not; B's place is A's Acme
+	for _, g := range got.BAgainstA.Groups { // A has one place, which B does not have; B's place is A's Acme
 		if g.Name == "place" && (g.Expected != 1 || g.Extracted != 1 || g.Matched != 0) {
 			t.Errorf("%+v", g)
 		}
 	}
 }
 
-// TestAgree_symmetric: without aliases, and with all types, precision and recall change
-// places with the annotators, and F1 stays.
+// TestAgree_symmetric: without aliases and with all types, swapping the annotators swaps precision
+// and recall and does not change F1.
 func TestAgree_symmetric(t *testing.T) {
 	names := rapid.SampledFrom([]string{"Ann Lee", "Anne Lee", "Ann Leeds", "Acme", "Acme Inc", "Rome", "ROME", "Roma"})
 	types := rapid.SampledFrom([]string{"person", "org", "place"})
 	kinds := rapid.SampledFrom([]string{"knows", "owns", "owned_by"})
 	draw := rapid.Custom(func(t *rapid.T) extraction.Extraction {
-		e := extraction.Extraction{Entities: entities(), Relationships: stated()}
+		e := extraction.Extraction{Entities: entities(), Relationships: relationships()}
 		for range rapid.IntRange(0, 5).Draw(t, "entities") {
 			e.Entities = append(e.Entities, entities(names.Draw(t, "name"), types.Draw(t, "type"))...)
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "statements") {
-			one := stated(names.Draw(t, "source"), kinds.Draw(t, "type"), names.Draw(t, "target"))
+			one := relationships(names.Draw(t, "source"), kinds.Draw(t, "type"), names.Draw(t, "target"))
 			e.Relationships = append(e.Relationships, one...)
 		}
 		return e
@@ -130,7 +130,7 @@ func TestAgree_symmetric(t *testing.T) {
 		for i := range rapid.IntRange(1, 4).Draw(t, "items") {
 			a[fmt.Sprint(i)], b[fmt.Sprint(i)] = draw.Draw(t, "a"), draw.Draw(t, "b")
 		}
-		got, err := agree(goldOf("a", a), goldOf("b", b), scoring.DefaultOptions())
+		got, err := agree(annotatorOf("a", a), annotatorOf("b", b), scoring.DefaultOptions())
 		if err != nil || len(got.Directed) > 0 {
 			t.Fatalf("%v, not the same both ways: %v", err, got.Directed)
 		}
@@ -142,7 +142,7 @@ func TestAgree_symmetric(t *testing.T) {
 				t.Fatalf("%s of B against A is %v, %s of A against B is %v", precision, *p.Mean, recall, *r.Mean)
 			}
 		}
-		self, err := agree(goldOf("a", a), goldOf("a", a), scoring.DefaultOptions())
+		self, err := agree(annotatorOf("a", a), annotatorOf("a", a), scoring.DefaultOptions())
 		if f1, _ := self.BAgainstA.Scores.Lookup("entity_f1"); err != nil || *f1.Mean != 1 || *f1.Pooled != 1 {
 			t.Fatalf("A against itself: %v, %+v", err, f1)
 		}

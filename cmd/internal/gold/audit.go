@@ -27,7 +27,7 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// AuditCommand is "experiment audit".
+// AuditCommand returns the command "experiment audit".
 func AuditCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "audit",
@@ -55,12 +55,12 @@ func AuditCommand(env cli.Env) *urfave.Command {
 func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx := c.Context
 	options, errOptions := settings.ScoringOptions(c.String("options"))
-	chosen, errChosen := readNamed(c, "decisions", "the decisions", parseDecisions)
+	decided, errChosen := readFlagFile(c, "decisions", "the decisions", parseDecisions)
 	if err := errors.Join(checkAuditFlags(c), errOptions, errChosen); err != nil {
 		return err
 	}
-	sources, done, err := runs.Sources(ctx, env, c.Args().Slice(), c.String("dataset"), false)
-	defer func() { err = errors.Join(err, done()) }()
+	sources, closeSources, err := runs.Sources(ctx, env, c.Args().Slice(), c.String("dataset"), false)
+	defer func() { err = errors.Join(err, closeSources()) }()
 	if err != nil {
 		return err
 	}
@@ -76,18 +76,19 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := a.readDataset(ctx); err != nil {
 		return err
 	}
-	result, err := a.audit(ctx, options, harness.AuditConfig{Top: c.Int("top"), Keep: chosen.keys()})
+	result, err := a.audit(ctx, options, harness.AuditConfig{Top: c.Int("top"), Keep: decided.keys()})
 	if err != nil {
 		return err
 	}
 	if result.Items == 0 {
 		return cli.Errorf(cli.ExitIncompatible, "nothing to audit: no item has both current gold and outputs of two systems (%d lack one of them; the gold of %d has changed since)", result.Skipped, a.outdated)
 	}
-	return a.report(c, result, chosen)
+	return a.report(c, result, decided)
 }
 
-// report judges, writes and queues what was found, as the flags say, and prints it.
-func (a *audited) report(c *urfave.Context, result harness.AuditResult, chosen decisions) (err error) {
+// report runs the actions that the flags ask for, --judge, --html, --corrected and --queue, and
+// prints the findings.
+func (a *auditor) report(c *urfave.Context, result harness.AuditResult, decided decisions) (err error) {
 	ctx := c.Context
 	audit := report.Audit{Dataset: a.header.Dataset.Name, Outdated: a.outdated}
 	if model := c.String("judge"); model != "" {
@@ -103,13 +104,13 @@ func (a *audited) report(c *urfave.Context, result harness.AuditResult, chosen d
 		}
 	}
 	if path := c.String("corrected"); path != "" {
-		if err := a.writeCorrected(ctx, path, chosen, result); err != nil {
+		if err := a.writeCorrected(ctx, path, decided, result); err != nil {
 			return err
 		}
 	}
-	var queued error // some items could not be
+	var queued error // some items could not be queued
 	if name := c.String("queue"); name != "" {
-		audit.Queue, queued = a.queue(ctx, name, c.Bool("create-queue"), result.Findings)
+		audit.Queue, queued = a.queueItems(ctx, name, c.Bool("create-queue"), result.Findings)
 		if queued != nil && cli.ExitCode(queued) != cli.ExitFailures {
 			return queued
 		}
@@ -117,73 +118,75 @@ func (a *audited) report(c *urfave.Context, result harness.AuditResult, chosen d
 	return errors.Join(runs.Print(a.env, c.Bool("json"), audit, report.AuditText), queued)
 }
 
-// checkAuditFlags refuses flags that cannot be meant.
+// checkAuditFlags checks the combination of flags and arguments.
 func checkAuditFlags(c *urfave.Context) error {
 	problems := []error{runs.CanWritePage(c.String("html"))}
-	wrong := func(bad bool, format string, args ...any) {
+	check := func(bad bool, format string, args ...any) {
 		if bad {
 			problems = append(problems, cli.Usage(format, args...))
 		}
 	}
-	wrong(c.NArg() == 0, "audit takes two runs or more, or one of several trials; experiment runs lists them")
+	check(c.NArg() == 0, "audit takes two runs or more, or one of several trials; experiment runs lists them")
 	for _, name := range c.Args().Slice() {
-		wrong(strings.HasPrefix(name, runs.InLangfuse), needsOutputs, name)
+		check(strings.HasPrefix(name, runs.InLangfuse), outputsNeeded, name)
 	}
-	wrong(c.Int("top") < 1, "--top: %d is less than 1", c.Int("top"))
-	wrong((c.String("corrected") == "") != (c.String("decisions") == ""),
+	check(c.Int("top") < 1, "--top: %d is less than 1", c.Int("top"))
+	check((c.String("corrected") == "") != (c.String("decisions") == ""),
 		"--decisions says what was accepted, --corrected where the changed items go: give both or none")
-	wrong(c.Bool("create-queue") && c.String("queue") == "", "--create-queue: add --queue NAME")
+	check(c.Bool("create-queue") && c.String("queue") == "", "--create-queue: add --queue NAME")
 	if path := c.String("corrected"); path != "" {
 		problems = append(problems, cli.CanWrite(path))
 	}
 	return errors.Join(problems...)
 }
 
-const needsOutputs = "%s: its outputs are needed: name a run of this folder, its file or an export"
+const outputsNeeded = "%s: its outputs are needed: name a run of this folder, its file or an export"
 
-// local is a run whose outputs are here.
-func local(source compare.Source) (runs.Source, error) {
-	run, is := source.(runs.Source)
-	if !is {
-		return run, cli.Usage(needsOutputs, source.Where())
+// localRun returns a source as a run with outputs, or a usage error if its outputs are not stored
+// here.
+func localRun(source compare.Source) (runs.Source, error) {
+	run, ok := source.(runs.Source)
+	if !ok {
+		return run, cli.Usage(outputsNeeded, source.Where())
 	}
 	return run, nil
 }
 
-// audited are the runs of one audit.
-type audited struct {
+// auditor holds the runs of one audit.
+type auditor struct {
 	env     cli.Env
 	runs    []runs.Source
 	headers []outcome.Header
-	header  outcome.Header     // of the first run
-	systems []string           // the runs, or the trials of the only one
-	gold    map[string]goldNow // what the dataset has now
-	// langfuse is where the dataset is; nil for a file.
+	header  outcome.Header         // of the first run
+	systems []string               // names of the runs, or of the trials of a single run
+	gold    map[string]currentGold // gold that the dataset has now, by item id
+	// langfuse is nil until connect. readDataset connects if the dataset is in Langfuse.
 	langfuse *settings.Langfuse
-	// outdated counts items whose gold in the dataset is another one by now.
+	// outdated counts items whose gold in the dataset changed after the runs.
 	outdated int
 }
 
-// connect opens the Langfuse of the environment, once.
-func (a *audited) connect(ctx context.Context) (err error) {
+// connect opens the Langfuse of the environment unless it is open.
+func (a *auditor) connect(ctx context.Context) (err error) {
 	if a.langfuse == nil {
 		a.langfuse, err = settings.Connect(ctx, a.env.Getenv)
 	}
 	return err
 }
 
-func (a *audited) close() error {
+func (a *auditor) close() error {
 	if a.langfuse == nil {
 		return nil
 	}
 	return a.langfuse.Close()
 }
 
-// newAudit takes runs of extractions whose outputs are here; others are refused.
-func newAudit(ctx context.Context, sources []compare.Source) (*audited, error) {
-	a := &audited{}
+// newAudit accepts runs of extractions whose outputs are stored here and returns a usage error for
+// others.
+func newAudit(ctx context.Context, sources []compare.Source) (*auditor, error) {
+	a := &auditor{}
 	for _, source := range sources {
-		run, err := local(source)
+		run, err := localRun(source)
 		if err != nil {
 			return nil, err
 		}
@@ -206,8 +209,8 @@ func newAudit(ctx context.Context, sources []compare.Source) (*audited, error) {
 	return a, nil
 }
 
-// sameItems sees to it that the runs are different ones over the same items.
-func (a *audited) sameItems() error {
+// sameItems checks that the runs are different and over the same items.
+func (a *auditor) sameItems() error {
 	for i, h := range a.headers {
 		switch {
 		case slices.Contains(a.systems[:i], h.Name):
@@ -222,22 +225,22 @@ func (a *audited) sameItems() error {
 	return nil
 }
 
-// audit audits the runs with the options of a scorer.
-func (a *audited) audit(ctx context.Context, options scoring.Options, cfg harness.AuditConfig) (result harness.AuditResult, err error) {
+// audit audits the runs with the given scoring options.
+func (a *auditor) audit(ctx context.Context, options scoring.Options, cfg harness.AuditConfig) (result harness.AuditResult, err error) {
 	if cfg.Rules, err = scoring.New(options); err != nil {
 		return result, err
 	}
-	cfg.Systems, cfg.Confirmed = a.systems, a.confirmed
+	cfg.Systems, cfg.Confirmed = a.systems, a.isConfirmed
 	cfg.Items = func() iter.Seq2[harness.AuditItem, error] { return a.items(ctx) }
 	return harness.Audit(ctx, cfg)
 }
 
-// doubtfulFrom is the doubt from which an item is left out of a comparison.
-const doubtfulFrom = 0.5
+// minDoubt is the doubt from which an item is left out of a comparison.
+const minDoubt = 0.5
 
-// Doubtful returns the items of which the gold is doubtful by what the compared runs
-// extracted: those with a finding of a doubt of at least 0.5. Langfuse is not asked. Runs
-// that cannot be audited have none: nil.
+// Doubtful returns the items whose gold is doubtful according to the outputs of the compared runs:
+// those with a finding with a doubt of at least 0.5. It does not ask Langfuse. It returns nil for
+// fewer than two runs and for runs that cannot be audited.
 func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, error) {
 	a, err := newAudit(ctx, sources)
 	if cli.ExitCode(err) == cli.ExitUsage || len(sources) < 2 {
@@ -246,7 +249,7 @@ func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, e
 	if err != nil {
 		return nil, err
 	}
-	result, err := a.audit(ctx, scoring.DefaultOptions(), harness.AuditConfig{Least: doubtfulFrom, Top: math.MaxInt, Brief: true})
+	result, err := a.audit(ctx, scoring.DefaultOptions(), harness.AuditConfig{Least: minDoubt, Top: math.MaxInt, Brief: true})
 	doubtful := map[string]bool{}
 	for _, d := range result.Findings {
 		doubtful[d.Item] = true
@@ -254,15 +257,15 @@ func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, e
 	return doubtful, err
 }
 
-// items gives every item that the first run has with the outputs of all systems: of several
-// runs those of the first trial.
-func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error] {
+// items yields every item of the first run with the outputs of all systems. With several runs it
+// uses the first trial of each.
+func (a *auditor) items(ctx context.Context) iter.Seq2[harness.AuditItem, error] {
 	var systems []iter.Seq2[*outcome.Outcome, error]
 	for i := range a.systems {
 		if len(a.runs) == 1 {
-			systems = append(systems, ofTrial(ctx, a.runs[0], i+1))
+			systems = append(systems, trialOutcomes(ctx, a.runs[0], i+1))
 		} else {
-			systems = append(systems, ofTrial(ctx, a.runs[i], 1))
+			systems = append(systems, trialOutcomes(ctx, a.runs[i], 1))
 		}
 	}
 	byItem := func(x, y *outcome.Outcome) int { return cmp.Compare(x.Item, y.Item) }
@@ -276,22 +279,22 @@ func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 			if len(a.runs) > 1 && row[0] == nil {
 				continue
 			}
-			first := row[slices.IndexFunc(row, func(o *outcome.Outcome) bool { return o != nil })] // a trial may lack it
+			first := row[slices.IndexFunc(row, func(o *outcome.Outcome) bool { return o != nil })] // the first trial may lack the item
 			item, err := a.runs[0].Item(ctx, first.Item)
-			if err == nil && a.gold != nil && a.changed(item.Item) {
+			if err == nil && a.gold != nil && a.goldChanged(item.Item) {
 				a.outdated++
 				continue
 			}
-			one := harness.AuditItem{ID: item.ID, Input: item.Input, Expected: item.Expected, Outputs: cli.Each(row, delivered)}
-			if !yield(one, err) || err != nil {
+			auditItem := harness.AuditItem{ID: item.ID, Input: item.Input, Expected: item.Expected, Outputs: cli.Each(row, outputOf)}
+			if !yield(auditItem, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// ofTrial gives the outcomes of one trial, in the order of their items.
-func ofTrial(ctx context.Context, run runs.Source, trial int) iter.Seq2[*outcome.Outcome, error] {
+// trialOutcomes yields the outcomes of one trial, sorted by item.
+func trialOutcomes(ctx context.Context, run runs.Source, trial int) iter.Seq2[*outcome.Outcome, error] {
 	return func(yield func(*outcome.Outcome, error) bool) {
 		for o, err := range run.OfTrial(ctx, trial) {
 			if !yield(&o, err) {
@@ -301,13 +304,13 @@ func ofTrial(ctx context.Context, run runs.Source, trial int) iter.Seq2[*outcome
 	}
 }
 
-// delivered is the output of an outcome; nil where there is none.
-func delivered(o *outcome.Outcome) json.RawMessage {
+// outputOf returns the output of an outcome, or nil if there is none.
+func outputOf(o *outcome.Outcome) json.RawMessage {
 	if o == nil || o.Failed() {
 		return nil
 	}
 	return o.Output
 }
 
-// named shortens an id for a message.
-func named(id string) string { return textutil.Cut(textutil.Line(id), 60) }
+// shortID returns an id shortened for a message.
+func shortID(id string) string { return textutil.Cut(textutil.Line(id), 60) }

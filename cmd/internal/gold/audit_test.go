@@ -27,8 +27,8 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// auditFolder is a folder with two runs, s1 and s2, over three items: both have Babbage in
-// the first, which gold lacks; both lack Newton in the second, whom its text has; s2
+// auditFolder creates a folder with two runs, s1 and s2, over three items. In the first item both
+// have Babbage, whom the gold lacks; in the second both lack Newton, who is in gold and text; s2
 // failed in the third.
 func auditFolder(t *testing.T) {
 	t.Helper()
@@ -45,12 +45,12 @@ func auditFolder(t *testing.T) {
 		}
 		items = append(items, dataset.Item{ID: id, Input: input, Expected: json.RawMessage(c[1])})
 	}
-	var print dataset.Fingerprint
+	var fingerprint dataset.Fingerprint
 	for _, id := range []string{"a", "b", "c"} {
 		for _, item := range items {
 			if item.ID == id {
 				hash, err := dataset.Hash(item)
-				if err := errors.Join(err, print.Add(id, hash)); err != nil {
+				if err := errors.Join(err, fingerprint.Add(id, hash)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -62,7 +62,7 @@ func auditFolder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(run.AddItems(t.Context(), items, dataset.Hash), run.CompleteListing(t.Context(), print.Sum())); err != nil {
+		if err := errors.Join(run.AddItems(t.Context(), items, dataset.Hash), run.CompleteListing(t.Context(), fingerprint.Sum())); err != nil {
 			t.Fatal(err)
 		}
 		for id, output := range map[string]string{"a": `{"entities":[{"name":"Ada Lovelace"},{"name":"Charles Babbage"}]}`, "b": `{"entities":[{"name":"Ada Lovelace"}]}`, "c": `{"entities":[]}`} {
@@ -81,27 +81,27 @@ func auditFolder(t *testing.T) {
 	}
 }
 
-// audit runs the command.
+// audit runs the command audit.
 func audit(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var out, said bytes.Buffer
-	e := cli.Env{Args: append([]string{"audit"}, args...), Stdout: &out, Stderr: &said, Getenv: func(name string) string { return env[name] }}
+	var stdoutBuf, stderrBuf bytes.Buffer
+	e := cli.Env{Args: append([]string{"audit"}, args...), Stdout: &stdoutBuf, Stderr: &stderrBuf, Getenv: func(name string) string { return env[name] }}
 	code = settings.Run(t.Context(), e, &urfave.App{Name: "experiment", Commands: []*urfave.Command{AuditCommand(e)}})
-	return code, out.String(), said.String()
+	return code, stdoutBuf.String(), stderrBuf.String()
 }
 
 func auditJSON(t *testing.T, env map[string]string, args ...string) report.Audit {
 	t.Helper()
-	code, text, said := audit(t, env, append([]string{"--json"}, args...)...)
+	code, text, stderr := audit(t, env, append([]string{"--json"}, args...)...)
 	var a report.Audit
 	if err := json.Unmarshal([]byte(text), &a); err != nil || code != 0 {
-		t.Fatalf("%d: %v\n%s%s", code, err, text, said)
+		t.Fatalf("%d: %v\n%s%s", code, err, text, stderr)
 	}
 	return a
 }
 
-// TestAudit_decisions goes from findings to corrected items: Babbage is accepted, Newton
-// rejected; in an audit of runs over these items neither is raised again.
+// TestAudit_decisions goes from findings to corrected items: Babbage is accepted and becomes gold,
+// Newton is rejected and the gold confirmed.
 func TestAudit_decisions(t *testing.T) {
 	auditFolder(t)
 	a := auditJSON(t, nil, "s1", "s2", "--html", "page.html")
@@ -117,8 +117,8 @@ func TestAudit_decisions(t *testing.T) {
 	if err := errors.Join(err, os.WriteFile("decisions.json", raw, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, said := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl"); code != 0 {
-		t.Fatal(said)
+	if code, _, stderr := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl"); code != 0 {
+		t.Fatal(stderr)
 	}
 	got := map[string]dataset.Item{}
 	for item, err := range dataset.ReadFile(t.Context(), "corrected.jsonl") {
@@ -132,29 +132,29 @@ func TestAudit_decisions(t *testing.T) {
 		t.Errorf("%v %+v", err, got)
 	}
 	for id, key := range map[string]string{"b": a.Findings[0].Key + a.Findings[1].Key} {
-		s := storedGold(got[id].Expected, got[id].Metadata)
+		s := newCurrentGold(got[id].Expected, got[id].Metadata)
 		if len(s.confirmed) != 1 || !strings.Contains(key, s.confirmed[0]) {
 			t.Errorf("%s: %+v of %s", id, s, got[id].Metadata)
 		}
 	}
 
-	// The gold of the item changed: its decisions are refused, and nothing is written.
+	// The gold of an item changed: the decisions about it are refused, and nothing is written.
 	d.Decisions[0].Gold = "other"
 	raw, err = json.Marshal(d)
 	if err := errors.Join(err, os.WriteFile("decisions.json", raw, 0o600), os.Remove("corrected.jsonl")); err != nil {
 		t.Fatal(err)
 	}
-	code, _, said := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl")
-	if code != cli.ExitUsage || !strings.Contains(said, "has changed since the decision") {
-		t.Errorf("%d: %s", code, said)
+	code, _, stderr := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl")
+	if code != cli.ExitUsage || !strings.Contains(stderr, "has changed since the decision") {
+		t.Errorf("%d: %s", code, stderr)
 	}
 	if _, err := os.Stat("corrected.jsonl"); !os.IsNotExist(err) {
 		t.Errorf("corrected.jsonl was written: %v", err)
 	}
 }
 
-// TestAudit_firstTrialLacks: a run that was stopped while its first trial ended has items of
-// later trials alone.
+// TestAudit_firstTrialLacks: a run that was stopped at the end of its first trial has items of
+// later trials only.
 func TestAudit_firstTrialLacks(t *testing.T) {
 	t.Chdir(t.TempDir())
 	item := dataset.Item{ID: "a", Input: json.RawMessage(`{"text":"Ada Lovelace knew Charles Babbage."}`), Expected: json.RawMessage(`{"entities":[{"name":"Ada Lovelace"}]}`)}
@@ -177,7 +177,7 @@ func TestAudit_firstTrialLacks(t *testing.T) {
 	}
 }
 
-// TestAudit_refused: what cannot be audited, with its exit code.
+// TestAudit_refused: audits that are refused, with the exit code for wrong usage.
 func TestAudit_refused(t *testing.T) {
 	auditFolder(t)
 	for name, text := range map[string]string{
@@ -207,13 +207,13 @@ func TestAudit_refused(t *testing.T) {
 		"scoring options: unknown option":  {"s1", "s2", "--options", "{\"treshold\": 1}"},
 		"takes a file":                     {"s1", "s2", "--html", "-"},
 	} {
-		if code, _, said := audit(t, nil, args...); code != cli.ExitUsage || !strings.Contains(said, want) {
-			t.Errorf("%v: %d: %s, want %q", args, code, said, want)
+		if code, _, stderr := audit(t, nil, args...); code != cli.ExitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%v: %d: %s, want %q", args, code, stderr, want)
 		}
 	}
 }
 
-// TestAudit_judge asks a model: it says yes to the one, nonsense to the other.
+// TestAudit_judge asks a model that accepts one finding and gives an unusable answer to the other.
 func TestAudit_judge(t *testing.T) {
 	auditFolder(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -232,7 +232,7 @@ func TestAudit_judge(t *testing.T) {
 	defer server.Close()
 	env := map[string]string{"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.URL}
 	a := auditJSON(t, env, "s1", "s2", "--judge", "openai/gpt-4o-mini")
-	// Two requests of a million tokens at 0.15 dollars.
+	// Two requests of a million tokens cost 0.15 dollars each.
 	if j := a.Judging; j == nil || j.Wrong != 1 || j.Right != 0 || j.Unusable != 1 || j.CostUSD == nil || *j.CostUSD < 0.29 || *j.CostUSD > 0.31 {
 		t.Errorf("%+v", a.Judging)
 	}

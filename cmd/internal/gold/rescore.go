@@ -28,7 +28,7 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// RescoreCommand is "experiment rescore".
+// RescoreCommand returns the command "experiment rescore".
 func RescoreCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "rescore",
@@ -58,9 +58,9 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx := c.Context
 	r := &rescorer{c: c, env: env, options: options}
-	r.evaluators = sync.OnceValues(func() (system.Scorers, error) { return evaluatorsAgain(ctx, env, c.String("config")) })
-	if name, now := strings.CutSuffix(c.String("dataset"), "@now"); now {
-		return r.overNow(ctx, name)
+	r.evaluators = sync.OnceValues(func() (system.Scorers, error) { return openEvaluators(ctx, env, c.String("config")) })
+	if name, isNow := strings.CutSuffix(c.String("dataset"), "@now"); isNow {
+		return r.rescoreNow(ctx, name)
 	}
 	if c.NArg() != 1 {
 		return cli.Usage("rescore takes the name or file of one run; experiment runs lists them")
@@ -84,7 +84,7 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	return cli.Written(err)
 }
 
-// rescorer is one call of the command.
+// rescorer is the state of one call of the command.
 type rescorer struct {
 	c          *urfave.Context
 	env        cli.Env
@@ -92,10 +92,10 @@ type rescorer struct {
 	evaluators func() (system.Scorers, error)
 }
 
-// rescore makes the new run and says what moved; its name gets the suffix unless --name
-// says another one.
+// rescore creates the new run and returns what changed, and the path of the new run. The name of
+// the new run is that of the old one with the suffix, unless --name is set.
 func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig, suffix string) (compare.MovesResult, string, error) {
-	err := r.complete(ctx, &cfg, suffix)
+	err := r.configure(ctx, &cfg, suffix)
 	if err == nil {
 		err = noteUnfinished(ctx, r.env, cfg.From)
 	}
@@ -109,29 +109,29 @@ func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig, su
 		scored++
 		status.Say("%s: %s scored again", cfg.Name, report.Count(int64(scored)))
 	}
-	made, path, err := experiment.Rescore(ctx, cfg)
+	created, path, err := experiment.Rescore(ctx, cfg)
 	status.End()
-	_, taken := errors.AsType[*experiment.NameTakenError](err)
+	_, nameTaken := errors.AsType[*experiment.NameTakenError](err)
 	switch {
-	case taken:
+	case nameTaken:
 		err = cli.Usage("%w: choose another with --name", err)
 	case errors.Is(err, experiment.ErrSameGold):
-		err = cli.Usage("%s: %w: there is nothing to score again", textutil.Line(made.Rescored.Name), err)
+		err = cli.Usage("%s: %w: there is nothing to score again", textutil.Line(created.Rescored.Name), err)
 	}
 	if err != nil {
 		return compare.MovesResult{}, "", err
 	}
-	return moves.Result(made, runs.ScoreOrder()), path, nil
+	return moves.Result(created, runs.ScoreOrder()), path, nil
 }
 
-// complete says how a run is scored again.
-func (r *rescorer) complete(ctx context.Context, cfg *experiment.RescoreConfig, suffix string) error {
+// configure fills in the scorer and the name of the new run.
+func (r *rescorer) configure(ctx context.Context, cfg *experiment.RescoreConfig, suffix string) error {
 	header, err := cfg.From.Header(ctx)
 	if err != nil {
 		return err
 	}
 	cfg.Name = cmp.Or(r.c.String("name"), header.Name+suffix)
-	if err := rescorable(r.c, header, cfg.Name); err != nil {
+	if err := checkRescore(r.c, header, cfg.Name); err != nil {
 		return err
 	}
 	cfg.Describe = func(h *outcome.Header) {
@@ -150,26 +150,26 @@ func (r *rescorer) complete(ctx context.Context, cfg *experiment.RescoreConfig, 
 			return err
 		}
 	}
-	again, err := system.NewRules(options)
+	rules, err := system.NewRules(options)
 	if err != nil {
 		return err
 	}
-	if again.Custom, err = r.evaluators(); err != nil {
+	if rules.Custom, err = r.evaluators(); err != nil {
 		return err
 	}
-	cfg.Pin = outcome.Scorer{Version: scoring.Version, Options: again.Raw, Primary: harness.Primary, Custom: again.Custom.Described, OutputOnly: []string{harness.GroundedRate}}
-	cfg.Scorer, err = again.Judge(nil)
+	cfg.Pin = outcome.Scorer{Version: scoring.Version, Options: rules.Raw, Primary: harness.Primary, Custom: rules.Custom.Described, OutputOnly: []string{harness.GroundedRate}}
+	cfg.Scorer, err = rules.Judge(nil)
 	return err
 }
 
-// overNow scores runs over the gold that their dataset has now.
-func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
-	words := r.c.Args().Slice()
+// rescoreNow scores runs against the current gold of their dataset.
+func (r *rescorer) rescoreNow(ctx context.Context, name string) (err error) {
+	names := r.c.Args().Slice()
 	switch {
-	case name == "" || len(words) == 0:
+	case name == "" || len(names) == 0:
 		return cli.Usage("--dataset NAME@now takes the name of the dataset, and one or more of its runs")
-	case len(words) > 1 && r.c.IsSet("name"):
-		return cli.Usage("--name is for one run; there are %d", len(words))
+	case len(names) > 1 && r.c.IsSet("name"):
+		return cli.Usage("--name is for one run; there are %d", len(names))
 	}
 	cfg := runs.Comparison()
 	cfg.Changed = -1
@@ -177,26 +177,26 @@ func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 	if err := errors.Join(err, cfg.Gate.Check()); err != nil {
 		return cli.Usage("%w", err)
 	}
-	gold, closeGold, err := datasetNow(ctx, r.env, name)
+	gold, closeGold, err := openCurrent(ctx, r.env, name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeGold()) }()
-	before, done, err := runs.Sources(ctx, r.env, words, name, false)
-	defer func() { err = errors.Join(err, done()) }()
+	before, closeBefore, err := runs.Sources(ctx, r.env, names, name, false)
+	defer func() { err = errors.Join(err, closeBefore()) }()
 	if err != nil {
 		return err
 	}
 	var result report.Regold
 	var paths []string
-	for i := range words {
-		from, err := local(before[i])
+	for i := range names {
+		from, err := localRun(before[i])
 		if err != nil {
 			return err
 		}
 		left := map[string]int{}
 		gold.From, gold.Left = from.Reader, func(_, why string) { left[why]++ }
-		moves, path, err := r.rescore(ctx, gold, "-"+stamp(gold.GoldVersion))
+		moves, path, err := r.rescore(ctx, gold, "-"+timestamp(gold.GoldVersion))
 		if err != nil {
 			return err
 		}
@@ -205,24 +205,23 @@ func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 		}
 		result.Runs, paths = append(result.Runs, moves), append(paths, path)
 	}
-	after, doneAfter, err := runs.Sources(ctx, r.env, paths, "", false)
-	defer func() { err = errors.Join(err, doneAfter()) }()
+	after, closeAfter, err := runs.Sources(ctx, r.env, paths, "", false)
+	defer func() { err = errors.Join(err, closeAfter()) }()
 	if err != nil {
 		return err
 	}
-	if err := shift(ctx, &result, cfg, before, after); err != nil {
+	if err := addShifts(ctx, &result, cfg, before, after); err != nil {
 		return err
 	}
 	return runs.Print(r.env, r.c.Bool("json"), result, report.RegoldText)
 }
 
-// shift completes a result with what other gold changes between runs: their ranks, and
-// the verdicts and gates of all against the first. before and after are the same runs in
-// the same order.
-func shift(ctx context.Context, r *report.Regold, cfg compare.Config, before, after []compare.Source) error {
+// addShifts adds to a result how the new gold changes the ranks of the runs, and the verdicts and
+// gates of all runs against the first. before and after are the same runs in the same order.
+func addShifts(ctx context.Context, r *report.Regold, cfg compare.Config, before, after []compare.Source) error {
 	var err error
 	var ranks [2]compare.Leaderboard
-	var against [2]compare.Comparison
+	var comparisons [2]compare.Comparison
 	for i, sources := range [][]compare.Source{before, after} {
 		if ranks[i], err = cfg.Rank(ctx, sources...); err != nil {
 			return err
@@ -230,61 +229,62 @@ func shift(ctx context.Context, r *report.Regold, cfg compare.Config, before, af
 		if len(sources) < 2 {
 			continue
 		}
-		if against[i], err = cfg.Compare(ctx, sources[0], sources[1:]...); err != nil {
+		if comparisons[i], err = cfg.Compare(ctx, sources[0], sources[1:]...); err != nil {
 			return err
 		}
 	}
 	r.Metric = ranks[1].Metric
 	for _, moves := range r.Runs {
-		was, is := ranked(ranks[0], moves.From.Name), ranked(ranks[1], moves.Name)
+		old, current := rankOf(ranks[0], moves.From.Name), rankOf(ranks[1], moves.Name)
 		r.Ranks = append(r.Ranks, report.RankShift{Run: moves.From.Name, Rescored: moves.Name,
-			Before: was.Mean, RankBefore: was.Rank, After: is.Mean, RankAfter: is.Rank})
+			Before: old.Mean, RankBefore: old.Rank, After: current.Mean, RankAfter: current.Rank})
 	}
-	for i := range against[1].Candidates {
-		was, is := against[0].Candidates[i], against[1].Candidates[i]
-		verdict := report.VerdictShift{Base: r.Runs[0].From.Name, Candidate: r.Runs[i+1].From.Name, Before: was.Verdict, After: is.Verdict, Incomparable: len(was.Incompatible) > 0}
+	for i := range comparisons[1].Candidates {
+		old, current := comparisons[0].Candidates[i], comparisons[1].Candidates[i]
+		verdict := report.VerdictShift{Base: r.Runs[0].From.Name, Candidate: r.Runs[i+1].From.Name, Before: old.Verdict, After: current.Verdict, Incomparable: len(old.Incompatible) > 0}
 		r.Verdicts = append(r.Verdicts, verdict)
-		if was.Gate == nil || is.Gate == nil {
+		if old.Gate == nil || current.Gate == nil {
 			continue
 		}
-		for k, rule := range is.Gate.Rules {
-			r.Gates = append(r.Gates, report.GateShift{Candidate: verdict.Candidate, Rule: rule.Rule, Before: was.Gate.Rules[k].Answer, After: rule.Answer})
+		for k, rule := range current.Gate.Rules {
+			r.Gates = append(r.Gates, report.GateShift{Candidate: verdict.Candidate, Rule: rule.Rule, Before: old.Gate.Rules[k].Answer, After: rule.Answer})
 		}
 	}
 	return nil
 }
 
-// ranked is the place of a run; nothing where it has none.
-func ranked(in compare.Leaderboard, run string) (found compare.Ranked) {
-	for _, one := range in.Runs {
-		if one.Summary.Run.Name == run {
-			found = one
+// rankOf returns the entry of a run in a leaderboard, or the zero value.
+func rankOf(board compare.Leaderboard, run string) (found compare.Ranked) {
+	for _, entry := range board.Runs {
+		if entry.Summary.Run.Name == run {
+			found = entry
 		}
 	}
 	return found
 }
 
-// datasetNow opens a dataset as it is: in Langfuse with its version, or a file.
-func datasetNow(ctx context.Context, env cli.Env, name string) (cfg experiment.RescoreConfig, done func() error, err error) {
+// openCurrent opens the current version of a dataset in Langfuse, or a file.
+func openCurrent(ctx context.Context, env cli.Env, name string) (cfg experiment.RescoreConfig, closeDataset func() error, err error) {
 	lf := &settings.Langfuse{}
-	done = func() error { return nil }
+	closeDataset = func() error { return nil }
 	if !experiment.IsFile(name) {
 		if lf, err = settings.Connect(ctx, env.Getenv); err != nil {
 			return cfg, nil, err
 		}
-		done = lf.Close
+		closeDataset = lf.Close
 	}
 	if cfg.Gold, err = experiment.Open(ctx, &lf.Langfuse, name); err != nil {
-		return cfg, nil, errors.Join(cli.WithCode(cli.ExitUsage, err), done())
+		return cfg, nil, errors.Join(cli.WithCode(cli.ExitUsage, err), closeDataset())
 	}
-	if pinned, is := cfg.Gold.(*tracking.Dataset); is {
+	if pinned, ok := cfg.Gold.(*tracking.Dataset); ok {
 		cfg.GoldVersion = pinned.Version()
 	}
-	return cfg, done, nil
+	return cfg, closeDataset, nil
 }
 
-// stamp makes a version part of a name; a file has none, but the time.
-func stamp(version string) string {
+// timestamp formats the time of a version for a name. A file has no version and gets the current
+// time.
+func timestamp(version string) string {
 	t, err := time.Parse(time.RFC3339Nano, version)
 	if err != nil {
 		t = time.Now()
@@ -292,8 +292,8 @@ func stamp(version string) string {
 	return t.UTC().Format("20060102-150405.000")
 }
 
-// rescorable refuses a run, a name or flags of which nothing can come.
-func rescorable(c *urfave.Context, h outcome.Header, name string) error {
+// checkRescore returns an error if the run, the new name or a flag cannot be used.
+func checkRescore(c *urfave.Context, h outcome.Header, name string) error {
 	if h.Harness != harness.Name && h.Harness != answers.Name {
 		return cli.Usage("the run %q is of the harness %s, which is not scored again here", h.Name, h.Harness)
 	}
@@ -307,9 +307,8 @@ func rescorable(c *urfave.Context, h outcome.Header, name string) error {
 	return cli.WithCode(cli.ExitUsage, p.Err())
 }
 
-// evaluatorsAgain opens the evaluators that a configuration file names; none
-// without one.
-func evaluatorsAgain(ctx context.Context, env cli.Env, path string) (system.Scorers, error) {
+// openEvaluators opens the evaluators of a configuration file; without a file there are none.
+func openEvaluators(ctx context.Context, env cli.Env, path string) (system.Scorers, error) {
 	if path == "" {
 		return system.Scorers{}, nil
 	}
@@ -327,7 +326,7 @@ func evaluatorsAgain(ctx context.Context, env cli.Env, path string) (system.Scor
 	return opened, opened.Check(ctx)
 }
 
-// noteUnfinished says how much of a run there is that has not ended.
+// noteUnfinished prints how many outcomes a run has that has not ended.
 func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) error {
 	_, ended, err := from.Footer(ctx)
 	if err != nil || ended {

@@ -22,13 +22,13 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// What a person decides of a finding.
+// The verdicts of a decision.
 const (
-	accepted = "accepted" // gold is wrong
-	rejected = "rejected" // gold is right
+	accepted = "accepted" // the gold is wrong
+	rejected = "rejected" // the gold is right
 )
 
-// decisions is the file that the page of an audit saves.
+// decisions is the file that the web page of an audit saves.
 type decisions struct {
 	Dataset   string     `json:"dataset"`
 	Decisions []decision `json:"decisions"`
@@ -41,21 +41,21 @@ type decision struct {
 	Verdict string `json:"verdict"`
 }
 
-// parseDecisions reads that file.
+// parseDecisions parses and checks a file of decisions.
 func parseDecisions(raw []byte) (d decisions, err error) {
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return d, cli.Usage("it is not a file of decisions, as the page of experiment audit --html saves it: %w", err)
 	}
 	var problems []error
 	seen := map[string]bool{}
-	for _, one := range d.Decisions {
+	for _, decided := range d.Decisions {
 		switch {
-		case one.Verdict != accepted && one.Verdict != rejected:
-			problems = append(problems, fmt.Errorf("finding %q: the verdict %q is neither %s nor %s", one.Finding, one.Verdict, accepted, rejected))
-		case seen[one.Finding]:
-			problems = append(problems, fmt.Errorf("finding %q is decided twice", one.Finding))
+		case decided.Verdict != accepted && decided.Verdict != rejected:
+			problems = append(problems, fmt.Errorf("finding %q: the verdict %q is neither %s nor %s", decided.Finding, decided.Verdict, accepted, rejected))
+		case seen[decided.Finding]:
+			problems = append(problems, fmt.Errorf("finding %q is decided twice", decided.Finding))
 		}
-		seen[one.Finding] = true
+		seen[decided.Finding] = true
 	}
 	if len(d.Decisions) == 0 {
 		problems = append(problems, errors.New("it holds no decision"))
@@ -63,31 +63,31 @@ func parseDecisions(raw []byte) (d decisions, err error) {
 	return d, cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 
-// keys are the findings that were decided.
+// keys returns the keys of the decided findings.
 func (d decisions) keys() map[string]bool {
 	keys := map[string]bool{}
-	for _, one := range d.Decisions {
-		keys[one.Finding] = true
+	for _, decided := range d.Decisions {
+		keys[decided.Finding] = true
 	}
 	return keys
 }
 
-// goldNow is what the dataset has of an item now.
-type goldNow struct {
+// currentGold is the current gold of an item in the dataset.
+type currentGold struct {
 	gold      string   // hash of the expected output
-	confirmed []string // findings against which people confirmed this gold
+	confirmed []string // keys of the findings that people rejected for this gold
 }
 
-// readDataset reads the gold that the dataset has now, where it is in Langfuse. Memory: a
-// hash an item.
-func (a *audited) readDataset(ctx context.Context) error {
-	a.gold = map[string]goldNow{}
-	if a.header.Dataset.ID == "" { // a file: what people said is in the items of the run
+// readDataset reads the current gold of the dataset, from Langfuse or from the run. Memory: a hash
+// for each item.
+func (a *auditor) readDataset(ctx context.Context) error {
+	a.gold = map[string]currentGold{}
+	if a.header.Dataset.ID == "" { // a file: the items of the run have the reviews
 		for item, err := range a.runs[0].Reader.Items(ctx) {
 			if err != nil {
 				return err
 			}
-			a.gold[item.ID] = storedGold(item.Expected, item.Metadata)
+			a.gold[item.ID] = newCurrentGold(item.Expected, item.Metadata)
 		}
 		return nil
 	}
@@ -99,13 +99,13 @@ func (a *audited) readDataset(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading the dataset %q as it is now: %w", name, err)
 		}
-		a.gold[item.ID] = storedGold(item.ExpectedOutput, item.Metadata)
+		a.gold[item.ID] = newCurrentGold(item.ExpectedOutput, item.Metadata)
 	}
 	return nil
 }
 
-func storedGold(expected, metadata json.RawMessage) goldNow {
-	s := goldNow{gold: dataset.GoldHash(expected)}
+func newCurrentGold(expected, metadata json.RawMessage) currentGold {
+	s := currentGold{gold: dataset.GoldHash(expected)}
 	for _, review := range seed.Reviews(metadata) {
 		if review.Verdict == seed.Confirmed && review.Gold == s.gold {
 			s.confirmed = append(s.confirmed, review.Findings...)
@@ -114,34 +114,34 @@ func storedGold(expected, metadata json.RawMessage) goldNow {
 	return s
 }
 
-// changed reports whether the dataset has other gold for the item by now, or none.
-func (a *audited) changed(item dataset.Item) bool {
-	now, there := a.gold[item.ID]
-	return !there || now.gold != dataset.GoldHash(item.Expected)
+// goldChanged reports whether the dataset has other gold for the item, or does not have the item.
+func (a *auditor) goldChanged(item dataset.Item) bool {
+	now, ok := a.gold[item.ID]
+	return !ok || now.gold != dataset.GoldHash(item.Expected)
 }
 
-// confirmed reports whether a person confirmed the gold against a finding.
-func (a *audited) confirmed(item, finding string) bool {
+// isConfirmed reports whether a person confirmed the gold of an item against a finding.
+func (a *auditor) isConfirmed(item, finding string) bool {
 	return slices.Contains(a.gold[item].confirmed, finding)
 }
 
-// writeCorrected writes the items about which something was decided: with the accepted
-// findings carried out, and what was rejected noted as confirmed.
-func (a *audited) writeCorrected(ctx context.Context, path string, d decisions, result harness.AuditResult) error {
+// writeCorrected writes the items with decisions to a file. It applies the accepted findings and
+// records the rejected ones as confirmations.
+func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, result harness.AuditResult) error {
 	found := map[string]harness.Doubt{}
 	for _, f := range result.Findings {
 		found[f.Key] = f
 	}
 	var problems []error
 	byItem := map[string][]decision{}
-	for _, one := range d.Decisions {
-		switch f, known := found[one.Finding]; {
+	for _, decided := range d.Decisions {
+		switch f, known := found[decided.Finding]; {
 		case !known:
-			problems = append(problems, fmt.Errorf("finding %q of item %q is not one of this audit: its gold has changed, it was already decided, or other runs were audited", one.Finding, named(one.Item)))
-		case f.Gold != one.Gold:
-			problems = append(problems, fmt.Errorf("finding %q: the gold of item %q has changed since the decision", one.Finding, named(f.Item)))
+			problems = append(problems, fmt.Errorf("finding %q of item %q is not one of this audit: its gold has changed, it was already decided, or other runs were audited", decided.Finding, shortID(decided.Item)))
+		case f.Gold != decided.Gold:
+			problems = append(problems, fmt.Errorf("finding %q: the gold of item %q has changed since the decision", decided.Finding, shortID(f.Item)))
 		default:
-			byItem[f.Item] = append(byItem[f.Item], one)
+			byItem[f.Item] = append(byItem[f.Item], decided)
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -149,7 +149,7 @@ func (a *audited) writeCorrected(ctx context.Context, path string, d decisions, 
 	}
 	return writeItems(path, func(out *dataset.Writer) error {
 		for _, id := range slices.Sorted(maps.Keys(byItem)) {
-			item, err := a.reviewed(ctx, id, byItem[id], found)
+			item, err := a.applyDecisions(ctx, id, byItem[id], found)
 			if err == nil {
 				err = out.Write(item)
 			}
@@ -161,26 +161,26 @@ func (a *audited) writeCorrected(ctx context.Context, path string, d decisions, 
 	})
 }
 
-// reviewed is an item with what was decided about it.
-func (a *audited) reviewed(ctx context.Context, id string, list []decision, found map[string]harness.Doubt) (dataset.Item, error) {
+// applyDecisions returns an item with the decisions about it applied.
+func (a *auditor) applyDecisions(ctx context.Context, id string, list []decision, found map[string]harness.Doubt) (dataset.Item, error) {
 	full, err := a.runs[0].Item(ctx, id)
 	if err != nil {
 		return dataset.Item{}, err
 	}
 	item := full.Item
-	if a.langfuse != nil { // of the metadata the newest count
+	if a.langfuse != nil { // other tools may have changed the metadata
 		now, err := a.langfuse.Client.GetDatasetItem(ctx, id)
 		if err != nil {
 			return item, err
 		}
 		item.Metadata, item.SourceTraceID, item.SourceObservationID = now.Metadata, now.SourceTraceID, now.SourceObservationID
 	}
-	var right []harness.Doubt
+	var corrections []harness.Doubt
 	keys := map[string][]string{}
-	for _, one := range list {
-		keys[one.Verdict] = append(keys[one.Verdict], one.Finding)
-		if one.Verdict == accepted {
-			right = append(right, found[one.Finding])
+	for _, decided := range list {
+		keys[decided.Verdict] = append(keys[decided.Verdict], decided.Finding)
+		if decided.Verdict == accepted {
+			corrections = append(corrections, found[decided.Finding])
 		}
 	}
 	at := time.Now().UTC().Truncate(time.Millisecond)
@@ -191,30 +191,30 @@ func (a *audited) reviewed(ctx context.Context, id string, list []decision, foun
 		}
 	}
 	review(seed.Corrected, list[0].Gold, keys[accepted])
-	if err == nil && len(right) > 0 {
-		item.Expected, err = harness.Corrected(item.Expected, right)
+	if err == nil && len(corrections) > 0 {
+		item.Expected, err = harness.Corrected(item.Expected, corrections)
 	}
-	review(seed.Confirmed, dataset.GoldHash(item.Expected), keys[rejected]) // the gold as it is from now on
+	review(seed.Confirmed, dataset.GoldHash(item.Expected), keys[rejected]) // of the gold with the corrections
 	if err != nil {
-		return item, cli.Usage("item %q: %w", named(id), err)
+		return item, cli.Usage("item %q: %w", shortID(id), err)
 	}
 	return item, nil
 }
 
-// checkedConfig is the score configuration of a queue that is made here: the API
-// asks for one. People may set it or not; a completed item counts.
-const checkedConfig = "gold_checked"
+// scoreConfigName is the name of the score configuration of a queue that openQueue creates, because
+// the API requires one. People need not set this score; completing the item is enough.
+const scoreConfigName = "gold_checked"
 
-// queue puts the items of findings into an annotation queue: for each its trace in the
-// newest run, with a comment and a score that say what is doubtful. A trace that is
-// there already is left alone, so that it is safe to repeat. An error with exit code 4
-// names the items that could not be queued.
-func (a *audited) queue(ctx context.Context, name string, create bool, findings []harness.Doubt) (*report.Queued, error) {
+// queueItems adds the items of findings to an annotation queue, each as its trace in the newest
+// run, with a comment and a score that state the doubt. It does not change traces that are already
+// queued, so it can be repeated. An error with exit code 4 names the items that could not be
+// queued.
+func (a *auditor) queueItems(ctx context.Context, name string, create bool, findings []harness.Doubt) (*report.Queued, error) {
 	if err := a.connect(ctx); err != nil {
 		return nil, err
 	}
 	client, project := a.langfuse.Client, a.langfuse.Server.Project
-	header, traces, err := a.traces(ctx, project)
+	header, traces, err := a.newestTraces(ctx, project)
 	if err != nil {
 		return nil, err
 	}
@@ -230,22 +230,22 @@ func (a *audited) queue(ctx context.Context, name string, create bool, findings 
 		byItem[d.Item] = append(byItem[d.Item], d)
 	}
 	for _, d := range findings {
-		trace, of := traces[d.Item], byItem[d.Item]
+		trace, doubts := traces[d.Item], byItem[d.Item]
 		delete(byItem, d.Item)
-		if len(of) == 0 { // it had its turn
+		if len(doubts) == 0 { // the item was handled with an earlier finding
 			continue
 		}
 		if trace == "" {
-			failed = append(failed, fmt.Errorf("item %q: the run %s has no outcome of it", named(d.Item), header.Name))
+			failed = append(failed, fmt.Errorf("item %q: the run %s has no outcome of it", shortID(d.Item), header.Name))
 			continue
 		}
-		err := remark(ctx, client, project, header, trace, of)
+		err := addDoubt(ctx, client, project, header, trace, doubts)
 		api, answered := errors.AsType[*langfuse.APIError](err)
 		switch {
 		case err == nil:
 			ready = append(ready, trace)
 		case answered && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized):
-			failed = append(failed, fmt.Errorf("item %q: trace %s: %w", named(d.Item), trace, err))
+			failed = append(failed, fmt.Errorf("item %q: trace %s: %w", shortID(d.Item), trace, err))
 		default:
 			return out, err
 		}
@@ -261,8 +261,8 @@ func (a *audited) queue(ctx context.Context, name string, create bool, findings 
 	return out, nil
 }
 
-// traces returns the newest run that is in this Langfuse, and by item its trace there.
-func (a *audited) traces(ctx context.Context, project langfuse.Project) (h outcome.Header, traces map[string]string, err error) {
+// newestTraces returns the newest run that is in this Langfuse, and its traces by item id.
+func (a *auditor) newestTraces(ctx context.Context, project langfuse.Project) (h outcome.Header, traces map[string]string, err error) {
 	newest := -1
 	for i, run := range a.runs {
 		counts, err := run.Counts(ctx)
@@ -287,7 +287,8 @@ func (a *audited) traces(ctx context.Context, project langfuse.Project) (h outco
 	return h, traces, nil
 }
 
-// openQueue finds the queue, or makes it.
+// openQueue returns the queue with a name. If it does not exist and create is set, openQueue
+// creates it.
 func openQueue(ctx context.Context, client *langfuse.Client, name string, create bool) (queue langfuse.AnnotationQueue, created bool, err error) {
 	queue, err = client.GetAnnotationQueue(ctx, name)
 	if !errors.Is(err, langfuse.ErrNotFound) {
@@ -297,12 +298,12 @@ func openQueue(ctx context.Context, client *langfuse.Client, name string, create
 		return queue, false, cli.Usage("%w; --create-queue creates it", err)
 	}
 	const task = "The gold of this item was looked at. Correct the output of the trace where gold is wrong, then complete the item."
-	config := langfuse.ScoreConfig{Name: checkedConfig, Type: langfuse.ScoreBoolean, Description: task}
+	config := langfuse.ScoreConfig{Name: scoreConfigName, Type: langfuse.ScoreBoolean, Description: task}
 	for c, err := range client.ListScoreConfigs(ctx) {
 		if err != nil {
 			return queue, false, err
 		}
-		if c.Name == checkedConfig && c.Type == langfuse.ScoreBoolean && !c.Archived {
+		if c.Name == scoreConfigName && c.Type == langfuse.ScoreBoolean && !c.Archived {
 			config = c
 		}
 	}
@@ -315,9 +316,9 @@ func openQueue(ctx context.Context, client *langfuse.Client, name string, create
 	return queue, true, err
 }
 
-// remark puts the comment and the score onto a trace. The same comment is not written
-// twice, and the score of the same gold replaces itself.
-func remark(ctx context.Context, client *langfuse.Client, project langfuse.Project, h outcome.Header, trace string, findings []harness.Doubt) error {
+// addDoubt adds the comment and the score to a trace. It does not write the same comment again, and
+// the score of a trace replaces the previous one.
+func addDoubt(ctx context.Context, client *langfuse.Client, project langfuse.Project, h outcome.Header, trace string, findings []harness.Doubt) error {
 	doubt := seed.Doubt{Dataset: h.Dataset.Name, Item: findings[0].Item, Run: h.Name, Gold: findings[0].Gold}
 	highest := 0.0
 	var lines []string
@@ -327,14 +328,14 @@ func remark(ctx context.Context, client *langfuse.Client, project langfuse.Proje
 		lines = append(lines, fmt.Sprintf("%.2f %s: %s (%s)", d.Doubt, d.Kind, d.Change(), d.Reason))
 	}
 	text := textutil.Cut(strings.Join(lines, "\n"), 4000)
-	there := false
+	exists := false
 	for c, err := range client.ListComments(ctx, langfuse.ObjectTrace, trace) {
 		if err != nil {
 			return err
 		}
-		there = there || c.Content == text
+		exists = exists || c.Content == text
 	}
-	if !there {
+	if !exists {
 		if _, err := client.CreateComment(ctx, langfuse.Comment{ProjectID: project.ID, ObjectType: langfuse.ObjectTrace, ObjectID: trace, Content: text}); err != nil {
 			return err
 		}

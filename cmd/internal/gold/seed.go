@@ -26,7 +26,7 @@ import (
 	"extraction-experiment/seed"
 )
 
-// Seed carries out one command line of the program seed and returns the exit code.
+// Seed runs one command line of the program seed and returns the exit code.
 func Seed(ctx context.Context, env cli.Env) int {
 	command := SeedCommand(env)
 	return settings.Run(ctx, env, &urfave.App{
@@ -34,7 +34,7 @@ func Seed(ctx context.Context, env cli.Env) int {
 	})
 }
 
-// SeedCommand is "experiment seed".
+// SeedCommand returns the command "experiment seed".
 func SeedCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "seed",
@@ -81,7 +81,7 @@ func fileFlags() []urfave.Flag {
 	}
 }
 
-// traceFlags are the flags of seeding from traces.
+// traceFlags returns the flags for seeding from traces.
 func traceFlags() []urfave.Flag {
 	return []urfave.Flag{
 		&urfave.StringSliceFlag{Category: "Traces", Name: "trace-id", Usage: "seed from the trace `ID`; may be repeated, or several ids separated by commas"},
@@ -108,15 +108,15 @@ func traceFlags() []urfave.Flag {
 	}
 }
 
-// job is one of the things that this command does.
+// job is one of the actions of the command.
 type job struct {
-	flag string // that asks for it
-	do   func(*urfave.Context, cli.Env) error
-	also string // the other flags that mean something to it
+	flag   string // the flag that selects the job
+	action func(*urfave.Context, cli.Env) error
+	flags  string // other flags that the job uses
 }
 
-// jobs are those that a flag asks for; exactly one is given.
-var jobs = []job{
+// flagJobs are the jobs that a flag selects. Exactly one must be given.
+var flagJobs = []job{
 	{"file", fileAction, "schema description id-prefix keep-going dry-run redact"},
 	{"check", checkAction, "schema id-prefix"},
 	{"export", exportAction, ""},
@@ -125,23 +125,23 @@ var jobs = []job{
 	{"corrections", traceAction, "mapping limit out dry-run diff"},
 }
 
-// selecting are the flags that say which traces are meant.
-var selecting = []string{"trace-id", "from-file", "tag", "name", "environment", "since", "until", "queue", "score"}
+// selectionFlags are the flags that select traces.
+var selectionFlags = []string{"trace-id", "from-file", "tag", "name", "environment", "since", "until", "queue", "score"}
 
 func seedAction(c *urfave.Context, env cli.Env) error {
 	var names []string
-	var chosen job
-	for _, job := range jobs {
-		if c.IsSet(job.flag) {
-			names, chosen = append(names, "--"+job.flag), job
+	var selected job
+	for _, j := range flagJobs {
+		if c.IsSet(j.flag) {
+			names, selected = append(names, "--"+j.flag), j
 		}
 	}
-	if c.Args().Present() || slices.ContainsFunc(selecting, c.IsSet) {
-		chosen = job{"trace ids and what selects traces", traceAction, "schema description id-prefix dry-run"}
+	if c.Args().Present() || slices.ContainsFunc(selectionFlags, c.IsSet) {
+		selected = job{"trace ids and what selects traces", traceAction, "schema description id-prefix dry-run"}
 		for _, flag := range traceFlags() {
-			chosen.also += " " + flag.Names()[0]
+			selected.flags += " " + flag.Names()[0]
 		}
-		names = append(names, chosen.flag)
+		names = append(names, selected.flag)
 	}
 	switch {
 	case len(names) > 1:
@@ -149,24 +149,23 @@ func seedAction(c *urfave.Context, env cli.Env) error {
 	case len(names) == 0:
 		return cli.Usage("nothing to do: give trace ids, something that selects traces, or one of --file, --check, --export, --archive, --list, --corrections (%s --help explains)",
 			c.Command.HelpName)
-	case c.String("dataset") == "" && chosen.flag != "check" && chosen.flag != "list":
+	case c.String("dataset") == "" && selected.flag != "check" && selected.flag != "list":
 		return cli.Usage("%s: --dataset NAME is needed", names[0])
 	}
-	if err := chosen.takes(c, names[0]); err != nil {
+	if err := selected.checkFlags(c, names[0]); err != nil {
 		return err
 	}
 	if c.Bool("quiet") {
 		env.Stderr = io.Discard
 	}
-	return chosen.do(c, env)
+	return selected.action(c, env)
 }
 
-// takes refuses the flags that mean nothing to the job: one that is passed over
-// in silence may be one that somebody relies on. So may one with an empty value,
-// as by a variable of a script that is not set: without it more would be selected,
-// or sent, than was meant.
-func (j job) takes(c *urfave.Context, name string) error {
-	known := append(strings.Fields(j.also), j.flag, "dataset", "json", "quiet", "help", "version")
+// checkFlags returns an error for flags that the job does not use, because a user may rely on an
+// ignored flag. It also returns an error for flags with an empty value, for example from an unset
+// variable in a script: without the value the command would select or send more than intended.
+func (j job) checkFlags(c *urfave.Context, name string) error {
+	known := append(strings.Fields(j.flags), j.flag, "dataset", "json", "quiet", "help", "version")
 	var problems []error
 	for _, flag := range c.Command.Flags {
 		flag := flag.Names()[0]
@@ -190,9 +189,8 @@ func isEmpty(value any) bool {
 	return value == 0
 }
 
-// connected does something with the Langfuse of the environment, and says which
-// one it is.
-func connected(c *urfave.Context, env cli.Env, do func(*settings.Langfuse) error) error {
+// withLangfuse calls do with the Langfuse of the environment, and prints which Langfuse that is.
+func withLangfuse(c *urfave.Context, env cli.Env, do func(*settings.Langfuse) error) error {
 	lf, err := settings.Connect(c.Context, env.Getenv)
 	if err != nil {
 		return err
@@ -201,8 +199,8 @@ func connected(c *urfave.Context, env cli.Env, do func(*settings.Langfuse) error
 	return errors.Join(do(lf), lf.Close())
 }
 
-// readNamed reads the file of a flag; none is the zero value.
-func readNamed[T any](c *urfave.Context, flag, what string, parse func([]byte) (T, error)) (value T, err error) {
+// readFlagFile reads and parses the file of a flag. Without the flag it returns the zero value.
+func readFlagFile[T any](c *urfave.Context, flag, what string, parse func([]byte) (T, error)) (value T, err error) {
 	path := c.String(flag)
 	if path == "" {
 		return value, nil
@@ -217,7 +215,7 @@ func readNamed[T any](c *urfave.Context, flag, what string, parse func([]byte) (
 	return value, nil
 }
 
-// warn prints what a person should look at; all is what lists the rest.
+// warn prints the first warnings; all is the command or flag that lists the rest.
 func warn(env cli.Env, warnings seed.Findings, all string) {
 	const shown = 10
 	for _, w := range warnings.First[:min(shown, len(warnings.First))] {
@@ -228,7 +226,7 @@ func warn(env cli.Env, warnings seed.Findings, all string) {
 	}
 }
 
-// warnUnused names the patterns and fields that took nothing out.
+// warnUnused prints the patterns and fields that matched nothing.
 func warnUnused(env cli.Env, redacted map[string]int) {
 	for _, name := range slices.Sorted(maps.Keys(redacted)) {
 		if redacted[name] == 0 {
@@ -237,7 +235,7 @@ func warnUnused(env cli.Env, redacted map[string]int) {
 	}
 }
 
-// summary says what was done with the items.
+// summary returns a line with the counts of the result.
 func summary(c *urfave.Context, from string, r seed.Result) string {
 	verb := "seeded"
 	if c.Bool("dry-run") {
@@ -247,8 +245,8 @@ func summary(c *urfave.Context, from string, r seed.Result) string {
 		verb, c.String("dataset"), from, r.Created, r.Updated, r.Unchanged, r.Refused)
 }
 
-// counted lists how many there are of each.
-func counted[K ~string](title string, n map[K]int) string {
+// countLine returns a line with the count of each key, or "".
+func countLine[K ~string](title string, n map[K]int) string {
 	if len(n) == 0 {
 		return ""
 	}
@@ -256,58 +254,58 @@ func counted[K ~string](title string, n map[K]int) string {
 	return fmt.Sprintf("%s: %s\n", title, strings.Join(parts, ", "))
 }
 
-// progress lets seeding write on a terminal how far it is, and returns what takes
-// that away; elsewhere nothing is written.
+// progress makes seeding print its progress on a terminal. It returns the function that removes the
+// progress line.
 func progress(env cli.Env, cfg *seed.Config) (end func()) {
 	status := runs.NewStatus(env)
 	cfg.Progress = func(p seed.Progress) {
-		of := ""
+		total := ""
 		if p.Total > 0 {
-			of = fmt.Sprintf(" of %d", p.Total)
+			total = fmt.Sprintf(" of %d", p.Total)
 		}
-		status.Say("%s %d%s", p.Phase, p.Done, of)
+		status.Say("%s %d%s", p.Phase, p.Done, total)
 	}
 	return status.End
 }
 
-// seedConfig reads what the flags say about every way of seeding.
+// seedConfig reads the flags that all ways of seeding share.
 func seedConfig(c *urfave.Context) (seed.Config, error) {
-	schemas, errSchemas := readNamed(c, "schema", "the schemas", seed.ParseSchemas)
-	redaction, errRedaction := readNamed(c, "redact", "the patterns", seed.ParseRedaction)
+	schemas, errSchemas := readFlagFile(c, "schema", "the schemas", seed.ParseSchemas)
+	redaction, errRedaction := readFlagFile(c, "redact", "the patterns", seed.ParseRedaction)
 	return seed.Config{
 		Dataset: c.String("dataset"), Description: c.String("description"), Schemas: schemas, IDPrefix: c.String("id-prefix"),
-		Redaction: redaction, Foreign: question, KeepGoing: c.Bool("keep-going"), DryRun: c.Bool("dry-run"),
+		Redaction: redaction, Foreign: foreignQuestion, KeepGoing: c.Bool("keep-going"), DryRun: c.Bool("dry-run"),
 	}, errors.Join(errSchemas, errRedaction)
 }
 
 // fileAction creates and updates the items of a file.
 func fileAction(c *urfave.Context, env cli.Env) error {
 	cfg, errConfig := seedConfig(c)
-	items, errItems := itemsOf(c, c.String("file"))
+	items, errItems := readItems(c, c.String("file"))
 	if err := errors.Join(errConfig, errItems); err != nil {
 		return err
 	}
-	return connected(c, env, func(lf *settings.Langfuse) error {
+	return withLangfuse(c, env, func(lf *settings.Langfuse) error {
 		end := progress(env, &cfg)
 		result, err := seed.File(c.Context, lf.Client, items, cfg)
 		end()
 		warn(env, result.Report.Warnings, "experiment seed --check FILE --json")
-		if err != nil && result.Done() == 0 { // it did not come to that
+		if err != nil && result.Done() == 0 { // nothing was seeded
 			return err
 		}
 		if err == nil {
 			warnUnused(env, result.Redacted)
 		}
-		printed := runs.PrintText(env, c.Bool("json"), result, summary(c, "", result)+counted("redacted", result.Redacted))
+		printed := runs.PrintText(env, c.Bool("json"), result, summary(c, "", result)+countLine("redacted", result.Redacted))
 		return errors.Join(printed, result.Err(), err)
 	})
 }
 
-// checkAction checks a file of anyone's and sends nothing.
+// checkAction checks a file of items and sends nothing.
 func checkAction(c *urfave.Context, env cli.Env) error {
 	path := c.String("check")
 	cfg, errConfig := seedConfig(c)
-	items, errItems := itemsOf(c, path)
+	items, errItems := readItems(c, path)
 	if err := errors.Join(errConfig, errItems); err != nil {
 		return err
 	}
@@ -323,10 +321,10 @@ func checkAction(c *urfave.Context, env cli.Env) error {
 	return errors.Join(runs.PrintText(env, c.Bool("json"), found, text), found.Err())
 }
 
-// exportAction writes the items of a dataset.
+// exportAction writes the items of a dataset to a file or standard output.
 func exportAction(c *urfave.Context, env cli.Env) error {
 	path := c.String("export")
-	return connected(c, env, func(lf *settings.Langfuse) error {
+	return withLangfuse(c, env, func(lf *settings.Langfuse) error {
 		n := 0
 		export := func(w *dataset.Writer) (err error) {
 			n, err = seed.Export(c.Context, lf.Client, c.String("dataset"), w)
@@ -343,8 +341,8 @@ func exportAction(c *urfave.Context, env cli.Env) error {
 	})
 }
 
-// writeItems lets write fill a file of items, whose name says its form. The file is put
-// in its place once it is whole; what was there stays if anything goes wrong.
+// writeItems calls write to fill a file of items, in the format of its extension. It replaces an
+// existing file only after write succeeded.
 func writeItems(path string, write func(*dataset.Writer) error) error {
 	format, err := dataset.FormatOf(path)
 	if err != nil {
@@ -361,9 +359,9 @@ func fill(to io.Writer, format dataset.Format, write func(*dataset.Writer) error
 	return errors.Join(write(w), w.Close())
 }
 
-// archiveAction takes items out of a dataset's listing.
+// archiveAction archives items of a dataset.
 func archiveAction(c *urfave.Context, env cli.Env) error {
-	return connected(c, env, func(lf *settings.Langfuse) error {
+	return withLangfuse(c, env, func(lf *settings.Langfuse) error {
 		changes, err := seed.Archive(c.Context, lf.Client, c.String("dataset"), c.StringSlice("archive"))
 		lines := cli.Each(changes, func(one seed.Change) string { return fmt.Sprintf("%s: %s\n", one.Item, one.Action) })
 		return errors.Join(err, runs.PrintText(env, c.Bool("json"), changes, strings.Join(lines, "")))
@@ -372,7 +370,7 @@ func archiveAction(c *urfave.Context, env cli.Env) error {
 
 // listAction lists the datasets.
 func listAction(c *urfave.Context, env cli.Env) error {
-	return connected(c, env, func(lf *settings.Langfuse) error {
+	return withLangfuse(c, env, func(lf *settings.Langfuse) error {
 		list := []langfuse.Dataset{}
 		table := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
 		for d, err := range lf.Client.ListDatasets(c.Context) {
@@ -389,10 +387,9 @@ func listAction(c *urfave.Context, env cli.Env) error {
 	})
 }
 
-// itemsOf gives the items of a file. A JSONL file of questions, as answers run
-// takes it, is read as that: its first line is an item that has no input, and the
-// question among the keys that belong to no item.
-func itemsOf(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error], error) {
+// readItems returns the items of a file. A JSONL file of questions, as answers run takes it, is
+// read as questions: its first line is an item without input whose metadata are a question.
+func readItems(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error], error) {
 	format, err := dataset.FormatOf(path)
 	if err != nil {
 		return nil, err
@@ -418,12 +415,11 @@ func itemsOf(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error],
 	return items, nil
 }
 
-// question says of an item whether it is a question, and what is odd or wrong
-// with it then.
-func question(item dataset.Item) (is bool, odd []string, err error) {
+// foreignQuestion reports whether an item is a question, and if so its oddities and errors.
+func foreignQuestion(item dataset.Item) (foreign bool, warnings []string, err error) {
 	if !harness.IsQuestion(item.Input) {
 		return false, nil, nil
 	}
-	asked, err := answers.ReadItem(item)
-	return true, asked.Odd(), err
+	parsed, err := answers.ReadItem(item)
+	return true, parsed.Odd(), err
 }

@@ -24,9 +24,8 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// A production extraction trace with manually validated results; the seed command
-// with its id; an item with the trace's input and the validated output, which
-// links back to the trace.
+// TestSpec_SeedDatasetFromProductionTraces: the seed command makes an item from a corrected
+// production trace, with the trace's input, the corrected output and a link to the trace.
 func TestSpec_SeedDatasetFromProductionTraces(t *testing.T) {
 	const (
 		trace  = "0af7651916cd43dd8448eb211c80319c"
@@ -48,8 +47,8 @@ func TestSpec_SeedDatasetFromProductionTraces(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			production(t, web.URL, trace, root, input, output)
-			// Somebody looks at it, and corrects it.
+			sendProductionTrace(t, web.URL, trace, root, input, output)
+			// A person corrects the trace.
 			if _, err := store.Annotate(embedded.Annotation{TraceID: trace, Correction: right, Author: "ann"}); err != nil {
 				t.Fatal(err)
 			}
@@ -68,8 +67,8 @@ func TestSpec_SeedDatasetFromProductionTraces(t *testing.T) {
 					t.Fatal(err)
 				}
 				n++
-				same(t, "input", item.Input, input)
-				same(t, "expected output", item.ExpectedOutput, right)
+				checkJSON(t, "input", item.Input, input)
+				checkJSON(t, "expected output", item.ExpectedOutput, right)
 				if item.SourceTraceID != trace || item.SourceObservationID != root {
 					t.Errorf("the item links to %q, %q", item.SourceTraceID, item.SourceObservationID)
 				}
@@ -81,9 +80,9 @@ func TestSpec_SeedDatasetFromProductionTraces(t *testing.T) {
 	}
 }
 
-// production is an instrumented program that knows OpenTelemetry and nothing of
-// this project.
-func production(t *testing.T, url, trace, root, input, output string) {
+// sendProductionTrace sends a trace as a program does that knows OpenTelemetry but not this
+// project.
+func sendProductionTrace(t *testing.T, url, trace, root, input, output string) {
 	t.Helper()
 	text := func(key, value string) any {
 		return map[string]any{"key": key, "value": map[string]any{"stringValue": value}}
@@ -109,19 +108,19 @@ func production(t *testing.T, url, trace, root, input, output string) {
 	}
 }
 
-// runSeed runs a command line against a server.
+// runSeed runs a command line of seed against a server.
 func runSeed(t *testing.T, url string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var out, err bytes.Buffer
+	var stdoutBuf, stderrBuf bytes.Buffer
 	set := map[string]string{"LANGFUSE_BASE_URL": url, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey}
 	code = Seed(t.Context(), cli.Env{
-		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err,
+		Args: args, Stdin: strings.NewReader(""), Stdout: &stdoutBuf, Stderr: &stderrBuf,
 		Getenv: func(name string) string { return set[name] }, Terminal: func() int { return 80 },
 	})
-	return code, out.String(), err.String()
+	return code, stdoutBuf.String(), stderrBuf.String()
 }
 
-func same(t *testing.T, what string, got json.RawMessage, want string) {
+func checkJSON(t *testing.T, what string, got json.RawMessage, want string) {
 	t.Helper()
 	canonical, err := dataset.Canonical(got)
 	if err != nil || string(canonical) != want {
@@ -138,7 +137,7 @@ func TestScripts(t *testing.T) {
 	testkit.RunScripts(t, "testdata/script", func(folder string) testscript.Params { return testkit.ScriptParams(folder, testkit.Exec) })
 }
 
-// brokenWriter stands for a full disk.
+// brokenWriter is a full disk.
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
@@ -161,7 +160,8 @@ func TestRun_cannotWrite(t *testing.T) {
 	}
 }
 
-// A write that Langfuse does not carry out leaves a summary, and the item's name.
+// TestRun_unanswered: if Langfuse does not answer a write, the command prints the summary and the
+// id of the item.
 func TestRun_unanswered(t *testing.T) {
 	store, err := embedded.Open(embedded.Config{Mode: embedded.ModeV4})
 	if err != nil {

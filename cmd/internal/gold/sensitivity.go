@@ -24,41 +24,40 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// Sensitivity compares runs that were compared once more with their outputs scored in
-// other ways.
+// Sensitivity repeats a comparison of runs with their outputs scored in other ways.
 type Sensitivity struct {
-	Config  compare.Config // that of the comparison; its gate is not looked at
+	Config  compare.Config // configuration of the comparison; its gate is ignored
 	Sources []compare.Source
-	// Doubtful says of which items the gold is doubtful; nil for not known, and then no
-	// setting leaves them out.
+	// Doubtful holds the items with doubtful gold; nil if unknown, and then no setting leaves them
+	// out.
 	Doubtful map[string]bool
 
 	metric  string
-	runs    []runs.Source // the base, and the candidates that can be compared with it
+	runs    []runs.Source // the base, and the candidates that are comparable with it
 	header  outcome.Header
-	options scoring.Options // of the runs
+	options scoring.Options // scoring options of the runs
 }
 
-// AddTo fills in Result.Sensitivity of every candidate that can be compared, and warns
-// of the thresholds at which the ranking flips. Of runs that are only in Langfuse, of
-// another harness, and of outcomes without an output it is an error of ExitUsage.
+// AddTo sets Sensitivity of every comparable candidate of the result, and adds a warning for each
+// threshold at which the ranking flips. It returns an error with the code ExitUsage for runs that
+// are only in Langfuse, for runs of another harness, and for outcomes without an output.
 //
-// The outputs are scored over the gold of the items that the runs keep, on all
-// processors: some 15 times, and in steps of 0.01 where the sign changes. Memory: a
-// number for each item, trial, run and setting.
+// AddTo scores the outputs against the gold that the runs store, on all processors: some 15 times,
+// and in steps of 0.01 between thresholds where the sign changes. Memory: a number for each item,
+// trial, run and setting.
 func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) error {
 	s.metric, s.Config.Gate, s.Config.Changed = result.Metric, compare.Gate{}, -1
-	at := []int{0}
+	positions := []int{0}
 	for i, r := range result.Candidates {
 		if len(r.Incompatible) == 0 {
-			at = append(at, i+1)
+			positions = append(positions, i+1)
 		}
 	}
-	if len(at) == 1 {
+	if len(positions) == 1 {
 		return nil
 	}
-	for _, i := range at {
-		run, err := local(s.Sources[i])
+	for _, i := range positions {
+		run, err := localRun(s.Sources[i])
 		if err != nil {
 			return err
 		}
@@ -68,18 +67,18 @@ func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) erro
 	if err != nil {
 		return err
 	}
-	found, err := s.compare(ctx, ways)
+	coarse, err := s.compare(ctx, ways)
 	if err != nil {
 		return err
 	}
-	flips := slices.Concat(cli.Each(found, compare.Flips)...)
-	finer, err := s.compare(ctx, s.between(flips))
+	flips := slices.Concat(cli.Each(coarse, compare.Flips)...)
+	fine, err := s.compare(ctx, s.between(flips))
 	if err != nil {
 		return err
 	}
-	for i, settings := range found {
-		r := &result.Candidates[at[i+1]-1]
-		flips := compare.Flips(append(slices.Clone(settings), finer[i]...))
+	for i, settings := range coarse {
+		r := &result.Candidates[positions[i+1]-1]
+		flips := compare.Flips(append(slices.Clone(settings), fine[i]...))
 		r.Sensitivity = &compare.Sensitivity{Settings: settings, Flips: flips, Notes: s.notes(settings)}
 		for _, flip := range r.Sensitivity.Flips {
 			r.Warnings = append(r.Warnings, flip.Warning(result.Base.Summary.Run.Name, r.Candidate.Summary.Run.Name))
@@ -93,10 +92,10 @@ type way struct {
 	compare.Setting
 	metric string
 	rules  *scoring.Scorer
-	skip   map[string]bool // items that are left out
+	skip   map[string]bool // items to leave out
 }
 
-// ways are the rows of the table.
+// ways returns the settings of the table.
 func (s *Sensitivity) ways(ctx context.Context) (list []way, err error) {
 	if s.header, err = s.runs[0].Header(ctx); err != nil {
 		return nil, err
@@ -119,7 +118,7 @@ func (s *Sensitivity) ways(ctx context.Context) (list []way, err error) {
 	}
 	exact := s.options
 	exact.FuzzyEntities, exact.FuzzyRelationships = false, false
-	if rules, err := scoring.New(exact); err == nil { // as valid as the options of the runs
+	if rules, err := scoring.New(exact); err == nil { // always valid if the options of the runs are
 		list = append(list, way{compare.Setting{What: "exact names only"}, s.metric, rules, nil})
 	}
 	for _, other := range []struct{ metric, what string }{
@@ -136,8 +135,8 @@ func (s *Sensitivity) ways(ctx context.Context) (list []way, err error) {
 	return list, nil
 }
 
-// threshold is the way of the runs with another threshold; names are compared fuzzily
-// there even if the runs compare none so.
+// threshold returns the way of the runs with another threshold. If the runs match all names
+// exactly, it matches entities and relationships fuzzily.
 func (s *Sensitivity) threshold(percent int) way {
 	o := s.options
 	o.Threshold = fmt.Sprintf("%d.%02d", percent/100, percent%100)
@@ -146,12 +145,12 @@ func (s *Sensitivity) threshold(percent int) way {
 	}
 	rules, err := scoring.New(o)
 	if err != nil {
-		panic(err) // the options are those of the runs but for a threshold that is one
+		panic(err) // cannot happen: the options of the runs are valid, and so is the threshold
 	}
 	return way{compare.Setting{What: "threshold " + o.Threshold, Threshold: o.Threshold}, s.metric, rules, nil}
 }
 
-// between are the ways with the thresholds between those of the flips, in steps of 0.01.
+// between returns the ways with thresholds strictly between those of the flips, in steps of 0.01.
 func (s *Sensitivity) between(flips []compare.Flip) (list []way) {
 	for percent := 51; percent < 100; percent++ {
 		w := s.threshold(percent)
@@ -164,7 +163,7 @@ func (s *Sensitivity) between(flips []compare.Flip) (list []way) {
 	return list
 }
 
-// notes say what the settings do not say themselves.
+// notes returns remarks about the settings.
 func (s *Sensitivity) notes(settings []compare.Setting) []string {
 	notes := []string{}
 	if v := s.header.Scorer.Version; v != scoring.Version {
@@ -178,7 +177,7 @@ func (s *Sensitivity) notes(settings []compare.Setting) []string {
 	return notes
 }
 
-// compare scores all runs in the ways given and compares them in each; a list of
+// compare scores all runs in the given ways and compares them in each. It returns a list of
 // settings for each candidate.
 func (s *Sensitivity) compare(ctx context.Context, ways []way) ([][]compare.Setting, error) {
 	found := make([][]compare.Setting, len(s.runs)-1)
@@ -193,11 +192,11 @@ func (s *Sensitivity) compare(ctx context.Context, ways []way) ([][]compare.Sett
 		}
 		all = append(all, one)
 	}
-	items := 0 // of a way that leaves none out
+	items := 0 // number of compared items if none are left out
 	for i, w := range ways {
 		sources := cli.Each(all, func(one view) compare.Source { return view{one.Source, one.outcomes, i, w} })
-		if !slices.ContainsFunc(all[0].outcomes, func(o *scoredAgain) bool { return !w.skip[o.Item] && o.values[i] != nil }) {
-			continue // nobody annotated what the score is of, or nothing is left
+		if !slices.ContainsFunc(all[0].outcomes, func(o *rescoredOutcome) bool { return !w.skip[o.Item] && o.values[i] != nil }) {
+			continue // the score is not annotated, or no item remains
 		}
 		cfg := s.Config
 		cfg.Metric = w.metric
@@ -222,34 +221,34 @@ func (s *Sensitivity) compare(ctx context.Context, ways []way) ([][]compare.Sett
 	return found, nil
 }
 
-// view is a run scored in one way, as package compare reads it: in order of items and
-// trials the class, a hash of the output, and the value.
+// view is a run scored in one way, in the form that package compare reads: outcomes with class,
+// hash of the output and one score, sorted by item and trial.
 type view struct {
 	runs.Source
-	outcomes []*scoredAgain
-	at       int // of the way, in the values
+	outcomes []*rescoredOutcome
+	index    int // index of the way in values
 	way      way
 }
 
-type scoredAgain struct {
-	outcome.Outcome            // a hash stands for the output: equal ones are equal
-	values          []*float64 // nil: the outcome does not list the score; NaN: it is undefined
+type rescoredOutcome struct {
+	outcome.Outcome            // its Output is a hash of the output
+	values          []*float64 // one for each way; nil: no such score; NaN: undefined
 }
 
-// rescore scores the outputs of a run in all ways. An item that failed stays failed.
+// rescore scores the outputs of a run in all ways. A failed item stays failed.
 func rescore(ctx context.Context, run runs.Source, ways []way) (view, error) {
 	out := view{Source: run}
-	group, inner := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for o, err := range run.Outcomes(inner) {
+	for o, err := range run.Outcomes(groupCtx) {
 		if err != nil {
 			group.Go(func() error { return err })
 			break
 		}
-		one := &scoredAgain{outcome.Outcome{Item: o.Item, Trial: o.Trial, Attempt: 1, Class: o.Class}, make([]*float64, len(ways))}
+		one := &rescoredOutcome{outcome.Outcome{Item: o.Item, Trial: o.Trial, Attempt: 1, Class: o.Class}, make([]*float64, len(ways))}
 		out.outcomes = append(out.outcomes, one)
 		group.Go(func() error {
-			item, err := run.Item(inner, o.Item)
+			item, err := run.Item(groupCtx, o.Item)
 			if err != nil {
 				return err
 			}
@@ -262,7 +261,7 @@ func rescore(ctx context.Context, run runs.Source, ways []way) (view, error) {
 	return out, group.Wait()
 }
 
-func (s *scoredAgain) score(gold, output json.RawMessage, ways []way) error {
+func (s *rescoredOutcome) score(gold, output json.RawMessage, ways []way) error {
 	var expected, extracted extraction.Extraction
 	var err error
 	delivered := s.Class == outcome.OK
@@ -285,14 +284,14 @@ func (s *scoredAgain) score(gold, output json.RawMessage, ways []way) error {
 	var scores []outcome.Score
 	for i, w := range ways {
 		switch {
-		case i > 0 && w.rules == ways[i-1].rules: // looks at other scores of the same result
+		case i > 0 && w.rules == ways[i-1].rules: // another score of the same result
 		case delivered:
 			scores = w.rules.Measure(expected, extracted).Scores
 		default:
 			scores = w.rules.Undelivered(expected)
 		}
 		if score, there := outcome.Lookup(scores, w.metric); there {
-			s.values[i] = new(*cmp.Or(score.Value, new(math.NaN()))) // a copy: the scores of an item lie together
+			s.values[i] = new(*cmp.Or(score.Value, new(math.NaN()))) // a copy, which does not keep all scores of the item in memory
 		}
 	}
 	return nil
@@ -300,7 +299,7 @@ func (s *scoredAgain) score(gold, output json.RawMessage, ways []way) error {
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// Items leaves out what the way does.
+// Items yields the items that the way does not leave out.
 func (v view) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
 	return func(yield func(compare.Item, error) bool) {
 		for item, err := range v.Source.Items(ctx) {
@@ -311,7 +310,7 @@ func (v view) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
 	}
 }
 
-// Outcomes have the one score that is compared.
+// Outcomes yields the outcomes with the score of the way only.
 func (v view) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
 	return func(yield func(outcome.Outcome, error) bool) {
 		for _, one := range v.outcomes {
@@ -319,7 +318,7 @@ func (v view) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
 				continue
 			}
 			o := one.Outcome
-			if x := one.values[v.at]; x != nil {
+			if x := one.values[v.index]; x != nil {
 				o.Scores = []outcome.Score{{Name: v.way.metric, Value: x, Boolean: v.way.metric == scoring.ItemPerfect}}
 				if math.IsNaN(*x) {
 					o.Scores[0].Value = nil

@@ -22,9 +22,9 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// stored makes a run file of what a system extracts; nil fails the item. gold is nil
-// for an item without any.
-func stored(t testing.TB, name string, options scoring.Options, trials int, gold []*extraction.Extraction,
+// storeRun writes a run file with the outputs of a system. A nil output fails the item; a nil gold
+// is an item without gold.
+func storeRun(t testing.TB, name string, options scoring.Options, trials int, gold []*extraction.Extraction,
 	extracted func(item, trial int) *extraction.Extraction) compare.Source {
 	t.Helper()
 	raw, err := json.Marshal(options)
@@ -54,7 +54,7 @@ func stored(t testing.TB, name string, options scoring.Options, trials int, gold
 	problems := []error{err, run.AddItems(t.Context(), items, dataset.Hash), run.CompleteListing(t.Context(), "same")}
 	for i, item := range items {
 		for trial := 1; trial <= trials; trial++ {
-			problems = append(problems, run.Commit(t.Context(), made(t, rules, item, trial, extracted(i, trial))))
+			problems = append(problems, run.Commit(t.Context(), newOutcome(t, rules, item, trial, extracted(i, trial))))
 		}
 	}
 	footer := outcome.Footer{Status: outcome.Complete, Planned: len(items) * trials}
@@ -70,8 +70,8 @@ func stored(t testing.TB, name string, options scoring.Options, trials int, gold
 	return runs.Source{Reader: reader, Metadata: true}
 }
 
-// made is an outcome as a run has it.
-func made(t testing.TB, rules *scoring.Scorer, item dataset.Item, trial int,
+// newOutcome returns the outcome of an item as a run stores it.
+func newOutcome(t testing.TB, rules *scoring.Scorer, item dataset.Item, trial int,
 	found *extraction.Extraction) outcome.Outcome {
 	judge, err := harness.Scorer{Rules: rules}.Judge(item)
 	if err != nil {
@@ -94,7 +94,7 @@ func made(t testing.TB, rules *scoring.Scorer, item dataset.Item, trial int,
 	return o
 }
 
-func compared(t testing.TB, cfg compare.Config, s Sensitivity) compare.Comparison {
+func compareRuns(t testing.TB, cfg compare.Config, s Sensitivity) compare.Comparison {
 	t.Helper()
 	result, err := cfg.Compare(t.Context(), s.Sources[0], s.Sources[1:]...)
 	if err != nil {
@@ -107,14 +107,14 @@ func compared(t testing.TB, cfg compare.Config, s Sensitivity) compare.Compariso
 	return result
 }
 
-// flipping are two runs of twelve items of two entities. The candidate finds both, one
-// with two of its nine letters wrong, so that it is similar by 7/9 = 0.777…; the base
-// finds one, unharmed: F1 is 2·1/(2+1) = 2/3. Of two items both find both.
+// flippingRuns returns two runs of twelve items of two entities. For ten of them the candidate
+// finds both entities, one with two of nine letters wrong, at a similarity of 7/9 = 0.777…, and the
+// base finds one entity exactly: F1 is 2·1/(2+1) = 2/3. For two items both runs find both.
 //
 //	threshold   candidate               base                     difference
 //	to 0.77     1                       (2·1 + 10·2/3)/12        10/12 · 1/3 = +5/18
 //	from 0.78   (2·1 + 10·2·1/4)/12     as before                −10/12 · 1/6 = −5/36
-func flipping(t testing.TB) Sensitivity {
+func flippingRuns(t testing.TB) Sensitivity {
 	var gold []*extraction.Extraction
 	names := func(i int) (string, string) {
 		return strings.Repeat(string(rune('a'+i)), 3) + "rstuvw", "other " + strings.Repeat(string(rune('A'+i)), 8)
@@ -123,13 +123,13 @@ func flipping(t testing.TB) Sensitivity {
 		one, two := names(i)
 		gold = append(gold, &extraction.Extraction{Entities: entities(one, "person", two, "person")})
 	}
-	system := func(name string, of func(one, two string) []extraction.Entity) compare.Source {
-		return stored(t, name, scoring.DefaultOptions(), 1, gold, func(i, _ int) *extraction.Extraction {
+	system := func(name string, extract func(one, two string) []extraction.Entity) compare.Source {
+		return storeRun(t, name, scoring.DefaultOptions(), 1, gold, func(i, _ int) *extraction.Extraction {
 			if i < 2 {
 				return gold[i]
 			}
 			one, two := names(i)
-			return &extraction.Extraction{Entities: of(one, two), Relationships: stated()}
+			return &extraction.Extraction{Entities: extract(one, two), Relationships: relationships()}
 		})
 	}
 	return Sensitivity{Sources: []compare.Source{
@@ -140,8 +140,8 @@ func flipping(t testing.TB) Sensitivity {
 
 func TestSensitivity_flip(t *testing.T) {
 	t.Parallel()
-	s := flipping(t)
-	r := compared(t, runs.Comparison(), s).Candidates[0]
+	s := flippingRuns(t)
+	r := compareRuns(t, runs.Comparison(), s).Candidates[0]
 	if len(r.Sensitivity.Flips) != 1 {
 		t.Fatalf("flips: %+v", r.Sensitivity.Flips)
 	}
@@ -169,23 +169,23 @@ func TestSensitivity_flip(t *testing.T) {
 	}
 	wantRows = append(wantRows, "exact names only entity_f1 worse", "entities, with types entity_typed_f1 worse",
 		"entities, exact names and types entity_strict_f1 worse")
-	if diff := cmp.Diff(wantRows, rows); diff != "" { // nobody annotates relationships
+	if diff := cmp.Diff(wantRows, rows); diff != "" { // relationships are not annotated
 		t.Error(diff)
 	}
 }
 
 func near(a, b float64) bool { return a-b < 1e-12 && b-a < 1e-12 }
 
-// TestSensitivity_doubtful: the row without doubtful items is there where they are
-// known, and over the others. Without the ten that differ the two are the same.
+// TestSensitivity_doubtful: if doubtful items are known, there is a row without them. Without the
+// ten items that differ the two runs are equal.
 func TestSensitivity_doubtful(t *testing.T) {
 	t.Parallel()
-	s := flipping(t)
+	s := flippingRuns(t)
 	s.Doubtful = map[string]bool{"elsewhere": true}
 	for i := 2; i < 12; i++ {
 		s.Doubtful[fmt.Sprintf("i%02d", i)] = true
 	}
-	r := compared(t, runs.Comparison(), s).Candidates[0]
+	r := compareRuns(t, runs.Comparison(), s).Candidates[0]
 	last := r.Sensitivity.Settings[len(r.Sensitivity.Settings)-1]
 	if last.What != "without doubtful items" || last.LeftOut != 10 || last.Score.N != 2 ||
 		last.Score.Verdict != compare.Same {
@@ -197,15 +197,15 @@ func TestSensitivity_doubtful(t *testing.T) {
 	}
 }
 
-// TestSensitivity_own: at the runs' own options the numbers are those of the plain
-// comparison, to the last digit: with trials, failures, items without gold, other
-// options, clusters and two candidates.
+// TestSensitivity_own: with the runs' own options the numbers are exactly those of the plain
+// comparison, with trials, failures, items without gold, other options, clusters and two
+// candidates.
 func TestSensitivity_own(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	names := []string{"Ann Lee", "Anne Lee", "Acme", "Acme Inc", "Rome", "Roma", "Bob Stone", "Bob Stones", "Paris", "Zoe"}
 	draw := func() *extraction.Extraction {
-		e := extraction.Extraction{Entities: entities(), Relationships: stated()}
+		e := extraction.Extraction{Entities: entities(), Relationships: relationships()}
 		for range random.IntN(5) {
 			name, kind := names[random.IntN(len(names))], []string{"person", "org", ""}[random.IntN(3)]
 			e.Entities = append(e.Entities, entities(name, kind)...)
@@ -232,7 +232,7 @@ func TestSensitivity_own(t *testing.T) {
 		}
 		var s Sensitivity
 		for _, name := range []string{"base", "first", "second"} {
-			s.Sources = append(s.Sources, stored(t, name, options, tt.trials, gold, func(i, _ int) *extraction.Extraction {
+			s.Sources = append(s.Sources, storeRun(t, name, options, tt.trials, gold, func(i, _ int) *extraction.Extraction {
 				switch random.IntN(10) {
 				case 0:
 					return nil
@@ -244,12 +244,12 @@ func TestSensitivity_own(t *testing.T) {
 				return draw()
 			}))
 		}
-		s.Sources = append(s.Sources, s.Sources[0]) // identical results have no interval
+		s.Sources = append(s.Sources, s.Sources[0]) // an interval needs results that differ
 		cfg := runs.Comparison()
 		cfg.ClusterBy, cfg.Metric, cfg.Seed, cfg.Flips = tt.cluster, tt.metric, 7, 500
-		for i, r := range compared(t, cfg, s).Candidates {
+		for i, r := range compareRuns(t, cfg, s).Candidates {
 			plain, own := r.Primary(), r.Sensitivity.Settings[0]
-			plain.Pooled = nil // is not resampled again
+			plain.Pooled = nil // sensitivity does not resample it
 			if diff := cmp.Diff(plain, own.Score); !own.Own || diff != "" {
 				t.Errorf("%+v, candidate %d: %s", tt, i, diff)
 			}
@@ -260,13 +260,14 @@ func TestSensitivity_own(t *testing.T) {
 	}
 }
 
-// TestSensitivity_allDoubtful: with none doubtful it is said, with all there is no such row.
+// TestSensitivity_allDoubtful: without doubtful items the row says so; if all items are doubtful,
+// there is no row.
 func TestSensitivity_allDoubtful(t *testing.T) {
 	t.Parallel()
-	s := flipping(t)
+	s := flippingRuns(t)
 	s.Doubtful = map[string]bool{}
 	last := func() compare.Setting {
-		settings := compared(t, runs.Comparison(), s).Candidates[0].Sensitivity.Settings
+		settings := compareRuns(t, runs.Comparison(), s).Candidates[0].Sensitivity.Settings
 		return settings[len(settings)-1]
 	}
 	if none := last(); none.What != "without doubtful items: there are none" || none.Score.N != 12 {
@@ -280,16 +281,16 @@ func TestSensitivity_allDoubtful(t *testing.T) {
 	}
 }
 
-// elsewhere is a run without outputs here.
-type elsewhere struct{ compare.Source }
+// remoteSource is a run without outputs on this machine.
+type remoteSource struct{ compare.Source }
 
-func (elsewhere) Where() string { return "Langfuse" }
+func (remoteSource) Where() string { return "Langfuse" }
 
 func TestSensitivity_refused(t *testing.T) {
 	t.Parallel()
-	s := flipping(t)
-	result := compared(t, runs.Comparison(), s)
-	remote := Sensitivity{Sources: []compare.Source{s.Sources[0], elsewhere{s.Sources[1]}}}
+	s := flippingRuns(t)
+	result := compareRuns(t, runs.Comparison(), s)
+	remote := Sensitivity{Sources: []compare.Source{s.Sources[0], remoteSource{s.Sources[1]}}}
 	if err := remote.AddTo(t.Context(), &result); err == nil || !strings.Contains(err.Error(), "outputs are needed") {
 		t.Errorf("a run in Langfuse: %v", err)
 	}
@@ -299,8 +300,9 @@ func TestSensitivity_refused(t *testing.T) {
 	}
 }
 
-// TestScoredAgain: what an export may lack is said, and gold that no item had before.
-func TestScoredAgain(t *testing.T) {
+// TestRescoredOutcome: scoring reports missing and unreadable outputs and gold, and accepts an item
+// without gold.
+func TestRescoredOutcome(t *testing.T) {
 	for _, tt := range []struct{ gold, output, want string }{
 		{`{"entities":[]}`, ``, "outputs are needed"},
 		{`{"entities":[]}`, `null`, "outputs are needed"},
@@ -308,12 +310,12 @@ func TestScoredAgain(t *testing.T) {
 		{`{"entities":5}`, `{"entities":[]}`, "the expected output cannot be used"},
 		{``, `{"entities":[]}`, ""},
 	} {
-		err := new(scoredAgain).score([]byte(tt.gold), []byte(tt.output), nil)
+		err := new(rescoredOutcome).score([]byte(tt.gold), []byte(tt.output), nil)
 		if got := fmt.Sprint(err); tt.want == "" && err != nil || !strings.Contains(got, tt.want) {
 			t.Errorf("%+v: %s", tt, got)
 		}
 	}
-	failed := &scoredAgain{Outcome: outcome.Outcome{Class: outcome.Item}}
+	failed := &rescoredOutcome{Outcome: outcome.Outcome{Class: outcome.Item}}
 	if err := failed.score([]byte(`{"entities":5}`), nil, nil); err != nil {
 		t.Errorf("an item that failed stays failed: %v", err)
 	}

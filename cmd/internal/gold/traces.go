@@ -26,14 +26,14 @@ import (
 	"extraction-experiment/seed"
 )
 
-// traceAction makes items of production traces, or corrects items by traces of experiments.
+// traceAction makes items from production traces, or corrects items by traces of experiments.
 func traceAction(c *urfave.Context, env cli.Env) error {
 	selection, errSelection := readSelection(c, env)
 	cfg, errConfig := traceConfig(c)
 	if err := errors.Join(errSelection, errConfig); err != nil {
 		return err
 	}
-	return connected(c, env, func(lf *settings.Langfuse) error {
+	return withLangfuse(c, env, func(lf *settings.Langfuse) error {
 		if path := c.String("out"); path != "" {
 			return tracesToFile(c, env, lf, selection, cfg, path)
 		}
@@ -41,7 +41,7 @@ func traceAction(c *urfave.Context, env cli.Env) error {
 	})
 }
 
-// readSelection reads the flags and ids. All problems are returned together.
+// readSelection reads the flags and ids that select traces. The error joins all problems.
 func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 	s := seed.Selection{
 		Tags: c.StringSlice("tag"), Name: c.String("name"), Environment: c.String("environment"), Queue: cmp.Or(c.String("queue"), c.String("corrections")),
@@ -77,8 +77,7 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 	return s, errors.Join(problems...)
 }
 
-// readIDs reads one id a line; empty lines and those that begin with # do not
-// count.
+// readIDs reads one id per line. It ignores empty lines and lines that begin with #.
 func readIDs(c *urfave.Context, env cli.Env, path string) (ids []string, err error) {
 	var raw []byte
 	if path == "-" {
@@ -103,7 +102,7 @@ func readIDs(c *urfave.Context, env cli.Env, path string) (ids []string, err err
 	return ids, nil
 }
 
-// readTime reads an instant, a day (its beginning, UTC), or how long ago.
+// readTime parses a time, a date (the beginning of the day in UTC), or an age.
 func readTime(text string, now time.Time) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -116,10 +115,10 @@ func readTime(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is neither a time (2026-11-21, 2026-11-21T10:00:00Z) nor how long ago (7d, 12h)", text)
 }
 
-// traceConfig reads what the flags name.
+// traceConfig reads the flags that configure seeding from traces.
 func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 	base, err := seedConfig(c)
-	mapping, errMapping := readNamed(c, "mapping", "the mapping", seed.ParseMapping)
+	mapping, errMapping := readFlagFile(c, "mapping", "the mapping", seed.ParseMapping)
 	problems := []error{err, errMapping}
 	for _, text := range c.StringSlice("accept-score") {
 		rule, err := seed.ParseScoreRule(text)
@@ -148,7 +147,7 @@ func tracesToFile(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selecti
 	err := writeItems(path, func(w *dataset.Writer) error {
 		cfg.Out = w
 		err := seedTraces(c, env, lf, selection, cfg)
-		if cli.ExitCode(err) == cli.ExitFailures { // the others are in the file
+		if cli.ExitCode(err) == cli.ExitFailures { // the file has the other items
 			refused, err = err, nil
 		}
 		return err
@@ -156,7 +155,7 @@ func tracesToFile(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selecti
 	return errors.Join(err, refused)
 }
 
-// seedTraces seeds and tells about it.
+// seedTraces seeds from traces and prints the result.
 func seedTraces(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selection seed.Selection, cfg seed.TraceConfig) error {
 	if cfg.AcceptUnvalidated {
 		fmt.Fprintln(env.Stderr, "warning: --accept-unvalidated: items become gold that nobody is known to have checked; their metadata says so")
@@ -171,7 +170,7 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selection
 	end()
 	warn(env, result.Report.Warnings, "--json")
 	if err != nil && result.Done() == 0 {
-		return err // it did not come to anything
+		return err // nothing was seeded
 	}
 	if result.Selected > result.Refused-result.RefusedQueueItems {
 		warnUnused(env, result.Redacted)
@@ -182,12 +181,12 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selection
 	return errors.Join(p.close(env, result), result.Err(), err)
 }
 
-// preview writes what is done: in a dry run each trace, in the end what it came to.
+// preview prints each trace of a dry run, and at the end the result.
 type preview struct {
 	c     *urfave.Context
 	out   *bufio.Writer
 	table *tabwriter.Writer
-	items []seed.Seeded // for JSON
+	items []seed.Seeded // for --json
 	shown int
 }
 
@@ -204,7 +203,7 @@ func (p *preview) show(s seed.Seeded) {
 	p.shown++
 }
 
-// close writes the summary, or with --json the result.
+// close prints the summary, or with --json the result.
 func (p *preview) close(env cli.Env, r seed.TraceResult) error {
 	c := p.c
 	var value any = r
@@ -218,12 +217,12 @@ func (p *preview) close(env cli.Env, r seed.TraceResult) error {
 	if path := c.String("out"); path != "" {
 		text = fmt.Sprintf("%s of %s in %s, %d refused\n", textutil.Counted(r.Written, "item"), textutil.Counted(r.Selected, "trace"), path, r.Refused)
 	}
-	text += counted("evidence", r.Evidence) + counted("redacted", r.Redacted)
+	text += countLine("evidence", r.Evidence) + countLine("redacted", r.Redacted)
 	_ = p.table.Flush() // the writer keeps the error
 	return errors.Join(cli.Written(p.out.Flush()), runs.PrintText(env, c.Bool("json"), value, text))
 }
 
-// row writes a line of the table.
+// row prints a line of the table.
 func (p *preview) row(s seed.Seeded) {
 	if p.shown == 0 {
 		fmt.Fprintln(p.table, "ACTION\tTRACE\tEVIDENCE\tENTITIES\tRELATIONSHIPS\tDOCUMENT")
@@ -252,7 +251,7 @@ func length[T any](list []T) string {
 	return strconv.Itoa(len(list))
 }
 
-// diff writes how an item changes; one that stays the same is not mentioned.
+// diff prints how an item changes. It does not mention unchanged items.
 func (p *preview) diff(s seed.Seeded) {
 	switch {
 	case s.Action == seed.Unchanged:
@@ -261,19 +260,19 @@ func (p *preview) diff(s seed.Seeded) {
 	default:
 		fmt.Fprintf(p.out, "# trace %s: %s\n", textutil.Line(s.Trace), s.Action)
 		changes := diff.Diff("there/"+s.Item, lines(s.Before), "new/"+s.Item, lines(s.Content))
-		_, changes, _ = bytes.Cut(changes, []byte("\n")) // a line that only names both again
+		_, changes, _ = bytes.Cut(changes, []byte("\n")) // a line that repeats both names
 		p.out.WriteString(textutil.Block(string(changes)))
 	}
 }
 
-// lines writes an item's fields as JSON, a value on each line; of no item nothing.
+// lines returns the fields of an item as JSON, with one value on each line, or nil without an item.
 func lines(item *dataset.Item) []byte {
 	if item == nil {
 		return nil
 	}
 	fields := *item
-	fields.ID = ""                    // is above
-	raw, _ := dataset.Marshal(fields) // its values were read as JSON
+	fields.ID = ""                    // the header shows the id
+	raw, _ := dataset.Marshal(fields) // the values were decoded from JSON
 	raw, _ = dataset.Canonical(raw)
 	return []byte(report.Indented(raw) + "\n")
 }

@@ -21,15 +21,14 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// TestTraceScripts runs the scripts of testdata/traces against a server in each
-// mode. The commands run in this process; that a program does the same is seen by
-// TestScripts.
+// TestTraceScripts runs the scripts of testdata/traces against a server in each mode. The commands
+// run in this process; TestScripts runs a program.
 func TestTraceScripts(t *testing.T) {
 	scripts, err := filepath.Abs("testdata/traces")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var folder sync.Mutex // the current one is that of the process
+	var folder sync.Mutex // guards the working directory of the process
 	run := func(ts *testscript.TestScript, args []string) int {
 		folder.Lock()
 		defer folder.Unlock()
@@ -56,11 +55,11 @@ func TestTraceScripts(t *testing.T) {
 				if err := before(env); err != nil {
 					return err
 				}
-				url, closing, err := serve(mode)
+				url, stop, err := serve(mode)
 				if err != nil {
 					return err
 				}
-				env.Defer(closing)
+				env.Defer(stop)
 				env.Setenv("LANGFUSE_BASE_URL", url)
 				env.Setenv("LANGFUSE_PUBLIC_KEY", embedded.DefaultPublicKey)
 				env.Setenv("LANGFUSE_SECRET_KEY", embedded.DefaultSecretKey)
@@ -71,7 +70,7 @@ func TestTraceScripts(t *testing.T) {
 	}
 }
 
-// serve starts a server of a mode.
+// serve starts a server in a mode. It returns its URL and a function that stops it.
 func serve(mode embedded.Mode) (string, func(), error) {
 	store, err := embedded.Open(embedded.Config{Mode: mode})
 	if err != nil {
@@ -86,9 +85,8 @@ func serve(mode embedded.Mode) (string, func(), error) {
 	}, nil
 }
 
-// sendTrace is the command "trace ID SPAN INPUT OUTPUT [key=value…]": a program in
-// production sends a trace of one span over OTLP. INPUT and OUTPUT are files, -
-// is none; keys are attributes.
+// sendTrace is the command "trace ID SPAN INPUT OUTPUT [key=value…]". It sends a production trace
+// of one span over OTLP. INPUT and OUTPUT are files, or - for none; keys are attributes.
 func sendTrace(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
 		ts.Fatalf("usage: trace id span input output [key=value…]")
@@ -113,9 +111,9 @@ func sendTrace(ts *testscript.TestScript, neg bool, args []string) {
 	send(ts, "POST", "/api/public/otel/v1/traces", body)
 }
 
-// callAPI is the command "api METHOD PATH [FILE [NAME]]": what people and programs
-// do elsewhere. $ID in the file is the value of that variable; the id of what is
-// made goes into NAME.
+// callAPI is the command "api METHOD PATH [FILE [NAME]]". It sends a request of another person or
+// program. It replaces $VERDICT, $QUEUE, $TRACE and $SPAN in the file by these variables, and
+// stores the id in the answer in NAME.
 func callAPI(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 4 {
 		ts.Fatalf("usage: api method path [file [name]]")
@@ -129,11 +127,11 @@ func callAPI(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	answer := send(ts, args[0], args[1], body)
 	if len(args) == 4 {
-		var made struct {
+		var created struct {
 			ID string `json:"id"`
 		}
-		ts.Check(json.Unmarshal(answer, &made))
-		ts.Setenv(args[3], made.ID)
+		ts.Check(json.Unmarshal(answer, &created))
+		ts.Setenv(args[3], created.ID)
 	}
 }
 

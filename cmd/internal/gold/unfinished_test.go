@@ -13,8 +13,8 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// TestNoteUnfinished: 1 of 3 items is there, this process writes the run, then
-// nobody; of a run that has ended nothing is said.
+// TestNoteUnfinished: a run with 1 of 3 outcomes is unfinished, with and without a writer; there is
+// no note about a run that has ended.
 func TestNoteUnfinished(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.run")
 	run, err := runstore.Create(path, outcome.Header{RunUID: strings.Repeat("a", 32), Name: "r", Trials: 1})
@@ -25,7 +25,7 @@ func TestNoteUnfinished(t *testing.T) {
 	}
 	must(t, run.AddItems(t.Context(), items, dataset.Hash))
 	must(t, run.Commit(t.Context(), outcome.Outcome{Item: "b", Trial: 1, Attempt: 1}))
-	noted := func() string {
+	note := func() string {
 		t.Helper()
 		r, err := runstore.Load(path)
 		must(t, err)
@@ -35,18 +35,18 @@ func TestNoteUnfinished(t *testing.T) {
 		return b.String()
 	}
 	const want = "note: the run is not finished: 1 of 3 are there; it is still running, or was stopped\n"
-	if got := noted(); got != want {
+	if got := note(); got != want {
 		t.Errorf("while it is written: %q, want %q", got, want)
 	}
 	must(t, run.Close())
-	if got := noted(); got != want {
+	if got := note(); got != want {
 		t.Errorf("after its writer went: %q, want %q", got, want)
 	}
 	run, err = runstore.Open(path)
 	must(t, err)
 	must(t, run.Finish(t.Context(), outcome.Footer{Status: outcome.Interrupted, Planned: 3}))
 	must(t, run.Close())
-	if got := noted(); got != "" {
+	if got := note(); got != "" {
 		t.Errorf("after its end: %q", got)
 	}
 }

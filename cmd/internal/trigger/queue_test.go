@@ -15,7 +15,7 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// clock is a time that moves only when it is told to.
+// clock is a clock that only moves when advance is called.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time          { return c.at }
@@ -37,8 +37,8 @@ func newQueue(t *testing.T, file configs.Trigger, c *clock) *queue {
 
 func anyRun(request) error { return nil }
 
-// limit asks for a run of d with this limit, signed now.
-func (q *queue) limit(t *testing.T, limit string) (run string, again bool) {
+// requestRun requests a run of d with a limit, signed now.
+func (q *queue) requestRun(t *testing.T, limit string) (run string, again bool) {
 	t.Helper()
 	r, again, err := q.add(request{Dataset: "d", Settings: map[string]string{"limit": limit}, Signed: q.now().Truncate(time.Second)}, anyRun)
 	if err != nil {
@@ -47,8 +47,8 @@ func (q *queue) limit(t *testing.T, limit string) (run string, again bool) {
 	return r.Run, again
 }
 
-// begin and finish carry out the run that is the next.
-func (q *queue) begin(t *testing.T) request {
+// startNext starts the next run.
+func (q *queue) startNext(t *testing.T) request {
 	t.Helper()
 	r, ok, err := q.next(t.Context())
 	if !ok || err != nil {
@@ -57,70 +57,70 @@ func (q *queue) begin(t *testing.T) request {
 	return r
 }
 
-func (q *queue) finish(t *testing.T, run string) {
+func (q *queue) endRun(t *testing.T, run string) {
 	t.Helper()
 	if err := q.end(run, 0, ""); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestQueue_same: what is one request and what are two.
-func TestQueue_same(t *testing.T) {
+// TestRequest_repeatedBy: which presses are the same request.
+func TestRequest_repeatedBy(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := &clock{noon}
 	q := newQueue(t, testFile(), c)
-	first, again := q.limit(t, "5")
+	first, again := q.requestRun(t, "5")
 	if first != "d-"+noon.UTC().Format("20060102-150405") || again {
 		t.Errorf("%s, again %v", first, again)
 	}
-	same := func(when string, want bool) {
+	checkRepeated := func(when string, want bool) {
 		t.Helper()
-		run, again := q.limit(t, "5")
+		run, again := q.requestRun(t, "5")
 		if again != want || (run == first) != want {
 			t.Errorf("%s: run %s, again %v", when, run, again)
 		}
 	}
-	same("pressed twice", true)
+	checkRepeated("pressed twice", true)
 	c.advance(time.Hour)
-	same("while it waits", true)
-	if other, again := q.limit(t, "6"); again || other == first {
+	checkRepeated("while it waits", true)
+	if other, again := q.requestRun(t, "6"); again || other == first {
 		t.Errorf("another payload is %s, again %v", other, again)
 	}
-	q.begin(t)
+	q.startNext(t)
 	c.advance(time.Hour)
-	same("while it runs", true)
-	q.finish(t, first)
-	// It ended at 14:00:00. A press that was signed before, and sent again:
+	checkRepeated("while it runs", true)
+	q.endRun(t, first)
+	// The run ended at 14:00:00. This press was signed before and is sent again.
 	if r, again, err := q.add(request{Dataset: "d", Settings: map[string]string{"limit": "5"}, Signed: c.at.Add(-time.Second)}, anyRun); err != nil || !again || r.Run != first {
 		t.Errorf("sent again: %+v, %v, %v", r, again, err)
 	}
-	same("at its end", false)
+	checkRepeated("at its end", false)
 }
 
-// TestQueue_minute: a run of a second does not make two of a double press.
+// TestQueue_minute: a run of one second does not turn a double press into two requests.
 func TestQueue_minute(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := &clock{noon.Add(59 * time.Second)}
 	q := newQueue(t, testFile(), c)
-	first, _ := q.limit(t, "5")
-	q.begin(t)
+	first, _ := q.requestRun(t, "5")
+	q.startNext(t)
 	c.advance(time.Second) // the next minute of the clock
-	q.finish(t, first)
+	q.endRun(t, first)
 	for after, want := range map[time.Duration]bool{2 * time.Second: true, 59 * time.Second: true, 60 * time.Second: false} {
-		if r := q.all()[0]; r.same(request{Dataset: "d", Settings: map[string]string{"limit": "5"}, Signed: noon.Add(59*time.Second + after)}) != want {
+		if r := q.all()[0]; r.repeatedBy(request{Dataset: "d", Settings: map[string]string{"limit": "5"}, Signed: noon.Add(59*time.Second + after)}) != want {
 			t.Errorf("%s later: the same is %v", after, !want)
 		}
 	}
 }
 
-// TestQueue_names: two requests of one second have two names, and a name can be looked up
-// in Langfuse.
+// TestQueue_names: two requests in one second get different names, and names can be looked up in
+// Langfuse.
 func TestQueue_names(t *testing.T) {
 	t.Chdir(t.TempDir())
 	q := newQueue(t, testFile(), &clock{noon})
-	a, _ := q.limit(t, "1")
-	b, _ := q.limit(t, "2")
-	third, _ := q.limit(t, "3")
+	a, _ := q.requestRun(t, "1")
+	b, _ := q.requestRun(t, "2")
+	third, _ := q.requestRun(t, "3")
 	if b != a+"-2" || third != a+"-3" {
 		t.Errorf("%s, %s, %s", a, b, third)
 	}
@@ -129,7 +129,7 @@ func TestQueue_names(t *testing.T) {
 	}
 }
 
-// TestQueue_bounds: 5 wait at most, 20 are asked for in 24 hours.
+// TestQueue_bounds: at most 5 requests wait, and at most 20 are accepted in 24 hours.
 func TestQueue_bounds(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := &clock{noon}
@@ -138,10 +138,10 @@ func TestQueue_bounds(t *testing.T) {
 		_, _, err := q.add(request{Dataset: "d", Settings: map[string]string{"limit": fmt.Sprint(n)}, Signed: c.at}, anyRun)
 		return err
 	}
-	refused := func(err error, want string, after time.Duration) {
+	checkRefused := func(err error, want string, after time.Duration) {
 		t.Helper()
 		var full *fullError
-		if !errors.As(err, &full) || !strings.Contains(err.Error(), want) || full.after != after {
+		if !errors.As(err, &full) || !strings.Contains(err.Error(), want) || full.retryAfter != after {
 			t.Errorf("%v, want %q after %s", err, want, after)
 		}
 	}
@@ -150,25 +150,25 @@ func TestQueue_bounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	refused(try(5), "5 runs wait already", time.Minute)
-	q.begin(t) // one runs, so that there is room for one that waits
+	checkRefused(try(5), "5 runs wait already", time.Minute)
+	q.startNext(t) // one runs, so another may wait
 	if err := try(5); err != nil {
 		t.Error(err)
 	}
-	refused(try(6), "5 runs wait already", time.Minute)
+	checkRefused(try(6), "5 runs wait already", time.Minute)
 	for n := 6; n < 20; n++ {
-		q.finish(t, q.all()[len(q.all())-1-(n-6)].Run)
-		q.begin(t)
+		q.endRun(t, q.all()[len(q.all())-1-(n-6)].Run)
+		q.startNext(t)
 		c.advance(time.Minute)
 		if err := try(n); err != nil {
 			t.Fatal(n, err)
 		}
 	}
-	// 14 minutes have passed since the first, which were 6.
-	refused(try(20), "20 runs were asked for in 24 hours", day-14*time.Minute)
+	// 14 minutes have passed since the first 6 requests.
+	checkRefused(try(20), "20 runs were asked for in 24 hours", day-14*time.Minute)
 	c.advance(day - 14*time.Minute)
 	for range 5 { // make room
-		q.finish(t, q.begin(t).Run)
+		q.endRun(t, q.startNext(t).Run)
 	}
 	if err := try(20); err != nil {
 		t.Error(err)
@@ -178,13 +178,13 @@ func TestQueue_bounds(t *testing.T) {
 	}
 }
 
-// TestQueue_restart: a process that ends at any point leaves what the next one continues with.
+// TestQueue_restart: whenever the process ends, the next one continues with the recorded requests.
 func TestQueue_restart(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := &clock{noon}
 	q := newQueue(t, testFile(), c)
-	a, _ := q.limit(t, "1")
-	b, _ := q.limit(t, "2")
+	a, _ := q.requestRun(t, "1")
+	b, _ := q.requestRun(t, "2")
 	reopen := func() {
 		t.Helper()
 		if err := q.close(); err != nil {
@@ -193,23 +193,23 @@ func TestQueue_restart(t *testing.T) {
 		q = newQueue(t, testFile(), c)
 	}
 	reopen()
-	if r := q.begin(t); r.Run != a || r.Starts != 1 {
+	if r := q.startNext(t); r.Run != a || r.Starts != 1 {
 		t.Errorf("%+v", r)
 	}
 	reopen()
-	if r := q.begin(t); r.Run != a || r.Starts != 2 || !r.Began.Equal(noon) {
+	if r := q.startNext(t); r.Run != a || r.Starts != 2 || !r.Began.Equal(noon) {
 		t.Errorf("%+v", r)
 	}
-	q.finish(t, a)
+	q.endRun(t, a)
 	reopen()
-	if r := q.begin(t); r.Run != b || r.Starts != 1 || r.Settings["limit"] != "2" {
+	if r := q.startNext(t); r.Run != b || r.Starts != 1 || r.Settings["limit"] != "2" {
 		t.Errorf("%+v", r)
 	}
-	q.finish(t, b)
+	q.endRun(t, b)
 	reopen()
-	over, cancel := context.WithCancel(t.Context())
+	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r, ok, err := q.next(over); ok || err != nil {
+	if r, ok, err := q.next(done); ok || err != nil {
 		t.Errorf("%+v, %v, %v", r, ok, err)
 	}
 	if r, ok, err := q.start(); ok || err != nil {
@@ -217,11 +217,11 @@ func TestQueue_restart(t *testing.T) {
 	}
 }
 
-// TestQueue_notWritten: what cannot be written down was not asked for.
+// TestQueue_notWritten: a request that cannot be recorded is not accepted.
 func TestQueue_notWritten(t *testing.T) {
 	t.Chdir(t.TempDir())
 	q := newQueue(t, testFile(), &clock{noon})
-	q.limit(t, "1")
+	q.requestRun(t, "1")
 	path := q.path
 	q.path = filepath.Join(settings.Folder, "none", "trigger.json")
 	if _, _, err := q.add(request{Dataset: "d", Signed: noon}, anyRun); cli.ExitCode(err) != cli.ExitIO {
@@ -238,7 +238,7 @@ func TestQueue_notWritten(t *testing.T) {
 	if _, _, err := q.add(request{Dataset: "d", Signed: noon}, func(request) error { return no }); !errors.Is(err, no) || len(q.all()) != 1 {
 		t.Errorf("%v, %+v", err, q.all())
 	}
-	if err := q.close(); err != nil { // the file is that of another process by now
+	if err := q.close(); err != nil { // another process may own the file
 		t.Fatal(err)
 	}
 	if _, _, err := q.add(request{Dataset: "d", Signed: noon}, anyRun); cli.ExitCode(err) != cli.ExitIO || len(q.all()) != 1 {
@@ -265,14 +265,14 @@ func TestOpenQueue_refused(t *testing.T) {
 	}
 }
 
-// TestQueue_kept: of what has ended 200 are kept, and all of the last day.
+// TestQueue_kept: 200 ended requests are kept, and all of the last day.
 func TestQueue_kept(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := &clock{noon}
 	q := newQueue(t, testFile(), c)
 	var list []request
 	for i := range 500 {
-		at := noon.Add(time.Duration(i-500) * 10 * time.Minute) // 143 of them within the day
+		at := noon.Add(time.Duration(i-500) * 10 * time.Minute) // 143 of them are within the last day
 		list = append(list, request{Run: fmt.Sprint(i), Dataset: "d", Asked: at, Ended: at, Starts: 1})
 	}
 	list[0].Ended = time.Time{}
@@ -282,7 +282,7 @@ func TestQueue_kept(t *testing.T) {
 	if kept := q.all(); len(kept) != 201 || kept[0].Run != "499" || kept[199].Run != "300" || kept[200].Run != "0" {
 		t.Errorf("%d are kept, from %+v to %+v", len(kept), kept[0], kept[len(kept)-1])
 	}
-	c.advance(-30 * time.Hour) // 323 are within the day then, or later
+	c.advance(-30 * time.Hour) // now 323 are within the last day or later
 	if err := q.replace(list); err != nil {
 		t.Fatal(err)
 	}

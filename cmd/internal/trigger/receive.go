@@ -20,31 +20,31 @@ import (
 	"extraction-experiment/report/html"
 )
 
-// The bounds of the listener.
+// Limits of the listener.
 const (
-	mostBody        = 1 << 20 // bytes
-	mostHeader      = 16 << 10
-	mostConnections = 32 // more wait
-	mostRefused     = 20 // that the page shows
+	maxBody        = 1 << 20  // bytes of a body
+	maxHeader      = 16 << 10 // bytes of the headers
+	maxConnections = 32       // further ones wait
+	maxRefused     = 20       // refused requests on the page
 )
 
-// receive answers requests until ctx is done. A sender that is slow is left after 15 s.
+// receive serves requests until ctx is done. A request must arrive within 15 s.
 func (t *server) receive(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /trigger", t.press)
-	room := make(chan struct{}, mostConnections-1) // one more is open, which waits for it
+	slots := make(chan struct{}, maxConnections-1) // one more connection is accepted and waits
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
-		WriteTimeout: 30 * time.Second, MaxHeaderBytes: mostHeader,
+		WriteTimeout: 30 * time.Second, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(t.log.Handler(), slog.LevelWarn),
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
-				room <- struct{}{} // nothing more is accepted meanwhile
+				slots <- struct{}{} // blocks the accept loop
 			case http.StateClosed:
-				<-room
+				<-slots
 			}
 		}}
-	s.SetKeepAlivesEnabled(false) // presses are rare, and connections few
+	s.SetKeepAlivesEnabled(false) // presses are rare and connections few
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(t.listener) }()
 	select {
@@ -55,89 +55,90 @@ func (t *server) receive(ctx context.Context) error {
 	grace, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if s.Shutdown(grace) != nil {
-		_ = s.Close() // who has not sent it all by now sends it to the next process
+		_ = s.Close() // Langfuse sends unfinished requests again, to the next process
 	}
 	<-ended
 	return nil
 }
 
-// press answers POST /trigger: 202 with the name of the run once it is written down, and for
-// a press that asks for the same again; 400 for what is not allowed, 401 for a signature
-// that is wrong or old, 413 for a large body, 429 where the file allows no more runs now.
+// press handles POST /trigger. It answers 202 with the name of the run once the request is
+// recorded, also for a repeated press; 400 for a request that is not allowed, 401 for a wrong or
+// old signature, 413 for a large body, and 429 if the trigger file allows no more runs at this
+// time.
 func (t *server) press(w http.ResponseWriter, r *http.Request) {
 	sig, err := readSignature(r.Header.Values(signatureHeader), t.cfg.Now())
 	if err != nil {
 		t.refuse(w, http.StatusUnauthorized, err)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
-	_, large := errors.AsType[*http.MaxBytesError](err)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case large:
-		t.refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", mostBody))
+	case tooLarge:
+		t.refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxBody))
 		return
 	case err != nil:
 		t.refuse(w, http.StatusBadRequest, fmt.Errorf("the body did not come whole: %w", err))
 		return
-	case !sig.of(body, t.secrets):
+	case !sig.verify(body, t.secrets):
 		t.refuse(w, http.StatusUnauthorized, fmt.Errorf("the signature is not that of a secret of %s", EnvSecret))
 		return
 	}
 	press, err := readBody(body)
 	var settings map[string]string
 	if err == nil {
-		settings, err = allowed(t.file, press)
+		settings, err = checkSettings(t.file, press)
 	}
 	if err != nil {
 		t.refuseSigned(w, http.StatusBadRequest, press, err)
 		return
 	}
-	press.Settings, press.Signed = settings, sig.at
+	press.Settings, press.Signed = settings, sig.time
 	status := http.StatusInternalServerError
-	made, again, err := t.queue.add(press, func(made request) error {
-		_, err := t.line(r.Context(), made)
+	accepted, repeated, err := t.queue.add(press, func(accepted request) error {
+		_, err := t.commandLine(r.Context(), accepted)
 		if err != nil {
 			status = http.StatusBadRequest
 		}
 		return err
 	})
-	if full, is := errors.AsType[*fullError](err); is {
+	if limit, isFull := errors.AsType[*fullError](err); isFull {
 		status = http.StatusTooManyRequests
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(full.after.Seconds()))))
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(limit.retryAfter.Seconds()))))
 	}
 	if err != nil {
 		t.refuseSigned(w, status, press, err)
 		return
 	}
-	t.log.Info("asked", "run", made.Run, "dataset", made.Dataset, "settings", settingsText(made.Settings), "again", again)
+	t.log.Info("asked", "run", accepted.Run, "dataset", accepted.Dataset, "settings", settingsText(accepted.Settings), "again", repeated)
 	w.WriteHeader(http.StatusAccepted)
-	fmt.Fprintf(w, "run %s: %s\n", made.Run, made.state())
+	fmt.Fprintf(w, "run %s: %s\n", accepted.Run, accepted.state())
 }
 
-// refuse says and logs why there is no run.
+// refuse logs and answers why there is no run.
 func (t *server) refuse(w http.ResponseWriter, status int, err error) {
 	reason := textutil.Line(reasonOf(err))
 	t.log.Warn("refused", "status", status, "reason", reason)
 	http.Error(w, reason, status)
 }
 
-// refuseSigned is refuse for a request of somebody who has the secret: the page shows it.
+// refuseSigned is refuse for a request with a valid signature, which the page shows as well.
 func (t *server) refuseSigned(w http.ResponseWriter, status int, press request, err error) {
 	t.mu.Lock()
 	row := html.AskedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(press.Dataset, 200),
 		State: fmt.Sprintf("refused (%d)", status), Settings: textutil.Cut(settingsText(press.Settings), 300),
 		Reason: reasonOf(err)}
-	t.refused = append([]html.AskedRun{row}, t.refused[:min(len(t.refused), mostRefused-1)]...)
+	t.refused = append([]html.AskedRun{row}, t.refused[:min(len(t.refused), maxRefused-1)]...)
 	t.mu.Unlock()
 	t.refuse(w, status, err)
 }
 
-// reasonOf is an error in one piece, of a length that can be shown.
+// reasonOf returns an error on one line, cut to a length that can be shown.
 func reasonOf(err error) string {
 	return textutil.Cut(strings.ReplaceAll(err.Error(), "\n", "; "), 1500)
 }
 
-// asked returns what was asked for and what became of it, the newest first.
+// asked returns the requests with their states, newest first.
 func (t *server) asked() []html.AskedRun {
 	t.mu.Lock()
 	rows := slices.Clone(t.refused)
@@ -154,7 +155,7 @@ func (t *server) asked() []html.AskedRun {
 	return rows
 }
 
-// settingsText writes settings on one line.
+// settingsText returns settings on one line.
 func settingsText(settings map[string]string) string {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(settings)) {

@@ -20,21 +20,22 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// signatureHeader is where Langfuse signs: t=<unix seconds>,v1=<hex>, the HMAC-SHA256 of
-// "<t>.<raw body>".
+// signatureHeader is the header with the signature of Langfuse: t=<unix seconds>,v1=<hex>, where v1
+// is the HMAC-SHA256 of "<t>.<raw body>".
 const signatureHeader = "X-Langfuse-Signature"
 
-// maxAge is how far the time of a signature may be from ours.
+// maxAge is the maximal difference between the time of a signature and the local clock.
 const maxAge = 5 * time.Minute
 
-// signature is what a header says, read and not yet compared.
+// signature is a parsed header. It is not verified yet.
 type signature struct {
-	stamp string // t as it was sent
-	at    time.Time
-	sums  []string // in hex
+	timestamp string // t as sent
+	time      time.Time
+	sums      []string // v1 in hex
 }
 
-// readSignature reads the headers of a request. Other schemes than v1 are left out.
+// readSignature parses the signature in the headers of a request and checks its time. It ignores
+// schemes other than v1.
 func readSignature(headers []string, now time.Time) (s signature, err error) {
 	if len(headers) != 1 {
 		return s, fmt.Errorf("one header %s is expected, there are %d: turn signing on in Langfuse",
@@ -45,31 +46,31 @@ func readSignature(headers []string, now time.Time) (s signature, err error) {
 		switch key {
 		case "t":
 			seconds, err := strconv.ParseUint(value, 10, 40)
-			if err != nil || s.stamp != "" {
+			if err != nil || s.timestamp != "" {
 				return s, errors.New("the signature has no readable t")
 			}
-			s.stamp, s.at = value, time.Unix(int64(seconds), 0)
+			s.timestamp, s.time = value, time.Unix(int64(seconds), 0)
 		case "v1":
 			s.sums = append(s.sums, strings.ToLower(value))
 		}
 	}
-	if s.stamp == "" || len(s.sums) == 0 {
+	if s.timestamp == "" || len(s.sums) == 0 {
 		return s, errors.New("the signature is not of the form t=…,v1=…")
 	}
-	if off := now.Sub(s.at); off > maxAge || off < -maxAge {
+	if age := now.Sub(s.time); age > maxAge || age < -maxAge {
 		return s, fmt.Errorf("the signature is %s off, more than %s: is a clock wrong, or was the request sent again?",
-			off.Round(time.Second), maxAge)
+			age.Round(time.Second), maxAge)
 	}
 	return s, nil
 }
 
-// of reports whether the signature is that of the body under one of the secrets. How long
-// it takes does not depend on where sums differ.
-func (s signature) of(body []byte, secrets []secret.Secret) bool {
+// verify reports whether the signature matches the body and one of the secrets. Its running time
+// does not depend on where sums differ.
+func (s signature) verify(body []byte, secrets []secret.Secret) bool {
 	valid := false
 	for _, key := range secrets {
 		mac := hmac.New(sha256.New, []byte(key.Reveal()))
-		mac.Write([]byte(s.stamp + "."))
+		mac.Write([]byte(s.timestamp + "."))
 		mac.Write(body)
 		want := hex.AppendEncode(nil, mac.Sum(nil))
 		for _, sum := range s.sums {
@@ -79,8 +80,8 @@ func (s signature) of(body []byte, secrets []secret.Secret) bool {
 	return valid
 }
 
-// readBody reads what Langfuse sends: dataset, and settings as they were written. Keys that
-// it does not know are left out.
+// readBody parses the body that Langfuse sends and returns dataset and settings as written. It
+// ignores unknown keys.
 func readBody(body []byte) (r request, err error) {
 	var sent struct {
 		DatasetName string          `json:"datasetName"`
@@ -97,14 +98,14 @@ func readBody(body []byte) (r request, err error) {
 	return r, err
 }
 
-// mostEncoded is how often a payload may be encoded: Langfuse sends a text that holds
-// JSON, sometimes one that holds such a text.
-const mostEncoded = 3
+// maxEncodings is how many times a payload may be encoded as a JSON string. Langfuse encodes it
+// once or twice.
+const maxEncodings = 3
 
-// readPayload returns the settings of a payload: an object, or a text that holds one; none
-// where it is absent, null or blank.
+// readPayload returns the settings of a payload: an object, or a text that holds one. An absent,
+// null or blank payload has no settings.
 func readPayload(raw json.RawMessage) (map[string]string, error) {
-	for range mostEncoded {
+	for range maxEncodings {
 		var text string
 		if json.Unmarshal(raw, &text) != nil {
 			break
@@ -134,9 +135,9 @@ func readPayload(raw json.RawMessage) (map[string]string, error) {
 	return settings, nil
 }
 
-// allowed returns the settings in their canonical form if the file allows all of them; else
-// every problem.
-func allowed(file configs.Trigger, r request) (map[string]string, error) {
+// checkSettings returns the settings in canonical form if the trigger file allows all of them, else
+// an error with every problem.
+func checkSettings(file configs.Trigger, r request) (map[string]string, error) {
 	run, ok := file.Datasets[r.Dataset]
 	if !ok {
 		return nil, fmt.Errorf("the dataset %s may not be run from here; the trigger file names those that may",
@@ -148,19 +149,19 @@ func allowed(file configs.Trigger, r request) (map[string]string, error) {
 		rule, ok := run.Allow[key]
 		value, err := rule.Canonical(key, r.Settings[key])
 		if !ok {
-			may := strings.Join(slices.Sorted(maps.Keys(run.Allow)), ", ")
-			err = fmt.Errorf("the payload may not set %s; it may set: %s", textutil.Brief(key, 100), cmp.Or(may, "nothing"))
+			names := strings.Join(slices.Sorted(maps.Keys(run.Allow)), ", ")
+			err = fmt.Errorf("the payload may not set %s; it may set: %s", textutil.Brief(key, 100), cmp.Or(names, "nothing"))
 		}
 		if err != nil {
 			problems = append(problems, err)
 		}
 		settings[key] = value
 	}
-	if len(problems) > mostProblems {
-		problems = append(problems[:mostProblems], fmt.Errorf("and %d problems more", len(problems)-mostProblems))
+	if len(problems) > maxProblems {
+		problems = append(problems[:maxProblems], fmt.Errorf("and %d problems more", len(problems)-maxProblems))
 	}
 	return settings, errors.Join(problems...)
 }
 
-// mostProblems bounds what is said of one payload.
-const mostProblems = 10
+// maxProblems is how many problems an error about a payload lists.
+const maxProblems = 10

@@ -17,28 +17,29 @@ import (
 
 const testSecret = "lf-whsec_0123456789abcdef"
 
-// noon is the time of these tests: 1795435200 seconds since 1970.
+// noon is the time in these tests: 1795435200 seconds since 1970.
 var noon = time.Unix(1795435200, 0)
 
-// signed is the header of a body as Langfuse signs it.
-func signed(at time.Time, body, secret string) string {
+// signatureOf returns the signature header of a body as Langfuse writes it.
+func signatureOf(at time.Time, body, secret string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(mac, "%d.%s", at.Unix(), body)
 	return fmt.Sprintf("t=%d,v1=%s", at.Unix(), hex.EncodeToString(mac.Sum(nil)))
 }
 
-// TestSignature_vector is worked out with another program:
-// printf '1795435200.{}' | openssl dgst -sha256 -hmac lf-whsec_0123456789abcdef
+// TestSignature_vector uses a sum computed by another program:
+//
+//	printf '1795435200.{}' | openssl dgst -sha256 -hmac lf-whsec_0123456789abcdef
 func TestSignature_vector(t *testing.T) {
 	const want = "t=1795435200,v1=b5eef6704f651218ccbbfaf5670678b6360399556be8a8a93c595bd7bbb53508"
-	if got := signed(noon, "{}", testSecret); got != want {
+	if got := signatureOf(noon, "{}", testSecret); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 func TestSignature(t *testing.T) {
 	const body = `{"datasetName":"d"}`
-	good := signed(noon, body, testSecret)
+	good := signatureOf(noon, body, testSecret)
 	_, sum, _ := strings.Cut(good, ",v1=")
 	other := strings.Repeat("ab", 32)
 	for name, tt := range map[string]struct {
@@ -51,13 +52,13 @@ func TestSignature(t *testing.T) {
 		"the right one last":       {[]string{"v1=" + other + "," + good}, ""},
 		"another scheme beside":    {[]string{good + ",v0=x,novalue"}, ""},
 		"capitals":                 {[]string{"t=1795435200,v1=" + strings.ToUpper(sum)}, ""},
-		"the second secret":        {[]string{signed(noon, body, "the-other-secret")}, ""},
-		"5 minutes ago":            {[]string{signed(noon.Add(-maxAge), body, testSecret)}, ""},
-		"5 minutes ahead":          {[]string{signed(noon.Add(maxAge), body, testSecret)}, ""},
-		"older":                    {[]string{signed(noon.Add(-maxAge-time.Second), body, testSecret)}, "5m1s off"},
-		"further ahead":            {[]string{signed(noon.Add(maxAge+time.Second), body, testSecret)}, "-5m1s off"},
-		"another secret":           {[]string{signed(noon, body, testSecret+"x")}, "differs"},
-		"another body":             {[]string{signed(noon, body+" ", testSecret)}, "differs"},
+		"the second secret":        {[]string{signatureOf(noon, body, "the-other-secret")}, ""},
+		"5 minutes ago":            {[]string{signatureOf(noon.Add(-maxAge), body, testSecret)}, ""},
+		"5 minutes ahead":          {[]string{signatureOf(noon.Add(maxAge), body, testSecret)}, ""},
+		"older":                    {[]string{signatureOf(noon.Add(-maxAge-time.Second), body, testSecret)}, "5m1s off"},
+		"further ahead":            {[]string{signatureOf(noon.Add(maxAge+time.Second), body, testSecret)}, "-5m1s off"},
+		"another secret":           {[]string{signatureOf(noon, body, testSecret+"x")}, "differs"},
+		"another body":             {[]string{signatureOf(noon, body+" ", testSecret)}, "differs"},
 		"another time":             {[]string{"t=1795435201,v1=" + sum}, "differs"},
 		"the same time, rewritten": {[]string{"t=01795435200,v1=" + sum}, "differs"},
 		"none":                     {nil, "there are 0"},
@@ -75,7 +76,7 @@ func TestSignature(t *testing.T) {
 		got := ""
 		if s, err := readSignature(tt.headers, noon); err != nil {
 			got = err.Error()
-		} else if !s.of([]byte(body), []secret.Secret{secret.New(testSecret), secret.New("the-other-secret")}) {
+		} else if !s.verify([]byte(body), []secret.Secret{secret.New(testSecret), secret.New("the-other-secret")}) {
 			got = "differs"
 		}
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
@@ -84,8 +85,8 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// quoted encodes a text as JSON so often.
-func quoted(text string, times int) string {
+// encodeText encodes a text as JSON a number of times.
+func encodeText(text string, times int) string {
 	for range times {
 		raw, _ := json.Marshal(text)
 		text = string(raw)
@@ -101,10 +102,10 @@ func TestReadBody(t *testing.T) {
 		want map[string]string
 		err  string
 	}{
-		"as Langfuse sends it":  {`{"projectId":"p","datasetId":"i","datasetName":"d","payload":` + quoted(object, 1) + `}`, all, ""},
-		"encoded twice":         {`{"datasetName":"d","payload":` + quoted(object, 2) + `}`, all, ""},
-		"encoded three times":   {`{"datasetName":"d","payload":` + quoted(object, 3) + `}`, all, ""},
-		"four times":            {`{"datasetName":"d","payload":` + quoted(object, 4) + `}`, nil, "is not a JSON object"},
+		"as Langfuse sends it":  {`{"projectId":"p","datasetId":"i","datasetName":"d","payload":` + encodeText(object, 1) + `}`, all, ""},
+		"encoded twice":         {`{"datasetName":"d","payload":` + encodeText(object, 2) + `}`, all, ""},
+		"encoded three times":   {`{"datasetName":"d","payload":` + encodeText(object, 3) + `}`, all, ""},
+		"four times":            {`{"datasetName":"d","payload":` + encodeText(object, 4) + `}`, nil, "is not a JSON object"},
 		"an object":             {`{"datasetName":"d","payload":` + object + `}`, all, ""},
 		"absent":                {`{"datasetName":"d"}`, nil, ""},
 		"null":                  {`{"datasetName":"d","payload":null}`, nil, ""},
@@ -138,7 +139,7 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
-// testFile allows one dataset.
+// testFile returns a trigger file with two datasets; "bare" allows no settings.
 func testFile() configs.Trigger {
 	return configs.Trigger{RunsPerDay: 20, Queue: 5, Datasets: map[string]configs.TriggeredRun{"d": {
 		Config: "c.yaml", Name: "{dataset}-{time}", Allow: map[string]configs.Allowed{
@@ -146,11 +147,11 @@ func testFile() configs.Trigger {
 		}}, "bare": {Config: "c.yaml", Name: "{time}"}}}
 }
 
-func TestAllowed(t *testing.T) {
+func TestCheckSettings(t *testing.T) {
 	for name, tt := range map[string]struct {
 		dataset  string
 		settings map[string]string
-		want     string // the settings, or what the error says, parts between |
+		want     string // "=" and the settings, or parts of the error separated by |
 	}{
 		"nothing":            {"d", nil, "="},
 		"all":                {"d", map[string]string{"model": "openai/gpt-4o", "temperature": "0.70", "limit": "5.0", "seed": "7e0"}, "=limit=5 model=openai/gpt-4o seed=7 temperature=0.7"},
@@ -167,7 +168,7 @@ func TestAllowed(t *testing.T) {
 		"as a flag":          {"d", map[string]string{"--budget-usd": "1000"}, "may not set --budget-usd"},
 		"a key with a dash":  {"d", map[string]string{"prompt-file": "/etc/passwd"}, "may not set prompt-file"},
 	} {
-		settings, err := allowed(testFile(), request{Dataset: tt.dataset, Settings: tt.settings})
+		settings, err := checkSettings(testFile(), request{Dataset: tt.dataset, Settings: tt.settings})
 		got := "=" + settingsText(settings)
 		if err != nil {
 			got = err.Error()
@@ -178,35 +179,34 @@ func TestAllowed(t *testing.T) {
 			}
 		}
 	}
-	many := map[string]string{}
+	manySettings := map[string]string{}
 	for i := range 1000 {
-		many[fmt.Sprint("key", i)] = "x"
+		manySettings[fmt.Sprint("key", i)] = "x"
 	}
-	if _, err := allowed(testFile(), request{Dataset: "d", Settings: many}); err == nil || !strings.Contains(err.Error(), "and 990 problems more") {
+	if _, err := checkSettings(testFile(), request{Dataset: "d", Settings: manySettings}); err == nil || !strings.Contains(err.Error(), "and 990 problems more") {
 		t.Errorf("%v", err)
 	}
 }
 
-// FuzzSignature: only what was signed within its time is let in, whatever the header is.
+// FuzzSignature: only a header with a valid sum and time is accepted.
 func FuzzSignature(f *testing.F) {
 	body := `{"datasetName":"d"}`
-	f.Add(signed(noon, body, testSecret), body)
+	f.Add(signatureOf(noon, body, testSecret), body)
 	f.Add("t=1795435200,v1=", body)
 	f.Add(",,t==1,v1", "")
 	f.Fuzz(func(t *testing.T, header, body string) {
 		s, err := readSignature([]string{header}, noon)
-		if err != nil || !s.of([]byte(body), []secret.Secret{secret.New(testSecret)}) {
+		if err != nil || !s.verify([]byte(body), []secret.Secret{secret.New(testSecret)}) {
 			return
 		}
-		_, sum, _ := strings.Cut(signed(s.at, body, testSecret), "v1=")
-		if !strings.Contains(strings.ToLower(header), sum) || s.at.Sub(noon).Abs() > maxAge {
+		_, sum, _ := strings.Cut(signatureOf(s.time, body, testSecret), "v1=")
+		if !strings.Contains(strings.ToLower(header), sum) || s.time.Sub(noon).Abs() > maxAge {
 			t.Errorf("%q lets %q in", header, body)
 		}
 	})
 }
 
-// FuzzBody: no body panics, and what is allowed of one is allowed again when it is sent as
-// it was understood.
+// FuzzBody: no body panics, and the settings that checkSettings returns are allowed and stay the same.
 func FuzzBody(f *testing.F) {
 	f.Add(`{"datasetName":"d","payload":"{\"limit\":\"5\",\"temperature\":1e-3}"}`)
 	f.Add(`{"datasetName":"d","payload":"\"{}\""}`)
@@ -216,11 +216,11 @@ func FuzzBody(f *testing.F) {
 		if err != nil {
 			return
 		}
-		settings, err := allowed(testFile(), p)
+		settings, err := checkSettings(testFile(), p)
 		if err != nil {
 			return
 		}
-		again, err := allowed(testFile(), request{Dataset: p.Dataset, Settings: settings})
+		again, err := checkSettings(testFile(), request{Dataset: p.Dataset, Settings: settings})
 		if err != nil || !maps.Equal(again, settings) {
 			t.Errorf("%v became %v, %v", settings, again, err)
 		}

@@ -1,14 +1,12 @@
-// Package trigger is experiment serve --trigger: it receives the request that the Run
-// button of a dataset in Langfuse sends, and carries the run out.
+// Package trigger implements experiment serve --trigger: it receives the requests of the Run button
+// of datasets in Langfuse and carries out the runs.
 //
-// A request goes through these steps: its signature and the age of that are checked, the
-// body is read, the trigger file says whether the dataset and the settings are allowed,
-// the command line of the run is tried without running anything, the request is written
-// down, and only then answered with 202. One run is carried out at a time, in the order of
-// asking, within this process and by the code of experiment run: so it ends with the
-// process on every system, nothing is left that could work on it a second time, and a
-// signal reaches what stops a run in order. What had begun and not ended is resumed by the
-// next process.
+// For each request the server checks the signature and its age, parses the body, checks dataset and
+// settings against the trigger file, tries the command line of the run without running anything,
+// records the request, and then answers 202. It carries out one run at a time, in the order of the
+// requests, within this process and with the code of experiment run. For that reason a run ends
+// with the process on every system, nothing can work on it twice, and a signal stops it in order.
+// The next process resumes a run that began and did not end.
 package trigger
 
 import (
@@ -40,37 +38,37 @@ import (
 	"extraction-experiment/report/html"
 )
 
-// EnvSecret names the variable with the secrets of signatures, with commas between.
+// EnvSecret is the name of the variable with the signing secrets, separated by commas.
 const EnvSecret = "EXPERIMENT_TRIGGER_SECRET"
 
-// DefaultListen is where requests are received unless told otherwise.
+// DefaultListen is the default address for requests.
 const DefaultListen = "127.0.0.1:4780"
 
-// Config says what is served. All but Now, Grace and Pause is needed.
+// Config configures Serve. All fields but Now, Grace and Pause are required.
 type Config struct {
 	File   string // the trigger file
 	Listen string // host and port
 	Env    cli.Env
-	// Run carries out a command line of the program.
+	// Run runs a command line of the program and returns its exit code.
 	Run func(context.Context, cli.Env) int
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Grace is how long a run may take to finish what it has sent when the server ends; 0
-	// means 20 s. A signal tells it so, once it is over it is stopped at once.
+	// Grace is the time that a run has to finish what it has sent when the server ends; 0 means 20
+	// s. A signal tells the run to stop; when Grace is over, its context is cancelled.
 	Grace time.Duration
-	// Pause is how long is waited before a run begins again for which Langfuse or the model
-	// was away; 0 means a minute.
+	// Pause is the time before a run starts again because Langfuse or the model was unavailable; 0
+	// means a minute.
 	Pause time.Duration
 }
 
-// Pages serves the pages of this folder until ctx is done: with what was asked for, and
-// calls started once they can be reached.
+// Pages serves the pages of this folder, including the requests that asked returns, until ctx is
+// done. It calls started when the pages can be reached.
 type Pages func(ctx context.Context, asked func() []html.AskedRun, started func(url string)) error
 
-// Serve receives requests and carries out their runs until ctx is done, while pages
-// serves the rest. It ends when the run under way has: that is resumed by the next Serve
-// unless it was finished. Nothing is listened to before the file, the secret and the
-// queue were found in order: a usage error names every problem of the file.
+// Serve receives requests and carries out their runs until ctx is done, while pages serves the
+// pages. It returns when the run under way has ended; the next Serve resumes that run unless it was
+// finished. Serve listens only after it has checked the trigger file, the secret and the queue. A
+// usage error names every problem of the file.
 func Serve(ctx context.Context, cfg Config, pages Pages) error {
 	t, err := open(ctx, cfg)
 	if err != nil {
@@ -78,24 +76,24 @@ func Serve(ctx context.Context, cfg Config, pages Pages) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	showing, hide := context.WithCancel(context.WithoutCancel(ctx)) // the run publishes to the embedded server
-	defer hide()
+	pagesCtx, stopPages := context.WithCancel(context.WithoutCancel(ctx)) // the run under way publishes to the embedded server
+	defer stopPages()
 	var work errgroup.Group
-	err = pages(showing, t.asked, func(string) {
+	err = pages(pagesCtx, t.asked, func(string) {
 		fmt.Fprintf(cfg.Env.Stdout, "\nThe Run button of Langfuse: POST http://%s/trigger, for the datasets %s\n",
 			t.listener.Addr(), strings.Join(slices.Sorted(maps.Keys(t.file.Datasets)), ", "))
 		work.Go(func() error {
-			defer hide()
-			return t.work(ctx)
+			defer stopPages()
+			return t.receiveAndRun(ctx)
 		})
 	})
 	stop()
 	err = errors.Join(err, work.Wait(), t.queue.close())
-	_ = t.listener.Close() // it is closed already where requests were received
+	_ = t.listener.Close() // receive closed it already if it was called
 	return err
 }
 
-// server is a trigger on its way.
+// server is a running trigger.
 type server struct {
 	cfg      Config
 	file     configs.Trigger
@@ -105,10 +103,10 @@ type server struct {
 	log      *slog.Logger
 
 	mu      sync.Mutex
-	refused []html.AskedRun // the last signed ones, the newest first
+	refused []html.AskedRun // the last signed ones, newest first
 }
 
-// open reads the file and tries a run of each dataset, opens the queue and listens.
+// open reads the trigger file, tries a run of each dataset, opens the queue and listens.
 func open(ctx context.Context, cfg Config) (t *server, err error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -116,11 +114,11 @@ func open(ctx context.Context, cfg Config) (t *server, err error) {
 	cfg.Grace, cfg.Pause = cmp.Or(cfg.Grace, 20*time.Second), cmp.Or(cfg.Pause, time.Minute)
 	t = &server{cfg: cfg, log: slog.New(slog.NewTextHandler(cfg.Env.Stderr, nil))}
 	t.secrets, err = readSecrets(cfg.Env.Getenv(EnvSecret))
-	var wrong error
-	if t.file, wrong = configs.LoadTrigger(cfg.File); wrong == nil {
-		wrong = t.tryAll(ctx)
+	var fileErr error
+	if t.file, fileErr = configs.LoadTrigger(cfg.File); fileErr == nil {
+		fileErr = t.tryAll(ctx)
 	}
-	if err = errors.Join(err, wrong); err != nil {
+	if err = errors.Join(err, fileErr); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	if _, _, err := net.SplitHostPort(cfg.Listen); err != nil {
@@ -139,17 +137,17 @@ func open(ctx context.Context, cfg Config) (t *server, err error) {
 	return t, nil
 }
 
-// shortestSecret keeps out what is not a secret; one of Langfuse has 73 characters.
-const shortestSecret = 16
+// minSecretLength rejects texts that are not secrets. A secret of Langfuse has 73 characters.
+const minSecretLength = 16
 
 func readSecrets(text string) (secrets []secret.Secret, err error) {
-	for one := range strings.SplitSeq(text, ",") {
-		switch one = strings.TrimSpace(one); {
-		case one == "":
-		case len(one) < shortestSecret:
-			return nil, cli.Usage("%s has a secret of less than %d characters", EnvSecret, shortestSecret)
+	for value := range strings.SplitSeq(text, ",") {
+		switch value = strings.TrimSpace(value); {
+		case value == "":
+		case len(value) < minSecretLength:
+			return nil, cli.Usage("%s has a secret of less than %d characters", EnvSecret, minSecretLength)
 		default:
-			secrets = append(secrets, secret.New(one))
+			secrets = append(secrets, secret.New(value))
 		}
 	}
 	if len(secrets) == 0 {
@@ -159,14 +157,14 @@ func readSecrets(text string) (secrets []secret.Secret, err error) {
 	return secrets, nil
 }
 
-// tryAll tries a run of each dataset without settings of a payload.
+// tryAll tries a run of each dataset, without settings from a payload.
 func (t *server) tryAll(ctx context.Context) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(t.file.Datasets)) {
 		err := errors.New("it would be taken for a file, and not for a dataset in Langfuse")
 		if !experiment.IsFile(name) {
 			run := runName(t.file.Datasets[name].Name, name, t.cfg.Now())
-			_, err = t.line(ctx, request{Dataset: name, Run: run})
+			_, err = t.commandLine(ctx, request{Dataset: name, Run: run})
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("dataset %q: %w", name, err))
@@ -175,17 +173,17 @@ func (t *server) tryAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// line is the command line of a run. Its settings are read as the run would read them,
-// without running anything: a run that asks a model gets the budget, others take none.
-func (t *server) line(ctx context.Context, r request) ([]string, error) {
+// commandLine returns the command line of a run. It checks the settings with a dry run. It adds the
+// budget for a run that asks a model, and fails if there is none; other runs need no budget.
+func (t *server) commandLine(ctx context.Context, r request) ([]string, error) {
 	run := t.file.Datasets[r.Dataset]
 	line := []string{"run", "--config=" + run.Config, "--dataset=" + r.Dataset, "--name=" + r.Run, "--quiet"}
 	for _, key := range slices.Sorted(maps.Keys(r.Settings)) {
 		line = append(line, "--"+strings.ReplaceAll(key, "_", "-")+"="+r.Settings[key])
 	}
 	var out bytes.Buffer
-	if code, said := t.command(ctx, &out, append(slices.Clip(line), "--dry-run", "--json")); code != cli.ExitOK {
-		return nil, errors.New(said)
+	if code, message := t.runCommand(ctx, &out, append(slices.Clip(line), "--dry-run", "--json")); code != cli.ExitOK {
+		return nil, errors.New(message)
 	}
 	var rows []struct{ Setting, Value, From string }
 	if err := json.Unmarshal(out.Bytes(), &rows); err != nil {
@@ -208,8 +206,8 @@ func (t *server) line(ctx context.Context, r request) ([]string, error) {
 	return line, nil
 }
 
-// command carries out a command line and returns its exit code with what it said of errors.
-func (t *server) command(ctx context.Context, out *bytes.Buffer, line []string) (code int, said string) {
+// runCommand runs a command line and returns its exit code and the errors that it printed.
+func (t *server) runCommand(ctx context.Context, out *bytes.Buffer, line []string) (code int, message string) {
 	var stderr tail
 	env := t.cfg.Env
 	env.Args, env.Stdout, env.Stderr, env.Terminal = line, out, &stderr, func() int { return 0 }
@@ -217,18 +215,18 @@ func (t *server) command(ctx context.Context, out *bytes.Buffer, line []string) 
 	return code, stderr.errors()
 }
 
-// tail keeps the end of what is written.
+// tail is a writer that keeps the last maxTail bytes.
 type tail struct{ text []byte }
 
-const mostTail = 16 << 10
+const maxTail = 16 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
-	t.text = append(t.text, p[max(0, len(p)-mostTail):]...)
-	t.text = t.text[max(0, len(t.text)-mostTail):]
+	t.text = append(t.text, p[max(0, len(p)-maxTail):]...)
+	t.text = t.text[max(0, len(t.text)-maxTail):]
 	return len(p), nil
 }
 
-// errors returns the errors that a command reported, on one line.
+// errors returns the errors that a command printed, on one line.
 func (t *tail) errors() string {
 	_, text, found := strings.Cut("\n"+string(t.text), "\nexperiment: ")
 	if !found {
@@ -237,30 +235,30 @@ func (t *tail) errors() string {
 	return textutil.Cut(textutil.Line(strings.ReplaceAll(text, "\nexperiment: ", "; ")), 1000)
 }
 
-// work receives requests and carries out runs until ctx is done.
-func (t *server) work(ctx context.Context) error {
+// receiveAndRun receives requests and carries out runs until ctx is done.
+func (t *server) receiveAndRun(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return t.receive(ctx) })
-	group.Go(func() error { return t.carryOutAll(ctx) })
+	group.Go(func() error { return t.runAll(ctx) })
 	return group.Wait()
 }
 
-// carryOutAll carries out what waits, one run after the other.
-func (t *server) carryOutAll(ctx context.Context) error {
-	for away := false; ; {
+// runAll carries out the requested runs one after the other.
+func (t *server) runAll(ctx context.Context) error {
+	for unavailable := false; ; {
 		r, ok, err := t.queue.next(ctx)
 		if !ok || err != nil {
 			return err
 		}
 		code, reason := cli.ExitBug, fmt.Sprintf("it began %d times, and each time the process ended before the run: "+
-			"continue it by hand, with --resume", mostStarts)
-		if r.Starts <= mostStarts {
-			if code, reason = t.carryOut(ctx, r, away); ctx.Err() != nil && !finished(code) {
+			"continue it by hand, with --resume", maxStarts)
+		if r.Starts <= maxStarts {
+			if code, reason = t.runRequest(ctx, r, unavailable); ctx.Err() != nil && !isFinished(code) {
 				t.log.Info("left for the next start", "run", r.Run)
 				return nil
 			}
 		}
-		if away = code == cli.ExitUnavailable && r.Starts < mostTries; away {
+		if unavailable = code == cli.ExitUnavailable && r.Starts < maxUnavailableStarts; unavailable {
 			t.log.Warn("run begins again", "run", r.Run, "after", t.cfg.Pause, "reason", reason)
 			select {
 			case <-time.After(t.cfg.Pause):
@@ -275,31 +273,32 @@ func (t *server) carryOutAll(ctx context.Context) error {
 	}
 }
 
-// mostTries bounds the starts of a run for which Langfuse or the model is away.
-const mostTries = 5
+// maxUnavailableStarts is how many times a run is started while Langfuse or the model is
+// unavailable.
+const maxUnavailableStarts = 5
 
-// finished reports whether a run came to its end, whatever it found.
-func finished(code int) bool {
+// isFinished reports whether the exit code is that of a completed run, with any result.
+func isFinished(code int) bool {
 	return slices.Contains([]int{cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive}, code)
 }
 
-// carryOut carries out one run. Items that failed as the model was away get a new attempt.
-// When ctx is done the run has some time to finish what it sent.
-func (t *server) carryOut(ctx context.Context, r request, away bool) (code int, reason string) {
-	line, err := t.line(ctx, r)
+// runRequest carries out one run. If unavailable is set, it tries items again that failed because the
+// model was unavailable. When ctx is done, the run has Grace to finish what it has sent.
+func (t *server) runRequest(ctx context.Context, r request, unavailable bool) (code int, reason string) {
+	line, err := t.commandLine(ctx, r)
 	if err != nil {
-		return cli.ExitUsage, err.Error() // the configuration is another one by now
+		return cli.ExitUsage, err.Error() // the configuration has changed since the request
 	}
-	// A process may have been killed before the folder had the run.
+	// A process may have been killed before the run's file existed.
 	if _, err := runs.Find(ctx, r.Run, r.Dataset); r.Starts > 1 && err == nil {
-		line = append(line, map[bool]string{false: "--resume", true: "--retry-failed=" + string(outcome.Provider)}[away])
+		line = append(line, map[bool]string{false: "--resume", true: "--retry-failed=" + string(outcome.Provider)}[unavailable])
 	}
 	t.log.Info("run begins", "run", r.Run, "dataset", r.Dataset, "start", r.Starts)
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
 		t.log.Info("stopping", "run", r.Run)
 		time.AfterFunc(t.cfg.Grace, stop)
 	})()
-	return t.command(running, &bytes.Buffer{}, line)
+	return t.runCommand(runCtx, &bytes.Buffer{}, line)
 }

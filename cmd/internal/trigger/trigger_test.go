@@ -29,19 +29,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// program stands for the program: a dry run says what the settings are, and a run waits
-// until it is told how it ends.
-type program struct {
-	values map[string]string // of the dry run
-	sweep  bool
-	ends   chan int // nil ends runs at once, with 0
+// fakeProgram is a fake of the program: a dry run prints the settings, and a run waits until the
+// test sends its exit code.
+type fakeProgram struct {
+	values    map[string]string // of the dry run
+	sweep     bool
+	exitCodes chan int // exit codes of the runs; nil ends runs at once with 0
 
 	mu    sync.Mutex
-	lines []string // of the runs that began
+	lines []string // command lines of the runs that began
 	began chan string
 }
 
-func (p *program) run(ctx context.Context, env cli.Env) int {
+func (p *fakeProgram) run(ctx context.Context, env cli.Env) int {
 	line := strings.Join(env.Args, " ")
 	if strings.Contains(line, "--dry-run") {
 		if strings.Contains(line, "--limit=13") {
@@ -63,12 +63,12 @@ func (p *program) run(ctx context.Context, env cli.Env) int {
 	p.mu.Lock()
 	p.lines = append(p.lines, line)
 	p.mu.Unlock()
-	if p.ends == nil {
+	if p.exitCodes == nil {
 		return 0
 	}
 	p.began <- line
 	select {
-	case code := <-p.ends:
+	case code := <-p.exitCodes:
 		if code != 0 {
 			fmt.Fprintf(env.Stderr, "note: x\nexperiment: it ended with %d\n", code)
 		}
@@ -78,8 +78,8 @@ func (p *program) run(ctx context.Context, env cli.Env) int {
 	}
 }
 
-// rig is a trigger that is served in this folder.
-type rig struct {
+// testServer is a trigger served in this folder.
+type testServer struct {
 	t      *testing.T
 	url    string
 	asked  func() []html.AskedRun
@@ -88,7 +88,7 @@ type rig struct {
 	ended  chan error
 }
 
-// lockedBuffer is written by several goroutines.
+// lockedBuffer is a buffer for several goroutines.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -112,8 +112,8 @@ datasets:
   d: {config: c.yaml, allow: {limit: {from: 1, to: 2000}}}
 `
 
-// config is that of a trigger with this file and program.
-func config(t *testing.T, text string, p *program, now func() time.Time) (Config, *lockedBuffer, *lockedBuffer) {
+// testConfig returns the configuration of a trigger with this file and program.
+func testConfig(t *testing.T, text string, p *fakeProgram, now func() time.Time) (Config, *lockedBuffer, *lockedBuffer) {
 	t.Helper()
 	if err := os.WriteFile("trigger.yaml", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -125,11 +125,11 @@ func config(t *testing.T, text string, p *program, now func() time.Time) (Config
 	return Config{File: "trigger.yaml", Listen: "127.0.0.1:0", Env: env, Run: p.run, Now: now, Grace: time.Millisecond, Pause: time.Millisecond}, stdout, stderr
 }
 
-// serve serves a trigger until the test ends, or stop is called.
-func serve(t *testing.T, p *program, now func() time.Time) *rig {
+// serve serves a trigger until the test ends or stop is called.
+func serve(t *testing.T, p *fakeProgram, now func() time.Time) *testServer {
 	t.Helper()
-	cfg, stdout, stderr := config(t, testTrigger, p, now)
-	r := &rig{t: t, log: stderr, ended: make(chan error, 1)}
+	cfg, stdout, stderr := testConfig(t, testTrigger, p, now)
+	r := &testServer{t: t, log: stderr, ended: make(chan error, 1)}
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(context.Background())
 	started := make(chan struct{})
@@ -152,16 +152,16 @@ func serve(t *testing.T, p *program, now func() time.Time) *rig {
 	return r
 }
 
-// stop ends it, and returns how.
-func (r *rig) stop() error {
+// stop stops the trigger and returns the error of Serve.
+func (r *testServer) stop() error {
 	r.cancel()
 	err := <-r.ended
 	r.ended <- err
 	return err
 }
 
-// press sends a body with a header of a signature.
-func (r *rig) press(body, signature string) (status int, answer string, header http.Header) {
+// press sends a body with a signature header.
+func (r *testServer) press(body, signature string) (status int, answer string, header http.Header) {
 	r.t.Helper()
 	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.url, strings.NewReader(body))
 	if err != nil {
@@ -182,29 +182,29 @@ func (r *rig) press(body, signature string) (status int, answer string, header h
 }
 
 func body(payload string) string {
-	return `{"projectId":"p","datasetId":"i","datasetName":"d","payload":` + quoted(payload, 1) + `}`
+	return `{"projectId":"p","datasetId":"i","datasetName":"d","payload":` + encodeText(payload, 1) + `}`
 }
 
-func atNoon() time.Time { return noon }
+func noonClock() time.Time { return noon }
 
 func TestServe_answers(t *testing.T) {
 	t.Chdir(t.TempDir())
-	p := &program{values: map[string]string{"model": "baseline"}, ends: make(chan int), began: make(chan string, 1)}
-	r := serve(t, p, atNoon)
-	large := body(strings.Repeat(" ", mostBody))
+	p := &fakeProgram{values: map[string]string{"model": "baseline"}, exitCodes: make(chan int), began: make(chan string, 1)}
+	r := serve(t, p, noonClock)
+	large := body(strings.Repeat(" ", maxBody))
 	for name, tt := range map[string]struct {
 		body, signature string
 		status          int
 		want            string
 	}{
-		"good":             {body(`{"limit":5}`), signed(noon, body(`{"limit":5}`), testSecret), 202, "run d-20261123-120000"},
-		"wrong signature":  {body(`{"limit":6}`), signed(noon, body(`{"limit":5}`), testSecret), 401, "not that of a secret of EXPERIMENT_TRIGGER_SECRET"},
-		"old signature":    {body(``), signed(noon.Add(-time.Hour), body(``), testSecret), 401, "1h0m0s off"},
+		"good":             {body(`{"limit":5}`), signatureOf(noon, body(`{"limit":5}`), testSecret), 202, "run d-20261123-120000"},
+		"wrong signature":  {body(`{"limit":6}`), signatureOf(noon, body(`{"limit":5}`), testSecret), 401, "not that of a secret of EXPERIMENT_TRIGGER_SECRET"},
+		"old signature":    {body(``), signatureOf(noon.Add(-time.Hour), body(``), testSecret), 401, "1h0m0s off"},
 		"no signature":     {body(``), "", 401, "not of the form"},
-		"large":            {large, signed(noon, large, testSecret), 413, "more than 1048576 bytes"},
-		"no JSON":          {`{`, signed(noon, `{`, testSecret), 400, "is not a JSON object as Langfuse"},
-		"not allowed":      {body(`{"pipeline":"sh"}`), signed(noon, body(`{"pipeline":"sh"}`), testSecret), 400, "may not set pipeline"},
-		"refused by a try": {body(`{"limit":13}`), signed(noon, body(`{"limit":13}`), testSecret), 400, "13 brings; bad luck"},
+		"large":            {large, signatureOf(noon, large, testSecret), 413, "more than 1048576 bytes"},
+		"no JSON":          {`{`, signatureOf(noon, `{`, testSecret), 400, "is not a JSON object as Langfuse"},
+		"not allowed":      {body(`{"pipeline":"sh"}`), signatureOf(noon, body(`{"pipeline":"sh"}`), testSecret), 400, "may not set pipeline"},
+		"refused by a try": {body(`{"limit":13}`), signatureOf(noon, body(`{"limit":13}`), testSecret), 400, "13 brings; bad luck"},
 	} {
 		status, answer, _ := r.press(tt.body, tt.signature)
 		if status != tt.status || !strings.Contains(answer, tt.want) {
@@ -228,12 +228,12 @@ func TestServe_answers(t *testing.T) {
 			t.Errorf("%s: %s, want %d", address, response.Status, want)
 		}
 	}
-	<-p.began // the one that was taken
-	p.ends <- 0
+	<-p.began // the accepted one
+	p.exitCodes <- 0
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	shown := r.asked() // the unsigned ones are not among them
+	shown := r.asked() // unsigned ones are not among them
 	if len(shown) != 4 || slices.ContainsFunc(shown, func(a html.AskedRun) bool {
 		return !strings.HasPrefix(a.State, "refused (400)") && a.State != "exit code 0"
 	}) {
@@ -247,29 +247,29 @@ func TestServe_answers(t *testing.T) {
 	}
 }
 
-// TestServe_thousandPresses: a thousand different runs are asked for at once, while one
-// runs: as many wait as the file allows, the others are told to come back, and runs are
-// carried out one at a time in the order of their names.
+// TestServe_thousandPresses: while one run is under way, a thousand different runs are requested at
+// once. As many wait as the file allows, the others get status 429, and the runs are carried out
+// one at a time in the order of their names.
 func TestServe_thousandPresses(t *testing.T) {
 	t.Chdir(t.TempDir())
-	p := &program{values: map[string]string{"model": "baseline"}, ends: make(chan int), began: make(chan string, 10)}
-	r := serve(t, p, atNoon)
+	p := &fakeProgram{values: map[string]string{"model": "baseline"}, exitCodes: make(chan int), began: make(chan string, 10)}
+	r := serve(t, p, noonClock)
 	first := body(`{"limit":1}`)
-	if status, answer, _ := r.press(first, signed(noon, first, testSecret)); status != 202 {
+	if status, answer, _ := r.press(first, signatureOf(noon, first, testSecret)); status != 202 {
 		t.Fatal(status, answer)
 	}
 	<-p.began
-	var taken, told atomic.Int64
+	var accepted, rejected atomic.Int64
 	var wait sync.WaitGroup
 	for i := range 20 {
 		wait.Go(func() {
 			for n := range 50 {
 				b := body(fmt.Sprintf(`{"limit":%d}`, 100+50*i+n))
-				switch status, answer, header := r.press(b, signed(noon, b, testSecret)); {
+				switch status, answer, header := r.press(b, signatureOf(noon, b, testSecret)); {
 				case status == 202:
-					taken.Add(1)
+					accepted.Add(1)
 				case status == 429 && header.Get("Retry-After") == "60":
-					told.Add(1)
+					rejected.Add(1)
 				default:
 					t.Errorf("%d %s %v", status, answer, header)
 				}
@@ -277,17 +277,17 @@ func TestServe_thousandPresses(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if taken.Load() != 3 || told.Load() != 997 {
-		t.Fatalf("%d are taken, %d told to come back", taken.Load(), told.Load())
+	if accepted.Load() != 3 || rejected.Load() != 997 {
+		t.Fatalf("%d are taken, %d told to come back", accepted.Load(), rejected.Load())
 	}
-	if status, _, _ := r.press(first, signed(noon, first, testSecret)); status != 202 {
+	if status, _, _ := r.press(first, signatureOf(noon, first, testSecret)); status != 202 {
 		t.Errorf("the first, pressed again: %d", status)
 	}
-	for _, code := range []int{0, 4, 69, 69, 69, 69, 69} { // while it is away, a run is tried five times
-		p.ends <- code
+	for _, code := range []int{0, 4, 69, 69, 69, 69, 69} { // while Langfuse is unavailable, a run is started five times
+		p.exitCodes <- code
 		<-p.began
 	}
-	p.ends <- 0
+	p.exitCodes <- 0
 	for waiting := true; waiting; time.Sleep(time.Millisecond) {
 		waiting = slices.ContainsFunc(r.asked(), func(a html.AskedRun) bool { return a.State == "running" })
 	}
@@ -302,26 +302,26 @@ func TestServe_thousandPresses(t *testing.T) {
 	if !slices.Equal(names, []string{name, name + "-2", name + "-3", name + "-3", name + "-3", name + "-3", name + "-3", name + "-4"}) {
 		t.Errorf("%q", names)
 	}
-	became := map[string]string{}
+	results := map[string]string{}
 	for _, a := range r.asked() {
 		if a.Run != "" {
-			became[a.Run] = a.State + ": " + a.Reason
+			results[a.Run] = a.State + ": " + a.Reason
 		}
 	}
-	if became[name+"-2"] != "exit code 4: it ended with 4" || became[name+"-3"] != "exit code 69: it ended with 69" || became[name] != "exit code 0: " {
-		t.Errorf("%v", became)
+	if results[name+"-2"] != "exit code 4: it ended with 4" || results[name+"-3"] != "exit code 69: it ended with 69" || results[name] != "exit code 0: " {
+		t.Errorf("%v", results)
 	}
 }
 
-// TestServe_stopped: the end of the server ends the run under way and leaves it, with what
-// waits, for the next.
+// TestServe_stopped: the end of the server ends the run under way and leaves it and the waiting one
+// to the next server.
 func TestServe_stopped(t *testing.T) {
 	t.Chdir(t.TempDir())
-	p := &program{values: map[string]string{"model": "baseline"}, ends: make(chan int), began: make(chan string, 10)}
-	r := serve(t, p, atNoon)
+	p := &fakeProgram{values: map[string]string{"model": "baseline"}, exitCodes: make(chan int), began: make(chan string, 10)}
+	r := serve(t, p, noonClock)
 	for n := range 2 {
 		b := body(fmt.Sprintf(`{"limit":%d}`, n+1))
-		if status, answer, _ := r.press(b, signed(noon, b, testSecret)); status != 202 {
+		if status, answer, _ := r.press(b, signatureOf(noon, b, testSecret)); status != 202 {
 			t.Fatal(status, answer)
 		}
 	}
@@ -329,55 +329,54 @@ func TestServe_stopped(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	p.ends = nil
-	again := serve(t, p, atNoon)
-	for len(p.done()) < 3 {
+	p.exitCodes = nil
+	again := serve(t, p, noonClock)
+	for len(p.begunLines()) < 3 {
 		time.Sleep(time.Millisecond)
 	}
 	if err := again.stop(); err != nil {
 		t.Error(err)
 	}
-	const first = "run --config=c.yaml --dataset=d --name=d-20261123-120000 --quiet --limit=1" // not begun: no --resume
-	if lines := p.done(); !slices.Equal(lines, []string{first, first, strings.Replace(first, "00 --quiet --limit=1", "00-2 --quiet --limit=2", 1)}) {
+	const first = "run --config=c.yaml --dataset=d --name=d-20261123-120000 --quiet --limit=1" // the folder has no such run, so no --resume
+	if lines := p.begunLines(); !slices.Equal(lines, []string{first, first, strings.Replace(first, "00 --quiet --limit=1", "00-2 --quiet --limit=2", 1)}) {
 		t.Errorf("%q", lines)
 	}
 }
 
-func (p *program) done() []string {
+func (p *fakeProgram) begunLines() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.lines)
 }
 
-// TestServe_neverEnding: a run with which the process ends again and again is given up.
+// TestServe_neverEnding: a run during which the process ends again and again is given up.
 func TestServe_neverEnding(t *testing.T) {
 	t.Chdir(t.TempDir())
 	q := newQueue(t, testFile(), &clock{noon})
-	q.limit(t, "1")
-	for range mostStarts {
-		q.begin(t)
+	q.requestRun(t, "1")
+	for range maxStarts {
+		q.startNext(t)
 	}
 	if err := q.close(); err != nil {
 		t.Fatal(err)
 	}
-	p := &program{values: map[string]string{"model": "baseline"}}
-	r := serve(t, p, atNoon)
+	p := &fakeProgram{values: map[string]string{"model": "baseline"}}
+	r := serve(t, p, noonClock)
 	for r.asked()[0].State == "running" {
 		time.Sleep(time.Millisecond)
 	}
-	if a := r.asked()[0]; a.State != "exit code 70" || !strings.Contains(a.Reason, "it began 10 times") || len(p.done()) != 0 {
-		t.Errorf("%+v, %q", a, p.done())
+	if a := r.asked()[0]; a.State != "exit code 70" || !strings.Contains(a.Reason, "it began 10 times") || len(p.begunLines()) != 0 {
+		t.Errorf("%+v, %q", a, p.begunLines())
 	}
 }
 
-// TestServe_slow: who opens connections and says nothing holds up others for seconds, and
-// not for good.
+// TestServe_slow: silent connections delay other requests only until they are closed.
 func TestServe_slow(t *testing.T) {
 	t.Chdir(t.TempDir())
-	r := serve(t, &program{values: map[string]string{"model": "baseline"}}, atNoon)
+	r := serve(t, &fakeProgram{values: map[string]string{"model": "baseline"}}, noonClock)
 	address := strings.TrimSuffix(strings.TrimPrefix(r.url, "http://"), "/trigger")
 	var silent []net.Conn
-	for range mostConnections {
+	for range maxConnections {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -388,7 +387,7 @@ func TestServe_slow(t *testing.T) {
 	answered := make(chan int, 1)
 	go func() {
 		const body = `{"datasetName":"d"}`
-		status, _, _ := r.press(body, signed(noon, body, testSecret))
+		status, _, _ := r.press(body, signatureOf(noon, body, testSecret))
 		answered <- status
 	}()
 	select {
@@ -408,29 +407,29 @@ func TestServe_slow(t *testing.T) {
 
 func TestServe_refused(t *testing.T) {
 	t.Chdir(t.TempDir())
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
-	const one = "datasets: {d: {config: c.yaml}}\n"
+	defer listener.Close()
+	const oneDataset = "datasets: {d: {config: c.yaml}}\n"
 	for name, tt := range map[string]struct {
 		file, secret, listen string
-		program              *program
+		program              *fakeProgram
 		code                 int
 		want                 string // parts between |
 	}{
-		"no secret":       {one, "", "", &program{}, 64, "EXPERIMENT_TRIGGER_SECRET is not set|budget_usd is missing"},
-		"only commas":     {one, " , ", "", &program{}, 64, "is not set"},
-		"a short secret":  {one, testSecret + ",hunter2", "", &program{}, 64, "less than 16 characters"},
-		"no budget":       {one, testSecret, "", &program{values: map[string]string{"model": "openai/o3"}}, 64, `dataset "d": budget_usd is missing`},
-		"a sweep":         {one, testSecret, "", &program{sweep: true}, 64, `dataset "d": its configuration is a sweep`},
-		"a file":          {"datasets: {d.jsonl: {config: c.yaml}, e: {config: c.yaml}}\n", testSecret, "", &program{}, 64, `"d.jsonl": it would be taken for a file|"e": budget_usd`},
-		"no place":        {one, testSecret, "4780", &program{values: map[string]string{"pipeline": "./x"}}, 64, "--trigger-listen"},
-		"a place in use":  {one, testSecret, taken.Addr().String(), &program{values: map[string]string{"pipeline": "./x"}}, 69, "listening for the Run button"},
-		"a file of typos": {"dataset: {}\n", testSecret, "", &program{}, 64, `did you mean "datasets"`},
+		"no secret":       {oneDataset, "", "", &fakeProgram{}, 64, "EXPERIMENT_TRIGGER_SECRET is not set|budget_usd is missing"},
+		"only commas":     {oneDataset, " , ", "", &fakeProgram{}, 64, "is not set"},
+		"a short secret":  {oneDataset, testSecret + ",hunter2", "", &fakeProgram{}, 64, "less than 16 characters"},
+		"no budget":       {oneDataset, testSecret, "", &fakeProgram{values: map[string]string{"model": "openai/o3"}}, 64, `dataset "d": budget_usd is missing`},
+		"a sweep":         {oneDataset, testSecret, "", &fakeProgram{sweep: true}, 64, `dataset "d": its configuration is a sweep`},
+		"a file":          {"datasets: {d.jsonl: {config: c.yaml}, e: {config: c.yaml}}\n", testSecret, "", &fakeProgram{}, 64, `"d.jsonl": it would be taken for a file|"e": budget_usd`},
+		"no place":        {oneDataset, testSecret, "4780", &fakeProgram{values: map[string]string{"pipeline": "./x"}}, 64, "--trigger-listen"},
+		"a place in use":  {oneDataset, testSecret, listener.Addr().String(), &fakeProgram{values: map[string]string{"pipeline": "./x"}}, 69, "listening for the Run button"},
+		"a file of typos": {"dataset: {}\n", testSecret, "", &fakeProgram{}, 64, `did you mean "datasets"`},
 	} {
-		cfg, _, _ := config(t, tt.file, tt.program, nil)
+		cfg, _, _ := testConfig(t, tt.file, tt.program, nil)
 		cfg.Env.Getenv = func(string) string { return tt.secret }
 		if tt.listen != "" {
 			cfg.Listen = tt.listen
@@ -447,8 +446,8 @@ func TestServe_refused(t *testing.T) {
 	}
 }
 
-// TestLine: a run that asks a model has a budget, and no other.
-func TestLine(t *testing.T) {
+// TestCommandLine: a run that asks a model gets a budget, other runs get none.
+func TestCommandLine(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const budget = "datasets: {d: {config: c.yaml, budget_usd: 2.50, allow: {two_stages: [true], prompt_label: [a]}}}\n"
 	for name, tt := range map[string]struct {
@@ -461,12 +460,12 @@ func TestLine(t *testing.T) {
 		"a pipeline":                 {budget, map[string]string{"model": "baseline", "pipeline": "./x"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true"},
 		"the configuration's budget": {"datasets: {d: {config: c.yaml}}\n", map[string]string{"model": "openai/o3", "budget-usd": "1"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true"},
 	} {
-		cfg, _, _ := config(t, tt.file, &program{values: tt.values}, nil)
+		cfg, _, _ := testConfig(t, tt.file, &fakeProgram{values: tt.values}, nil)
 		s, err := open(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		line, err := s.line(t.Context(), request{Dataset: "d", Run: "n", Settings: map[string]string{"two_stages": "true", "prompt_label": "a"}})
+		line, err := s.commandLine(t.Context(), request{Dataset: "d", Run: "n", Settings: map[string]string{"two_stages": "true", "prompt_label": "a"}})
 		if got := strings.Join(line, " "); err != nil || got != tt.want {
 			t.Errorf("%s: %s, %v, want %s", name, got, err, tt.want)
 		}
@@ -476,12 +475,12 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestCarryOut: a run is resumed where the folder has it and it began from here, and where
-// the model was away its items are tried again.
-func TestCarryOut(t *testing.T) {
+// TestRunRequest: a run is resumed if it started here before and the folder has it; if the model was
+// unavailable, failed items are tried again.
+func TestRunRequest(t *testing.T) {
 	t.Chdir(t.TempDir())
-	p := &program{values: map[string]string{"model": "baseline"}}
-	cfg, _, _ := config(t, testTrigger, p, nil)
+	p := &fakeProgram{values: map[string]string{"model": "baseline"}}
+	cfg, _, _ := testConfig(t, testTrigger, p, nil)
 	s, err := open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -493,18 +492,18 @@ func TestCarryOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		run    string
-		starts int
-		away   bool
-		want   string
+		run         string
+		starts      int
+		unavailable bool
+		want        string
 	}{
-		{"there", 1, false, "--quiet"}, // somebody else's: the run says that the name is taken
+		{"there", 1, false, "--quiet"}, // another run with this name: the command reports that the name is taken
 		{"there", 2, false, "--quiet --resume"},
 		{"there", 2, true, "--quiet --retry-failed=provider"},
 		{"gone", 2, true, "--quiet"},
 	} {
-		code, reason := s.carryOut(t.Context(), request{Run: tt.run, Dataset: "d", Starts: tt.starts}, tt.away)
-		if lines := p.done(); code != 0 || reason != "" || !strings.HasSuffix(lines[len(lines)-1], tt.want) {
+		code, reason := s.runRequest(t.Context(), request{Run: tt.run, Dataset: "d", Starts: tt.starts}, tt.unavailable)
+		if lines := p.begunLines(); code != 0 || reason != "" || !strings.HasSuffix(lines[len(lines)-1], tt.want) {
 			t.Errorf("%+v: %d %s, %q", tt, code, reason, lines[len(lines)-1])
 		}
 	}
@@ -517,14 +516,14 @@ func TestTail(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", ""}, {"note: x\n", ""},
 		{"experiment: a\n  b\nexperiment: c\n", "a b; c"},
-		{strings.Repeat("x", 3*mostTail) + "\nexperiment: \x1b[2Jend\n", `\x1b[2Jend`},
+		{strings.Repeat("x", 3*maxTail) + "\nexperiment: \x1b[2Jend\n", `\x1b[2Jend`},
 	} {
 		var all, parts tail
 		_, _ = all.Write([]byte(tt.text))
 		for i := range len(tt.text) {
 			_, _ = parts.Write([]byte(tt.text[i : i+1]))
 		}
-		if all.errors() != tt.want || parts.errors() != tt.want || len(all.text) > mostTail {
+		if all.errors() != tt.want || parts.errors() != tt.want || len(all.text) > maxTail {
 			t.Errorf("%.50q: %q and %q, want %q", tt.text, all.errors(), parts.errors(), tt.want)
 		}
 	}

@@ -1,4 +1,4 @@
-// Command seed is "experiment seed" as a program of its own.
+// Command seed is the command "experiment seed" as a separate program.
 package main
 
 import (

@@ -18,24 +18,23 @@ import (
 	"extraction-experiment/pipeline/provider"
 )
 
-// Asking gives a model the best passages of a document and asks it for an answer
-// that cites its pages. It is safe for concurrent use if the model is.
+// Asking gives a model the best passages of a document and asks for an answer that cites pages. It
+// is safe for concurrent use if the model is.
 type Asking struct {
 	Document *Document
 	Model    pipeline.Model
-	// Name and Provider are how calls and run metadata call the model.
+	// Name and Provider of the model, for calls and run metadata.
 	Name, Provider string
-	// Prompt is one that CheckPrompt accepts.
+	// Prompt must pass CheckPrompt.
 	Prompt     pipeline.Template
 	Parameters pipeline.Parameters
-	Passages   int // how many the model is given
+	Passages   int // number of passages in a request
 }
 
-// Answer searches, asks and returns what the model says. A refusal, an empty
-// answer and one that was cut off fail with class invalid_output; other errors
-// are those of the model.
+// Answer searches the document, asks the model and returns its answer. A refusal, an empty answer
+// and a truncated answer fail with class invalid_output; other errors are those of the model.
 func (a Asking) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
-	found, search := a.Document.index.record(retrieving, question, a.Passages)
+	found, search := a.Document.index.findAndRecord(retrieveCall, question, a.Passages)
 	calls := []outcome.Call{search}
 	messages, err := compile(a.Prompt, question, found)
 	if err != nil {
@@ -52,52 +51,50 @@ func (a Asking) Answer(ctx context.Context, question string) (Answer, []outcome.
 	return Answer{Text: text, Pages: Citations(text)}, calls, nil
 }
 
-// External asks a team's own system, a program or an address, by the protocol
-// of docs/answers.md: a request is {"id", "question", "pdf",
-// "pdf_sha256"}, an answer {"answer", "pages"?, …}. It is safe for concurrent
-// use.
+// External asks a team's own system, a program or an address, with the protocol of docs/answers.md:
+// a request is {"id", "question", "pdf", "pdf_sha256"}, an answer {"answer", "pages"?, …}. It is
+// safe for concurrent use.
 type External struct {
 	Asker    *provider.External
 	Document *Document
-	// Pause is the time before the second try, doubled with each; 0 means half a
-	// second. A longer Retry-After is kept, up to 30 s.
+	// Pause is the time before the second try; it doubles with each further try. 0 means half a
+	// second. A longer Retry-After takes precedence, up to 30 s.
 	Pause time.Duration
 }
 
 const (
-	// tries is how often a question is asked that fails in a way which may pass:
-	// a process that ended, 5xx, 429.
-	tries = 3
-	// longestPause bounds what a Retry-After can ask for.
-	longestPause = 30 * time.Second
+	// maxTries is the number of tries for a question if the failures are temporary: a process that
+	// ended, 5xx, 429.
+	maxTries = 3
+	// maxPause bounds a Retry-After.
+	maxPause = 30 * time.Second
 )
 
-// Answer asks until there is an answer, the failure is one that stays, or it was
-// asked three times. What hangs ends with ctx; where the run is stopped during a
-// pause, the question is given up with limit.ErrStopped and asked when the run is
-// resumed. What answers with more than the Asker takes, or with no "answer",
+// Answer asks until there is an answer, a permanent failure, or a third failure. A request that
+// hangs ends with ctx. If the run is stopped during a pause, Answer returns limit.ErrStopped, and
+// the resumed run asks again. A reply that exceeds the limit of the Asker, or has no "answer",
 // fails with class invalid_output.
 func (e External) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
 	request := map[string]any{"question": question, "pdf": e.Document.Path, "pdf_sha256": e.Document.SHA256}
 	pause := cmp.Or(e.Pause, 500*time.Millisecond)
-	var all []outcome.Call
+	var allCalls []outcome.Call
 	for try := 1; ; try++ {
 		fields, calls, err := e.Asker.Ask(ctx, request)
-		all = append(all, calls...)
+		allCalls = append(allCalls, calls...)
 		if err == nil {
 			answer, err := readAnswer(fields)
-			return answer, all, err
+			return answer, allCalls, err
 		}
-		var failed *pipeline.ModelError
-		if try >= tries || !errors.As(err, &failed) || !failed.Retry || ctx.Err() != nil {
-			return Answer{}, all, err
+		var modelErr *pipeline.ModelError
+		if try >= maxTries || !errors.As(err, &modelErr) || !modelErr.Retry || ctx.Err() != nil {
+			return Answer{}, allCalls, err
 		}
 		select {
-		case <-time.After(max(pause, min(failed.RetryAfter, longestPause))):
+		case <-time.After(max(pause, min(modelErr.RetryAfter, maxPause))):
 		case <-limit.Stop(ctx):
-			return Answer{}, all, limit.ErrStopped
+			return Answer{}, allCalls, limit.ErrStopped
 		case <-ctx.Done():
-			return Answer{}, all, err
+			return Answer{}, allCalls, err
 		}
 		pause *= 2
 	}
@@ -117,7 +114,7 @@ func readAnswer(fields map[string]json.RawMessage) (Answer, error) {
 // PromptName is the name of the built-in prompt.
 const PromptName = "answers"
 
-// The identifiers that a prompt for answers may use; it must use both.
+// The variables of a prompt for answers. A prompt must use both and no others.
 const (
 	questionVar = "question"
 	passagesVar = "passages"
@@ -134,14 +131,14 @@ func DefaultPrompt() pipeline.Template {
 	}}
 }
 
-// CheckPrompt refuses a prompt that asks for what nothing fills, or never shows
-// the question or the passages.
+// CheckPrompt returns an error for a prompt with other variables, or without the question or the
+// passages.
 func CheckPrompt(t pipeline.Template) error {
 	return t.CheckUse([]string{questionVar, passagesVar}, questionVar, passagesVar)
 }
 
-// compile puts question and passages into a prompt, the passages in the order
-// of their pages, each under its number as it is to be cited.
+// compile fills question and passages into a prompt. The passages are sorted by page, each below
+// its page in the form of a citation.
 func compile(t pipeline.Template, question string, found []Found) ([]pipeline.Message, error) {
 	var passages []string
 	for _, p := range slices.SortedStableFunc(slices.Values(found), func(a, b Found) int { return a.Page - b.Page }) {
@@ -151,15 +148,15 @@ func compile(t pipeline.Template, question string, found []Found) ([]pipeline.Me
 	return pipeline.Compile(t, pipeline.Vars{Texts: texts})
 }
 
-// texts is a list of texts; null is none.
-type texts []string
+// stringList is a list of texts without null elements.
+type stringList []string
 
-// UnmarshalJSON reads a list of which each element is a text.
-func (t *texts) UnmarshalJSON(raw []byte) error {
+// UnmarshalJSON reads a list whose elements are all texts.
+func (t *stringList) UnmarshalJSON(raw []byte) error {
 	var list []*string
 	if json.Unmarshal(raw, &list) != nil || list == nil || slices.Contains(list, nil) {
 		return errors.New("is not a list of texts")
 	}
-	*t = append(texts{}, cli.Each(list, func(text *string) string { return *text })...)
+	*t = append(stringList{}, cli.Each(list, func(text *string) string { return *text })...)
 	return nil
 }

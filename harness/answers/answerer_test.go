@@ -31,8 +31,8 @@ func openSample(t *testing.T, name string) *answers.Document {
 	return doc
 }
 
-// TestExtractive: the baseline finds sentences and rows of tables, in both
-// languages, with the page that they are on.
+// TestExtractive: the baseline finds sentences and rows of tables in both languages, with their
+// page.
 func TestExtractive(t *testing.T) {
 	tests := []struct{ doc, question, answer string }{
 		{"report", "Какой была чистая прибыль в 2023 году?", "Чистая прибыль, млн руб. — 2021 год: 288,1; 2022 год: 361,7; 2023 год: 476,5 (стр. 3)"},
@@ -49,7 +49,7 @@ func TestExtractive(t *testing.T) {
 	}
 }
 
-// model is a pipeline.Model made of a function.
+// model implements pipeline.Model with a function.
 type model func(pipeline.Request) (pipeline.Response, error)
 
 func (m model) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
@@ -87,15 +87,14 @@ func TestAsking(t *testing.T) {
 	}
 }
 
-// TestAsking_recordsWhatWasWaitedAndAssumed: a call is that of its last request,
-// says what is assumed of those that were given up, and has no attempts where
-// the answer comes from a cache.
+// TestAsking_recordsWhatWasWaitedAndAssumed: a call has the times of its last request and the
+// assumed usage of abandoned requests. It has no attempts if the answer comes from a cache.
 func TestAsking_recordsWhatWasWaitedAndAssumed(t *testing.T) {
 	synctest.Test(t, recordsWhatWasWaitedAndAssumed)
 }
 
 func recordsWhatWasWaitedAndAssumed(t *testing.T) {
-	at := time.Now() // which stands still here
+	at := time.Now() // the clock of synctest stands still
 	answer := pipeline.Response{Text: "5 (стр. 1)", Finish: pipeline.FinishStop, Attempts: 2, Waited: time.Second, Assumed: outcome.Usage{Input: 7}}
 	asking := answers.Asking{
 		Document: openSample(t, "report"), Name: "m", Prompt: answers.DefaultPrompt(), Passages: 6,
@@ -126,12 +125,12 @@ func TestCheckPrompt(t *testing.T) {
 	}
 }
 
-// TestExternal asks a real server: it fails once and is asked again, and what
-// is no answer fails the question.
+// TestExternal asks a real server that fails once and is asked again. A reply without an answer
+// fails the question.
 func TestExternal(t *testing.T) {
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.Copy(io.Discard, r.Body); err != nil { // only then is a client that leaves noticed
+		if _, err := io.Copy(io.Discard, r.Body); err != nil { // the server only notices that a client left once it has read the body
 			t.Error(err)
 		}
 		n := requests.Add(1)
@@ -185,7 +184,7 @@ func TestExternal(t *testing.T) {
 		_, calls, err := ask(path)
 		asked := requests.Load()
 		if path == "/hang" {
-			asked = max(asked, 1) // the time may be over before a busy machine has sent it
+			asked = max(asked, 1) // a busy machine may not have sent the request in time
 		}
 		if f := outcome.FailureOf(err, outcome.OK); f.Class != want.class || asked != want.requests || len(calls) == 0 {
 			t.Errorf("%s: %v after %d requests", path, err, requests.Load())
@@ -193,8 +192,8 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-// TestExternal_stopped: a question that would be asked again is left for the
-// resumed run when this one is stopped.
+// TestExternal_stopped: if the run is stopped, a question that would be asked again is left for the
+// resumed run.
 func TestExternal_stopped(t *testing.T) {
 	stop := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

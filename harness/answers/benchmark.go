@@ -11,17 +11,17 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// epsilon is up to what size a difference of one question is none.
+// epsilon is the largest difference that does not count.
 const epsilon = 1e-9
 
-// BenchmarkQuestion is one question of a run: a failed one scores 0.
+// BenchmarkQuestion is one question of a run. A failed question has score 0.
 type BenchmarkQuestion struct {
 	Score  float64 `json:"score"`
 	Weight float64 `json:"weight"`
 	Failed bool    `json:"failed,omitempty"`
 }
 
-// BenchmarkRun is one pass over a dataset. A BenchmarkRun with an Error has no score.
+// BenchmarkRun is one pass over a dataset. It has no score if Error is set.
 type BenchmarkRun struct {
 	Name            string                       `json:"name"`
 	Path            string                       `json:"path"`
@@ -39,14 +39,14 @@ type BenchmarkDataset struct {
 	ID     string  `json:"id"`
 	Kind   string  `json:"kind"`
 	Weight float64 `json:"weight"`
-	// WeightedScore is the mean of those of the runs; nil if any has none.
+	// WeightedScore is the mean over the runs; nil if a run has no score.
 	WeightedScore *float64 `json:"weighted_score"`
-	// Stddev is their sample standard deviation; nil for fewer than two.
+	// Stddev is the sample standard deviation of the runs' scores; nil for fewer than two.
 	Stddev *float64       `json:"stddev"`
 	Runs   []BenchmarkRun `json:"runs"`
 }
 
-// Broken says why a dataset has no score.
+// Broken returns why a dataset has no score.
 func (d BenchmarkDataset) Broken() string {
 	for _, run := range d.Runs {
 		if run.WeightedScore == nil && run.Error != "" {
@@ -56,39 +56,38 @@ func (d BenchmarkDataset) Broken() string {
 	return "it was not run to its end, or its weights sum up to 0"
 }
 
-// BenchmarkReport is a benchmark with its summary; it is also what a later one is compared
-// with.
+// BenchmarkReport is a benchmark with its summary. It also serves as the base of a later benchmark.
 type BenchmarkReport struct {
 	Name     string             `json:"name"`
 	Summary  BenchmarkSummary   `json:"summary"`
 	Datasets []BenchmarkDataset `json:"datasets"`
 	Gates    []BenchmarkGate    `json:"gates"`
-	// ScorerVersion is that of the runs; earlier reports have none.
+	// ScorerVersion is the version with which the runs were scored; empty in old reports.
 	ScorerVersion string `json:"scorer_version,omitempty"`
 }
 
-// BenchmarkSummary is what the datasets come to together.
+// BenchmarkSummary is the result over all datasets.
 type BenchmarkSummary struct {
-	// WeightedScore is Σ weighted_score·weight / Σ weight over the datasets; nil
-	// while a dataset with a weight has no score.
+	// WeightedScore is Σ weighted_score·weight / Σ weight over the datasets; nil if a dataset with
+	// a positive weight has no score.
 	WeightedScore *float64 `json:"weighted_score"`
-	// QuestionWeightedScore is Σ score·weight / Σ weight over all questions of
-	// all datasets and runs, whatever the weight of their dataset.
+	// QuestionWeightedScore is Σ score·weight / Σ weight over all questions of all datasets and
+	// runs, regardless of the weights of the datasets.
 	QuestionWeightedScore *float64 `json:"question_weighted_score"`
-	// Stddev is that of WeightedScore over the repeated runs: of the first run of
-	// every dataset, of the second, and so on. Nil for fewer than two.
+	// Stddev is the sample standard deviation of WeightedScore over the repetitions: over the first
+	// run of every dataset, the second, and so on. Nil for fewer than two.
 	Stddev *float64 `json:"stddev"`
-	Failed int      `json:"failed"` // questions
-	Broken int      `json:"broken"` // runs that came to no score
+	Failed int      `json:"failed"` // number of failed questions
+	Broken int      `json:"broken"` // number of runs without a score
 }
 
-// SumBenchmark makes the report of datasets whose runs are filled in.
+// SumBenchmark makes the report of datasets whose Runs are set.
 func SumBenchmark(name string, datasets []BenchmarkDataset) BenchmarkReport {
 	r := BenchmarkReport{Name: name, Datasets: datasets, Gates: []BenchmarkGate{}}
-	var questions weighted
+	var questions weightedSum
 	for i := range r.Datasets {
 		d := &r.Datasets[i]
-		d.sum()
+		d.summarise()
 		for _, run := range d.Runs {
 			r.Summary.Failed += run.Failed
 			if run.WeightedScore == nil {
@@ -100,12 +99,12 @@ func SumBenchmark(name string, datasets []BenchmarkDataset) BenchmarkReport {
 		}
 	}
 	r.Summary.QuestionWeightedScore = questions.mean()
-	r.Summary.WeightedScore = r.over(func(d BenchmarkDataset) *float64 { return d.WeightedScore })
-	r.Summary.Stddev = r.stddev()
+	r.Summary.WeightedScore = r.weightedMean(func(d BenchmarkDataset) *float64 { return d.WeightedScore })
+	r.Summary.Stddev = r.stddevOverRuns()
 	return r
 }
 
-func (d *BenchmarkDataset) sum() {
+func (d *BenchmarkDataset) summarise() {
 	var m stats.Moments
 	for _, run := range d.Runs {
 		if run.WeightedScore != nil {
@@ -115,13 +114,13 @@ func (d *BenchmarkDataset) sum() {
 	if m.N() == len(d.Runs) {
 		d.WeightedScore = m.MeanOrNil()
 	}
-	d.Stddev = deviation(m)
+	d.Stddev = stddevOrNil(m)
 }
 
-// over is the mean of the datasets by their weights; nil where one that has a
-// weight has no score.
-func (r BenchmarkReport) over(score func(BenchmarkDataset) *float64) *float64 {
-	var sum weighted
+// weightedMean returns the mean of the datasets' scores, weighted by dataset; nil if a dataset with
+// a positive weight has no score.
+func (r BenchmarkReport) weightedMean(score func(BenchmarkDataset) *float64) *float64 {
+	var sum weightedSum
 	for _, d := range r.Datasets {
 		if s := score(d); s != nil {
 			sum.add(*s, d.Weight)
@@ -132,11 +131,11 @@ func (r BenchmarkReport) over(score func(BenchmarkDataset) *float64) *float64 {
 	return sum.mean()
 }
 
-func (r BenchmarkReport) stddev() *float64 {
+func (r BenchmarkReport) stddevOverRuns() *float64 {
 	var m stats.Moments
-	repeated := slices.Max(append(cli.Each(r.Datasets, func(d BenchmarkDataset) int { return len(d.Runs) }), 0))
-	for n := range repeated {
-		score := r.over(func(d BenchmarkDataset) *float64 {
+	rounds := slices.Max(append(cli.Each(r.Datasets, func(d BenchmarkDataset) int { return len(d.Runs) }), 0))
+	for n := range rounds {
+		score := r.weightedMean(func(d BenchmarkDataset) *float64 {
 			if n >= len(d.Runs) {
 				return nil
 			}
@@ -146,27 +145,27 @@ func (r BenchmarkReport) stddev() *float64 {
 			m.Add(*score)
 		}
 	}
-	return deviation(m)
+	return stddevOrNil(m)
 }
 
-// deviation is nil for fewer than two values.
-func deviation(m stats.Moments) *float64 {
+// stddevOrNil returns the sample standard deviation, or nil for fewer than two values.
+func stddevOrNil(m stats.Moments) *float64 {
 	if sd, ok := m.SD(); ok {
 		return &sd
 	}
 	return nil
 }
 
-// weighted sums values by weights, exactly.
-type weighted struct{ sum, weights stats.Sum }
+// weightedSum is a weighted mean with exact sums.
+type weightedSum struct{ sum, weights stats.Sum }
 
-func (w *weighted) add(value, weight float64) {
+func (w *weightedSum) add(value, weight float64) {
 	w.sum.Add(value * weight)
 	w.weights.Add(weight)
 }
 
-// mean is nil for weights that sum up to 0.
-func (w *weighted) mean() *float64 {
+// mean returns nil if the weights sum up to 0.
+func (w *weightedSum) mean() *float64 {
 	total := w.weights.Value()
 	if total <= 0 {
 		return nil
@@ -174,20 +173,19 @@ func (w *weighted) mean() *float64 {
 	return new(w.sum.Value() / total)
 }
 
-// BenchmarkGates are bounds; a nil one asks for nothing.
+// BenchmarkGates are the bounds of a benchmark; nil for no bound.
 type BenchmarkGates struct {
-	MinScore       *float64 // of weighted_score
-	MaxDrop        *float64 // of weighted_score below that of the base
-	MaxStddev      *float64 // of weighted_score over repeated runs
-	MaxRegressions *int     // questions worse than in the base by more than epsilon
+	MinScore       *float64 // least weighted_score
+	MaxDrop        *float64 // largest drop of weighted_score below that of the base
+	MaxStddev      *float64 // largest standard deviation of weighted_score over repeated runs
+	MaxRegressions *int     // most questions that are worse than in the base by more than epsilon
 }
 
-// BenchmarkGate is one bound with its answer.
+// BenchmarkGate is one bound with its verdict.
 type BenchmarkGate struct {
 	Name   string `json:"name"`
 	Passed bool   `json:"passed"`
-	// Skipped says that there was no base to compare with; it did not pass, and
-	// did not fail.
+	// Skipped is set if there was no base to compare with; the gate neither passed nor failed.
 	Skipped bool   `json:"skipped,omitempty"`
 	Reason  string `json:"reason"`
 }
@@ -195,7 +193,7 @@ type BenchmarkGate struct {
 // Failed reports whether the gate was judged and did not pass.
 func (g BenchmarkGate) Failed() bool { return !g.Passed && !g.Skipped }
 
-// Word is pass, FAIL or skip.
+// Word returns "pass", "FAIL" or "skip".
 func (g BenchmarkGate) Word() string {
 	switch {
 	case g.Skipped:
@@ -206,36 +204,36 @@ func (g BenchmarkGate) Word() string {
 	return "FAIL"
 }
 
-// Judge judges every gate; those against a base are skipped without one. A
-// bound that is met exactly passes. What has no score passes nothing.
+// Judge judges every gate. Without a base it skips the gates that need one. A bound that is met
+// exactly passes. Without a score no gate passes.
 func (r BenchmarkReport) Judge(g BenchmarkGates, base *BenchmarkReport) []BenchmarkGate {
 	out, score := []BenchmarkGate{}, r.Summary.WeightedScore
 	add := func(name string, passed bool, format string, args ...any) {
 		gate := BenchmarkGate{Name: name, Passed: passed, Reason: fmt.Sprintf(format, args...)}
-		if score == nil { // nothing is better or worse than it was
+		if score == nil { // there is nothing to compare
 			gate = BenchmarkGate{Name: name, Reason: "there is no weighted_score: a dataset has none"}
 		}
 		out = append(out, gate)
 	}
 	if g.MinScore != nil {
-		add("min_score", score != nil && *score >= *g.MinScore-epsilon, "weighted_score is %s, at least %g is asked for", number(score), *g.MinScore)
+		add("min_score", score != nil && *score >= *g.MinScore-epsilon, "weighted_score is %s, at least %g is asked for", formatNumber(score), *g.MinScore)
 	}
 	if g.MaxStddev != nil {
 		sd := r.Summary.Stddev
-		add("max_stddev", sd != nil && *sd <= *g.MaxStddev+epsilon, "weighted_score varies by %s over the runs, %g is allowed", number(sd), *g.MaxStddev)
+		add("max_stddev", sd != nil && *sd <= *g.MaxStddev+epsilon, "weighted_score varies by %s over the runs, %g is allowed", formatNumber(sd), *g.MaxStddev)
 	}
-	against := func(name string) bool {
+	hasBase := func(name string) bool {
 		if base == nil {
 			out = append(out, BenchmarkGate{Name: name, Skipped: true, Reason: "there is no baseline to compare with (--baseline)"})
 		}
 		return base != nil
 	}
-	if g.MaxDrop != nil && against("max_drop") {
-		was := base.Summary.WeightedScore
-		passed := score != nil && was != nil && *was-*score <= *g.MaxDrop+epsilon
-		add("max_drop", passed, "weighted_score went from %s to %s, a drop of %g is allowed", number(was), number(score), *g.MaxDrop)
+	if g.MaxDrop != nil && hasBase("max_drop") {
+		old := base.Summary.WeightedScore
+		passed := score != nil && old != nil && *old-*score <= *g.MaxDrop+epsilon
+		add("max_drop", passed, "weighted_score went from %s to %s, a drop of %g is allowed", formatNumber(old), formatNumber(score), *g.MaxDrop)
 	}
-	if g.MaxRegressions != nil && against("max_regressions") {
+	if g.MaxRegressions != nil && hasBase("max_regressions") {
 		worse := r.regressions(*base)
 		names := strings.TrimSuffix(": "+textutil.Brief(strings.Join(worse, ", "), 200), ": ")
 		add("max_regressions", len(worse) <= *g.MaxRegressions, "%d questions are worse, %d are allowed%s",
@@ -244,18 +242,17 @@ func (r BenchmarkReport) Judge(g BenchmarkGates, base *BenchmarkReport) []Benchm
 	return out
 }
 
-// Incompatible lists why a report cannot be compared with a base: other
-// datasets, weights, documents, questions. A hash that is missing is not a hash
-// that is equal.
+// Incompatible lists why a report cannot be compared with a base: other datasets, weights,
+// documents or questions. A missing hash equals no other hash.
 func (r BenchmarkReport) Incompatible(base BenchmarkReport) (reasons []string) {
 	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
-	was := map[string]BenchmarkDataset{}
+	old := map[string]BenchmarkDataset{}
 	for _, d := range base.Datasets {
-		was[d.ID] = d
+		old[d.ID] = d
 	}
 	for _, d := range r.Datasets {
-		b, ok := was[d.ID]
-		delete(was, d.ID)
+		b, ok := old[d.ID]
+		delete(old, d.ID)
 		if !ok {
 			add("dataset %s is not in the baseline", d.ID)
 			continue
@@ -276,13 +273,13 @@ func (r BenchmarkReport) Incompatible(base BenchmarkReport) (reasons []string) {
 			add("dataset %s: other questions (questions_sha256)", d.ID)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(was)) {
+	for _, id := range slices.Sorted(maps.Keys(old)) {
 		add("dataset %s is in the baseline only", id)
 	}
 	return reasons
 }
 
-// Hashes identify document and questions; "" where no run came to know them.
+// Hashes returns the hashes of document and questions, or "" if no run read them.
 func (d BenchmarkDataset) Hashes() (pdf, questions string) {
 	for _, run := range d.Runs {
 		if run.PDFSHA256 != "" {
@@ -292,19 +289,20 @@ func (d BenchmarkDataset) Hashes() (pdf, questions string) {
 	return "", ""
 }
 
-// regressions names the questions whose mean over the runs fell, by dataset.
+// regressions returns the questions whose mean over the runs fell, or that are missing, as
+// dataset/question.
 func (r BenchmarkReport) regressions(base BenchmarkReport) []string {
-	before, now := base.means(), r.means()
+	before, current := base.means(), r.means()
 	var worse []string
 	for _, id := range slices.Sorted(maps.Keys(before)) {
-		if after, ok := now[id]; !ok || after < before[id]-epsilon {
+		if after, ok := current[id]; !ok || after < before[id]-epsilon {
 			worse = append(worse, id)
 		}
 	}
 	return worse
 }
 
-// means is the mean of each question over the runs that asked it.
+// means returns the mean of each question over the runs that asked it, by dataset/question.
 func (r BenchmarkReport) means() map[string]float64 {
 	sums, counts := map[string]float64{}, map[string]float64{}
 	for _, d := range r.Datasets {
@@ -321,7 +319,7 @@ func (r BenchmarkReport) means() map[string]float64 {
 	return sums
 }
 
-func number(v *float64) string {
+func formatNumber(v *float64) string {
 	if v == nil {
 		return "undefined"
 	}

@@ -10,9 +10,10 @@ import (
 	"extraction-experiment/harness/answers"
 )
 
-func of(v float64) *float64 { return &v }
+func ptr(v float64) *float64 { return &v }
 
-// documentOf makes one with a run for each list of scores; weights are 1, 2, ….
+// documentOf returns a dataset with a run for each list of scores. The weights of the questions are
+// 1, 2, ….
 func documentOf(id string, weight float64, runs ...[]float64) answers.BenchmarkDataset {
 	d := answers.BenchmarkDataset{ID: id, Weight: weight}
 	for _, scores := range runs {
@@ -23,17 +24,17 @@ func documentOf(id string, weight float64, runs ...[]float64) answers.BenchmarkD
 			run.Questions[string(rune('a'+i))] = answers.BenchmarkQuestion{Score: s, Weight: w}
 			sum, weights = sum+s*w, weights+w
 		}
-		run.WeightedScore = of(sum / weights)
+		run.WeightedScore = ptr(sum / weights)
 		d.Runs = append(d.Runs, run)
 	}
 	return d
 }
 
-// TestSum by hand. Dataset x, weight 3: runs (1·1 + .5·2)/3 = 2/3 and
-// (1 + 1·2)/3 = 1, mean 5/6. Dataset y, weight 1: runs 0.4 and 0.4. Together
-// (5/6·3 + .4)/4 = 0.725. By question: (1·1 + .5·2 + 1·1 + 1·2 + .4·1 + .4·1)
-// / (3 + 3 + 1 + 1) = 5.8/8 = 0.725. First runs (2/3·3 + .4)/4 = 0.6, second
-// (3 + .4)/4 = 0.85: the deviation is .25/√2 = 0.17678.
+// TestSum compares with results worked out by hand. Dataset x, weight 3: runs (1·1 + .5·2)/3 = 2/3
+// and (1 + 1·2)/3 = 1, mean 5/6. Dataset y, weight 1: runs 0.4 and 0.4. Together (5/6·3 + .4)/4 =
+// 0.725. By question: (1·1 + .5·2 + 1·1 + 1·2 + .4·1 + .4·1) / (3 + 3 + 1 + 1) = 5.8/8 = 0.725.
+// First runs (2/3·3 + .4)/4 = 0.6, second (3 + .4)/4 = 0.85: the standard deviation is .25/√2 =
+// 0.17678.
 func TestSum(t *testing.T) {
 	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{
 		documentOf("x", 3, []float64{1, .5}, []float64{1, 1}), documentOf("y", 1, []float64{.4}, []float64{.4}),
@@ -51,7 +52,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestSum_broken: a dataset that has a weight and no score leaves none.
+// TestSum_broken: if a dataset with a weight has no score, the benchmark has none.
 func TestSum_broken(t *testing.T) {
 	broken := answers.BenchmarkDataset{ID: "z", Weight: 1, Runs: []answers.BenchmarkRun{{Error: "no"}}}
 	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{1}), broken})
@@ -76,16 +77,16 @@ func TestReport_Judge(t *testing.T) {
 		says   string
 	}{
 		"nothing asked":            {answers.BenchmarkGates{}, nil, true, ""},
-		"a drop of exactly .1":     {answers.BenchmarkGates{MaxDrop: of(.1)}, &base, true, "from 0.5833 to 0.4833"},
-		"a drop beyond":            {answers.BenchmarkGates{MaxDrop: of(.09)}, &base, false, "a drop of 0.09"},
+		"a drop of exactly .1":     {answers.BenchmarkGates{MaxDrop: ptr(.1)}, &base, true, "from 0.5833 to 0.4833"},
+		"a drop beyond":            {answers.BenchmarkGates{MaxDrop: ptr(.09)}, &base, false, "a drop of 0.09"},
 		"no regression allowed":    {answers.BenchmarkGates{MaxRegressions: &none}, &base, false, "1 questions are worse, 0 are allowed: x/c"},
 		"one regression allowed":   {answers.BenchmarkGates{MaxRegressions: &one}, &base, true, ""},
-		"a drop without a base":    {answers.BenchmarkGates{MaxDrop: of(1)}, nil, true, `"passed":false,"skipped":true,"reason":"there is no baseline`},
+		"a drop without a base":    {answers.BenchmarkGates{MaxDrop: ptr(1)}, nil, true, `"passed":false,"skipped":true,"reason":"there is no baseline`},
 		"regressions without base": {answers.BenchmarkGates{MaxRegressions: &one}, nil, true, `"passed":false,"skipped":true,"reason":"there is no baseline`},
-		"skipped and failed":       {answers.BenchmarkGates{MaxRegressions: &one, MinScore: of(.9)}, nil, false, "no baseline"},
-		"deviation of one run":     {answers.BenchmarkGates{MaxStddev: of(1)}, nil, false, "undefined"},
-		"least score":              {answers.BenchmarkGates{MinScore: of(.48)}, nil, true, "0.4833"},
-		"least score missed":       {answers.BenchmarkGates{MinScore: of(.49)}, nil, false, "0.4833"},
+		"skipped and failed":       {answers.BenchmarkGates{MaxRegressions: &one, MinScore: ptr(.9)}, nil, false, "no baseline"},
+		"deviation of one run":     {answers.BenchmarkGates{MaxStddev: ptr(1)}, nil, false, "undefined"},
+		"least score":              {answers.BenchmarkGates{MinScore: ptr(.48)}, nil, true, "0.4833"},
+		"least score missed":       {answers.BenchmarkGates{MinScore: ptr(.49)}, nil, false, "0.4833"},
 	}
 	for name, tt := range tests {
 		r := worse
@@ -112,12 +113,12 @@ func TestReport_Incompatible(t *testing.T) {
 	}
 }
 
-// TestReport_Judge_undecided: without a score nothing passes, whatever is asked; with a spread,
-// or a base without a score, each bound decides by itself.
+// TestReport_Judge_undecided: without a score every gate fails; with a spread, or a base without a
+// score, each gate is judged on its own.
 func TestReport_Judge_undecided(t *testing.T) {
 	whole := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{0.4}, []float64{0.6})}) // mean .5, deviation .2/√2 = .1414
 	broken := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{1}), {ID: "z", Weight: 1, Runs: []answers.BenchmarkRun{{Error: "no"}}}})
-	all := answers.BenchmarkGates{MinScore: of(0), MaxDrop: of(1), MaxStddev: of(1), MaxRegressions: new(9)}
+	all := answers.BenchmarkGates{MinScore: ptr(0), MaxDrop: ptr(1), MaxStddev: ptr(1), MaxRegressions: new(9)}
 	for _, gate := range broken.Judge(all, &whole) {
 		if gate.Passed || gate.Skipped || gate.Word() != "FAIL" || gate.Reason != "there is no weighted_score: a dataset has none" {
 			t.Errorf("without a score: %+v", gate)
@@ -129,11 +130,11 @@ func TestReport_Judge_undecided(t *testing.T) {
 		base  *answers.BenchmarkReport
 		word  string
 	}{
-		{"a spread that is allowed", answers.BenchmarkGates{MaxStddev: of(0.1415)}, nil, "pass"},
-		{"a spread beyond", answers.BenchmarkGates{MaxStddev: of(0.1414)}, nil, "FAIL"},
-		{"a base without a score", answers.BenchmarkGates{MaxDrop: of(1)}, &broken, "FAIL"},
-		{"no base", answers.BenchmarkGates{MaxDrop: of(1)}, nil, "skip"},
-		{"no drop", answers.BenchmarkGates{MaxDrop: of(0)}, &whole, "pass"},
+		{"a spread that is allowed", answers.BenchmarkGates{MaxStddev: ptr(0.1415)}, nil, "pass"},
+		{"a spread beyond", answers.BenchmarkGates{MaxStddev: ptr(0.1414)}, nil, "FAIL"},
+		{"a base without a score", answers.BenchmarkGates{MaxDrop: ptr(1)}, &broken, "FAIL"},
+		{"no base", answers.BenchmarkGates{MaxDrop: ptr(1)}, nil, "skip"},
+		{"no drop", answers.BenchmarkGates{MaxDrop: ptr(0)}, &whole, "pass"},
 		{"no regression", answers.BenchmarkGates{MaxRegressions: new(0)}, &whole, "pass"},
 	} {
 		got := whole.Judge(tt.gates, tt.base)
@@ -141,23 +142,24 @@ func TestReport_Judge_undecided(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", tt.name, got, tt.word)
 		}
 	}
-	// A question that is asked no longer is worse; one that is new is not.
+	// A question that is missing counts as worse; a new question does not.
 	two := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{0.4, 1})})
 	if got := whole.Judge(answers.BenchmarkGates{MaxRegressions: new(0)}, &two); got[0].Passed || !strings.HasSuffix(got[0].Reason, ": x/b") {
 		t.Errorf("%+v", got)
 	}
-	// x/a has .4 and .6 now, .4 and nothing then: means .5 and .4.
+	// x/a has .4 and .6 in the base, and .4 only in this report: means .5 and .4.
 	if got := two.Judge(answers.BenchmarkGates{MaxRegressions: new(0)}, &whole); got[0].Passed || !strings.HasSuffix(got[0].Reason, ": x/a") {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestSum_uneven: datasets of different numbers of runs, weights of 0, failed questions.
+// TestSum_uneven: datasets with different numbers of runs, weights of 0, failed questions.
 func TestSum_uneven(t *testing.T) {
 	one, two := documentOf("x", 1, []float64{1}), documentOf("y", 1, []float64{0.5}, []float64{0.7})
 	two.Runs[0].Failed, two.Runs[1].Failed = 1, 2
 	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{one, two})
-	// The second runs have no score together, as x was run once: there is no deviation.
+	// The second runs have no common score, because x has one run, so there is no standard
+	// deviation.
 	if r.Summary.Failed != 3 || r.Summary.Broken != 0 || r.Summary.Stddev != nil || math.Abs(*r.Summary.WeightedScore-0.8) > 1e-12 || r.Datasets[0].Stddev != nil {
 		t.Errorf("%+v, %+v", r.Summary, r.Datasets)
 	}
@@ -166,7 +168,7 @@ func TestSum_uneven(t *testing.T) {
 	if r = answers.SumBenchmark("b", []answers.BenchmarkDataset{half}); r.Datasets[0].WeightedScore != nil || r.Datasets[0].Broken() != "cut" {
 		t.Errorf("%+v", r.Datasets[0])
 	}
-	if got := (answers.BenchmarkDataset{Runs: []answers.BenchmarkRun{{WeightedScore: of(1), Error: "beside"}, {}}}).Broken(); got != "it was not run to its end, or its weights sum up to 0" {
+	if got := (answers.BenchmarkDataset{Runs: []answers.BenchmarkRun{{WeightedScore: ptr(1), Error: "beside"}, {}}}).Broken(); got != "it was not run to its end, or its weights sum up to 0" {
 		t.Error(got)
 	}
 	none := documentOf("x", 0, []float64{1})
@@ -175,7 +177,7 @@ func TestSum_uneven(t *testing.T) {
 	}
 }
 
-// TestReport_Incompatible_broken: where a side never came to know its document, that is said.
+// TestReport_Incompatible_broken: if no run of a side read the document, the reasons say so.
 func TestReport_Incompatible_broken(t *testing.T) {
 	broken := answers.BenchmarkDataset{ID: "x", Weight: 1, Runs: []answers.BenchmarkRun{{Error: "no"}}}
 	report := func(list ...answers.BenchmarkDataset) answers.BenchmarkReport { return answers.SumBenchmark("b", list) }
@@ -186,7 +188,7 @@ func TestReport_Incompatible_broken(t *testing.T) {
 	if got := report(broken).Incompatible(whole); !slices.Equal(got, []string{"dataset x: another document (pdf_sha256)", "dataset x: other questions (questions_sha256)"}) {
 		t.Errorf("%q", got)
 	}
-	// The first run that knows it speaks for all.
+	// The first run with hashes provides those of the dataset.
 	late := documentOf("x", 1, []float64{1})
 	late.Runs = append([]answers.BenchmarkRun{{Error: "no"}}, late.Runs...)
 	if got := report(late).Incompatible(whole); got != nil {

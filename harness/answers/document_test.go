@@ -15,9 +15,10 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestStatements: what of a page can be found, by which words, and how an answer says it.
+// TestStatements: which statements of a page are indexed, with which words, and their wording in
+// answers.
 func TestStatements(t *testing.T) {
-	long := strings.Repeat("a", longestHeading+1)
+	long := strings.Repeat("a", maxHeading+1)
 	for name, tt := range map[string]struct {
 		text string
 		want []statement
@@ -49,7 +50,7 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// TestSentences_ends: which words end a sentence before another one.
+// TestSentences_ends: which words end a sentence if another word follows.
 func TestSentences_ends(t *testing.T) {
 	for text, sentences := range map[string]int{
 		"One… Two": 2, "Really?! Two": 2, "(One.) Two": 2, "one. two": 1, "one. 2": 2, "one. «Two": 2,
@@ -61,8 +62,8 @@ func TestSentences_ends(t *testing.T) {
 	}
 }
 
-// TestIndex_Find_counts: a word twice in one passage counts more than once in another of the same
-// length, and a word twice in the question counts once.
+// TestIndex_Find_counts: a word that occurs twice in a passage counts more than one that occurs
+// once in a passage of the same length; a word that occurs twice in the question counts once.
 func TestIndex_Find_counts(t *testing.T) {
 	x := newIndex([]Passage{{1, "crane gate"}, {2, "crane crane"}})
 	once, twice := x.Find("crane", 2), x.Find("crane crane", 2)
@@ -71,7 +72,7 @@ func TestIndex_Find_counts(t *testing.T) {
 	}
 }
 
-// TestDescribe: what a run says of its document, and what is warned of.
+// TestDescribe: the metadata of a run about its document, and the warnings from it.
 func TestDescribe(t *testing.T) {
 	whole := &Document{Path: "dir/a.pdf", Document: pdf.Document{SHA256: "abc", Pages: []pdf.Page{{Number: 1, Kind: pdf.Readable}, {Number: 2, Kind: pdf.Readable}}}}
 	own := map[string]string{"team": "x"}
@@ -107,39 +108,40 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// saying is an answerer that says one thing.
-type saying struct {
+// fakeAnswerer always gives the same answer.
+type fakeAnswerer struct {
 	text  string
 	calls []outcome.Call
 	err   error
 }
 
-func (s saying) Answer(context.Context, string) (Answer, []outcome.Call, error) {
+func (s fakeAnswerer) Answer(context.Context, string) (Answer, []outcome.Call, error) {
 	return Answer{Text: s.text, Pages: []int{2}}, s.calls, s.err
 }
 
-// TestTask_Do: the answer, its calls and their warnings, also of a question that failed.
+// TestTask_Do: the result has the answer, its calls and their warnings; a failed question has calls
+// and warnings too.
 func TestTask_Do(t *testing.T) {
 	calls := []outcome.Call{{Name: "a", Warnings: []string{"x"}}, {Name: "b"}, {Name: "c", Warnings: []string{"y"}}}
-	got, err := Task{saying{"yes", calls, nil}}.Do(t.Context(), experiment.Item{Input: json.RawMessage(`"q"`)})
+	got, err := Task{fakeAnswerer{"yes", calls, nil}}.Do(t.Context(), experiment.Item{Input: json.RawMessage(`"q"`)})
 	want := experiment.TaskResult{Output: json.RawMessage(`{"answer":"yes","pages":[2]}`), Calls: calls, Warnings: []string{"x", "y"}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
-	got, err = Task{saying{"no", calls, context.DeadlineExceeded}}.Do(t.Context(), experiment.Item{Input: json.RawMessage(`"q"`)})
+	got, err = Task{fakeAnswerer{"no", calls, context.DeadlineExceeded}}.Do(t.Context(), experiment.Item{Input: json.RawMessage(`"q"`)})
 	if err != context.DeadlineExceeded || got.Output != nil || len(got.Calls) != 3 || len(got.Warnings) != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err = (Task{saying{}}).Do(t.Context(), experiment.Item{Input: json.RawMessage(`7`)}); outcome.FailureOf(err, outcome.OK).Class != outcome.Item {
+	if _, err = (Task{fakeAnswerer{}}).Do(t.Context(), experiment.Item{Input: json.RawMessage(`7`)}); outcome.FailureOf(err, outcome.OK).Class != outcome.Item {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestPassages: a search is recorded with its question, its hits and its time, and read back.
+// TestPassages: a search is recorded with question, results and times, and can be read back.
 func TestPassages(t *testing.T) {
 	x := newIndex([]Passage{{1, "a crane"}, {2, "a gate"}})
-	for _, name := range []string{retrieving, choosing} {
-		found, call := x.record(name, "Which crane?", 3)
+	for _, name := range []string{retrieveCall, sentenceCall} {
+		found, call := x.findAndRecord(name, "Which crane?", 3)
 		if len(found) != 1 || string(call.Input) != `"Which crane?"` || call.Started.IsZero() || call.Ended.Before(call.Started) || time.Since(call.Ended) > time.Minute {
 			t.Errorf("%+v, %+v", found, call)
 		}
@@ -147,7 +149,7 @@ func TestPassages(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, found)
 		}
 	}
-	for _, calls := range [][]outcome.Call{nil, {{Name: "answer", Output: json.RawMessage(`[{"page":1}]`)}}, {{Name: retrieving, Output: json.RawMessage(`{}`)}}} {
+	for _, calls := range [][]outcome.Call{nil, {{Name: "answer", Output: json.RawMessage(`[{"page":1}]`)}}, {{Name: retrieveCall, Output: json.RawMessage(`{}`)}}} {
 		if got := Passages(calls); got != nil {
 			t.Errorf("%+v: %+v", calls, got)
 		}

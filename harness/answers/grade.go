@@ -15,16 +15,14 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Scorer judges answers by the terms that items expect. It is safe for
-// concurrent use.
+// Scorer judges answers by the terms of the expected output. It is safe for concurrent use.
 type Scorer struct {
-	// Pages is how many pages the document has: a citation of another page is
-	// warned of. 0 does not know.
+	// Pages is the number of pages of the document, for warnings about citations of other pages; 0
+	// if unknown.
 	Pages int
 }
 
-// Judge reads what is expected of an item. What cannot be read is an error of
-// class item.
+// Judge reads the expected output of an item. An error has class item.
 func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	question, err := ReadItem(item)
 	if err != nil {
@@ -38,7 +36,7 @@ type judge struct {
 	pages    int
 }
 
-// Score judges an Answer, the output of a Task.
+// Score scores an Answer, the output of a Task.
 func (j judge) Score(raw json.RawMessage) (experiment.Scored, error) {
 	var answer Answer
 	if err := json.Unmarshal(raw, &answer); err != nil {
@@ -59,10 +57,10 @@ func (j judge) Score(raw json.RawMessage) (experiment.Scored, error) {
 	return scored, nil
 }
 
-// scores lists the parts of the score; question_score carries the weight.
+// scores lists the parts of the score. Only question_score has the weight.
 func (j judge) scores(g Grade) []outcome.Score {
 	number := func(name string, value float64) outcome.Score { return outcome.Score{Name: name, Value: &value} }
-	yesNo := func(name string, yes bool) outcome.Score {
+	boolean := func(name string, yes bool) outcome.Score {
 		n := int64(0)
 		if yes {
 			n = 1
@@ -74,12 +72,12 @@ func (j judge) scores(g Grade) []outcome.Score {
 	rate.Ratio, rate.Vacuous = &outcome.Ratio{Num: int64(g.Hits), Den: int64(g.Groups)}, g.Groups == 0
 	rate.Comment = fmt.Sprintf("%d/%d required groups found", g.Hits, g.Groups)
 	return []outcome.Score{
-		score, rate, yesNo(SafeOK, g.SafeOK), number(BaseScore, g.BaseScore),
-		number(CitationPenalty, g.CitationPenalty), yesNo(HasCitation, len(g.Explanation.Citations) > 0),
+		score, rate, boolean(SafeOK, g.SafeOK), number(BaseScore, g.BaseScore),
+		number(CitationPenalty, g.CitationPenalty), boolean(HasCitation, len(g.Explanation.Citations) > 0),
 	}
 }
 
-// comment says in one line how the score came about.
+// comment explains the score in one line.
 func (g Grade) comment() string {
 	text := fmt.Sprintf("%d/%d required groups found", g.Hits, g.Groups)
 	if n := len(g.Explanation.Forbidden); n > 0 {
@@ -91,9 +89,8 @@ func (g Grade) comment() string {
 	return text
 }
 
-// Undelivered returns the scores that an answer would have had, but for the
-// penalty: a failure counts as 0 where a score is averaged, and that is the best
-// that a penalty can be.
+// Undelivered returns the scores of a failed question. It leaves out the penalty: a missing score
+// counts as 0 in an average, and 0 is the best penalty.
 func (j judge) Undelivered() []outcome.Score {
 	list := []outcome.Score{{Name: Primary, Reason: "failed", Weight: new(j.expected.Importance())}}
 	for _, name := range []string{IncludeRate, SafeOK, BaseScore, HasCitation} {
@@ -102,13 +99,12 @@ func (j judge) Undelivered() []outcome.Score {
 	return list
 }
 
-// Grade is how an answer was judged, with every part of the score.
+// Grade is a judged answer with every part of the score.
 //
-// Formulas, with hits of groups (MustInclude and MustIncludeAny together):
-// IncludeRate = hits/groups, 1 without groups; SafeOK = 1 unless a forbidden
-// term was found; BaseScore = 0.7·IncludeRate + 0.3·SafeOK; CitationPenalty =
-// 0.2 if a citation is required and there is none; Score = max(0, BaseScore −
-// CitationPenalty). All in [0,1], each the exact quotient rounded once.
+// Formulas, where groups are those of MustInclude and MustIncludeAny together: IncludeRate =
+// hits/groups, 1 without groups; SafeOK = 1 unless a forbidden term was found; BaseScore =
+// 0.7·IncludeRate + 0.3·SafeOK; CitationPenalty = 0.2 if a citation is required and missing; Score
+// = max(0, BaseScore − CitationPenalty). All are in [0,1] and exact quotients, rounded once.
 type Grade struct {
 	Hits, Groups    int
 	IncludeRate     float64
@@ -119,12 +115,11 @@ type Grade struct {
 	Explanation     Explanation
 }
 
-// Explanation says which term was found where.
+// Explanation lists which terms were found, and where.
 type Explanation struct {
 	Groups    []GroupHit `json:"groups"`
 	Forbidden []TermHit  `json:"forbidden"`
-	// Citations are the pages that the answer cites; Required says whether one
-	// was asked for.
+	// Citations are the cited pages; CitationRequired says whether a citation was required.
 	Citations        []int `json:"citations"`
 	CitationRequired bool  `json:"citation_required"`
 }
@@ -133,30 +128,30 @@ type Explanation struct {
 type GroupHit struct {
 	From  string   `json:"from"` // must_include or must_include_any
 	Terms []string `json:"terms"`
-	Hit   *TermHit `json:"hit"` // nil: none was found
+	Hit   *TermHit `json:"hit"` // nil if none was found
 }
 
-// TermHit is a term in the normalised answer.
+// TermHit is an occurrence of a term in the normalised answer.
 type TermHit struct {
 	Term string `json:"term"`
-	// At is where it begins, in characters of the normalised answer, from 0.
+	// At is the position in characters of the normalised answer, from 0.
 	At int `json:"at"`
-	// Context is the normalised answer around it.
+	// Context is the term with the surrounding normalised answer.
 	Context string `json:"context"`
 }
 
-// Judge grades an answer. Terms are found as substrings after Normalise of
-// both; an empty term is never found. Time O(answer · terms).
+// Judge grades an answer. It searches terms as substrings after applying Normalise to both; an
+// empty term is never found. Time O(answer · terms).
 func Judge(e Expected, answer string) Grade {
 	text := Normalise(answer)
 	g := Grade{SafeOK: true, Explanation: Explanation{
 		Groups: []GroupHit{}, Forbidden: []TermHit{}, Citations: []int{}, CitationRequired: e.RequireCitation,
 	}}
 	for _, term := range e.MustInclude {
-		g.group("must_include", Group{term}, text)
+		g.addGroup("must_include", Group{term}, text)
 	}
 	for _, group := range e.MustIncludeAny {
-		g.group("must_include_any", group, text)
+		g.addGroup("must_include_any", group, text)
 	}
 	for _, term := range e.MustNotInclude {
 		if hit := find(text, term); hit != nil {
@@ -169,8 +164,8 @@ func Judge(e Expected, answer string) Grade {
 	return g
 }
 
-// group looks for one of the terms of a group.
-func (g *Grade) group(from string, terms Group, text string) {
+// addGroup searches the terms of a group and counts the group.
+func (g *Grade) addGroup(from string, terms Group, text string) {
 	hit := GroupHit{From: from, Terms: terms}
 	for i := 0; i < len(terms) && hit.Hit == nil; i++ {
 		hit.Hit = find(text, terms[i])
@@ -181,8 +176,8 @@ func (g *Grade) group(from string, terms Group, text string) {
 	g.Explanation.Groups = append(g.Explanation.Groups, hit)
 }
 
-// compute fills in the numbers, in tenths of a group so that each is one
-// division of integers.
+// compute fills in the numbers. It counts in tenths of a group, so that each number is one division
+// of integers.
 func (g *Grade) compute(uncited bool) {
 	hits, groups, safe, penalty := g.Hits, g.Groups, 0, 0
 	if groups == 0 {
@@ -200,10 +195,10 @@ func (g *Grade) compute(uncited bool) {
 	g.Score = float64(max(0, base-2*penalty*groups)) / float64(10*groups)
 }
 
-// contextRunes is how much of the answer a hit shows on each side.
+// contextRunes is the number of characters of context on each side of a hit.
 const contextRunes = 30
 
-// find returns the first occurrence of a term in a normalised text.
+// find returns the first occurrence of a term in a normalised text, or nil.
 func find(text, term string) *TermHit {
 	needle := Normalise(term)
 	at := strings.Index(text, needle)
@@ -215,15 +210,15 @@ func find(text, term string) *TermHit {
 	return &TermHit{Term: term, At: len(before), Context: string(before[from:]) + needle + string(after[:to])}
 }
 
-// citation is a reference to a page: "стр. N", in brackets or not, any case.
-// No letter precedes it: "регистр. 5" cites nothing.
+// citation matches a reference to a page: "стр. N" in any case, in brackets or not. No letter may
+// precede it: "регистр. 5" is not a citation.
 var citation = textutil.Pattern(`(?i)(?:^|[^\p{L}\p{N}])стр\.[\s\x{00a0}\x{202f}\x{2009}]*(\d+)`)
 
-// maxCitations bounds how many citations of an answer are looked at.
+// maxCitations bounds the number of citations in an answer.
 const maxCitations = 1000
 
-// Citations returns the pages that an answer cites as "стр. N", in order; a
-// number that is too large for one is 0. The answer is taken as it is, not normalised.
+// Citations returns the pages that an answer cites as "стр. N", in order. A number too large for a
+// page is 0. The answer need not be normalised.
 func Citations(answer string) []int {
 	var pages []int
 	for _, found := range citation().FindAllStringSubmatch(answer, maxCitations) {
@@ -237,17 +232,16 @@ func Citations(answer string) []int {
 }
 
 var (
-	// moreThan and lessThan precede a number; \b knows ASCII letters only.
+	// moreThan and lessThan match a number with such a word before it. \b only knows ASCII letters.
 	moreThan = textutil.Pattern(`(^|[^\p{L}\p{N}])(?:более|свыше) ?(\d)`)
 	lessThan = textutil.Pattern(`(^|[^\p{L}\p{N}])менее ?(\d)`)
-	// digitGroups are numbers with a space between them, such as the groups of one, with
-	// the sign in front that makes the first one a decimal fraction.
+	// digitGroups matches numbers separated by spaces, for example the digit groups of one number,
+	// with a leading point or comma that makes the first one a decimal fraction.
 	digitGroups = textutil.Pattern(`[.,]?\d+(?: \d+)+`)
 	comma       = textutil.Pattern(`(\d),(\d)`)
 )
 
-// Normalise brings an answer or a term into the form in which terms are
-// searched, in this order:
+// Normalise converts an answer or a term to the form in which terms are searched, in this order:
 //
 //  1. lower case; ё becomes е;
 //  2. white space of every kind, no-break spaces included, collapses to one
@@ -257,7 +251,7 @@ var (
 //     "1 234 567" becomes "1234567"; "2023 2024" and "1.5 200" stay two;
 //  5. a comma between digits becomes a point: "3,5" becomes "3.5".
 //
-// Time is linear in the text. Normalising twice changes nothing more.
+// Time is linear in the text. Normalise is idempotent.
 func Normalise(text string) string {
 	text = strings.ReplaceAll(strings.ToLower(strings.ToValidUTF8(text, "\uFFFD")), "ё", "е")
 	text = strings.Join(strings.Fields(text), " ")
@@ -270,54 +264,54 @@ func Normalise(text string) string {
 	return text
 }
 
-// joinGroups joins a head of up to three digits with the groups of exactly
-// three that follow it; the end of a decimal fraction is not a head.
+// joinGroups joins a head of up to three digits with the following groups of exactly three digits.
+// The digits after a decimal point are not a head.
 func joinGroups(run string) string {
 	first, rest, _ := strings.Cut(run, " ")
 	joined := []byte(first)
-	open := len(first) <= 3 && first[0] != '.' && first[0] != ','
+	joinable := len(first) <= 3 && first[0] != '.' && first[0] != ','
 	for group := range strings.SplitSeq(rest, " ") {
-		if !open || len(group) != 3 {
+		if !joinable || len(group) != 3 {
 			joined = append(joined, ' ')
-			open = len(group) <= 3
+			joinable = len(group) <= 3
 		}
 		joined = append(joined, group...)
 	}
 	return string(joined)
 }
 
-// statement is a sentence, or a row of a table with its header.
+// statement is a sentence, or a row of a table with the table's header.
 type statement struct {
-	searched string // with the words by which it is found
-	said     string // as an answer says it
+	indexed string // indexed text, with the words of headings
+	answer  string // wording in an answer
 }
 
-// pageNumber is a line that says nothing else; it would pass for a citation.
+// pageNumber matches a line with only a page number, which would look like a citation.
 var pageNumber = textutil.Pattern(`(?i)^[-–— ]*(стр\.|с\.|page|p\.)? *\d+[-–— ]*$`)
 
-// cell is what package pdf puts between the cells of a row.
-const cell = " | "
+// cellSeparator separates the cells of a row in the text from package pdf.
+const cellSeparator = " | "
 
-// statements takes the text of a page apart: running text into sentences,
-// tables into rows. Both are found by the words of the heading above, too, a row
-// also by those of its table's header; a row says of each number what it is.
+// statements splits the text of a page into sentences and rows of tables. The indexed text of both
+// includes the heading above, that of a row also the header of its table. The wording of a row
+// names the column of each number.
 func statements(text string) []statement {
 	var out []statement
 	var prose, header []string
 	heading := ""
-	say := func(searched, said string) {
-		out = append(out, statement{strings.TrimSpace(heading + " " + searched), said})
+	add := func(indexed, answer string) {
+		out = append(out, statement{strings.TrimSpace(heading + " " + indexed), answer})
 	}
 	flush := func() {
 		for _, s := range Sentences(strings.Join(prose, " ")) {
-			say(s, s)
+			add(s, s)
 		}
 		prose = nil
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		line = strings.TrimSpace(line)
-		cells := strings.Split(line, cell)
+		cells := strings.Split(line, cellSeparator)
 		if len(cells) > 1 {
 			flush()
 		} else {
@@ -332,32 +326,32 @@ func statements(text string) []statement {
 			prose = append(prose, line)
 		case len(header) != len(cells):
 			header = cells
-			if i+1 == len(lines) || strings.Count(lines[i+1], cell) != len(cells)-1 {
-				say(line, line) // a row by itself
+			if i+1 == len(lines) || strings.Count(lines[i+1], cellSeparator) != len(cells)-1 {
+				add(line, line) // a single row
 			}
 		default:
-			say(strings.Join(header, " ")+cell+line, row(header, cells))
+			add(strings.Join(header, " ")+cellSeparator+line, describeRow(header, cells))
 		}
 	}
 	flush()
 	return out
 }
 
-// longestHeading is how many characters a heading has at most.
-const longestHeading = 60
+// maxHeading is the maximal number of characters of a heading.
+const maxHeading = 60
 
-// isHeading recognises a short line without a point at its end, with text that
-// starts over below it.
+// isHeading reports whether a line is short, does not end in a punctuation mark, and has a line
+// below it that begins with a capital letter.
 func isHeading(line string, below []string) bool {
-	if len(below) == 0 || len([]rune(line)) > longestHeading || strings.ContainsAny(line[len(line)-1:], ".!?;:,") {
+	if len(below) == 0 || len([]rune(line)) > maxHeading || strings.ContainsAny(line[len(line)-1:], ".!?;:,") {
 		return false
 	}
 	next, _ := utf8.DecodeRuneInString(strings.TrimSpace(below[0]))
 	return unicode.IsUpper(next)
 }
 
-// row says a row with its header: "Выручка — 2022: 95; 2023: 102".
-func row(header, cells []string) string {
+// describeRow returns the wording of a row with its header: "Выручка — 2022: 95; 2023: 102".
+func describeRow(header, cells []string) string {
 	parts := make([]string, 0, len(cells)-1)
 	for i := 1; i < len(cells); i++ {
 		parts = append(parts, header[i]+": "+cells[i])
@@ -365,8 +359,8 @@ func row(header, cells []string) string {
 	return cells[0] + " — " + strings.Join(parts, "; ")
 }
 
-// ScorerOf scores the answers of a run again.
+// ScorerOf returns the Scorer to score the answers of a run again.
 func ScorerOf(h outcome.Header) Scorer {
-	pages, _ := strconv.Atoi(h.Metadata[metaPages]) // 0 if it is not known
+	pages, _ := strconv.Atoi(h.Metadata[metaPages]) // 0 if unknown
 	return Scorer{Pages: pages}
 }

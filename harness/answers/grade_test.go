@@ -7,8 +7,8 @@ import (
 	"extraction-experiment/harness/answers"
 )
 
-// TestJudge works every branch of the formula by hand:
-// score = max(0, 0.7·hits/groups + 0.3·safe − 0.2·(required and not cited)).
+// TestJudge compares every branch of the formula with results worked out by hand: score = max(0,
+// 0.7·hits/groups + 0.3·safe − 0.2·(required and not cited)).
 func TestJudge(t *testing.T) {
 	type groups = []answers.Group
 	tests := map[string]struct {
@@ -65,8 +65,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// near allows for the last bit: 16./30 of this file and 16/30 of the program
-// are the same number, 0.3−0.2 written out is not.
+// near allows a difference in the last bit: 16./30 here and 16/30 in the program are equal, but a
+// literal 0.1 differs from 0.3−0.2.
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-15 }
 
 func TestJudge_saysWhereTermsAre(t *testing.T) {

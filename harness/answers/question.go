@@ -19,17 +19,17 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Questions are the questions of a run, as a Source of its items.
+// Questions are the questions of a run. They are a Source of items.
 type Questions struct {
 	Items []dataset.Item
-	// SHA256 is the fingerprint of the questions in one form: a file and a
-	// dataset that ask the same have the same.
+	// SHA256 is the fingerprint of the questions in a uniform form: a file and a dataset with the
+	// same questions have the same SHA256.
 	SHA256   string
 	Warnings []string
 }
 
-// ReadFile reads a file of questions until ctx is done. Errors as for Read, and a
-// file that cannot be read has exit code 64, too.
+// ReadFile reads a file of questions until ctx is done. Errors are those of Read; the error for a
+// file that cannot be read has exit code 64 as well.
 func ReadFile(ctx context.Context, path string) (Questions, error) {
 	text, err := files.Read(ctx, path, maxFile)
 	if err != nil {
@@ -45,11 +45,10 @@ func ReadFile(ctx context.Context, path string) (Questions, error) {
 	return q, err
 }
 
-// Collect reads the questions of a dataset. Items that are not questions are
-// errors as in a file, all of them at once: without them weighted_score would be
-// that of other questions.
+// Collect reads the questions of a dataset, sorted by id. The error names all items that are not
+// questions: without them weighted_score would be that of other questions.
 func Collect(ctx context.Context, source experiment.Source) (Questions, error) {
-	var q, plain Questions // plain are the same in the form of a file
+	var q, plain Questions // plain holds the same questions in the form of a file
 	for page, err := range source.Pages(ctx) {
 		if err != nil {
 			return q, fmt.Errorf("listing the questions: %w", err)
@@ -59,16 +58,16 @@ func Collect(ctx context.Context, source experiment.Source) (Questions, error) {
 	slices.SortFunc(q.Items, func(a, b dataset.Item) int { return strings.Compare(a.ID, b.ID) })
 	var problems dataset.Problems
 	for _, item := range q.Items {
-		one, err := ReadItem(item)
+		question, err := ReadItem(item)
 		if err != nil {
 			msg := strings.ReplaceAll(err.Error(), "\n", "; ")
 			problems.Add(&dataset.SyntaxError{File: "the dataset", Path: fmt.Sprintf("item %q", item.ID), Msg: msg})
 			continue
 		}
-		for _, text := range one.Odd() {
+		for _, text := range question.Odd() {
 			q.Warnings = append(q.Warnings, fmt.Sprintf("item %q: %s", item.ID, text))
 		}
-		plain.Items = append(plain.Items, one.Item())
+		plain.Items = append(plain.Items, question.Item())
 	}
 	err := problems.Err()
 	if err != nil {
@@ -78,11 +77,11 @@ func Collect(ctx context.Context, source experiment.Source) (Questions, error) {
 	return q, err
 }
 
-// ReadItem reads an item as a question; all that is wrong with it is joined.
+// ReadItem reads an item as a question. The error joins all problems.
 func ReadItem(item dataset.Item) (Question, error) {
 	text, err := DecodeInput(item.Input)
-	expected, unexpected := DecodeExpected(item.Expected)
-	return Question{item.ID, text, expected}, errors.Join(append([]error{err}, cli.Separate(unexpected)...)...)
+	expected, expectedErr := DecodeExpected(item.Expected)
+	return Question{item.ID, text, expected}, errors.Join(append([]error{err}, cli.Separate(expectedErr)...)...)
 }
 
 // Pages yields all questions as one page.
@@ -90,28 +89,29 @@ func (q Questions) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) { yield(q.Items, nil) }
 }
 
-// Question is one question with what its answer is judged by.
+// Question is a question with its expected output.
 type Question struct {
 	ID       string
 	Question string
 	Expected
 }
 
-// Expected is what an answer is judged by: the expected output of an item.
+// Expected is the expected output of an item, by which an answer is judged.
 type Expected struct {
-	// MustInclude are terms, each of which must be in the answer.
+	// MustInclude lists terms that must all be in the answer.
 	MustInclude []string `json:"must_include,omitempty"`
-	// MustIncludeAny are groups of equivalent terms: one of each must be there.
+	// MustIncludeAny lists groups of equivalent terms; one term of each group must be in the
+	// answer.
 	MustIncludeAny []Group `json:"must_include_any,omitempty"`
-	// MustNotInclude are terms, none of which may be there.
+	// MustNotInclude lists terms that must not be in the answer.
 	MustNotInclude []string `json:"must_not_include,omitempty"`
-	// RequireCitation asks for the page: "стр. N".
+	// RequireCitation requires a citation of a page: "стр. N".
 	RequireCitation bool `json:"require_citation,omitempty"`
-	// Weight is at least 0; nil is 1.
+	// Weight is at least 0; nil means 1.
 	Weight *float64 `json:"weight,omitempty"`
 }
 
-// Importance returns the weight: 1 where none is given.
+// Importance returns the weight, 1 by default.
 func (e Expected) Importance() float64 { return *cmp.Or(e.Weight, new(1.0)) }
 
 // Group is a list of equivalent terms. In JSON it may be a single string.
@@ -124,7 +124,7 @@ func (g *Group) UnmarshalJSON(raw []byte) error {
 		*g = Group{*one}
 		return nil
 	}
-	return (*texts)(g).UnmarshalJSON(raw)
+	return (*stringList)(g).UnmarshalJSON(raw)
 }
 
 // Item returns the question as an item of a dataset.
@@ -132,8 +132,7 @@ func (q Question) Item() dataset.Item {
 	return dataset.Item{ID: q.ID, Input: encode(map[string]string{"question": q.Question}), Expected: encode(q.Expected)}
 }
 
-// DecodeInput reads the question of an item: an object with "question", or a
-// text by itself.
+// DecodeInput reads the question of an item: an object with "question", or a text.
 func DecodeInput(raw json.RawMessage) (string, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -143,10 +142,10 @@ func DecodeInput(raw json.RawMessage) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf(`the input is neither a question nor an object with a text "question": %w`, err)
 	}
-	return textAt(values, "question")
+	return requiredText(values, "question")
 }
 
-// DecodeExpected reads the expected output of an item; absent is no demands.
+// DecodeExpected reads the expected output of an item; an absent one has no requirements.
 func DecodeExpected(raw json.RawMessage) (Expected, error) {
 	var e Expected
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
@@ -159,8 +158,9 @@ func DecodeExpected(raw json.RawMessage) (Expected, error) {
 	return e, e.read(values)
 }
 
-// read takes the fields out of an object; null is absent. What is wrong is joined. Keys that
-// are neither fields nor among the others are: a demand would be lost without a word.
+// read sets the fields from an object; null counts as absent. The error joins all problems. A key
+// that is neither a field nor one of others is a problem, because a misspelt requirement would be
+// ignored.
 func (e *Expected) read(values map[string]json.RawMessage, others ...string) error {
 	var problems []error
 	fail := func(field, format string, args ...any) {
@@ -172,24 +172,24 @@ func (e *Expected) read(values map[string]json.RawMessage, others ...string) err
 			fail(textutil.Cut(key, 60), "is not a key of a question%s", cmp.Or(textutil.Hint(key, known), "; they are "+strings.Join(known, ", ")))
 		}
 	}
-	take := func(field string, to any, want string) {
+	decode := func(field string, target any, expected string) {
 		raw, ok := values[field]
-		if ok && string(raw) != "null" && json.Unmarshal(raw, to) != nil {
-			fail(field, "expected %s, found %s", want, textutil.Cut(string(raw), 60))
+		if ok && string(raw) != "null" && json.Unmarshal(raw, target) != nil {
+			fail(field, "expected %s, found %s", expected, textutil.Cut(string(raw), 60))
 		}
 	}
-	take("must_include", (*texts)(&e.MustInclude), "a list of texts")
-	take("must_include_any", &e.MustIncludeAny, "a list of texts and of lists of texts")
-	take("must_not_include", (*texts)(&e.MustNotInclude), "a list of texts")
-	take("require_citation", &e.RequireCitation, "true or false")
-	take("weight", &e.Weight, "a number")
+	decode("must_include", (*stringList)(&e.MustInclude), "a list of texts")
+	decode("must_include_any", &e.MustIncludeAny, "a list of texts and of lists of texts")
+	decode("must_not_include", (*stringList)(&e.MustNotInclude), "a list of texts")
+	decode("require_citation", &e.RequireCitation, "true or false")
+	decode("weight", &e.Weight, "a number")
 	if w := e.Importance(); !(w >= 0 && w <= maxWeight) {
 		fail("weight", "%g is not a number from 0 to %g", w, float64(maxWeight))
 	}
 	return errors.Join(problems...)
 }
 
-// Odd says what is allowed and probably a mistake.
+// Odd lists what is allowed but probably a mistake.
 func (e Expected) Odd() []string {
 	var list []string
 	if e.Importance() == 0 {
@@ -201,8 +201,8 @@ func (e Expected) Odd() []string {
 		}
 	}
 	for _, term := range e.MustInclude {
-		if unsafe := e.forbidden(term); unsafe != "" {
-			list = append(list, fmt.Sprintf("whoever says %q of must_include says %q of must_not_include", term, unsafe))
+		if forbidden := e.forbiddenIn(term); forbidden != "" {
+			list = append(list, fmt.Sprintf("whoever says %q of must_include says %q of must_not_include", term, forbidden))
 		}
 	}
 	for _, group := range e.MustIncludeAny {
@@ -210,52 +210,49 @@ func (e Expected) Odd() []string {
 		switch {
 		case len(usable) == 0:
 			list = append(list, "a group of must_include_any has no term: it is never hit")
-		case !slices.ContainsFunc(usable, func(term string) bool { return e.forbidden(term) == "" }):
+		case !slices.ContainsFunc(usable, func(term string) bool { return e.forbiddenIn(term) == "" }):
 			list = append(list, fmt.Sprintf("whoever says any of %q of must_include_any says one of must_not_include", usable))
 		}
 	}
 	return list
 }
 
-// forbidden returns the first forbidden term that is found wherever this one is; "" if there is none.
-func (e Expected) forbidden(term string) string {
-	for _, unsafe := range e.MustNotInclude {
-		if find(Normalise(term), unsafe) != nil {
-			return unsafe
+// forbiddenIn returns the first forbidden term that every answer with this term contains, or "".
+func (e Expected) forbiddenIn(term string) string {
+	for _, forbidden := range e.MustNotInclude {
+		if find(Normalise(term), forbidden) != nil {
+			return forbidden
 		}
 	}
 	return ""
 }
 
-// maxWeight bounds the weight of a question, so that sums of them stay exact
-// enough.
+// maxWeight bounds the weight of a question, so that sums of weights stay exact enough.
 const maxWeight = 1e6
 
-// maxFile bounds a file of questions, in bytes.
+// maxFile bounds the size of a file of questions in bytes.
 const maxFile = 1 << 30
 
-// Read reads questions from JSONL, one object per line; blank lines are
-// skipped, a byte order mark and CRLF are tolerated. name stands for the file
-// in messages.
+// Read reads questions from JSONL, one object per line. It skips blank lines and accepts a byte
+// order mark and CRLF. name is the name of the file in messages.
 //
-// A row needs a text id and a text question. A duplicate id, a field of the
-// wrong type, a key that is not a field, a weight that is negative or no number, and
-// a file without any question are errors: all of them are returned at once, each
-// a *dataset.SyntaxError with its line (exit code 64). Warnings name terms that
-// can never be found, or only with a forbidden one, and weights of 0.
+// A row needs a text id and a text question. The error joins all problems: a duplicate id, a field
+// of the wrong type, an unknown key, a weight that is negative or not a number, and a file without
+// questions. Each is a *dataset.SyntaxError with its line (exit code 64). Warnings name terms that
+// can never be found, or only together with a forbidden one, and weights of 0.
 func Read(text []byte, name string) (questions []Question, warnings []string, err error) {
 	var problems dataset.Problems
-	lines := map[string]int{} // of each id
+	lines := map[string]int{} // line by id
 	for n, raw := range dataset.Lines(text) {
 		q, err := readRow(raw)
-		wrong := cli.Separate(err)
+		rowProblems := cli.Separate(err)
 		if first, taken := lines[q.ID]; taken {
-			wrong = append(wrong, fmt.Errorf("id: %q is the id of line %d already", q.ID, first))
+			rowProblems = append(rowProblems, fmt.Errorf("id: %q is the id of line %d already", q.ID, first))
 		}
-		for _, problem := range wrong {
+		for _, problem := range rowProblems {
 			problems.Add(&dataset.SyntaxError{File: name, Line: n, Msg: problem.Error()})
 		}
-		if len(wrong) > 0 {
+		if len(rowProblems) > 0 {
 			continue
 		}
 		lines[q.ID] = n
@@ -274,21 +271,21 @@ func Read(text []byte, name string) (questions []Question, warnings []string, er
 	return questions, warnings, nil
 }
 
-// readRow reads a line of a file; all that is wrong with it is joined.
+// readRow reads a line of a file. The error joins all problems.
 func readRow(raw []byte) (q Question, err error) {
 	values, err := dataset.ReadObject(raw)
 	if err != nil {
 		return q, fmt.Errorf("is not a JSON object: %w", err)
 	}
-	var unnamed, unasked error
-	q.ID, unnamed = textAt(values, "id")
-	q.Question, unasked = textAt(values, "question")
-	unexpected := q.Expected.read(values, "id", "question")
-	return q, errors.Join(append([]error{unnamed, unasked}, cli.Separate(unexpected)...)...)
+	var idErr, questionErr error
+	q.ID, idErr = requiredText(values, "id")
+	q.Question, questionErr = requiredText(values, "question")
+	expectedErr := q.Expected.read(values, "id", "question")
+	return q, errors.Join(append([]error{idErr, questionErr}, cli.Separate(expectedErr)...)...)
 }
 
-// textAt reads a text that must be there.
-func textAt(values map[string]json.RawMessage, field string) (text string, err error) {
+// requiredText reads a required text.
+func requiredText(values map[string]json.RawMessage, field string) (text string, err error) {
 	raw, ok := values[field]
 	switch {
 	case !ok:

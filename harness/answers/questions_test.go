@@ -91,7 +91,7 @@ func TestRead_namesEveryProblem(t *testing.T) {
 	}
 }
 
-// TestExpected_Odd: what no answer can have, or only together with what it must not have.
+// TestExpected_Odd: terms that no answer can contain, or only together with a forbidden term.
 func TestExpected_Odd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		expected answers.Expected
@@ -112,7 +112,7 @@ func TestExpected_Odd(t *testing.T) {
 	}
 }
 
-// TestRead_inWords: no error shows what only a programmer knows.
+// TestRead_inWords: errors do not use words of Go.
 func TestRead_inWords(t *testing.T) {
 	for _, text := range []string{`[1]`, `{"id":[]}`, `7`, `{`, `{"id":"a","question":"b","must_include":{}}`} {
 		_, _, err := answers.Read([]byte(text), "q.jsonl")
@@ -122,7 +122,7 @@ func TestRead_inWords(t *testing.T) {
 	}
 }
 
-// TestReadFile_folder: a folder is not a bug in this program.
+// TestReadFile_folder: a folder gives an error about the file, not one about a bug.
 func TestReadFile_folder(t *testing.T) {
 	_, err := answers.ReadFile(t.Context(), t.TempDir())
 	var syntax *dataset.SyntaxError
@@ -137,7 +137,7 @@ func (p onePage) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) { yield(p, nil) }
 }
 
-// TestCollect: items of a dataset are questions, or all that are none are named.
+// TestCollect: the items of a dataset must be questions; the error names all that are not.
 func TestCollect(t *testing.T) {
 	good := dataset.Item{ID: "a", Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`{"weight":0}`)}
 	q, err := answers.Collect(t.Context(), onePage{good})
@@ -155,8 +155,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestQuestions_sha256: a file, in whatever order and spelling, and the dataset
-// that was made of it ask the same questions; others do not.
+// TestQuestions_sha256: files with the same questions in another order or spelling, and the dataset
+// made from them, have the same hash; other questions have another.
 func TestQuestions_sha256(t *testing.T) {
 	file := func(text string) answers.Questions {
 		t.Helper()
@@ -202,7 +202,7 @@ func TestScorer(t *testing.T) {
 	if len(scored.Warnings) != 1 || len(scored.Scores) != len(answers.ScoreOrder()) {
 		t.Errorf("warnings %q, scores %v", scored.Warnings, scored.Scores)
 	}
-	// Of an answer that never came, every score but the penalty is missing.
+	// Without an answer all scores but the penalty are listed as missing.
 	names := []string{}
 	for _, s := range judge.Undelivered() {
 		names = append(names, s.Name)
@@ -226,7 +226,8 @@ func TestScorer(t *testing.T) {
 	}
 }
 
-// TestScorer_parts: every part of a score, its ratio and comment, and which cited pages are warned of.
+// TestScorer_parts: every part of a score with its ratio and comment, and the warnings about cited
+// pages.
 func TestScorer_parts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		expected answers.Expected

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the PDF files of the sample anew")
 
-// TestSample: the committed files are what the texts make,
-// every page is read exactly, and the questions have all their kinds.
+// TestSample: the pages of the committed files are read exactly, and there are enough questions of
+// every kind.
 func TestSample(t *testing.T) {
 	questions := 0
 	var kinds [5]int
@@ -39,9 +39,9 @@ func TestSample(t *testing.T) {
 			t.Fatalf("%s: %v, %d pages", name, err, len(doc.Pages))
 		}
 		for i, page := range strings.Split(string(raw), "\n---\n") {
-			got := plain(doc.Pages[i].Text)
+			got := collapse(doc.Pages[i].Text)
 			for line := range strings.Lines(page) {
-				if want := plain(strings.TrimPrefix(line, "# ")); !strings.Contains(got, want) {
+				if want := collapse(strings.TrimPrefix(line, "# ")); !strings.Contains(got, want) {
 					t.Errorf("%s: page %d has no %q:\n%s", name, i+1, want, doc.Pages[i].Text)
 				}
 			}
@@ -68,9 +68,9 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestSample_drawn: drawing the texts again gives the same bytes. report is the annual
-// report of an invented company in Russian, manual the manual of an invented machine in
-// English; with -update both are written.
+// TestSample_drawn: drawing the texts again gives the same bytes. report is the annual report of an
+// invented company in Russian, manual the manual of an invented machine in English. The flag
+// -update writes both.
 func TestSample_drawn(t *testing.T) {
 	for name, footer := range map[string]string{"report": "стр. %d", "manual": "page %d"} {
 		got, err := drawSample(name, footer)
@@ -89,7 +89,7 @@ func TestSample_drawn(t *testing.T) {
 	}
 }
 
-func plain(text string) string {
+func collapse(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, "|", " ")), " ")
 }
 
@@ -119,7 +119,7 @@ func drawSample(name, footer string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// drawPage draws headings (#), rows of a table (|) and paragraphs.
+// drawPage draws headings (#), rows of tables (|) and paragraphs.
 func drawPage(page *fpdf.Fpdf, lines []string) {
 	for _, line := range lines {
 		title, isTitle := strings.CutPrefix(line, "# ")
@@ -137,7 +137,7 @@ func drawPage(page *fpdf.Fpdf, lines []string) {
 	}
 }
 
-// drawRow draws the first cell wide, the others alike.
+// drawRow draws a wide first cell and equal other cells.
 func drawRow(page *fpdf.Fpdf, cells []string) {
 	const width, first = 190.0, 70.0
 	page.SetFont("go", "", 9)

@@ -1,9 +1,8 @@
-// Package answers is the harness of answer quality over a document: the task
-// asks a system a question about a PDF, the scorer looks for the terms that
-// the answer must and must not contain, and for the page that it cites.
+// Package answers is the harness for the quality of answers about a document: its task asks a
+// system a question about a PDF file, and its scorer looks for the terms that the answer must and
+// must not contain, and for the cited page.
 //
-// It is not a judge of style or truth: an answer is right when the terms are in
-// it. The steps:
+// It does not judge style or truth: an answer is right if it contains the terms. The steps:
 //
 //  1. Read reads questions from JSONL, each line checked;
 //
@@ -39,22 +38,22 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Name is how run files call this harness.
+// Name is the name of this harness in run files.
 const Name = "answers"
 
-// Version is that of the scoring; it changes when a score's meaning does.
+// Version is the version of the scoring. It changes if the meaning of a score changes.
 const Version = "answers@1"
 
-// Primary is the score by which questions are called best and worst, and of
-// which weighted_score is the weighted mean.
+// Primary is the score that orders questions from best to worst. Its weighted mean is
+// weighted_score.
 const Primary = "question_score"
 
-// Pin is how answers are scored: there are no options.
+// Pin returns the scorer of a run file. Answers have no scoring options.
 func Pin() outcome.Scorer {
 	return outcome.Scorer{Version: Version, Options: json.RawMessage(`{}`), Primary: Primary}
 }
 
-// The names of the scores of a question, beside Primary.
+// The names of the scores of a question other than Primary.
 const (
 	IncludeRate     = "include_rate"
 	SafeOK          = "safe_ok"
@@ -63,32 +62,30 @@ const (
 	HasCitation     = "has_citation"
 )
 
-// ScoreOrder lists the scores in the order in which they are shown.
+// ScoreOrder lists the scores in display order.
 func ScoreOrder() []string {
 	return []string{Primary, IncludeRate, SafeOK, BaseScore, CitationPenalty, HasCitation}
 }
 
-// Answerer is the system under test: it answers questions about a document
-// that it knows. An *outcome.Failure in the chain of an error says its class.
-// It is called by many goroutines at once.
+// Answerer is the system under test. It answers questions about a document that it knows. An
+// *outcome.Failure in the error chain sets the class of the failure. Answer is called concurrently.
 type Answerer interface {
 	Answer(ctx context.Context, question string) (Answer, []outcome.Call, error)
 }
 
-// Answer is what a system says, as a run file keeps it.
+// Answer is the answer of a system, in the form of run files.
 type Answer struct {
 	Text string `json:"answer"`
-	// Pages are those that the answer was made of, where the system says so.
+	// Pages are the pages that the answer is based on, if the system names them.
 	Pages []int `json:"pages,omitempty"`
 }
 
-// Task asks the question of an item. It is safe for concurrent use if the
-// Answerer is.
+// Task asks the question of an item. It is safe for concurrent use if the Answerer is.
 type Task struct {
 	Answerer Answerer
 }
 
-// Do asks. An input that is not a question fails with class item.
+// Do asks the question. An input that is not a question fails with class item.
 func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 	question, err := DecodeInput(item.Input)
 	if err != nil {
@@ -106,38 +103,38 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 	return result, nil
 }
 
-// The keys of a run's metadata beside the two hashes.
+// The keys of a run's metadata in addition to the two hashes.
 const (
 	metaPDF        = "pdf"
-	metaPages      = "pdf_pages" // how many pages the document has
+	metaPages      = "pdf_pages" // number of pages found
 	metaUnreadable = "pdf_unreadable_pages"
-	metaDeclared   = "pdf_declared_pages" // where fewer were found
+	metaDeclared   = "pdf_declared_pages" // number of pages that the file declares; only if fewer were found
 	metaDamaged    = "pdf_damaged"
 	metaReader     = "pdf_reader"
 )
 
-// Describe returns metadata of a run with what it asks of which document.
+// Describe returns a copy of a run's metadata with the properties of document and questions added.
 func Describe(metadata map[string]string, doc *Document, questions Questions) map[string]string {
-	about := map[string]string{}
-	maps.Copy(about, metadata)
-	about[outcome.PDFSHA256], about[outcome.QuestionsSHA256] = doc.SHA256, questions.SHA256
-	about[metaPDF], about[metaPages] = filepath.Base(doc.Path), strconv.Itoa(len(doc.Pages))
-	about[metaReader] = "pdftext@" + pdf.Version
+	all := map[string]string{}
+	maps.Copy(all, metadata)
+	all[outcome.PDFSHA256], all[outcome.QuestionsSHA256] = doc.SHA256, questions.SHA256
+	all[metaPDF], all[metaPages] = filepath.Base(doc.Path), strconv.Itoa(len(doc.Pages))
+	all[metaReader] = "pdftext@" + pdf.Version
 	if doc.Declared > 0 {
-		about[metaDeclared] = strconv.Itoa(doc.Declared)
+		all[metaDeclared] = strconv.Itoa(doc.Declared)
 	}
 	if doc.Repaired {
-		about[metaDamaged] = "true"
+		all[metaDamaged] = "true"
 	}
 	if bad := doc.Problems(); len(bad) > 0 {
 		pages := cli.Each(bad[:min(len(bad), 100)], func(p pdf.Page) string { return strconv.Itoa(p.Number) })
-		about[metaUnreadable] = strings.Join(pages, ",")
+		all[metaUnreadable] = strings.Join(pages, ",")
 	}
-	return about
+	return all
 }
 
-// DocumentWarnings says what of the document of a run no answer could be made of;
-// a run of another harness has no document.
+// DocumentWarnings describes the parts of a run's document that could not be searched. It is empty
+// for runs of other harnesses.
 func DocumentWarnings(h outcome.Header) []string {
 	list := FileWarnings(h)
 	if pages := h.Metadata[metaUnreadable]; pages != "" {
@@ -147,16 +144,16 @@ func DocumentWarnings(h outcome.Header) []string {
 	return list
 }
 
-// FileWarnings says what is wrong with the file of that document, its single pages left aside.
+// FileWarnings describes damage of the document's file, without single unreadable pages.
 func FileWarnings(h outcome.Header) []string {
 	var list []string
-	about, path := h.Metadata, h.Metadata[metaPDF]
-	if about[metaDamaged] != "" {
+	metadata, path := h.Metadata, h.Metadata[metaPDF]
+	if metadata[metaDamaged] != "" {
 		list = append(list, path+" is damaged; its pages were found by searching the file, and some may be missing")
 	}
-	declared, unsaid := strconv.Atoi(about[metaDeclared])
-	found, unknown := strconv.Atoi(about[metaPages])
-	if unsaid == nil && unknown == nil {
+	declared, declaredErr := strconv.Atoi(metadata[metaDeclared])
+	found, foundErr := strconv.Atoi(metadata[metaPages])
+	if declaredErr == nil && foundErr == nil {
 		list = append(list, fmt.Sprintf("%s says that it has %d pages, of which %d were found: %d are not searched, and pages after them have too low a number",
 			path, declared, found, declared-found))
 	}

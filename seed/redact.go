@@ -321,13 +321,13 @@ func (w *itemRedaction) collectInside(path []string, text string) (found byte) {
 	return found
 }
 
-// collectValue searches a text or number inside JSON; written is its encoded form.
+// collectValue searches a text or number inside JSON; encoded is its form there.
 func (w *itemRedaction) collectValue(path []string, text, encoded string) byte {
 	label := w.r.fieldLabel(path)
 	if label != 0 {
 		w.addSecret(text, label)
 	}
-	if text != encoded { // written has escapes
+	if text != encoded { // encoded has escapes
 		w.r.matches(text, func(from, to int, matched byte) {
 			w.addSecret(text[from:to], matched)
 			label = minLabel(label, matched)

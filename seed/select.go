@@ -156,9 +156,7 @@ func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate
 		}
 		observed := map[string]string{} // observation by trace
 		answers = append(answers, idsOf(t.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted),
-			func(item langfuse.QueueItem) (string, error) {
-				return t.queueItemTrace(ctx, queue.Name, item, observed)
-			}))
+			func(item langfuse.QueueItem) (string, error) { return t.itemTrace(ctx, queue.Name, item, observed) }))
 	}
 	for _, rule := range s.Scores {
 		query := langfuse.ScoresQuery{Limit: 100, Names: []string{rule.Name}}
@@ -205,9 +203,9 @@ func idsOf[T any](elements iter.Seq2[T, error], id func(T) (string, error)) iter
 	}
 }
 
-// queueItemTrace returns the trace of a queue item. It refuses an item that leads to no trace, and
+// itemTrace returns the trace of a queue item. It refuses an item that leads to no trace, and
 // warns of a second observation of the same trace. Both have no id and no error.
-func (t *traceSeeder) queueItemTrace(ctx context.Context, queue string, item langfuse.QueueItem, observed map[string]string) (string, error) {
+func (t *traceSeeder) itemTrace(ctx context.Context, queue string, item langfuse.QueueItem, observed map[string]string) (string, error) {
 	place := fmt.Sprintf("queue %s: item %s", queue, item.ID)
 	why := fmt.Sprintf("is about a %s, of which no item can be made", item.ObjectType)
 	switch item.ObjectType {

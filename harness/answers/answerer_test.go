@@ -59,9 +59,8 @@ func (m model) Generate(_ context.Context, req pipeline.Request) (pipeline.Respo
 func TestAsking(t *testing.T) {
 	var asked pipeline.Request
 	answer := pipeline.Response{Text: " 476,5 млн рублей (стр. 3). ", Finish: pipeline.FinishStop, Usage: outcome.Usage{Input: 9, Output: 3}}
-	zero := 0.0
 	asking := answers.Asking{
-		Document: openSample(t, "report"), Name: "m", Parameters: pipeline.Parameters{Temperature: &zero},
+		Document: openSample(t, "report"), Name: "m", Parameters: pipeline.Parameters{Temperature: new(0.0)},
 		Prompt: answers.DefaultPrompt(), Passages: 6,
 		Model: model(func(r pipeline.Request) (pipeline.Response, error) { asked = r; return answer, nil }),
 	}

@@ -10,8 +10,6 @@ import (
 	"extraction-experiment/harness/answers"
 )
 
-func ptr(v float64) *float64 { return &v }
-
 // documentOf returns a dataset with a run for each list of scores. The weights of the questions are
 // 1, 2, ….
 func documentOf(id string, weight float64, runs ...[]float64) answers.BenchmarkDataset {
@@ -24,7 +22,7 @@ func documentOf(id string, weight float64, runs ...[]float64) answers.BenchmarkD
 			run.Questions[string(rune('a'+i))] = answers.BenchmarkQuestion{Score: s, Weight: w}
 			sum, weights = sum+s*w, weights+w
 		}
-		run.WeightedScore = ptr(sum / weights)
+		run.WeightedScore = new(sum / weights)
 		d.Runs = append(d.Runs, run)
 	}
 	return d
@@ -68,8 +66,6 @@ func TestSum_broken(t *testing.T) {
 func TestReport_Judge(t *testing.T) {
 	base := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{1, .5, .5})})
 	worse := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{1, .5, .3})}) // −.2·3/6 = −.1
-	none := 0
-	one := 1
 	tests := map[string]struct {
 		gates  answers.BenchmarkGates
 		base   *answers.BenchmarkReport
@@ -77,16 +73,16 @@ func TestReport_Judge(t *testing.T) {
 		says   string
 	}{
 		"nothing asked":            {answers.BenchmarkGates{}, nil, true, ""},
-		"a drop of exactly .1":     {answers.BenchmarkGates{MaxDrop: ptr(.1)}, &base, true, "from 0.5833 to 0.4833"},
-		"a drop beyond":            {answers.BenchmarkGates{MaxDrop: ptr(.09)}, &base, false, "a drop of 0.09"},
-		"no regression allowed":    {answers.BenchmarkGates{MaxRegressions: &none}, &base, false, "1 questions are worse, 0 are allowed: x/c"},
-		"one regression allowed":   {answers.BenchmarkGates{MaxRegressions: &one}, &base, true, ""},
-		"a drop without a base":    {answers.BenchmarkGates{MaxDrop: ptr(1)}, nil, true, `"passed":false,"skipped":true,"reason":"there is no baseline`},
-		"regressions without base": {answers.BenchmarkGates{MaxRegressions: &one}, nil, true, `"passed":false,"skipped":true,"reason":"there is no baseline`},
-		"skipped and failed":       {answers.BenchmarkGates{MaxRegressions: &one, MinScore: ptr(.9)}, nil, false, "no baseline"},
-		"deviation of one run":     {answers.BenchmarkGates{MaxStddev: ptr(1)}, nil, false, "undefined"},
-		"least score":              {answers.BenchmarkGates{MinScore: ptr(.48)}, nil, true, "0.4833"},
-		"least score missed":       {answers.BenchmarkGates{MinScore: ptr(.49)}, nil, false, "0.4833"},
+		"a drop of exactly .1":     {answers.BenchmarkGates{MaxDrop: new(.1)}, &base, true, "from 0.5833 to 0.4833"},
+		"a drop beyond":            {answers.BenchmarkGates{MaxDrop: new(.09)}, &base, false, "a drop of 0.09"},
+		"no regression allowed":    {answers.BenchmarkGates{MaxRegressions: new(0)}, &base, false, "1 questions are worse, 0 are allowed: x/c"},
+		"one regression allowed":   {answers.BenchmarkGates{MaxRegressions: new(1)}, &base, true, ""},
+		"a drop without a base":    {answers.BenchmarkGates{MaxDrop: new(1.0)}, nil, true, `"passed":false,"skipped":true,"reason":"there is no baseline`},
+		"regressions without base": {answers.BenchmarkGates{MaxRegressions: new(1)}, nil, true, `"passed":false,"skipped":true,"reason":"there is no baseline`},
+		"skipped and failed":       {answers.BenchmarkGates{MaxRegressions: new(1), MinScore: new(.9)}, nil, false, "no baseline"},
+		"deviation of one run":     {answers.BenchmarkGates{MaxStddev: new(1.0)}, nil, false, "undefined"},
+		"least score":              {answers.BenchmarkGates{MinScore: new(.48)}, nil, true, "0.4833"},
+		"least score missed":       {answers.BenchmarkGates{MinScore: new(.49)}, nil, false, "0.4833"},
 	}
 	for name, tt := range tests {
 		r := worse
@@ -118,7 +114,7 @@ func TestReport_Incompatible(t *testing.T) {
 func TestReport_Judge_undecided(t *testing.T) {
 	whole := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{0.4}, []float64{0.6})}) // mean .5, deviation .2/√2 = .1414
 	broken := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{1}), {ID: "z", Weight: 1, Runs: []answers.BenchmarkRun{{Error: "no"}}}})
-	all := answers.BenchmarkGates{MinScore: ptr(0), MaxDrop: ptr(1), MaxStddev: ptr(1), MaxRegressions: new(9)}
+	all := answers.BenchmarkGates{MinScore: new(0.0), MaxDrop: new(1.0), MaxStddev: new(1.0), MaxRegressions: new(9)}
 	for _, gate := range broken.Judge(all, &whole) {
 		if gate.Passed || gate.Skipped || gate.Word() != "FAIL" || gate.Reason != "there is no weighted_score: a dataset has none" {
 			t.Errorf("without a score: %+v", gate)
@@ -130,11 +126,11 @@ func TestReport_Judge_undecided(t *testing.T) {
 		base  *answers.BenchmarkReport
 		word  string
 	}{
-		{"a spread that is allowed", answers.BenchmarkGates{MaxStddev: ptr(0.1415)}, nil, "pass"},
-		{"a spread beyond", answers.BenchmarkGates{MaxStddev: ptr(0.1414)}, nil, "FAIL"},
-		{"a base without a score", answers.BenchmarkGates{MaxDrop: ptr(1)}, &broken, "FAIL"},
-		{"no base", answers.BenchmarkGates{MaxDrop: ptr(1)}, nil, "skip"},
-		{"no drop", answers.BenchmarkGates{MaxDrop: ptr(0)}, &whole, "pass"},
+		{"a spread that is allowed", answers.BenchmarkGates{MaxStddev: new(0.1415)}, nil, "pass"},
+		{"a spread beyond", answers.BenchmarkGates{MaxStddev: new(0.1414)}, nil, "FAIL"},
+		{"a base without a score", answers.BenchmarkGates{MaxDrop: new(1.0)}, &broken, "FAIL"},
+		{"no base", answers.BenchmarkGates{MaxDrop: new(1.0)}, nil, "skip"},
+		{"no drop", answers.BenchmarkGates{MaxDrop: new(0.0)}, &whole, "pass"},
 		{"no regression", answers.BenchmarkGates{MaxRegressions: new(0)}, &whole, "pass"},
 	} {
 		got := whole.Judge(tt.gates, tt.base)
@@ -168,7 +164,7 @@ func TestSum_uneven(t *testing.T) {
 	if r = answers.SumBenchmark("b", []answers.BenchmarkDataset{half}); r.Datasets[0].WeightedScore != nil || r.Datasets[0].Broken() != "cut" {
 		t.Errorf("%+v", r.Datasets[0])
 	}
-	if got := (answers.BenchmarkDataset{Runs: []answers.BenchmarkRun{{WeightedScore: ptr(1), Error: "beside"}, {}}}).Broken(); got != "it was not run to its end, or its weights sum up to 0" {
+	if got := (answers.BenchmarkDataset{Runs: []answers.BenchmarkRun{{WeightedScore: new(1.0), Error: "beside"}, {}}}).Broken(); got != "it was not run to its end, or its weights sum up to 0" {
 		t.Error(got)
 	}
 	none := documentOf("x", 0, []float64{1})

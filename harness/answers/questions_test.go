@@ -1,10 +1,8 @@
 package answers_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +13,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/harness/answers"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -25,12 +24,11 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	weights := []float64{2.5, 0}
 	want := []answers.Question{
 		{ID: "q1", Question: "Когда?", Expected: answers.Expected{
 			MustInclude: []string{"2023"}, MustIncludeAny: []answers.Group{{"a"}, {"b", "c"}},
-			MustNotInclude: []string{"??"}, RequireCitation: true, Weight: &weights[0]}},
-		{ID: "q2", Question: "Who?", Expected: answers.Expected{Weight: &weights[1]}},
+			MustNotInclude: []string{"??"}, RequireCitation: true, Weight: new(2.5)}},
+		{ID: "q2", Question: "Who?", Expected: answers.Expected{Weight: new(0.0)}},
 	}
 	if diff := cmp.Diff(want, questions); diff != "" {
 		t.Error(diff)
@@ -84,8 +82,7 @@ func TestRead_namesEveryProblem(t *testing.T) {
 	}
 	for text, want := range tests {
 		_, _, err := answers.Read([]byte(text), "q.jsonl")
-		var coded interface{ ExitCode() int }
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &coded) || coded.ExitCode() != 64 {
+		if err == nil || !strings.Contains(err.Error(), want) || cli.ExitCode(err) != 64 {
 			t.Errorf("%.80q: %v, want %s and exit code 64", text, err, want)
 		}
 	}
@@ -131,26 +128,19 @@ func TestReadFile_folder(t *testing.T) {
 	}
 }
 
-type onePage []dataset.Item
-
-func (p onePage) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
-	return func(yield func([]dataset.Item, error) bool) { yield(p, nil) }
-}
-
 // TestCollect: the items of a dataset must be questions; the error names all that are not.
 func TestCollect(t *testing.T) {
 	good := dataset.Item{ID: "a", Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`{"weight":0}`)}
-	q, err := answers.Collect(t.Context(), onePage{good})
+	q, err := answers.Collect(t.Context(), answers.Questions{Items: []dataset.Item{good}})
 	if err != nil || len(q.Items) != 1 || len(q.Warnings) != 1 || !strings.Contains(q.Warnings[0], `item "a": the weight is 0`) {
 		t.Errorf("%+v %v", q, err)
 	}
 	twice := dataset.Item{ID: "d", Input: json.RawMessage(`{"question":"a","question":"b"}`)}
-	if _, err = answers.Collect(t.Context(), onePage{twice}); err == nil || !strings.Contains(err.Error(), `the key "question" is given twice`) {
+	if _, err = answers.Collect(t.Context(), answers.Questions{Items: []dataset.Item{twice}}); err == nil || !strings.Contains(err.Error(), `the key "question" is given twice`) {
 		t.Error(err)
 	}
-	_, err = answers.Collect(t.Context(), onePage{good, {ID: "b", Input: json.RawMessage(`{}`)}, {ID: "c", Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`{"weight":-1}`)}})
-	var coded interface{ ExitCode() int }
-	if !errors.As(err, &coded) || coded.ExitCode() != 64 || !strings.Contains(err.Error(), `item "b": question: is missing`) || !strings.Contains(err.Error(), `item "c": weight: -1`) {
+	_, err = answers.Collect(t.Context(), answers.Questions{Items: []dataset.Item{good, {ID: "b", Input: json.RawMessage(`{}`)}, {ID: "c", Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`{"weight":-1}`)}}})
+	if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), `item "b": question: is missing`) || !strings.Contains(err.Error(), `item "c": weight: -1`) {
 		t.Error(err)
 	}
 }
@@ -172,10 +162,10 @@ func TestQuestions_sha256(t *testing.T) {
 	}
 	q := file(`{"id":"b","question":"Когда?","must_include":["2023"],"must_include_any":["x"],"weight":2.0}` + "\n" + `{"id":"a","question":"Who?"}`)
 	spelled := file(`{"question": "Who?", "id": "a", "must_include": null}` + "\r\n\r\n" + `{"id":"b","weight":2,"question":"Когда?","must_include_any":[["x"]],"must_include":["2023"]}`)
-	stored, err := answers.Collect(t.Context(), onePage{
+	stored, err := answers.Collect(t.Context(), answers.Questions{Items: []dataset.Item{
 		{ID: "b", Input: json.RawMessage(`{"question":"Когда?"}`), Expected: json.RawMessage(`{"weight":2,"must_include":["2023"],"must_include_any":["x"]}`)},
 		{ID: "a", Input: json.RawMessage(`"Who?"`)},
-	})
+	}})
 	if err != nil || q.SHA256 == "" || spelled.SHA256 != q.SHA256 || stored.SHA256 != q.SHA256 {
 		t.Errorf("%v: %s, %s, %s", err, q.SHA256, spelled.SHA256, stored.SHA256)
 	}
@@ -185,8 +175,7 @@ func TestQuestions_sha256(t *testing.T) {
 }
 
 func TestScorer(t *testing.T) {
-	weight := 3.0
-	item := answers.Question{ID: "a", Question: "b", Expected: answers.Expected{MustInclude: []string{"x", "y"}, RequireCitation: true, Weight: &weight}}.Item()
+	item := answers.Question{ID: "a", Question: "b", Expected: answers.Expected{MustInclude: []string{"x", "y"}, RequireCitation: true, Weight: new(3.0)}}.Item()
 	judge, err := answers.Scorer{Pages: 5}.Judge(item)
 	if err != nil {
 		t.Fatal(err)

@@ -157,9 +157,6 @@ func (t *server) asked() []html.AskedRun {
 
 // settingsText returns settings on one line.
 func settingsText(settings map[string]string) string {
-	var words []string
-	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		words = append(words, key+"="+settings[key])
-	}
-	return strings.Join(words, " ")
+	keys := slices.Sorted(maps.Keys(settings))
+	return strings.Join(cli.Each(keys, func(key string) string { return key + "=" + settings[key] }), " ")
 }

@@ -84,7 +84,10 @@ func Serve(ctx context.Context, cfg Config, pages Pages) error {
 			t.listener.Addr(), strings.Join(slices.Sorted(maps.Keys(t.file.Datasets)), ", "))
 		work.Go(func() error {
 			defer stopPages()
-			return t.receiveAndRun(ctx)
+			group, ctx := errgroup.WithContext(ctx)
+			group.Go(func() error { return t.receive(ctx) })
+			group.Go(func() error { return t.runAll(ctx) })
+			return group.Wait()
 		})
 	})
 	stop()
@@ -233,14 +236,6 @@ func (t *tail) errors() string {
 		return ""
 	}
 	return textutil.Cut(textutil.Line(strings.ReplaceAll(text, "\nexperiment: ", "; ")), 1000)
-}
-
-// receiveAndRun receives requests and carries out runs until ctx is done.
-func (t *server) receiveAndRun(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return t.receive(ctx) })
-	group.Go(func() error { return t.runAll(ctx) })
-	return group.Wait()
 }
 
 // runAll carries out the requested runs one after the other.

@@ -248,7 +248,6 @@ func (t *traceSeeder) open(ctx context.Context) error {
 	if err != nil && !errors.Is(err, langfuse.ErrNotFound) {
 		return fmt.Errorf("seeding from traces: %w", err)
 	}
-	schemas := Schemas{orDefault(cfg.Schemas.Input, found.InputSchema), orDefault(cfg.Schemas.Expected, found.ExpectedOutputSchema)}
 	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, keepArchived: true, similar: newSimilarDocuments(), inOrder: cfg.DryRun && t.cfg.Show != nil,
 		show: func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }}
 	if t.cfg.Out == nil {
@@ -256,7 +255,7 @@ func (t *traceSeeder) open(ctx context.Context) error {
 			return err
 		}
 	}
-	cfg.Schemas = schemas
+	cfg.Schemas = Schemas{orDefault(cfg.Schemas.Input, found.InputSchema), orDefault(cfg.Schemas.Expected, found.ExpectedOutputSchema)}
 	t.checker, err = newChecker(cfg)
 	return err
 }

@@ -29,6 +29,15 @@ func line(id, text string) string {
 	return fmt.Sprintf(`{"id":%q,"input":{"document_text":%q,"object_schemas":{"A":{}}},"expectedOutput":{"entities":[],"relationships":[]},"metadata":{"k":1.0}}`+"\n", id, text)
 }
 
+// numberedLines returns n items with the ids i0, i1, ….
+func numberedLines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(line(fmt.Sprint("i", i), "x"))
+	}
+	return b.String()
+}
+
 func counts(r Result) [4]int { return [4]int{r.Created, r.Updated, r.Unchanged, r.Refused} }
 
 // TestSpecCreateExtractionEvaluationDataset tests the scenario "Create extraction evaluation
@@ -242,23 +251,20 @@ func TestFile_dryRun(t *testing.T) {
 // TestFile_brokenAndRepeated: a failing server ends the work, and the same call completes it.
 func TestFile_brokenAndRepeated(t *testing.T) {
 	s := newServer(t)
-	var text strings.Builder
-	for i := range 20 {
-		text.WriteString(line(fmt.Sprint("i", i), "x"))
-	}
+	text := numberedLines(20)
 	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
-		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/dataset-items") && n > 7 {
+		if isItemWrite(r) && n > 7 {
 			http.Error(w, "on fire", http.StatusBadGateway)
 			return true
 		}
 		return false
 	})
-	result, err := s.seed(text.String(), Config{})
+	result, err := s.seed(text, Config{})
 	if cli.ExitCode(err) != 69 || result.Created != 7 {
 		t.Errorf("%v after %v", err, counts(result))
 	}
 	s.setBroken(nil)
-	if got := counts(s.mustSeed(text.String(), Config{})); got != [4]int{13, 0, 7, 0} {
+	if got := counts(s.mustSeed(text, Config{})); got != [4]int{13, 0, 7, 0} {
 		t.Errorf("repeated: %v", got)
 	}
 }
@@ -267,17 +273,14 @@ func TestFile_brokenAndRepeated(t *testing.T) {
 // call writes that item.
 func TestFile_unanswered(t *testing.T) {
 	s := newServer(t)
-	var text strings.Builder
-	for i := range 20 {
-		text.WriteString(line(fmt.Sprint("i", i), "x"))
-	}
+	text := numberedLines(20)
 	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
-		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/dataset-items") && n%5 == 2 {
+		if isItemWrite(r) && n%5 == 2 {
 			panic(http.ErrAbortHandler) // the connection breaks
 		}
 		return false
 	})
-	result, err := s.seed(text.String(), Config{})
+	result, err := s.seed(text, Config{})
 	if cli.ExitCode(err) != 69 || counts(result) != [4]int{16, 0, 0, 4} || !strings.Contains(err.Error(), "for 4 items; the same command again goes on") {
 		t.Errorf("%v after %v", err, counts(result))
 	}
@@ -285,7 +288,7 @@ func TestFile_unanswered(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	s.setBroken(nil)
-	if got := counts(s.mustSeed(text.String(), Config{})); got != [4]int{4, 0, 16, 0} {
+	if got := counts(s.mustSeed(text, Config{})); got != [4]int{4, 0, 16, 0} {
 		t.Errorf("repeated: %v", got)
 	}
 }
@@ -294,24 +297,21 @@ func TestFile_unanswered(t *testing.T) {
 // same call completes it.
 func TestFile_rateLimited(t *testing.T) {
 	s := newServer(t)
-	var text strings.Builder
-	for i := range 40 {
-		text.WriteString(line(fmt.Sprint("i", i), "x"))
-	}
+	text := numberedLines(40)
 	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
-		busy := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/dataset-items") && n > 7
+		busy := isItemWrite(r) && n > 7
 		if busy {
 			w.Header().Set("Retry-After", "0")
 			http.Error(w, "429 - rate limit exceeded", http.StatusTooManyRequests)
 		}
 		return busy
 	})
-	result, err := s.seed(text.String(), Config{})
+	result, err := s.seed(text, Config{})
 	if cli.ExitCode(err) != 69 || result.Created != 7 || result.Refused < 5 || !strings.Contains(err.Error(), "writes in a row failed") {
 		t.Errorf("%v after %v", err, counts(result))
 	}
 	s.setBroken(nil)
-	if got := counts(s.mustSeed(text.String(), Config{})); got != [4]int{33, 0, 7, 0} {
+	if got := counts(s.mustSeed(text, Config{})); got != [4]int{33, 0, 7, 0} {
 		t.Errorf("repeated: %v", got)
 	}
 }
@@ -319,11 +319,8 @@ func TestFile_rateLimited(t *testing.T) {
 func TestFile_cancelled(t *testing.T) {
 	s := newServer(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	var text strings.Builder
-	for i := range 300 {
-		text.WriteString(line(fmt.Sprint("i", i), "x"))
-	}
-	result, err := File(ctx, s.Client, readJSONL(text.String()), Config{Dataset: "docs", Progress: func(p Progress) {
+	text := numberedLines(300)
+	result, err := File(ctx, s.Client, readJSONL(text), Config{Dataset: "docs", Progress: func(p Progress) {
 		if p.Phase == Writing {
 			cancel()
 		}

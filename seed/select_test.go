@@ -150,7 +150,7 @@ func TestFromTraces_rateLimits(t *testing.T) {
 		s.correct(s.sendExtraction(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
 	}
 	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
-		busy := strings.HasSuffix(r.URL.Path, "/traces/"+traceID(1)) || r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/dataset-items") && n == 1
+		busy := strings.HasSuffix(r.URL.Path, "/traces/"+traceID(1)) || isItemWrite(r) && n == 1
 		if busy {
 			w.Header().Set("Retry-After", "0")
 			http.Error(w, "429 - rate limit exceeded", http.StatusTooManyRequests)
@@ -222,7 +222,7 @@ func TestFromTraces_endsAtOnce(t *testing.T) {
 		case strings.HasSuffix(r.URL.Path, "/v2/observations") && strings.Contains(r.URL.RawQuery, traceID(19)):
 			close(waits)
 			<-r.Context().Done() // the client has gone
-		case r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/dataset-items"):
+		case isItemWrite(r):
 			<-waits
 			http.Error(w, "the key was taken back", http.StatusUnauthorized)
 		default:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -97,6 +98,11 @@ func (s *server) setBroken(broken func(w http.ResponseWriter, r *http.Request, n
 	s.broken = broken
 }
 
+// isItemWrite reports whether a request writes an item.
+func isItemWrite(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/dataset-items")
+}
+
 // items returns the active items of a dataset by id.
 func (s *server) items(dataset string) map[string]langfuse.DatasetItem {
 	s.t.Helper()
@@ -123,11 +129,8 @@ func (s *server) seed(text string, cfg Config) (Result, error) {
 func (s *server) mustSeed(text string, cfg Config) Result {
 	s.t.Helper()
 	result, err := s.seed(text, cfg)
-	if err != nil {
+	if err := errors.Join(err, result.Err()); err != nil {
 		s.t.Fatal(err)
-	}
-	if result.Err() != nil {
-		s.t.Fatal(result.Err())
 	}
 	return result
 }
@@ -140,11 +143,7 @@ var startTime = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 // post sends JSON as a program independent of this project does, and returns the answer.
 func (s *server) post(path string, body any) map[string]any {
 	s.t.Helper()
-	raw, err := json.Marshal(body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r, err := http.NewRequest("POST", s.url+path, bytes.NewReader(raw))
+	r, err := http.NewRequest("POST", s.url+path, bytes.NewReader(must(json.Marshal(body))))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -208,11 +207,7 @@ func (s *server) encodeSpan(trace string, one span) any {
 		if text, isText := value.(string); isText {
 			add(key, text)
 		} else if value != nil {
-			raw, err := dataset.Marshal(value)
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			add(key, string(raw))
+			add(key, string(must(dataset.Marshal(value))))
 		}
 	}
 	for key, value := range one.attributes {
@@ -269,11 +264,7 @@ func (s *server) annotate(a embedded.Annotation) string {
 // correct corrects a trace. Each call adds a later correction.
 func (s *server) correct(trace string, output any) string {
 	s.t.Helper()
-	raw, err := dataset.Marshal(output)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return s.annotate(embedded.Annotation{TraceID: trace, Correction: string(raw), Author: "ann"})
+	return s.annotate(embedded.Annotation{TraceID: trace, Correction: string(must(dataset.Marshal(output))), Author: "ann"})
 }
 
 // complete adds an object to a queue as completed.

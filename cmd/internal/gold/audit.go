@@ -230,7 +230,8 @@ func (a *auditor) audit(ctx context.Context, options scoring.Options, cfg harnes
 	if cfg.Rules, err = scoring.New(options); err != nil {
 		return result, err
 	}
-	cfg.Systems, cfg.Confirmed = a.systems, a.isConfirmed
+	cfg.Systems = a.systems
+	cfg.Confirmed = func(item, finding string) bool { return slices.Contains(a.gold[item].confirmed, finding) }
 	cfg.Items = func() iter.Seq2[harness.AuditItem, error] { return a.items(ctx) }
 	return harness.Audit(ctx, cfg)
 }

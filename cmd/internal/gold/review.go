@@ -120,11 +120,6 @@ func (a *auditor) goldChanged(item dataset.Item) bool {
 	return !ok || now.gold != dataset.GoldHash(item.Expected)
 }
 
-// isConfirmed reports whether a person confirmed the gold of an item against a finding.
-func (a *auditor) isConfirmed(item, finding string) bool {
-	return slices.Contains(a.gold[item].confirmed, finding)
-}
-
 // writeCorrected writes the items with decisions to a file. It applies the accepted findings and
 // records the rejected ones as confirmations.
 func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, result harness.AuditResult) error {
@@ -226,26 +221,26 @@ func (a *auditor) queueItems(ctx context.Context, name string, create bool, find
 	var ready []string
 	var failed []error
 	byItem := map[string][]harness.Doubt{}
+	var items []string
 	for _, d := range findings {
+		if byItem[d.Item] == nil {
+			items = append(items, d.Item)
+		}
 		byItem[d.Item] = append(byItem[d.Item], d)
 	}
-	for _, d := range findings {
-		trace, doubts := traces[d.Item], byItem[d.Item]
-		delete(byItem, d.Item)
-		if len(doubts) == 0 { // the item was handled with an earlier finding
-			continue
-		}
+	for _, item := range items {
+		trace := traces[item]
 		if trace == "" {
-			failed = append(failed, fmt.Errorf("item %q: the run %s has no outcome of it", shortID(d.Item), header.Name))
+			failed = append(failed, fmt.Errorf("item %q: the run %s has no outcome of it", shortID(item), header.Name))
 			continue
 		}
-		err := addDoubt(ctx, client, project, header, trace, doubts)
+		err := addDoubt(ctx, client, project, header, trace, byItem[item])
 		api, answered := errors.AsType[*langfuse.APIError](err)
 		switch {
 		case err == nil:
 			ready = append(ready, trace)
 		case answered && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized):
-			failed = append(failed, fmt.Errorf("item %q: trace %s: %w", shortID(d.Item), trace, err))
+			failed = append(failed, fmt.Errorf("item %q: trace %s: %w", shortID(item), trace, err))
 		default:
 			return out, err
 		}

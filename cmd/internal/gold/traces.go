@@ -237,7 +237,7 @@ func (p *preview) row(s seed.Seeded) {
 			entities, relationships = length(gold.Entities), length(gold.Relationships)
 		}
 		if d, _, err := extraction.DecodeDocument(s.Content.Input); err == nil && s.Reason == "" {
-			document = textutil.Cut(strings.Join(strings.Fields(textutil.Cut(d.Text, 2000)), " "), 60)
+			document = textutil.Brief(textutil.Cut(d.Text, 2000), 60)
 		}
 	}
 	cells := []string{string(s.Action), s.Trace, evidence, entities, relationships, document}

@@ -61,7 +61,7 @@ type linkedItem struct {
 // more requests for each run, and lists the dataset once. Memory: the linked items.
 func (t *traceSeeder) readLinkedItems(ctx context.Context, list []candidate) error {
 	found, err := t.client.GetDataset(ctx, t.cfg.Dataset)
-	if err != nil { // an error of Langfuse has a code, an unknown name none
+	if err != nil { // errors of Langfuse have an exit code already
 		return cli.WithCode(cli.ExitUsage, err)
 	}
 	if err := t.findLinks(ctx, found, list); err != nil {

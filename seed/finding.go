@@ -37,7 +37,7 @@ const (
 	Truncated     Kind = "truncated"      // the trace was cut off
 	Unredacted    Kind = "unredacted"     // the redaction cannot remove something
 	OfExperiment  Kind = "experiment"     // the trace is from an experiment: its answer is not gold
-	NotLinked     Kind = "not_linked"     // the trace is linked to no item of the dataset
+	NotLinked     Kind = "not_linked"     // the trace is not linked to an item of the dataset
 	GoldChanged   Kind = "gold_changed"   // the item's gold is not the one that the person looked at
 
 	Reading      Kind = "reading"       // the value was read, perhaps not as intended
@@ -134,7 +134,7 @@ type Report struct {
 	// Problems make an item unusable. File writes nothing if there are any, unless Config.KeepGoing
 	// is set.
 	Problems Findings `json:"problems"`
-	// Warnings do not stop anything.
+	// Warnings never prevent writing.
 	Warnings Findings `json:"warnings"`
 }
 

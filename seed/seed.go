@@ -155,10 +155,10 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 		for located, err := range items {
 			var syntax *dataset.SyntaxError
 			switch {
-			case errors.As(err, &syntax): // reported when it was checked
+			case errors.As(err, &syntax): // the check reported it
 			case err != nil || ctx.Err() != nil:
 				return errors.Join(err, ctx.Err())
-			case hasBad && s.skipBad(located, c.item(located).problems): // and so was this one
+			case hasBad && s.skipBad(located, c.item(located).problems): // and reported this item
 			default:
 				write(located)
 			}

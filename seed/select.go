@@ -151,7 +151,7 @@ func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate
 	}
 	if s.Queue != "" {
 		queue, err := t.client.GetAnnotationQueue(ctx, s.Queue)
-		if err != nil { // an error of Langfuse has a code, an unknown name none
+		if err != nil { // errors of Langfuse have an exit code already
 			return nil, cli.WithCode(cli.ExitUsage, err)
 		}
 		observed := map[string]string{} // observation by trace

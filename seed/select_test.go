@@ -355,7 +355,7 @@ func TestDraw_stratified(t *testing.T) {
 }
 
 func TestScoreRule_holds(t *testing.T) {
-	for text, want := range map[string]string{ // of 0.9, true, "correct"
+	for text, want := range map[string]string{ // results for the scores 0.9, true and "correct"
 		"s>=0.9": "yes yes no", "s>0.9": "no yes no", "s<0.9": "no no no", "s=true": "no yes no", "s!=1": "yes no no",
 		"s=correct": "no no yes", "s!=correct": "no no no", "s!=wrong": "no no yes", "s": "no yes no", "other>=0": "no no no",
 	} {

@@ -247,8 +247,8 @@ var (
 //  2. white space of every kind, no-break spaces included, collapses to one
 //     space, and is trimmed;
 //  3. "более 5" and "свыше 5" become ">5", "менее 5" becomes "<5";
-//  4. the spaces inside a number written in groups of three digits go:
-//     "1 234 567" becomes "1234567"; "2023 2024" and "1.5 200" stay two;
+//  4. the spaces in a number written in groups of three digits are removed:
+//     "1 234 567" becomes "1234567"; "2023 2024" and "1.5 200" stay two numbers;
 //  5. a comma between digits becomes a point: "3,5" becomes "3.5".
 //
 // Time is linear in the text. Normalise is idempotent.

@@ -122,7 +122,7 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 		return out, err
 	}
 	out.Scorer.Version, out.Scorer.Primary = scoring.Version, harness.Primary
-	var sums [2]*outcome.Summariser // of b against a, and the other way round
+	var sums [2]*outcome.Summariser // b against a, then a against b
 	for i := range sums {
 		sums[i] = outcome.NewSummariser(outcome.Header{Scorer: out.Scorer},
 			outcome.SummaryConfig{Order: runs.ScoreOrder(), Worst: -1})

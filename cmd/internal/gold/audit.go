@@ -157,7 +157,7 @@ type auditor struct {
 	env     cli.Env
 	runs    []runs.Source
 	headers []outcome.Header
-	header  outcome.Header         // of the first run
+	header  outcome.Header         // header of the first run
 	systems []string               // names of the runs, or of the trials of a single run
 	gold    map[string]currentGold // gold that the dataset has now, by item id
 	// langfuse is nil until connect. readDataset connects if the dataset is in Langfuse.

@@ -417,7 +417,7 @@ func TestServe_refused(t *testing.T) {
 		file, secret, listen string
 		program              *fakeProgram
 		code                 int
-		want                 string // parts between |
+		want                 string // parts separated by |
 	}{
 		"no secret":       {oneDataset, "", "", &fakeProgram{}, 64, "EXPERIMENT_TRIGGER_SECRET is not set|budget_usd is missing"},
 		"only commas":     {oneDataset, " , ", "", &fakeProgram{}, 64, "is not set"},

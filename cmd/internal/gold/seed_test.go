@@ -36,28 +36,22 @@ func TestSpec_SeedDatasetFromProductionTraces(t *testing.T) {
 	)
 	for _, mode := range embedded.Modes() {
 		t.Run(string(mode), func(t *testing.T) {
-			store, err := embedded.Open(embedded.Config{Mode: mode})
+			store, url, stop, err := serve(mode)
 			if err != nil {
 				t.Fatal(err)
 			}
-			web := httptest.NewServer(store.Handler())
-			defer func() {
-				web.Close()
-				if err := store.Close(); err != nil {
-					t.Error(err)
-				}
-			}()
-			sendProductionTrace(t, web.URL, trace, root, input, output)
+			defer stop()
+			sendProductionTrace(t, url, trace, root, input, output)
 			// A person corrects the trace.
 			if _, err := store.Annotate(embedded.Annotation{TraceID: trace, Correction: right, Author: "ann"}); err != nil {
 				t.Fatal(err)
 			}
 
-			code, stdout, stderr := runSeed(t, web.URL, "--dataset", "extraction-eval", trace)
+			code, stdout, stderr := runSeed(t, url, "--dataset", "extraction-eval", trace)
 			if code != 0 || !strings.Contains(stdout, "1 created") {
 				t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
 			}
-			client, err := langfuse.New(langfuse.Config{BaseURL: web.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
+			client, err := langfuse.New(langfuse.Config{BaseURL: url, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,10 +157,11 @@ func TestRun_cannotWrite(t *testing.T) {
 // TestRun_unanswered: if Langfuse does not answer a write, the command prints the summary and the
 // id of the item.
 func TestRun_unanswered(t *testing.T) {
-	store, err := embedded.Open(embedded.Config{Mode: embedded.ModeV4})
+	store, _, stop, err := serve(embedded.ModeV4)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer stop()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -180,12 +175,7 @@ func TestRun_unanswered(t *testing.T) {
 		}
 		store.Handler().ServeHTTP(w, r)
 	}))
-	defer func() {
-		web.Close()
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer web.Close()
 	path := filepath.Join(t.TempDir(), "items.jsonl")
 	var lines strings.Builder
 	for _, id := range []string{"a", "b", "c"} {

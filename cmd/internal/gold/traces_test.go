@@ -55,7 +55,7 @@ func TestTraceScripts(t *testing.T) {
 				if err := before(env); err != nil {
 					return err
 				}
-				url, stop, err := serve(mode)
+				_, url, stop, err := serve(mode)
 				if err != nil {
 					return err
 				}
@@ -70,14 +70,14 @@ func TestTraceScripts(t *testing.T) {
 	}
 }
 
-// serve starts a server in a mode. It returns its URL and a function that stops it.
-func serve(mode embedded.Mode) (string, func(), error) {
+// serve starts a server in a mode. It returns the server, its URL and a function that stops it.
+func serve(mode embedded.Mode) (*embedded.Server, string, func(), error) {
 	store, err := embedded.Open(embedded.Config{Mode: mode})
 	if err != nil {
-		return "", nil, err
+		return nil, "", nil, err
 	}
 	web := httptest.NewServer(store.Handler())
-	return web.URL, func() {
+	return store, web.URL, func() {
 		web.Close()
 		if err := store.Close(); err != nil {
 			panic(err)

@@ -200,8 +200,8 @@ type Result struct {
 // Done returns the number of processed items, written or not.
 func (r Result) Done() int { return r.Created + r.Updated + r.Unchanged + r.Refused }
 
-// Err returns nil if every item was written, else an error with exit code 4 that lists the refused
-// items.
+// Err returns nil if every item is in the dataset, else an error with exit code 4 that lists the
+// refused items.
 func (r Result) Err() error {
 	return r.refused(fmt.Sprintf("%d items are in the dataset, not all of the file", r.Created+r.Updated+r.Unchanged))
 }

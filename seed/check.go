@@ -307,7 +307,7 @@ func (n *notes) checkRelationships(document extraction.Document, expected extrac
 }
 
 // checkEndType warns if a listed entity has none of the types that the schema takes at this end.
-// An empty takes accepts every type, and an entity without a type fits every schema.
+// An empty list accepts every type, and an entity without a type fits every schema.
 func (n *notes) checkEndType(path, name string, types, accepted []string) {
 	fits := func(kind string) bool {
 		kind = textutil.FoldType(kind)

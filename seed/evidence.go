@@ -85,8 +85,8 @@ type evidenceSearch struct {
 // newEvidenceSearch prepares the search for a chosen observation. Evidence on the trace, on the
 // chosen observation, and on its ancestors and descendants counts; evidence on other observations
 // does not. If the whole trace was chosen, all observations count.
-func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map[string][]completedItem, rules EvidenceRules, c source) evidenceSearch {
-	es := evidenceSearch{trace: trace, queues: queues, rules: rules, observationID: c.id, parent: map[string]string{}, related: map[string]bool{}}
+func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map[string][]completedItem, rules EvidenceRules, src source) evidenceSearch {
+	es := evidenceSearch{trace: trace, queues: queues, rules: rules, observationID: src.id, parent: map[string]string{}, related: map[string]bool{}}
 	// The result must not depend on the order in which the server lists scores.
 	es.scores = slices.SortedFunc(slices.Values(scores), func(a, b langfuse.Score) int {
 		return cmp.Or(b.Timestamp.Compare(a.Timestamp), cmp.Compare(a.ID, b.ID))
@@ -94,11 +94,11 @@ func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map
 	for _, o := range trace.Observations {
 		es.parent[o.ID] = o.ParentID
 	}
-	for _, id := range es.above(c.id) {
+	for _, id := range es.above(src.id) {
 		es.related[id] = true
 	}
 	for id := range es.parent {
-		if c.whole || c.id == "" || slices.Contains(es.above(id), c.id) {
+		if src.whole || src.id == "" || slices.Contains(es.above(id), src.id) {
 			es.related[id] = true
 		}
 	}

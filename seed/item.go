@@ -250,9 +250,9 @@ func orDefault(raw, fallback json.RawMessage) json.RawMessage {
 
 // checkTruncated returns an error if input or output carry a mark that writers of traces leave
 // where they cut. With a correction it ignores the output, which the correction replaces.
-func (c source) checkTruncated(corrected bool) error {
+func (src source) checkTruncated(corrected bool) error {
 	for _, key := range []string{keyInput, keyOutput} {
-		if mark := truncationMark(decodeText(c.values[key])); mark != "" && !(corrected && key == keyOutput) {
+		if mark := truncationMark(decodeText(src.values[key])); mark != "" && !(corrected && key == keyOutput) {
 			return refuse(Truncated, key, "the trace's %s was cut when it was recorded (%s)", key, mark)
 		}
 	}

@@ -284,7 +284,7 @@ func (w *itemRedaction) moveMentions(item map[string]any) (moves []func()) {
 type mask struct {
 	text   string
 	folded string
-	// from holds, for every byte of folded, where its character or run of white space begins in
+	// starts holds, for every byte of folded, where its character or run of white space begins in
 	// text. One more entry holds the end of the last one.
 	starts    []int32
 	labels    []byte       // of every byte of folded; 0 keeps the byte
@@ -340,8 +340,8 @@ func minLabel(a, b byte) byte {
 }
 
 // index returns the first byte of folded whose character begins at or after a position of text.
-func (m *mask) index(place int) int {
-	return sort.Search(len(m.folded), func(i int) bool { return int(m.starts[i]) >= place })
+func (m *mask) index(position int) int {
+	return sort.Search(len(m.folded), func(i int) bool { return int(m.starts[i]) >= position })
 }
 
 // markText marks text[from:to].

@@ -52,9 +52,9 @@ type Config struct {
 	// dataset.
 	IDPrefix string
 	// Foreign, if not nil, reports whether an item belongs to another harness than extraction. If
-	// so, err is what is wrong with the item, one problem for each joined error, and odd lists
-	// probable mistakes.
-	Foreign func(item dataset.Item) (is bool, odd []string, err error)
+	// so, err is what is wrong with the item, one problem for each joined error, and warnings
+	// lists probable mistakes.
+	Foreign func(item dataset.Item) (foreign bool, warnings []string, err error)
 	// KeepGoing writes the good items of a file that has bad ones. Without it one bad item prevents
 	// all writes.
 	KeepGoing bool
@@ -236,10 +236,10 @@ const (
 	maxWriteBytes = 16 << 20
 )
 
-// write writes the items that each passes to it, several at the same time. It names an item whose
-// write is not answered and goes on with the others, up to mostFailedWrites in a row. Any other
-// error that is not about one item stops it. Writes under way are finished, so that the counts are
-// right.
+// write writes the items that produce passes to it, several at the same time. It names an item
+// whose write is not answered and goes on with the others, up to maxFailedWrites in a row. Any
+// other error that is not about one item stops it. Writes under way are finished, so that the
+// counts are right.
 func (s *seeder) write(ctx context.Context, produce func(write func(dataset.Located)) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(maxWrites)

@@ -15,7 +15,7 @@ const (
 	sketchSize    = 128 // hashes kept for a document
 )
 
-// minSimilarity is the similarity above which two documents are near-duplicates.
+// minSimilarity is the lowest similarity of near-duplicates.
 const minSimilarity = 0.8
 
 // sketch represents a document: the smallest hashes of its shingles, sorted, without duplicates. It
@@ -71,7 +71,7 @@ func (s sketch) similarity(other sketch) float64 {
 // It is not safe for concurrent use.
 type similarDocuments struct {
 	sketches  map[string]sketch
-	idsByHash map[uint32][]string // ids by each of the sketch's first hashes
+	idsByHash map[uint32][]string // ids by each hash in the prefix of a sketch
 	inputs    extraction.Decoder
 }
 

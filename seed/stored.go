@@ -74,8 +74,8 @@ func itemOf(stored langfuse.DatasetItem) dataset.Item {
 
 // storedForm returns the canonical form of the value that Langfuse stores: it removes control
 // characters from strings, reads a string at the top as JSON if it is JSON (the empty string is
-// null), and converts numbers to float64. Applying it to a value that Langfuse returned changes
-// nothing. An invalid value counts as null.
+// null), and converts numbers to float64. For a value that Langfuse returned it gives the same
+// form. An invalid value counts as null.
 func storedForm(raw json.RawMessage) []byte {
 	if plain, err := dataset.Canonical(raw); err == nil && unaltered(plain) {
 		return plain

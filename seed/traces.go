@@ -289,8 +289,8 @@ func (t *traceSeeder) show(ctx context.Context, item dataset.Item, change Change
 	t.cfg.Show(shown)
 }
 
-// completedItems returns the completed items of the annotation queues by object id. If only is not
-// empty, it reads the queue with this name or id. A server without queues has none.
+// completedItems returns the completed items of the annotation queues by object id. If onlyQueue
+// is not empty, it reads the queue with this name or id. A server without queues has none.
 func (t *traceSeeder) completedItems(ctx context.Context, onlyQueue string) (map[string][]completedItem, error) {
 	items := map[string][]completedItem{}
 	for queue, err := range t.client.ListAnnotationQueues(ctx) {

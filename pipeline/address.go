@@ -16,11 +16,11 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Post sends a request to a program behind an address, once, and returns its
-// answer. The error is a *ModelError: nobody answered, or not to the end; the status
-// is no success; or the answer is too long (class invalid_output).
-func Post(ctx context.Context, at *proc.Address, request []byte) ([]byte, error) {
-	reply, err := at.Ask(ctx, http.MethodPost, request)
+// Post sends a request to a program behind an address, once, and returns its answer. The error
+// is a *ModelError: nothing answered or the answer broke off, the status is not a success, or
+// the answer is longer than address.Max (class invalid_output).
+func Post(ctx context.Context, address *proc.Address, request []byte) ([]byte, error) {
+	reply, err := address.Ask(ctx, http.MethodPost, request)
 	switch {
 	case err != nil:
 		class := outcome.Provider
@@ -29,18 +29,18 @@ func Post(ctx context.Context, at *proc.Address, request []byte) ([]byte, error)
 		}
 		return nil, &ModelError{Failure: outcome.Failure{Class: class, Message: err.Error()}, Retry: true, Err: err}
 	case !reply.OK():
-		return nil, refused(at, reply)
+		return nil, statusError(address, reply)
 	case reply.Flooded:
-		message := fmt.Sprintf("%s answered with more than %d bytes", at.Shown, at.Max)
+		message := fmt.Sprintf("%s answered with more than %d bytes", address.Shown, address.Max)
 		return nil, &ModelError{Failure: outcome.Failure{Class: outcome.InvalidOutput, Message: message}, Status: reply.Status}
 	}
 	return reply.Body, nil
 }
 
-// refused makes the error for a status that is not a success. A JSON body with an
-// "error" says its class and message; otherwise the status and the beginning of
-// the body do.
-func refused(at *proc.Address, reply proc.Reply) error {
+// statusError returns the error for a status that is not a success. If the body is a JSON
+// object with an "error", that gives class and message; otherwise the status and the beginning
+// of the body do.
+func statusError(address *proc.Address, reply proc.Reply) error {
 	f := outcome.Failure{Class: outcome.Provider}
 	switch reply.Status {
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
@@ -52,22 +52,22 @@ func refused(at *proc.Address, reply proc.Reply) error {
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(reply.Body, &object) == nil {
-		if said := ReadError(object["error"], f.Class); said != nil {
-			f = *said
+		if reported := ReadError(object["error"], f.Class); reported != nil {
+			f = *reported
 		}
 	}
-	f.Message = at.Refusal(reply, f.Message)
+	f.Message = address.Refusal(reply, f.Message)
 	return &ModelError{
 		Failure: f, Status: reply.Status, Retry: limit.Passing(reply.Status),
 		RetryAfter: limit.RetryAfter(reply.Header, time.Now()),
 	}
 }
 
-// ReadError reads the "error" that a program or an address answers with: an object
-// with class and message, or a text. It returns nil where there is none: absent,
-// null, false, or empty. A class that it does not state, or that is ours alone, is
-// the other one.
-func ReadError(raw json.RawMessage, otherwise outcome.Class) *outcome.Failure {
+// ReadError reads the "error" with which a program or an address answers: an object with class
+// and message, or a text. It returns nil if there is no error: absent, null, false or empty.
+// The class is fallback if the error states none, an unknown one, or internal, which a pipeline
+// cannot report.
+func ReadError(raw json.RawMessage, fallback outcome.Class) *outcome.Failure {
 	var object struct {
 		Class   string `json:"class"`
 		Message string `json:"message"`
@@ -87,7 +87,7 @@ func ReadError(raw json.RawMessage, otherwise outcome.Class) *outcome.Failure {
 		object.Message = "the pipeline reports a failure without a message"
 	}
 	if class == outcome.Internal || !slices.Contains(outcome.Classes(), class) {
-		class = otherwise
+		class = fallback
 	}
 	return &outcome.Failure{Class: class, Message: textutil.Cut(object.Message, outcome.MaxMessage)}
 }

@@ -8,36 +8,36 @@ import (
 )
 
 // Admission decides when a request may be sent, within the limits of the provider and the
-// budget. NewAdmission is that of one process. Implementations are safe for concurrent use.
+// budget. NewAdmission makes the Admission of one process. Implementations are safe for
+// concurrent use.
 type Admission interface {
-	// Admit waits until a request may be sent, which must then end with Done. The
-	// errors are those of limit.Limiter.Acquire, or a *BudgetError, or wrap
-	// ctx.Err(). While it waits, the clock of limit.WithTimeout stands still.
+	// Admit waits until a request may be sent. The caller must end that request with Done. The
+	// errors are those of limit.Limiter.Acquire, a *BudgetError, or wrap ctx.Err(). The clock
+	// of limit.WithTimeout stands still while Admit waits.
 	Admit(ctx context.Context, e Estimate) (Admitted, error)
-	// State is what is known of the limits at this moment.
+	// State returns the present state of the limits.
 	State() limit.State
 }
 
 // Admitted is a request that may be sent.
 type Admitted interface {
-	// Done reports how the request ended; only the first call counts. It returns an error
-	// that keeps all further requests from being sent, such as a *limit.TrippedError, or
-	// nil.
+	// Done reports how the request ended; only the first call counts. It returns nil, or an
+	// error that keeps all further requests from being sent, for example a *limit.TrippedError.
 	Done(ctx context.Context, e Ended) error
 }
 
-// Estimate is what a request may take, in tokens.
+// Estimate is an upper estimate of the tokens of a request.
 type Estimate struct {
-	// Input is rather too much than too little, Output the largest recently or, where
-	// there was none, as MaxOutput says.
+	// Input tends to be too high. Output is the largest recent output, or follows from
+	// MaxOutput if there is no answer yet.
 	Input, Output int64
-	// MaxOutput is the limit of the request; -1: it has none.
+	// MaxOutput is the output limit of the request, or -1 if it has none.
 	MaxOutput int64
 }
 
-// estimate is what a request may take, given the largest output recently; 0 says that
-// there was none. See inputTokens and outputTokens.
-func estimate(req Request, largest int64) Estimate {
+// estimateRequest estimates a request. largest is the largest recent output, or 0 if there is
+// none. See inputTokens and outputTokens.
+func estimateRequest(req Request, largest int64) Estimate {
 	e := Estimate{Input: inputTokens(req), MaxOutput: -1}
 	if req.Parameters.MaxTokens != nil {
 		e.MaxOutput = int64(*req.Parameters.MaxTokens)
@@ -46,21 +46,21 @@ func estimate(req Request, largest int64) Estimate {
 	return e
 }
 
-// usage is the estimate as usage.
+// usage returns the estimate as an outcome.Usage.
 func (e Estimate) usage() outcome.Usage { return outcome.Usage{Input: e.Input, Output: e.Output} }
 
-// Ended is how a request ended, and what it took.
+// Ended describes how a request ended and what it used.
 type Ended struct {
 	limit.Result
 	Usage   outcome.Usage
-	CostUSD *float64 // nil: follows from the price
+	CostUSD *float64 // nil if it follows from the price
 	Assumed outcome.Usage
-	// Lost says that nothing is known of what it took: all that was put aside counts.
+	// Lost means that the usage is unknown: the whole reservation counts.
 	Lost bool
 }
 
-// NewAdmission admits requests as a limiter and a budget allow, the limiter first; a
-// nil budget has no bound. Both may be shared.
+// NewAdmission returns an Admission that waits for the limiter first and then for the budget. A
+// nil budget has no bound. Limiter and budget may be shared.
 func NewAdmission(limiter *limit.Limiter, budget *Budget) Admission {
 	return &admission{limiter, budget}
 }
@@ -70,7 +70,7 @@ type admission struct {
 	budget *Budget
 }
 
-// Admit waits for the limiter and then, its permit in hand, for the budget.
+// Admit waits for a permit of the limiter and then, holding it, for the budget.
 func (a *admission) Admit(ctx context.Context, e Estimate) (Admitted, error) {
 	permit, err := a.Acquire(ctx, e.usage().Total())
 	if err != nil {
@@ -78,50 +78,50 @@ func (a *admission) Admit(ctx context.Context, e Estimate) (Admitted, error) {
 	}
 	admitted := &admitted{Permit: permit, budget: a.budget}
 	if a.budget != nil {
-		if admitted.aside, err = a.budget.reserve(ctx, e); err != nil {
-			_ = permit.Done(limit.Result{Kind: limit.Abandoned}) // the budget's error says more
+		if admitted.reserved, err = a.budget.reserve(ctx, e); err != nil {
+			_ = permit.Done(limit.Result{Kind: limit.Abandoned}) // the budget's error is the one to return
 			return nil, err
 		}
-		permit.Sent() // it waited
+		permit.Sent() // the budget may have made it wait
 	}
 	return admitted, nil
 }
 
-// admitted is a permit of the limiter with what the budget put aside.
+// admitted is a permit of the limiter with its reservation in the budget.
 type admitted struct {
 	*limit.Permit
-	budget *Budget // nil: without bound, or ended
-	aside  amount
+	budget   *Budget // nil without a bound, or after Done
+	reserved amount
 }
 
-// Done books what the request took and gives the permit back.
+// Done charges the usage to the budget and returns the permit.
 func (a *admitted) Done(_ context.Context, e Ended) error {
 	if b := a.budget; b != nil {
 		a.budget = nil
-		took := a.aside
+		used := a.reserved
 		if !e.Lost {
-			took = b.worth(e.CostUSD, e.Usage, e.Assumed)
+			used = b.amountOf(e.CostUSD, e.Usage, e.Assumed)
 			b.outputs.add(e.Usage.Output)
 		}
-		b.settle(a.aside, took)
+		b.settle(a.reserved, used)
 	}
 	return a.Permit.Done(e.Result)
 }
 
-// worth is what a usage takes of the budget, with what was assumed beside it;
-// its cost where that is not known follows from the price.
-func (b *Budget) worth(usd *float64, used, assumed outcome.Usage) amount {
-	a := amount{b.listed(assumed), used.Total() + assumed.Total()}
+// amountOf returns the amount that a usage and the assumed usage take from the budget. A cost
+// of nil follows from the price.
+func (b *Budget) amountOf(usd *float64, used, assumed outcome.Usage) amount {
+	a := amount{b.listCost(assumed), used.Total() + assumed.Total()}
 	if usd == nil {
-		usd = new(b.listed(used))
+		usd = new(b.listCost(used))
 	}
 	a.usd += *usd
 	return a
 }
 
-// listed is what a usage costs by the price of the model, twice that above the
-// price's MaxInput.
-func (b *Budget) listed(u outcome.Usage) float64 {
+// listCost returns the cost of a usage by the price of the model, doubled above the MaxInput of
+// the price.
+func (b *Budget) listCost(u outcome.Usage) float64 {
 	price := b.price
 	price.MaxInput = 0
 	cost := price.Cost(u)

@@ -18,13 +18,13 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// dollar is a price of one USD for a token of either kind.
-func dollar(model string) (pipeline.Price, bool) {
+// dollarPrice is one USD for a token of either kind.
+func dollarPrice(model string) (pipeline.Price, bool) {
 	return pipeline.Price{Input: 1e6, CachedInput: 1e6, Output: 1e6}, model == "known"
 }
 
-func newBudgeted(t interface{ Fatal(...any) }, model pipeline.Model, cfg pipeline.BudgetConfig) (pipeline.Model, *pipeline.Budget) {
-	cfg.Model, cfg.Prices = "known", dollar
+func newBudgetModel(t interface{ Fatal(...any) }, model pipeline.Model, cfg pipeline.BudgetConfig) (pipeline.Model, *pipeline.Budget) {
+	cfg.Model, cfg.Prices = "known", dollarPrice
 	budget, err := pipeline.NewBudget(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -34,32 +34,32 @@ func newBudgeted(t interface{ Fatal(...any) }, model pipeline.Model, cfg pipelin
 }
 
 func TestNewBudget_refused(t *testing.T) {
-	_, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: 1, Model: "other", Prices: dollar})
+	_, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: 1, Model: "other", Prices: dollarPrice})
 	if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), `"other" is not known`) {
 		t.Errorf("%v", err)
 	}
-	if _, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 1, Model: "other", Prices: dollar}); err != nil {
+	if _, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 1, Model: "other", Prices: dollarPrice}); err != nil {
 		t.Errorf("tokens need no price: %v", err)
 	}
 }
 
-// A request of 3 bytes in one message is estimated at 1 + 8 tokens of input;
-// with a limit of 1 for the output a call puts 10 aside.
-func ten() pipeline.Request {
+// tenTokenRequest returns a request for which 10 tokens are reserved: 1 for its 3 bytes, 8 for
+// the message, and an output limit of 1.
+func tenTokenRequest() pipeline.Request {
 	one := 1
 	return pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: "abc"}}, Parameters: pipeline.Parameters{MaxTokens: &one}}
 }
 
 func TestBudget_stops(t *testing.T) {
 	cost := 4.0
-	model := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
+	model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
 		return pipeline.Response{Text: "{}", Attempts: 1, Usage: outcome.Usage{Input: 3, Output: 1}, CostUSD: &cost}, nil
 	}}
 	for name, c := range map[string]struct {
 		cfg   pipeline.BudgetConfig
 		calls int
 	}{
-		// A call begins while 10 fit beside what was spent: at 0, 4, 8, 12.
+		// A call is sent if 10 fit beside what was spent: at 0, 4, 8, 12.
 		"dollars":           {pipeline.BudgetConfig{USD: 22}, 4},
 		"exactly":           {pipeline.BudgetConfig{USD: 26}, 5},
 		"tokens":            {pipeline.BudgetConfig{Tokens: 22}, 4},
@@ -67,25 +67,25 @@ func TestBudget_stops(t *testing.T) {
 		"resumed":           {pipeline.BudgetConfig{USD: 22}, 2},
 		"too small":         {pipeline.BudgetConfig{Tokens: 9}, 0},
 	} {
-		model.times = 0
-		budgeted, budget := newBudgeted(t, model, c.cfg)
+		model.calls = 0
+		budgeted, budget := newBudgetModel(t, model, c.cfg)
 		if name == "resumed" {
 			eight := 8.0
 			budget.Book(&eight, outcome.Usage{}, outcome.Usage{})
 		}
 		var err error
 		for i := 0; i < 10 && err == nil; i++ {
-			_, err = budgeted.Generate(t.Context(), ten())
+			_, err = budgeted.Generate(t.Context(), tenTokenRequest())
 		}
 		var stop *pipeline.BudgetError
-		if model.times != c.calls || !errors.As(err, &stop) || stop.ExitCode() != 5 || !limit.StopsRun(err) {
-			t.Errorf("%s: %d calls, want %d; %v", name, model.times, c.calls, err)
+		if model.calls != c.calls || !errors.As(err, &stop) || stop.ExitCode() != 5 || !limit.StopsRun(err) {
+			t.Errorf("%s: %d calls, want %d; %v", name, model.calls, c.calls, err)
 		}
 	}
 }
 
-// What was not reported counts as estimated; what was not sent, or failed, as
-// nothing.
+// TestBudget_whatCounts: a request that reports no usage counts as estimated; one that was not
+// sent, or failed, counts as nothing.
 func TestBudget_whatCounts(t *testing.T) {
 	half := 0.5
 	for name, c := range map[string]struct {
@@ -98,14 +98,14 @@ func TestBudget_whatCounts(t *testing.T) {
 		"cost not reported": {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}}, nil, 3, 3},
 		"nothing reported":  {pipeline.Response{Attempts: 1, Text: "{}"}, nil, 10, 10},
 		"from a cache":      {pipeline.Response{Cached: true, Text: "{}"}, nil, 0, 0},
-		"refused":           {pipeline.Response{Attempts: 1}, fault(outcome.Provider, 400, false), 0, 0},
-		"failed but paid":   {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}, CostUSD: &half}, fault(outcome.InvalidOutput, 200, true), 0.5, 3},
-		"given up":          {pipeline.Response{Attempts: 1}, fault(outcome.Timeout, 0, true), 10, 10},
+		"refused":           {pipeline.Response{Attempts: 1}, modelError(outcome.Provider, 400, false), 0, 0},
+		"failed but paid":   {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}, CostUSD: &half}, modelError(outcome.InvalidOutput, 200, true), 0.5, 3},
+		"given up":          {pipeline.Response{Attempts: 1}, modelError(outcome.Timeout, 0, true), 10, 10},
 		"never sent":        {pipeline.Response{}, context.Canceled, 0, 0},
 	} {
-		model := &asked{answer: func(context.Context, int) (pipeline.Response, error) { return c.response, c.err }}
-		budgeted, budget := newBudgeted(t, model, pipeline.BudgetConfig{USD: 100})
-		if _, err := budgeted.Generate(t.Context(), ten()); !errors.Is(err, c.err) {
+		model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) { return c.response, c.err }}
+		budgeted, budget := newBudgetModel(t, model, pipeline.BudgetConfig{USD: 100})
+		if _, err := budgeted.Generate(t.Context(), tenTokenRequest()); !errors.Is(err, c.err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if usd, tokens := budget.Spent(); usd != c.usd || tokens != c.tokens {
@@ -114,8 +114,8 @@ func TestBudget_whatCounts(t *testing.T) {
 	}
 }
 
-// TestBudget_longContext: above its largest known input a price is not known, and counts twice;
-// a cost that is reported stands, and tokens are tokens.
+// TestBudget_longContext: above MaxInput the price is unknown and counts twice; a reported cost
+// and the tokens stand.
 func TestBudget_longContext(t *testing.T) {
 	price := func(string) (pipeline.Price, bool) {
 		return pipeline.Price{Input: 1e6, CachedInput: 1e6, Output: 1e6, MaxInput: 20}, true
@@ -141,29 +141,29 @@ func TestBudget_longContext(t *testing.T) {
 	}
 }
 
-// TestBudgetError: sums are written so that two digits of small ones are seen.
+// TestBudgetError: small amounts are written with two significant digits.
 func TestBudgetError(t *testing.T) {
 	for usd, want := range map[float64]string{2: "2.00 USD", 0.5: "0.50 USD", 0.0123: "0.012 USD", 0.000456: "0.00046 USD"} {
-		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: usd, Model: "known", Prices: dollar})
+		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: usd, Model: "known", Prices: dollarPrice})
 		if err != nil {
 			t.Fatal(err)
 		}
 		model := pipeline.Limited(pipeline.LimitedConfig{Model: steadyModel(func() pipeline.Response { panic("asked") }), Admission: pipeline.NewAdmission(limit.New(limit.Config{}), budget)})
-		_, err = model.Generate(t.Context(), ten())
+		_, err = model.Generate(t.Context(), tenTokenRequest())
 		if err == nil || !strings.Contains(err.Error(), "the budget of "+want+" has less left than the next call may take (0.00 USD so far)") {
 			t.Errorf("%v: %v, want %s", usd, err, want)
 		}
 	}
 }
 
-// Ten calls that are estimated at 10 and take 1 fit into 20, as those that come
-// later wait for those under way.
+// Ten calls that are estimated at 10 and use 1 fit into 20, because later calls wait for those
+// in flight.
 func TestBudget_waitsForWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1.0
 		var mu sync.Mutex
 		calls := 0
-		budgeted, _ := newBudgeted(t, steadyModel(func() pipeline.Response {
+		budgeted, _ := newBudgetModel(t, steadyModel(func() pipeline.Response {
 			mu.Lock()
 			calls++
 			mu.Unlock()
@@ -173,7 +173,7 @@ func TestBudget_waitsForWhatIsUnderWay(t *testing.T) {
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
-				if _, err := budgeted.Generate(t.Context(), ten()); err != nil {
+				if _, err := budgeted.Generate(t.Context(), tenTokenRequest()); err != nil {
 					t.Error(err)
 				}
 			})
@@ -192,8 +192,8 @@ func (m steadyModel) Generate(context.Context, pipeline.Request) (pipeline.Respo
 	return m(), nil
 }
 
-// The bound is passed by no more than the calls under way take beyond the
-// estimate of 10, whatever calls cost and however many run at once.
+// The bound is exceeded only by what the calls in flight use beyond the estimate of 10,
+// whatever calls cost and however many run at once.
 func TestBudget_neverPassed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		bound := rapid.Float64Range(1, 200).Draw(rt, "bound")
@@ -201,41 +201,41 @@ func TestBudget_neverPassed(t *testing.T) {
 		workers := rapid.IntRange(1, 8).Draw(rt, "workers")
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
-			next, underWay, most := 0, 0, 0
-			budgeted, budget := newBudgeted(t, steadyModel(func() pipeline.Response {
+			next, inFlight, maxInFlight := 0, 0, 0
+			budgeted, budget := newBudgetModel(t, steadyModel(func() pipeline.Response {
 				mu.Lock()
 				cost := costs[next%len(costs)]
 				next++
-				underWay++
-				most = max(most, underWay)
+				inFlight++
+				maxInFlight = max(maxInFlight, inFlight)
 				mu.Unlock()
 				time.Sleep(time.Duration(cost * float64(time.Second)))
 				mu.Lock()
-				underWay--
+				inFlight--
 				mu.Unlock()
 				return pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 1}, CostUSD: &cost}
 			}), pipeline.BudgetConfig{USD: bound})
-			var all sync.WaitGroup
+			var workersDone sync.WaitGroup
 			for range workers {
-				all.Go(func() {
+				workersDone.Go(func() {
 					for range 200 {
-						if _, err := budgeted.Generate(t.Context(), ten()); err != nil {
+						if _, err := budgeted.Generate(t.Context(), tenTokenRequest()); err != nil {
 							return
 						}
 					}
 				})
 			}
-			all.Wait()
-			if usd, _ := budget.Spent(); usd > bound+float64(most)*(30-10)+1e-9 {
-				rt.Errorf("spent %v of %v with at most %d calls under way", usd, bound, most)
+			workersDone.Wait()
+			if usd, _ := budget.Spent(); usd > bound+float64(maxInFlight)*(30-10)+1e-9 {
+				rt.Errorf("spent %v of %v with at most %d calls under way", usd, bound, maxInFlight)
 			}
 		})
 	})
 }
 
-// Calls that wait for a place do so without knowing what the first one took:
-// with one place at a time, 64 workers and 8,000 tokens in place of the 1,033
-// estimated, the budget is passed by no more than the one call under way.
+// Calls that wait for the limiter do not know what the first one used: with one call at a time,
+// 64 workers and 8,000 tokens instead of the estimated 1,033, the budget is exceeded only by
+// the one call in flight.
 func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{Most: 1, RequestsPerMinute: 300})
@@ -258,8 +258,8 @@ func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 	})
 }
 
-// A request that fails is booked on its own, and the next try is asked of the
-// budget again: 10 tokens each, given up after a timeout, into 25.
+// A failed request is charged on its own, and the next try asks the budget again: 10 tokens
+// each, timed out, into 25.
 func TestBudget_everyTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 25})
@@ -267,32 +267,33 @@ func TestBudget_everyTry(t *testing.T) {
 			t.Fatal(err)
 		}
 		limiter := limit.New(limit.Config{})
-		model := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
-			return pipeline.Response{Attempts: 1}, fault(outcome.Timeout, 0, true)
+		model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
+			return pipeline.Response{Attempts: 1}, modelError(outcome.Timeout, 0, true)
 		}}
-		_, err = newLimited(t, pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(limiter, budget)}).Generate(t.Context(), ten())
+		_, err = newLimited(t, pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(limiter, budget)}).Generate(t.Context(), tenTokenRequest())
 		var stop *pipeline.BudgetError
-		if _, tokens := budget.Spent(); model.times != 2 || tokens != 20 || !errors.As(err, &stop) {
-			t.Errorf("%d requests, %d tokens: %v", model.times, tokens, err)
+		if _, tokens := budget.Spent(); model.calls != 2 || tokens != 20 || !errors.As(err, &stop) {
+			t.Errorf("%d requests, %d tokens: %v", model.calls, tokens, err)
 		}
 	})
 }
 
-// oddModel reports a usage that cannot be.
+// reportsOddUsage is a model that reports an impossible usage.
 type oddModel struct{}
 
 func (oddModel) Generate(context.Context, pipeline.Request) (pipeline.Response, error) {
 	return pipeline.Response{Text: "x", Finish: pipeline.FinishStop, Attempts: 1, Odd: pipeline.OddTokens(10, -100)}, nil
 }
 
-// TestRecord_oddUsage: what cannot be is said, and the request counts as estimated.
+// TestRecord_oddUsage: an impossible usage gives a warning, and the request counts as
+// estimated.
 func TestRecord_oddUsage(t *testing.T) {
 	if odd := pipeline.OddTokens(0, 1<<30) + pipeline.OddTokens(7); odd != "" {
 		t.Error(odd)
 	}
 	model := newLimited(t, pipeline.LimitedConfig{Model: oddModel{}})
 	call := outcome.Call{Name: "extract"}
-	_, err := pipeline.Record(t.Context(), model, ten(), &call, time.Now)
+	_, err := pipeline.Record(t.Context(), model, tenTokenRequest(), &call, time.Now)
 	if err != nil || len(call.Warnings) != 1 || !strings.Contains(call.Warnings[0], "extract: the provider reports -100 tokens, which cannot be") {
 		t.Errorf("%q, %v", call.Warnings, err)
 	}
@@ -301,11 +302,11 @@ func TestRecord_oddUsage(t *testing.T) {
 	}
 }
 
-// TestRecord_again: a record that is used again says what was asked last, also of a model that
-// does not hand back what it sent.
+// TestRecord_again: a reused Call holds the latest input, also with a model that does not set
+// Request.Sent.
 func TestRecord_again(t *testing.T) {
 	call := outcome.Call{Name: "extract", Input: json.RawMessage(`[{"role":"user","content":"before"}]`)}
-	if _, err := pipeline.Record(t.Context(), oddModel{}, ten(), &call, time.Now); err != nil {
+	if _, err := pipeline.Record(t.Context(), oddModel{}, tenTokenRequest(), &call, time.Now); err != nil {
 		t.Fatal(err)
 	}
 	if want := `[{"role":"user","content":"abc"}]`; string(call.Input) != want {

@@ -18,27 +18,25 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Cached returns a model that answers from the folder where it can, and asks
-// another where it cannot. Put it over limits and budgets: a hit waits for
-// nothing and costs nothing.
+// Cached returns a model that answers from the cache if it can, and else asks the given model.
+// Put it over limits and budgets: a hit waits for nothing and costs nothing.
 //
-// A hit is marked Cached and has the text, finish reason and model name of the
-// answer as it was given; its cost is 0, and so are its usage, attempts and
-// waiting. In a context of a Trial the answers of different trials are
-// kept apart, and none is given Again: a new one replaces it. Errors are those
-// of the model and not kept; an answer that cannot be kept is not an error, see
-// Cache.Err. Equal requests that run at the same time may both be sent. Safe
-// for concurrent use if the model is.
-func Cached(model Model, folder *Cache, source CacheSource) Model {
+// A hit is marked Cached and has the text, finish reason and model name of the original answer;
+// its cost, usage, attempts and waiting time are 0. Answers of different trials (see WithTrial)
+// are kept apart. A Trial with Again skips the lookup and replaces the answer. Errors are those
+// of the model and are not cached. If an answer cannot be stored, that is not an error; see
+// Cache.Err. Equal requests that run at the same time may both be sent. Safe for concurrent use
+// if the model is.
+func Cached(model Model, cache *Cache, source CacheSource) Model {
 	return ModelFunc(func(ctx context.Context, req Request) (Response, error) {
 		trial := TrialOf(ctx)
-		question, err := json.Marshal(cacheQuestion{format, source, trial.Number, req})
-		if err != nil { // a schema that is not JSON: for the model to refuse
+		rawKey, err := json.Marshal(cacheKey{cacheFormat, source, trial.Number, req})
+		if err != nil { // the schema is not JSON: the model refuses the request
 			return model.Generate(ctx, req)
 		}
-		key := cacheSum(question)
+		key := sha256Hex(rawKey)
 		if !trial.Again && ctx.Err() == nil {
-			if response, ok := folder.load(ctx, key); ok {
+			if response, ok := cache.load(ctx, key); ok {
 				response.Usage, response.CostUSD = outcome.Usage{}, new(0.0)
 				response.Cached, response.Attempts = true, 0
 				return response, nil
@@ -46,27 +44,27 @@ func Cached(model Model, folder *Cache, source CacheSource) Model {
 		}
 		response, err := model.Generate(ctx, req)
 		if err == nil && cacheable(response) {
-			folder.store(key, response)
+			cache.store(key, response)
 		}
 		return response, err
 	})
 }
 
-// cacheable reports whether an answer is worth keeping.
+// cacheable reports whether an answer is worth storing.
 func cacheable(r Response) bool {
 	return r.Finish != FinishLength && r.Finish != FinishRefused && strings.TrimSpace(r.Text) != ""
 }
 
 const (
-	// format is the version of the files and of what a key is made of.
-	format = 1
-	// MaxEntry bounds the file of one answer, in bytes. Larger answers are not
-	// kept, larger files not read.
+	// cacheFormat is the version of the files and of the keys.
+	cacheFormat = 1
+	// MaxEntry is the largest file of one answer, in bytes. Larger answers are not stored, and
+	// larger files not read.
 	MaxEntry = 16 << 20
 )
 
-// Cache is a folder of cached answers. Any number of processes may use it at once, and it
-// is safe for concurrent use.
+// Cache is a folder of answers. Several processes may use it at once, and it is safe for
+// concurrent use.
 type Cache struct {
 	path string
 
@@ -74,8 +72,8 @@ type Cache struct {
 	err error
 }
 
-// OpenCache creates the folder and its parents if they are missing, and checks that it can
-// be written. The error has exit code 74.
+// OpenCache creates the folder and its parents if they are missing, and checks that it is
+// writable. The error has exit code 74.
 func OpenCache(path string) (*Cache, error) {
 	err := os.MkdirAll(path, 0o700)
 	if err == nil {
@@ -90,15 +88,14 @@ func OpenCache(path string) (*Cache, error) {
 	return &Cache{path: path}, nil
 }
 
-// Err returns why the first answer that could not be cached was not; nil if all were. The
-// run is not affected by it.
-func (f *Cache) Err() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
+// Err returns the first error of storing an answer, or nil. The run itself is not affected.
+func (c *Cache) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }
 
-// cacheEntry is a file. Checksum is the SHA-256 of Response as it is there.
+// cacheEntry is the content of a file. Checksum is the SHA-256 of the bytes of Response.
 type cacheEntry struct {
 	Format   int             `json:"format"`
 	Key      string          `json:"key"`
@@ -106,39 +103,39 @@ type cacheEntry struct {
 	Response json.RawMessage `json:"response"`
 }
 
-func (f *Cache) file(key string) string {
-	return filepath.Join(f.path, key[:2], key+".json")
+func (c *Cache) file(key string) string {
+	return filepath.Join(c.path, key[:2], key+".json")
 }
 
-// load returns the answer under a key; false if there is none that is whole.
-func (f *Cache) load(ctx context.Context, key string) (Response, bool) {
-	raw, err := files.Read(ctx, f.file(key), MaxEntry)
+// load returns the answer under a key, or false if the file is missing, damaged or too large.
+func (c *Cache) load(ctx context.Context, key string) (Response, bool) {
+	raw, err := files.Read(ctx, c.file(key), MaxEntry)
 	var e cacheEntry
 	var response Response
-	whole := err == nil && json.Unmarshal(raw, &e) == nil && e.Format == format && e.Key == key &&
-		e.Checksum == cacheSum(e.Response) && json.Unmarshal(e.Response, &response) == nil
-	return response, whole && cacheable(response)
+	valid := err == nil && json.Unmarshal(raw, &e) == nil && e.Format == cacheFormat && e.Key == key &&
+		e.Checksum == sha256Hex(e.Response) && json.Unmarshal(e.Response, &response) == nil
+	return response, valid && cacheable(response)
 }
 
-// store keeps an answer; what is too large is left out.
-func (f *Cache) store(key string, response Response) {
-	if err := f.write(key, response); err != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.err = cmp.Or(f.err, fmt.Errorf("keeping an answer in the cache %s: %w", f.path, err))
+// store writes an answer unless it is too large, and remembers the first error.
+func (c *Cache) store(key string, response Response) {
+	if err := c.write(key, response); err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.err = cmp.Or(c.err, fmt.Errorf("keeping an answer in the cache %s: %w", c.path, err))
 	}
 }
 
-func (f *Cache) write(key string, response Response) error {
+func (c *Cache) write(key string, response Response) error {
 	raw, err := json.Marshal(response)
 	if err != nil {
 		return err
 	}
-	raw, err = json.Marshal(cacheEntry{Format: format, Key: key, Checksum: cacheSum(raw), Response: raw})
+	raw, err = json.Marshal(cacheEntry{Format: cacheFormat, Key: key, Checksum: sha256Hex(raw), Response: raw})
 	if err != nil || len(raw) > MaxEntry {
 		return err
 	}
-	name := f.file(key)
+	name := c.file(key)
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
@@ -148,18 +145,18 @@ func (f *Cache) write(key string, response Response) error {
 	})
 }
 
-func cacheSum(raw []byte) string { return fmt.Sprintf("%x", sha256.Sum256(raw)) }
+func sha256Hex(raw []byte) string { return fmt.Sprintf("%x", sha256.Sum256(raw)) }
 
-// CacheSource is whose answers are kept.
+// CacheSource identifies the model whose answers are cached.
 type CacheSource struct {
 	Provider string `json:"provider"`
-	// Endpoint is the address of the server; empty for the provider's own.
+	// Endpoint is the address of the server, or empty for the default one of the provider.
 	Endpoint string `json:"endpoint,omitempty"`
 	Model    string `json:"model"`
 }
 
-// cacheQuestion is what a key is the SHA-256 of, in hexadecimal. To add a member is to lose what is cached.
-type cacheQuestion struct {
+// cacheKey is hashed into the key of an answer. A new field invalidates all cached answers.
+type cacheKey struct {
 	Format int `json:"format"`
 	CacheSource
 	Trial   int     `json:"trial"`

@@ -12,7 +12,7 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// envFolder tells a process of this test binary to use the folder.
+// envFolder makes a process of this test binary use the folder.
 const envFolder = "CACHE_TEST_FOLDER"
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// numbered answers a request with a long text that follows from it.
+// repeats is a model that answers with a long text made from the request.
 type numbered struct{}
 
 func (numbered) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
@@ -37,14 +37,14 @@ func longAnswer(req pipeline.Request) string {
 	return strings.Repeat(req.Messages[0].Content, 20_000)
 }
 
-// useFolder asks the same questions again and again, writing every answer each
-// third time, and checks what it gets.
+// useFolder sends the same requests again and again, replaces each answer every third time, and
+// checks what it gets.
 func useFolder(path string) error {
-	folder, err := pipeline.OpenCache(path)
+	cache, err := pipeline.OpenCache(path)
 	if err != nil {
 		return err
 	}
-	model := pipeline.Cached(numbered{}, folder, source)
+	model := pipeline.Cached(numbered{}, cache, source)
 	for i := range 90 {
 		ctx := pipeline.WithTrial(context.Background(), pipeline.Trial{Again: i%3 == 0})
 		req := pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: fmt.Sprintf("<%d>", i%7)}}}
@@ -59,11 +59,11 @@ func useFolder(path string) error {
 			return fmt.Errorf("question %d was lost", i%7)
 		}
 	}
-	return folder.Err()
+	return cache.Err()
 }
 
-// Two processes and this one write and read the same answers at the same time:
-// none gets a part of one, and none is lost.
+// Two processes and this one write and read the same answers at the same time: no process reads
+// a part of an answer, and no answer is lost.
 func TestCached_processes(t *testing.T) {
 	suite.Slow(t, "three processes that wait for each other")
 	binary, err := os.Executable()
@@ -89,7 +89,7 @@ func TestCached_processes(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if left := files(t, path); len(left) != 7 {
-		t.Errorf("7 questions left %d files: %v", len(left), left)
+	if remaining := files(t, path); len(remaining) != 7 {
+		t.Errorf("7 questions left %d files: %v", len(remaining), remaining)
 	}
 }

@@ -17,22 +17,22 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// counting is a model that says how often it was asked.
-type counting struct {
+// countingModel counts its calls.
+type countingModel struct {
 	mu       sync.Mutex
-	asked    int
+	calls    int
 	response pipeline.Response
 	err      error
 }
 
-func (c *counting) Generate(context.Context, pipeline.Request) (pipeline.Response, error) {
+func (c *countingModel) Generate(context.Context, pipeline.Request) (pipeline.Response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked++
+	c.calls++
 	return c.response, c.err
 }
 
-func paid() pipeline.Response {
+func paidResponse() pipeline.Response {
 	cost := 0.25
 	return pipeline.Response{
 		Text: `{"entities":[]}`, Finish: pipeline.FinishStop, Model: "m-2026", Attempts: 2,
@@ -40,7 +40,7 @@ func paid() pipeline.Response {
 	}
 }
 
-func cacheQuestion() pipeline.Request {
+func cacheRequest() pipeline.Request {
 	return pipeline.Request{
 		Messages: []pipeline.Message{{Role: "user", Content: "who?"}},
 		Schema:   &pipeline.Schema{Name: "s", JSON: []byte(`{"type":"object"}`)},
@@ -51,16 +51,16 @@ var source = pipeline.CacheSource{Provider: "openai", Model: "m"}
 
 func openCache(t testing.TB, path string) *pipeline.Cache {
 	t.Helper()
-	folder, err := pipeline.OpenCache(path)
+	cache, err := pipeline.OpenCache(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := folder.Err(); err != nil {
+		if err := cache.Err(); err != nil {
 			t.Error(err)
 		}
 	})
-	return folder
+	return cache
 }
 
 func ask(t testing.TB, ctx context.Context, model pipeline.Model, req pipeline.Request) pipeline.Response {
@@ -74,17 +74,17 @@ func ask(t testing.TB, ctx context.Context, model pipeline.Model, req pipeline.R
 
 func TestCached_hit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
-	model := &counting{response: paid()}
-	if r := ask(t, t.Context(), pipeline.Cached(model, openCache(t, path), source), cacheQuestion()); r.Cached || r.Attempts != 2 || *r.CostUSD != 0.25 {
+	model := &countingModel{response: paidResponse()}
+	if r := ask(t, t.Context(), pipeline.Cached(model, openCache(t, path), source), cacheRequest()); r.Cached || r.Attempts != 2 || *r.CostUSD != 0.25 {
 		t.Errorf("a miss gives what the model gave: %+v", r)
 	}
 	// Another process opens the folder later.
-	r := ask(t, t.Context(), pipeline.Cached(model, openCache(t, path), source), cacheQuestion())
+	r := ask(t, t.Context(), pipeline.Cached(model, openCache(t, path), source), cacheRequest())
 	if !r.Cached || r.CostUSD == nil || *r.CostUSD != 0 || r.Usage != (outcome.Usage{}) || r.Attempts != 0 {
 		t.Errorf("a hit costs nothing: %+v", r)
 	}
-	if r.Text != paid().Text || r.Finish != pipeline.FinishStop || r.Model != "m-2026" || model.asked != 1 {
-		t.Errorf("%+v after %d calls", r, model.asked)
+	if r.Text != paidResponse().Text || r.Finish != pipeline.FinishStop || r.Model != "m-2026" || model.calls != 1 {
+		t.Errorf("%+v after %d calls", r, model.calls)
 	}
 	for _, file := range files(t, path) {
 		info, err := os.Stat(file)
@@ -100,7 +100,7 @@ func TestCached_hit(t *testing.T) {
 	}
 }
 
-// files lists what is in the folder, without folders.
+// files returns the files in the subfolders of the cache.
 func files(t testing.TB, path string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(path, "*", "*"))
@@ -110,21 +110,21 @@ func files(t testing.TB, path string) []string {
 	return found
 }
 
-// Everything that is asked is part of the key.
+// Every part of a request is part of the key.
 func TestCached_otherQuestions(t *testing.T) {
 	zero, one, tokens, seed := 0.0, 1.0, 5, int64(0)
-	model := &counting{response: paid()}
-	folder := openCache(t, t.TempDir())
-	asks := 0
+	model := &countingModel{response: paidResponse()}
+	cache := openCache(t, t.TempDir())
+	wantCalls := 0
 	try := func(what string, source pipeline.CacheSource, ctx context.Context, change func(*pipeline.Request)) {
 		t.Helper()
-		req := cacheQuestion()
+		req := cacheRequest()
 		change(&req)
-		for range 2 { // the second time it is there
-			ask(t, ctx, pipeline.Cached(model, folder, source), req)
+		for range 2 { // the second time, it is cached
+			ask(t, ctx, pipeline.Cached(model, cache, source), req)
 		}
-		if asks++; model.asked != asks {
-			t.Errorf("%s: the model was asked %d times, want %d", what, model.asked, asks)
+		if wantCalls++; model.calls != wantCalls {
+			t.Errorf("%s: the model was asked %d times, want %d", what, model.calls, wantCalls)
 		}
 	}
 	same := func(*pipeline.Request) {}
@@ -146,57 +146,57 @@ func TestCached_otherQuestions(t *testing.T) {
 	try("no schema", source, t.Context(), func(r *pipeline.Request) { r.Schema = nil })
 }
 
-// The first trial is that of a context without one; Again asks anew and replaces.
+// A context without a trial means trial 1. Again asks the model and replaces the answer.
 func TestCached_trials(t *testing.T) {
-	model := &counting{response: paid()}
+	model := &countingModel{response: paidResponse()}
 	cached := pipeline.Cached(model, openCache(t, t.TempDir()), source)
-	ask(t, t.Context(), cached, cacheQuestion())
-	if r := ask(t, pipeline.WithTrial(t.Context(), pipeline.Trial{Number: 1}), cached, cacheQuestion()); !r.Cached {
+	ask(t, t.Context(), cached, cacheRequest())
+	if r := ask(t, pipeline.WithTrial(t.Context(), pipeline.Trial{Number: 1}), cached, cacheRequest()); !r.Cached {
 		t.Error("trial 1 is the first")
 	}
 	model.response.Text = "newer"
-	if r := ask(t, pipeline.WithTrial(t.Context(), pipeline.Trial{Again: true}), cached, cacheQuestion()); r.Cached || model.asked != 2 {
-		t.Errorf("%+v after %d calls", r, model.asked)
+	if r := ask(t, pipeline.WithTrial(t.Context(), pipeline.Trial{Again: true}), cached, cacheRequest()); r.Cached || model.calls != 2 {
+		t.Errorf("%+v after %d calls", r, model.calls)
 	}
-	if r := ask(t, t.Context(), cached, cacheQuestion()); !r.Cached || r.Text != "newer" {
+	if r := ask(t, t.Context(), cached, cacheRequest()); !r.Cached || r.Text != "newer" {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestCached_notKept(t *testing.T) {
-	for name, model := range map[string]*counting{
+	for name, model := range map[string]*countingModel{
 		"an error":    {err: errors.New("no")},
-		"with a text": {response: paid(), err: errors.New("no")},
+		"with a text": {response: paidResponse(), err: errors.New("no")},
 		"cut":         {response: pipeline.Response{Text: "{", Finish: pipeline.FinishLength}},
 		"a refusal":   {response: pipeline.Response{Text: "no", Finish: pipeline.FinishRefused}},
 		"blank":       {response: pipeline.Response{Text: " \n", Finish: pipeline.FinishStop}},
 		"too large":   {response: pipeline.Response{Text: strings.Repeat("x", pipeline.MaxEntry), Finish: pipeline.FinishStop}},
 	} {
 		if len(model.response.Text) > 1<<20 && !suite.Full() {
-			continue // it is hashed and packed twice
+			continue // hashing and marshalling it twice is slow
 		}
 		path := t.TempDir()
 		cached := pipeline.Cached(model, openCache(t, path), source)
 		for range 2 {
-			if r, err := cached.Generate(t.Context(), cacheQuestion()); !errors.Is(err, model.err) || r.Cached {
+			if r, err := cached.Generate(t.Context(), cacheRequest()); !errors.Is(err, model.err) || r.Cached {
 				t.Errorf("%s: %v, %v", name, r.Cached, err)
 			}
 		}
-		if left := files(t, path); model.asked != 2 || len(left) > 0 {
-			t.Errorf("%s: %d calls, files %v", name, model.asked, left)
+		if remaining := files(t, path); model.calls != 2 || len(remaining) > 0 {
+			t.Errorf("%s: %d calls, files %v", name, model.calls, remaining)
 		}
 	}
 }
 
-// A file that was cut anywhere, or has a byte changed anywhere, is a miss, never
-// another answer; the answer is then written anew.
+// A file that is cut or changed at any byte is a miss, never another answer; the answer is then
+// written again.
 func TestCached_corrupted(t *testing.T) {
 	path := t.TempDir()
-	model := &counting{response: paid()}
+	model := &countingModel{response: paidResponse()}
 	cached := pipeline.Cached(model, openCache(t, path), source)
-	ask(t, t.Context(), cached, cacheQuestion())
+	ask(t, t.Context(), cached, cacheRequest())
 	file := files(t, path)[0]
-	whole, err := os.ReadFile(file)
+	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,26 +205,26 @@ func TestCached_corrupted(t *testing.T) {
 		if err := os.WriteFile(file, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		before := model.asked
-		if r := ask(t, t.Context(), cached, cacheQuestion()); r.Text != paid().Text || r.Model != paid().Model {
+		before := model.calls
+		if r := ask(t, t.Context(), cached, cacheRequest()); r.Text != paidResponse().Text || r.Model != paidResponse().Model {
 			t.Fatalf("%s at %d gave %+v", what, at, r)
 		}
 		now, err := os.ReadFile(file)
-		if err != nil || !bytes.Equal(now, whole) && model.asked > before {
+		if err != nil || !bytes.Equal(now, content) && model.calls > before {
 			t.Fatalf("%s at %d was not repaired: %v", what, at, err)
 		}
 	}
 	step := suite.Of(5, 1)
-	for at := 0; at < len(whole); at += step {
-		check("cut", at, whole[:at])
-		damaged := bytes.Clone(whole)
+	for at := 0; at < len(content); at += step {
+		check("cut", at, content[:at])
+		damaged := bytes.Clone(content)
 		damaged[at] ^= 0x04
 		check("changed", at, damaged)
 	}
-	if model.asked < len(whole)/step {
-		t.Errorf("%d of %d cuts were noticed", model.asked-1, len(whole)/step)
+	if model.calls < len(content)/step {
+		t.Errorf("%d of %d cuts were noticed", model.calls-1, len(content)/step)
 	}
-	check("larger than allowed", 0, append(bytes.Clone(whole), bytes.Repeat([]byte(" "), pipeline.MaxEntry)...))
+	check("larger than allowed", 0, append(bytes.Clone(content), bytes.Repeat([]byte(" "), pipeline.MaxEntry)...))
 }
 
 func TestOpen_cannotBeWritten(t *testing.T) {
@@ -237,39 +237,39 @@ func TestOpen_cannotBeWritten(t *testing.T) {
 	}
 }
 
-// A folder that goes away while in use harms no call, and is told afterwards.
+// If the folder disappears while in use, calls still succeed, and Err reports it.
 func TestFolder_Err(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
-	folder, err := pipeline.OpenCache(path)
+	cache, err := pipeline.OpenCache(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	ask(t, t.Context(), pipeline.Cached(&counting{response: paid()}, folder, source), cacheQuestion())
-	if folder.Err() == nil {
+	ask(t, t.Context(), pipeline.Cached(&countingModel{response: paidResponse()}, cache, source), cacheRequest())
+	if cache.Err() == nil {
 		t.Error("nothing is said of an answer that was not kept")
 	}
 }
 
 func FuzzCached(f *testing.F) {
 	path := f.TempDir()
-	model := &counting{response: paid()}
+	model := &countingModel{response: paidResponse()}
 	cached := pipeline.Cached(model, openCache(f, path), source)
-	ask(f, f.Context(), cached, cacheQuestion())
+	ask(f, f.Context(), cached, cacheRequest())
 	file := files(f, path)[0]
-	whole, err := os.ReadFile(file)
+	content, err := os.ReadFile(file)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(whole)
+	f.Add(content)
 	f.Add([]byte(`{"format":1,"key":"","checksum":"","response":null}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if err := os.WriteFile(file, raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r := ask(t, t.Context(), cached, cacheQuestion()); r.Text != paid().Text {
+		if r := ask(t, t.Context(), cached, cacheRequest()); r.Text != paidResponse().Text {
 			t.Errorf("%+v", r)
 		}
 	})

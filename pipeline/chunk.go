@@ -9,45 +9,45 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// Long documents are cut into overlapping chunks that fit a model's window: splitText
-// cuts, somebody extracts from each chunk with offsets relative to it, and mergeChunks
-// unites the results. Neither judges what was extracted: it is only said which entities
-// and statements of different chunks are the same one.
+// Long documents are cut into overlapping chunks that fit the window of a model: splitText
+// cuts, Extract asks about each chunk, with offsets relative to it, and mergeChunks unites the
+// results. The merge does not judge what was extracted: it only finds equal entities and
+// statements in different chunks.
 
-// chunk is a stretch of a document.
+// chunk is a section of a document.
 type chunk struct {
 	Text string
-	// Start and End say where the text is in the document, in code points;
-	// End is exclusive.
+	// Start and End are the place of the text in the document, in code points; End is
+	// exclusive.
 	Start, End int
 }
 
-// splitText cuts a text into chunks of at most so many code points that cover it
-// from the first code point to the last, in order. An empty text has no chunks.
+// splitText cuts a text into chunks of at most size code points. The chunks are in order and
+// cover the whole text. An empty text has no chunks.
 //
-// A chunk ends at the last paragraph border of its later part, else at the last
-// sentence end, line break or white space there, else where it is full. The later part
-// is the second half, or begins later where a large overlap needs it. White space
-// belongs to what precedes it, so that a chunk begins with a word.
+// A chunk ends at the best border in its later part, the last one of equals: paragraph,
+// sentence, line break, white space, or where it is full. The later part is the second half, or
+// less if the overlap is large. White space belongs to the word before it, so that a chunk
+// begins with a word.
 //
-// The next chunk begins at the earliest sentence start within the overlap, at most half
-// of a chunk, before that end. Without one it begins at the end itself if that is a
-// sentence end, for half a sentence may say the opposite of the whole; otherwise at the
-// earliest word within the overlap, else as early as the overlap allows.
+// The next chunk begins at the first sentence start within the overlap, which is at most half a
+// chunk. Without one, it begins at the end of the chunk before if that is a sentence end,
+// because half a sentence may say the opposite of the whole. Else it begins at the first word
+// within the overlap, else at the start of the overlap.
 //
-// A chunk may hold white space only. A byte that is not UTF-8 counts as one code
-// point. Time O(len(text)), memory 16 bytes per code point of a chunk.
-func splitText(text string, most, overlap int) []chunk {
+// A chunk may hold only white space. A byte that is not UTF-8 counts as one code point. Time
+// O(len(text)), memory 16 bytes per code point of a chunk.
+func splitText(text string, size, overlap int) []chunk {
 	switch {
 	case text == "":
 		return nil
-	case len(text) <= most:
+	case len(text) <= size:
 		return []chunk{{Text: text, End: utf8.RuneCountInString(text)}}
 	}
-	// Every chunk ends at least a quarter of the most (and one code point) after the one
-	// before: this makes it linear.
-	overlap = min(overlap, most/2)
-	c := cutter{limit: most, overlap: overlap, earliest: min(max(most/2, overlap+max(1, most/4)), most)}
+	// Each chunk ends at least size/4 (and one) code points after the chunk before, so that the
+	// time is linear.
+	overlap = min(overlap, size/2)
+	c := cutter{limit: size, overlap: overlap, minLength: min(max(size/2, overlap+max(1, size/4)), size)}
 	s := scanner{text: text}
 	var chunks []chunk
 	start := 0
@@ -66,54 +66,56 @@ func splitText(text string, most, overlap int) []chunk {
 	return append(chunks, chunk{Text: text[c.borders[0].offset:], Start: start, End: start + len(c.borders)})
 }
 
-// Pieces cuts a text as long documents are cut: into pieces of at most so many code points, of
-// which each begins with up to overlap of the one before.
-func Pieces(text string, most, overlap int) []string {
-	chunks := splitText(text, most, overlap)
+// Pieces cuts a text in the way long documents are cut: into pieces of at most size code
+// points, each beginning with up to overlap code points of the piece before.
+func Pieces(text string, size, overlap int) []string {
+	chunks := splitText(text, size, overlap)
 	return cli.Each(chunks, func(c chunk) string { return c.Text })
 }
 
-// border stands between two code points of a text.
+// border is a place between two code points of a text.
 type border struct {
 	offset   int // in bytes
 	strength strength
 }
 
-// cutter chooses among the borders from the beginning of a chunk on.
+// cutter chooses where chunks end and begin. Its borders start at the beginning of the present
+// chunk.
 type cutter struct {
-	borders  []border
-	limit    int // code points of a chunk
-	overlap  int
-	earliest int // fewest code points of a chunk that is not the last
+	borders   []border
+	limit     int // code points of a chunk
+	overlap   int
+	minLength int // fewest code points of a chunk, except the last
 }
 
-// end returns where a chunk ends.
+// end returns the index of the border at which the chunk ends.
 func (c *cutter) end() int {
-	best := c.earliest
-	for at := best + 1; at <= c.limit; at++ {
-		if c.borders[at].strength >= c.borders[best].strength {
-			best = at
+	best := c.minLength
+	for i := best + 1; i <= c.limit; i++ {
+		if c.borders[i].strength >= c.borders[best].strength {
+			best = i
 		}
 	}
 	return best
 }
 
-// next returns where the chunk after the one that ends at end begins.
+// next returns the index of the border at which the next chunk begins, for a chunk that ends at
+// end.
 func (c *cutter) next(end int) int {
-	for _, least := range []strength{sentence, space} {
-		for at := end - c.overlap; at <= end; at++ {
-			if c.borders[at].strength >= least {
-				return at
+	for _, minimum := range []strength{sentence, space} {
+		for i := end - c.overlap; i <= end; i++ {
+			if c.borders[i].strength >= minimum {
+				return i
 			}
 		}
 	}
 	return end - c.overlap
 }
 
-// longestAbbreviation bounds in bytes what is looked up before a full stop.
+// longestAbbreviation is the longest word, in bytes, that abbreviates accepts.
 const longestAbbreviation = 16
 
-// isTerminator reports characters that end sentences, in any script.
+// isTerminator reports whether a character ends sentences, in any script.
 func isTerminator(r rune) bool {
 	if r < 0x80 {
 		return r == '.' || r == '!' || r == '?'
@@ -121,33 +123,32 @@ func isTerminator(r rune) bool {
 	return r == '…' || unicode.Is(unicode.Sentence_Terminal, r)
 }
 
-// isCloser reports characters that may be between the end of a sentence and
-// the white space after it.
+// isCloser reports whether a character may stand between the end of a sentence and the white
+// space after it.
 func isCloser(r rune) bool {
 	return r == '"' || r == '\'' || unicode.In(r, unicode.Pe, unicode.Pf)
 }
 
-// abbreviates reports whether a full stop after the word is more likely part of
-// it than the end of a sentence. A wrong yes only loses a place to cut, so it is
-// given freely: to initials ("J."), ordinals ("3."), short parts with stops
-// between ("e.g.", "z.B."), and common abbreviations.
-func abbreviates(word string) bool {
+// isAbbreviation reports whether a full stop after the word probably belongs to it and does not
+// end a sentence. It accepts initials ("J."), ordinals ("3."), short parts with stops between
+// ("e.g.", "z.B."), and common abbreviations. A wrong yes only loses one place to cut.
+func isAbbreviation(word string) bool {
 	if word == "" || len(word) > longestAbbreviation {
 		return false
 	}
 	for part := range strings.SplitSeq(word, ".") {
 		if utf8.RuneCountInString(part) > 2 {
-			return isAbbreviation(strings.ToLower(word))
+			return isCommonAbbreviation(strings.ToLower(word))
 		}
 	}
 	if strings.Contains(word, ".") || strings.Trim(word, "0123456789") == "" {
 		return true
 	}
 	r, size := utf8.DecodeRuneInString(word)
-	return size == len(word) && unicode.IsLetter(r) || isAbbreviation(strings.ToLower(word))
+	return size == len(word) && unicode.IsLetter(r) || isCommonAbbreviation(strings.ToLower(word))
 }
 
-func isAbbreviation(word string) bool {
+func isCommonAbbreviation(word string) bool {
 	switch word {
 	case "mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "rev", "hon", "gen", "col", "capt", "lt", "sgt",
 		"vs", "cf", "al", "fig", "figs", "eq", "no", "nos", "vol", "pp", "ed", "eds", "ch", "sec", "art", "para",
@@ -160,7 +161,7 @@ func isAbbreviation(word string) bool {
 	return false
 }
 
-// strength says how good a place between two code points is for a cut.
+// strength ranks the borders: the higher, the better to cut there.
 type strength uint8
 
 const (
@@ -171,22 +172,22 @@ const (
 	paragraph                 // between paragraphs
 )
 
-// ending says whether a sentence may have ended just before.
-type ending uint8
+// sentenceEnd tells whether a sentence may have ended just before a place.
+type sentenceEnd uint8
 
 const (
-	none ending = iota
-	soft        // a full stop and the like: only before white space
-	hard        // 。 and the like: whatever follows
+	noEnd   sentenceEnd = iota
+	softEnd             // a full stop or similar: ends a sentence only before white space
+	hardEnd             // 。 or similar: ends a sentence whatever follows
 )
 
-// scanner reads a text once and remembers what decides about the next border.
+// scanner reads a text once and keeps the state that decides on the next border.
 type scanner struct {
-	text     string
-	word     int    // byte offset of the current word
-	end      ending // of the last sentence, while only closing marks and white space follow
-	gap      bool   // white space comes before
-	newlines int    // in it
+	text        string
+	wordStart   int         // byte offset of the current word
+	sentenceEnd sentenceEnd // the end of a sentence, if only closing marks and white space followed
+	gap         bool        // white space precedes
+	newlines    int         // line breaks in that white space
 }
 
 // border returns the strength of the border before r.
@@ -196,56 +197,56 @@ func (s *scanner) border(r rune) strength {
 		return character
 	case s.newlines >= 2:
 		return paragraph
-	case s.gap && (s.end == hard || s.end == soft && !unicode.IsLower(r)):
+	case s.gap && (s.sentenceEnd == hardEnd || s.sentenceEnd == softEnd && !unicode.IsLower(r)):
 		return sentence
 	case s.newlines == 1:
 		return line
 	case s.gap:
 		return space
-	case s.end == hard && !isTerminator(r) && !isCloser(r):
+	case s.sentenceEnd == hardEnd && !isTerminator(r) && !isCloser(r):
 		return sentence
 	}
 	return character
 }
 
-// step takes r, which begins at byte i, into account.
+// step updates the state with r, which begins at byte i.
 func (s *scanner) step(i int, r rune) {
 	if unicode.IsSpace(r) {
 		s.gap = true
 		switch r {
 		case '\n', '\u2028':
 			s.newlines++
-		case '\f', '\u2029': // a page or a paragraph ends
+		case '\f', '\u2029': // form feed, paragraph separator
 			s.newlines += 2
 		}
 		return
 	}
 	if s.gap {
-		s.gap, s.newlines, s.end, s.word = false, 0, none, i
+		s.gap, s.newlines, s.sentenceEnd, s.wordStart = false, 0, noEnd, i
 	}
 	switch {
 	case isTerminator(r):
-		s.end = s.ending(i, r)
-	case s.end != none && (isCloser(r) || s.end == soft && unicode.Is(unicode.Pi, r)):
-		// The sentence still ends here: „So.“ and (Yes!)
+		s.sentenceEnd = s.classify(i, r)
+	case s.sentenceEnd != noEnd && (isCloser(r) || s.sentenceEnd == softEnd && unicode.Is(unicode.Pi, r)):
+		// The end of the sentence is still here: „So.“ and (Yes!)
 	default:
-		s.end = none
-		if s.word == i && (r == '"' || r == '\'' || unicode.In(r, unicode.Ps, unicode.Pi)) { // it opens
-			s.word = i + utf8.RuneLen(r)
+		s.sentenceEnd = noEnd
+		if s.wordStart == i && (r == '"' || r == '\'' || unicode.In(r, unicode.Ps, unicode.Pi)) { // an opening mark
+			s.wordStart = i + utf8.RuneLen(r)
 		}
 	}
 }
 
-// ending returns how firmly the terminator r at byte i ends a sentence.
-func (s *scanner) ending(i int, r rune) ending {
+// classify returns how surely the terminator r at byte i ends a sentence.
+func (s *scanner) classify(i int, r rune) sentenceEnd {
 	switch r {
 	case '.', '．':
-		if s.end == none && abbreviates(s.text[s.word:i]) {
-			return none
+		if s.sentenceEnd == noEnd && isAbbreviation(s.text[s.wordStart:i]) {
+			return noEnd
 		}
-		return max(s.end, soft)
+		return max(s.sentenceEnd, softEnd)
 	case '!', '?', '…', '‼', '‽', '⁇', '⁈', '⁉':
-		return max(s.end, soft)
+		return max(s.sentenceEnd, softEnd)
 	}
-	return hard
+	return hardEnd
 }

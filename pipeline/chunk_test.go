@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// texts returns the chunks' texts.
 func texts(chunks []chunk) []string {
 	var out []string
 	for _, c := range chunks {
@@ -21,7 +20,7 @@ func texts(chunks []chunk) []string {
 func TestSplit(t *testing.T) {
 	tests := map[string]struct {
 		text          string
-		most, overlap int
+		size, overlap int
 		want          []string
 	}{
 		"empty":                    {"", 5, 0, nil},
@@ -47,19 +46,19 @@ func TestSplit(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			chunks := splitText(tt.text, tt.most, tt.overlap)
+			chunks := splitText(tt.text, tt.size, tt.overlap)
 			if diff := cmp.Diff(tt.want, texts(chunks)); diff != "" {
 				t.Error(diff)
 			}
-			checkChunks(t, tt.text, tt.most, tt.overlap, chunks)
+			checkChunks(t, tt.text, tt.size, tt.overlap, chunks)
 		})
 	}
 }
 
-// checkChunks verifies what splitText promises of any text.
-func checkChunks(t *testing.T, text string, most, overlap int, chunks []chunk) {
+// checkChunks verifies what splitText guarantees for any text.
+func checkChunks(t *testing.T, text string, size, overlap int, chunks []chunk) {
 	t.Helper()
-	bytes := []int{} // of each code point
+	bytes := []int{} // offset of each code point
 	for i := range text {
 		bytes = append(bytes, i)
 	}
@@ -72,8 +71,8 @@ func checkChunks(t *testing.T, text string, most, overlap int, chunks []chunk) {
 		if text[bytes[c.Start]:bytes[c.End]] != c.Text {
 			t.Fatalf("chunk %d does not stand at its offsets", i)
 		}
-		if n := utf8.RuneCountInString(c.Text); n > most {
-			t.Fatalf("chunk %d has %d code points, more than %d", i, n, most)
+		if n := utf8.RuneCountInString(c.Text); n > size {
+			t.Fatalf("chunk %d has %d code points, more than %d", i, n, size)
 		}
 		if covered-c.Start > overlap {
 			t.Fatalf("chunk %d repeats %d code points, more than %d", i, covered-c.Start, overlap)
@@ -83,7 +82,7 @@ func checkChunks(t *testing.T, text string, most, overlap int, chunks []chunk) {
 	if covered != len(bytes)-1 {
 		t.Fatalf("the chunks cover %d of %d code points", covered, len(bytes)-1)
 	}
-	if many := 4*len(bytes)/most + 2; most > 3 && len(chunks) > 2*many {
+	if expected := 4*len(bytes)/size + 2; size > 3 && len(chunks) > 2*expected {
 		t.Fatalf("%d chunks", len(chunks))
 	}
 }
@@ -102,8 +101,8 @@ func TestSplit_sentencesStayWhole(t *testing.T) {
 func FuzzSplit(f *testing.F) {
 	f.Add("One. Two! 他。\n\nsee e.g. 3.14\r\n🇩🇪e\u0301", uint(6), uint(3))
 	f.Add("\xff\xfe. \xf0\x9f", uint(0), uint(1))
-	f.Fuzz(func(t *testing.T, text string, most, overlap uint) {
-		limit, repeated := 1+int(most%500), int(overlap%500)
+	f.Fuzz(func(t *testing.T, text string, size, overlap uint) {
+		limit, repeated := 1+int(size%500), int(overlap%500)
 		checkChunks(t, text, limit, repeated, splitText(text, limit, repeated))
 	})
 }

@@ -14,72 +14,65 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// The values that zero fields of LimitedConfig stand for.
+// Defaults of the zero fields of LimitedConfig.
 const (
 	DefaultTries      = 6
 	DefaultRetryPause = 500 * time.Millisecond
-	longestRetry      = 60 // times the first pause
+	maxPauseFactor    = 60 // multiple of LimitedConfig.Pause
 
-	// mostRejections is how many requests of one call may be rejected for the
-	// provider's limits while other calls are answered. While no call is answered, the
-	// limiter's patience decides.
-	mostRejections = 10
+	// mostRejections is how many requests of one call the provider may reject for its limits
+	// while it answers other calls. While it answers no call, the patience of the limiter
+	// decides.
+	maxRejections = 10
 )
 
-// LimitedConfig says how a model is asked within limits. Model and Admission are
-// required.
+// LimitedConfig configures Limited. Model and Admission are required.
 type LimitedConfig struct {
 	Model Model
-	// Admission must allow every request when it is about to be sent; it is shared
-	// by all calls to this model.
+	// Admission admits each request just before it is sent. All calls to the model share it.
 	Admission Admission
-	// Tries is how many requests one call may send that fail, the last of them
-	// included; 0 means DefaultTries. Requests that the provider rejects for
-	// its limits do not count.
+	// Tries is how many failed requests one call may send, the last one included; 0 means
+	// DefaultTries. Requests that the provider rejects for its limits do not count.
 	Tries int
-	// Timeout bounds one request; 0 leaves that to the context. One that hangs
-	// longer has failed and is sent again.
+	// Timeout bounds one request; 0 leaves that to the context. A request that takes longer has
+	// failed and is sent again.
 	Timeout time.Duration
-	// Pause is the time before a failed request is sent again, doubled with
-	// each failure of the call up to 60 times itself; 0 means
-	// DefaultRetryPause.
+	// Pause is the time before a failed request is sent again. It doubles with each failure of
+	// the call up to 60 times itself; 0 means DefaultRetryPause.
 	Pause time.Duration
-	// Waits, if set, is told before a call waits to send its request again. It
-	// must not block and be safe for concurrent use.
+	// Waits, if not nil, is called before a call waits to send its request again. It must not
+	// block and must be safe for concurrent use.
 	Waits func(Wait)
-	// Jitter returns a number in [0, 1) that shortens a pause, by up to a half;
-	// nil means a random one.
+	// Jitter returns a number in [0, 1); a pause is shortened by half of this fraction. nil
+	// means a random number.
 	Jitter func() float64
 }
 
-// Wait says why a request is sent again, and not at once.
+// Wait describes why a request is sent again later.
 type Wait struct {
 	// Until is when the request may be sent again.
 	Until time.Time
-	// Asked is how long the provider asked all calls to wait; 0 if it did not.
+	// Asked is how long the provider asked all calls to wait, or 0.
 	Asked time.Duration
-	// GivesUp is when no more calls are made unless the provider is reached by
-	// then, to which there never was a connection; else zero.
+	// GivesUp, if not zero, is when all calls end unless the provider is reached by then. It is
+	// set while there never was a connection to the provider.
 	GivesUp time.Time
 	// Reason is the class and message of the failure.
 	Reason string
 }
 
-// Limited returns a model that asks another within the limits of the provider,
-// and again where that may help: after a rejection for limits (429), 5xx, no
-// answer in time, a broken connection; that is, after a *ModelError with Retry.
-// Never after 400, 401, 403, 404.
+// Limited returns a model that asks another within the limits of the provider. It repeats a
+// request that failed with a *ModelError with Retry: after a rejection for limits (429), 5xx, a
+// timeout or a broken connection, but never after 400, 401, 403 or 404.
 //
-// A call waits for the limiter before every request and holds no permit while
-// it pauses; none of that waiting counts against a limit.WithTimeout. The
-// response, also that of an error, adds up the usage, the cost and the number
-// of all requests, and Waited is the time that was not spent on the last one.
+// A call waits for the limiter before every request and holds no permit while it pauses; this
+// waiting does not count against a limit.WithTimeout. The response, also one with an error,
+// adds up the usage, the cost and the number of all requests. Waited is the time of the call
+// without its last request.
 //
-// The error is that of the last request, or one that wraps ctx.Err(), or has a
-// *limit.TrippedError in its chain, or is a *BudgetError: then nothing more is
-// sent, by any call; or it is limit.ErrStopped, where a limit.WithStop was
-// stopped while the call waited.
-// Safe for concurrent use.
+// The error is that of the last request, or wraps ctx.Err(), or is limit.ErrStopped if
+// limit.WithStop stopped the call while it waited. If the error has a *limit.TrippedError in
+// its chain or is a *BudgetError, no call sends another request. Safe for concurrent use.
 func Limited(cfg LimitedConfig) Model {
 	cfg.Tries = cmp.Or(cfg.Tries, DefaultTries)
 	cfg.Pause = cmp.Or(cfg.Pause, DefaultRetryPause)
@@ -91,153 +84,154 @@ func Limited(cfg LimitedConfig) Model {
 
 type limited struct {
 	cfg     LimitedConfig
-	outputs recent
+	outputs recentMax
 	reached atomic.Bool
 }
 
-// Reached reports whether a model of Limited ever got anything from its
-// provider, refusals included: false says that every connection failed, or
-// none was tried. Other models count as reached.
+// Reached reports whether a model of Limited ever got an answer from its provider, refusals
+// included. It is false if every connection failed or none was tried, and true for models of
+// other kinds.
 func Reached(model Model) bool {
 	l, ok := model.(*limited)
 	return !ok || l.reached.Load()
 }
 
-// Generate asks until there is an answer, or asking again is of no use.
+// Generate asks until there is an answer or another request is of no use.
 func (l *limited) Generate(ctx context.Context, req Request) (response Response, err error) {
-	began := time.Now()
-	call := tries{limited: l, estimated: estimate(req, l.outputs.largest())}
+	start := time.Now()
+	c := call{limited: l, estimate: estimateRequest(req, l.outputs.largest())}
 	for {
-		if response, err = call.ask(ctx, req); err == nil {
+		if response, err = c.ask(ctx, req); err == nil {
 			l.outputs.add(response.Usage.Output)
 		}
-		if err == nil || call.over {
+		if err == nil || c.final {
 			break
 		}
-		if stop := call.pause(ctx, err); stop != nil {
-			if !limit.StopsRun(stop) {
-				stop = errors.Join(stop, err)
+		if pauseErr := c.pause(ctx, err); pauseErr != nil {
+			if !limit.StopsRun(pauseErr) {
+				pauseErr = errors.Join(pauseErr, err)
 			}
-			err = stop
+			err = pauseErr
 			break
 		}
 	}
-	response.Waited = time.Since(began) - call.took
-	response.Attempts, response.Usage, response.Assumed = call.spent.Attempts, call.spent.Usage, call.spent.Assumed
-	response.CostUSD = call.spent.CostUSD
+	response.Waited = time.Since(start) - c.lastDuration
+	response.Attempts, response.Usage, response.Assumed = c.total.Attempts, c.total.Usage, c.total.Assumed
+	response.CostUSD = c.total.CostUSD
 	return response, err
 }
 
-// tries are the requests of one call.
-type tries struct {
+// call holds the state of one call, which may send several requests.
+type call struct {
 	*limited
-	estimated          Estimate      // for each
-	took               time.Duration // by the last one
-	failed, rejections int
-	answers            int64 // of the limiter, before the last request
-	retryPause         time.Duration
-	over               bool // asking again is of no use
-	spent              Response
+	estimate             Estimate      // for each
+	lastDuration         time.Duration // by the last one
+	failures, rejections int
+	answersSeen          int64 // of the limiter, before the last request
+	nextPause            time.Duration
+	final                bool // asking again is of no use
+	total                Response
 }
 
-// ask sends one request when the limiter lets it.
-func (t *tries) ask(ctx context.Context, req Request) (response Response, err error) {
-	t.took = 0
-	admitted, err := t.cfg.Admission.Admit(ctx, t.estimated)
+// ask sends one request when the Admission allows it.
+func (c *call) ask(ctx context.Context, req Request) (response Response, err error) {
+	c.lastDuration = 0
+	admitted, err := c.cfg.Admission.Admit(ctx, c.estimate)
 	if err != nil {
-		t.over = true
+		c.final = true
 		return response, err
 	}
-	// Where the model panics: only the first Done counts.
+	// This matters only if the model panics: only the first Done counts.
 	defer func() { _ = admitted.Done(ctx, Ended{Result: limit.Result{Kind: limit.Abandoned}, Lost: true}) }()
-	response, err = t.send(ctx, req)
+	response, err = c.send(ctx, req)
 	if fault := (*ModelError)(nil); err == nil || errors.As(err, &fault) && (fault.Status != 0 || fault.Failure.Class != outcome.Provider) {
-		t.reached.Store(true)
+		c.reached.Store(true)
 	}
-	result := t.judge(ctx, response, err)
-	stop := admitted.Done(ctx, Ended{Result: result, Usage: response.Usage, CostUSD: response.CostUSD, Assumed: response.Assumed})
-	if stop != nil && err != nil && result.Kind != limit.Abandoned {
-		t.over = true
-		err = stop // it repeats what the call said that tripped the limiter
+	result := c.classify(ctx, response, err)
+	ended := Ended{Result: result, Usage: response.Usage, CostUSD: response.CostUSD, Assumed: response.Assumed}
+	tripped := admitted.Done(ctx, ended)
+	if tripped != nil && err != nil && result.Kind != limit.Abandoned {
+		c.final = true
+		err = tripped // it contains the error of the call that tripped the limiter
 	}
-	t.add(response)
+	c.add(response)
 	return response, err
 }
 
-// send sends the request, and says what it took.
-func (t *tries) send(ctx context.Context, req Request) (response Response, err error) {
+// send sends the request and sets the usage to assume if none was reported.
+func (c *call) send(ctx context.Context, req Request) (response Response, err error) {
 	inner, cancel := ctx, context.CancelFunc(func() {})
-	if t.cfg.Timeout > 0 {
-		inner, cancel = context.WithTimeout(ctx, t.cfg.Timeout)
+	if c.cfg.Timeout > 0 {
+		inner, cancel = context.WithTimeout(ctx, c.cfg.Timeout)
 	}
 	defer cancel()
-	began := time.Now()
-	response, err = t.cfg.Model.Generate(inner, req)
-	t.took = time.Since(began)
+	start := time.Now()
+	response, err = c.cfg.Model.Generate(inner, req)
+	c.lastDuration = time.Since(start)
 	if err != nil && ctx.Err() == nil && errors.Is(inner.Err(), context.DeadlineExceeded) {
 		err = &ModelError{Retry: true, Failure: outcome.Failure{
-			Class: outcome.Timeout, Message: fmt.Sprintf("the request was given up after %s: %v", t.cfg.Timeout, err),
+			Class: outcome.Timeout, Message: fmt.Sprintf("the request was given up after %s: %v", c.cfg.Timeout, err),
 		}}
 	}
-	response.Assumed = unreported(t.estimated.usage(), response, err)
+	response.Assumed = assumedUsage(c.estimate.usage(), response, err)
 	return response, err
 }
 
-// judge says what the limiter is to learn of a request, and whether another one
-// is of use.
-func (t *tries) judge(ctx context.Context, response Response, err error) limit.Result {
+// classify classifies the end of a request for the limiter and decides whether another request is
+// of use.
+func (c *call) classify(ctx context.Context, response Response, err error) limit.Result {
 	result := limit.Result{Kind: limit.Answered, Tokens: response.Usage.Total()}
 	var fault *ModelError
 	switch {
 	case err == nil:
 		return result
 	case ctx.Err() != nil || !errors.As(err, &fault):
-		t.over = true
+		c.final = true
 		return limit.Result{Kind: limit.Abandoned}
 	}
 	result.RetryAfter, result.Reason, result.Unreached = fault.RetryAfter, fault.Error(), fault.Unreached
 	switch {
 	case fault.Failure.Class == outcome.RateLimited && fault.Retry:
 		result.Kind = limit.Rejected
-		if answers := t.cfg.Admission.State().Answers; t.rejections == 0 || answers > t.answers {
-			t.rejections, t.answers = t.rejections+1, answers
+		if answers := c.cfg.Admission.State().Answers; c.rejections == 0 || answers > c.answersSeen {
+			c.rejections, c.answersSeen = c.rejections+1, answers
 		}
-		t.retryPause = 0 // the limiter's is enough
+		c.nextPause = 0 // the pause of the limiter is enough
 	case fault.Retry && fault.Failure.Class == outcome.InvalidOutput:
-		t.failed++ // an answer, if not a usable one
-		t.retryPause = 0
+		c.failures++ // the provider answered, but not usably
+		c.nextPause = 0
 	case fault.Retry:
 		result.Kind = limit.Failed
-		t.failed++
-		t.retryPause = t.cfg.Pause << min(t.failed-1, 30)
-		t.retryPause = min(max(t.retryPause, 0), longestRetry*t.cfg.Pause)
+		c.failures++
+		c.nextPause = c.cfg.Pause << min(c.failures-1, 30)
+		c.nextPause = min(max(c.nextPause, 0), maxPauseFactor*c.cfg.Pause)
 	default:
 		result.Kind = limit.Refused
 		result.Fatal = fault.Status == http.StatusUnauthorized || fault.Failure.Class == outcome.RateLimited
 		result.Forbidden = fault.Status == http.StatusForbidden
-		t.over = true
+		c.final = true
 	}
-	t.over = t.over || t.failed >= t.cfg.Tries || t.rejections > mostRejections
-	result.Final = t.over
+	c.final = c.final || c.failures >= c.cfg.Tries || c.rejections > maxRejections
+	result.Final = c.final
 	return result
 }
 
-// pause tells that the request will be sent again, and waits for that; the permit is given
-// back already.
-func (t *tries) pause(ctx context.Context, err error) error {
-	limits, pause := t.cfg.Admission.State(), t.retryPause
-	if fault, ok := errors.AsType[*ModelError](err); ok && t.cfg.Waits != nil {
+// pause announces that the request will be sent again, and waits. The caller has returned the
+// permit before.
+func (c *call) pause(ctx context.Context, err error) error {
+	limits, pause := c.cfg.Admission.State(), c.nextPause
+	if fault, ok := errors.AsType[*ModelError](err); ok && c.cfg.Waits != nil {
 		until := time.Now().Add(pause)
 		if limits.PausedUntil.After(until) {
 			until = limits.PausedUntil
 		}
-		t.cfg.Waits(Wait{Until: until, Asked: fault.RetryAfter, GivesUp: limits.GivesUp, Reason: fault.Error()})
+		c.cfg.Waits(Wait{Until: until, Asked: fault.RetryAfter, GivesUp: limits.GivesUp, Reason: fault.Error()})
 	}
 	if pause <= 0 {
 		return nil
 	}
 	defer limit.Waiting(ctx)()
-	pause -= time.Duration(t.cfg.Jitter() * float64(pause) / 2)
+	pause -= time.Duration(c.cfg.Jitter() * float64(pause) / 2)
 	if !limits.GivesUp.IsZero() {
 		pause = min(pause, time.Until(limits.GivesUp))
 	}
@@ -251,31 +245,31 @@ func (t *tries) pause(ctx context.Context, err error) error {
 	}
 }
 
-// add counts what a request took. That one was refused, and cost nothing, does not make the cost
-// of the others known.
-func (t *tries) add(response Response) {
-	first, none := t.spent.Attempts == 0, outcome.Usage{}
-	t.spent.Attempts += max(1, response.Attempts)
+// add adds the usage and the cost of a request to the total. A refused request that cost
+// nothing does not make an unknown total known.
+func (c *call) add(response Response) {
+	first, noUsage := c.total.Attempts == 0, outcome.Usage{}
+	c.total.Attempts += max(1, response.Attempts)
 	switch known := response.CostUSD != nil; {
-	case known && t.spent.CostUSD != nil:
-		sum := *t.spent.CostUSD + *response.CostUSD
-		t.spent.CostUSD = &sum
-	case known && t.spent.Usage == none && (first || response.Usage != none || *response.CostUSD > 0):
-		t.spent.CostUSD = response.CostUSD
-	case !known && (response.Usage != none || t.spent.Usage == none):
-		t.spent.CostUSD = nil
+	case known && c.total.CostUSD != nil:
+		sum := *c.total.CostUSD + *response.CostUSD
+		c.total.CostUSD = &sum
+	case known && c.total.Usage == noUsage && (first || response.Usage != noUsage || *response.CostUSD > 0):
+		c.total.CostUSD = response.CostUSD
+	case !known && (response.Usage != noUsage || c.total.Usage == noUsage):
+		c.total.CostUSD = nil
 	}
-	t.spent.Usage, t.spent.Assumed = t.spent.Usage.Add(response.Usage), t.spent.Assumed.Add(response.Assumed)
+	c.total.Usage, c.total.Assumed = c.total.Usage.Add(response.Usage), c.total.Assumed.Add(response.Assumed)
 }
 
-// unreported is what a request is taken to have used that did not say: what was
-// estimated for it, unless nothing was sent or it failed otherwise than by being given up,
-// when a provider may have worked on it.
-func unreported(estimated outcome.Usage, response Response, err error) outcome.Usage {
+// assumedUsage returns the usage to assume for a request: the estimate if it reported no usage
+// but the provider may have worked on it. It is zero for a cached answer, a request that was
+// not sent, and a failure other than a timeout or cancellation.
+func assumedUsage(estimate outcome.Usage, response Response, err error) outcome.Usage {
 	failed := err != nil && (response.Attempts == 0 ||
 		!errors.Is(err, context.Canceled) && outcome.FailureOf(err, outcome.Provider).Class != outcome.Timeout)
 	if failed || response.Cached || response.Usage != (outcome.Usage{}) {
 		return outcome.Usage{}
 	}
-	return estimated
+	return estimate
 }

@@ -19,61 +19,61 @@ import (
 	"extraction-experiment/pipeline/provider"
 )
 
-// asked is a model made of a function that is told how often it was asked.
-type asked struct {
-	times  int
+// scriptedModel is a model made of a function that gets the number of the call.
+type scriptedModel struct {
+	calls  int
 	answer func(ctx context.Context, time int) (pipeline.Response, error)
 }
 
-func (a *asked) Generate(ctx context.Context, _ pipeline.Request) (pipeline.Response, error) {
-	a.times++
-	return a.answer(ctx, a.times)
+func (a *scriptedModel) Generate(ctx context.Context, _ pipeline.Request) (pipeline.Response, error) {
+	a.calls++
+	return a.answer(ctx, a.calls)
 }
 
 var (
-	request = pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: "x"}}}
-	fine    = pipeline.Response{Text: "{}", Finish: pipeline.FinishStop, Attempts: 1, Usage: outcome.Usage{Input: 10, Output: 2}}
+	request    = pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: "x"}}}
+	okResponse = pipeline.Response{Text: "{}", Finish: pipeline.FinishStop, Attempts: 1, Usage: outcome.Usage{Input: 10, Output: 2}}
 )
 
-func fault(class outcome.Class, status int, retry bool) *pipeline.ModelError {
+func modelError(class outcome.Class, status int, retry bool) *pipeline.ModelError {
 	return &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: fmt.Sprintf("status %d", status)}, Status: status, Retry: retry}
 }
 
 func newLimited(t *testing.T, cfg pipeline.LimitedConfig) pipeline.Model {
 	t.Helper()
-	still := func() float64 { return 0 }
+	noJitter := func() float64 { return 0 }
 	if cfg.Admission == nil {
-		limiter := limit.New(limit.Config{Jitter: still})
+		limiter := limit.New(limit.Config{Jitter: noJitter})
 		cfg.Admission = pipeline.NewAdmission(limiter, nil)
 	}
-	cfg.Jitter = still
+	cfg.Jitter = noJitter
 	return pipeline.Limited(cfg)
 }
 
-// Two failures of a second with pauses of 0.5 s and 1 s, then an answer of a
-// second: 3.5 s of waiting. The first failure cost 5 tokens in and 1 out.
+// Two failures of a second with pauses of 0.5 s and 1 s, then an answer after a second: 3.5 s
+// of waiting. The first failure cost 5 tokens of input and 1 of output.
 func TestLimited_waitingIsNoLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cents := func(n float64) *float64 { n /= 100; return &n }
-		model := &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) {
+		model := &scriptedModel{answer: func(_ context.Context, n int) (pipeline.Response, error) {
 			time.Sleep(time.Second)
 			switch n {
 			case 1:
-				return pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 5, Output: 1}, CostUSD: cents(2)}, fault(outcome.Provider, 500, true)
+				return pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 5, Output: 1}, CostUSD: cents(2)}, modelError(outcome.Provider, 500, true)
 			case 2:
-				return pipeline.Response{Attempts: 1}, fault(outcome.Provider, 502, true)
+				return pipeline.Response{Attempts: 1}, modelError(outcome.Provider, 502, true)
 			}
-			response := fine
+			response := okResponse
 			response.CostUSD = cents(4)
 			return response, nil
 		}}
-		began := time.Now()
+		start := time.Now()
 		r, err := newLimited(t, pipeline.LimitedConfig{Model: model}).Generate(t.Context(), request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took != 4500*time.Millisecond || r.Waited != 3500*time.Millisecond {
-			t.Errorf("took %s, waited %s", took, r.Waited)
+		if elapsed := time.Since(start); elapsed != 4500*time.Millisecond || r.Waited != 3500*time.Millisecond {
+			t.Errorf("took %s, waited %s", elapsed, r.Waited)
 		}
 		if r.Attempts != 3 || r.Usage != (outcome.Usage{Input: 15, Output: 3}) || *r.CostUSD != 0.06 {
 			t.Errorf("%+v, cost %v", r, *r.CostUSD)
@@ -105,17 +105,17 @@ func TestLimited_whatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A request that is rejected time and again while others are answered, such as
-// one that is larger than the limit, ends after 10 rejections and one more.
+// A request that is always rejected while others are answered, for example because it is larger
+// than the limit, ends after 10 rejections and one more.
 func TestLimited_rejectedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{Most: 2})
-		large := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
-			return pipeline.Response{Attempts: 1}, fault(outcome.RateLimited, 429, true)
+		large := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
+			return pipeline.Response{Attempts: 1}, modelError(outcome.RateLimited, 429, true)
 		}}
-		others := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Model: &asked{answer: func(context.Context, int) (pipeline.Response, error) {
+		others := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Model: &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
 			time.Sleep(time.Second)
-			return fine, nil
+			return okResponse, nil
 		}}})
 		done := make(chan struct{})
 		go func() {
@@ -138,44 +138,44 @@ func TestLimited_rejectedAlone(t *testing.T) {
 	})
 }
 
-// A request that hangs is given up after the timeout and sent again; the item's
-// own time does not run while it waits.
+// A request that hangs is given up after the timeout and sent again; the clock of the item
+// stands still meanwhile.
 func TestLimited_hanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		model := &asked{answer: func(ctx context.Context, n int) (pipeline.Response, error) {
+		model := &scriptedModel{answer: func(ctx context.Context, n int) (pipeline.Response, error) {
 			<-ctx.Done()
 			return pipeline.Response{Attempts: 1}, fmt.Errorf("hanging: %w", ctx.Err())
 		}}
-		began := time.Now()
+		start := time.Now()
 		r, err := newLimited(t, pipeline.LimitedConfig{Model: model, Timeout: time.Minute, Tries: 3}).Generate(t.Context(), request)
 		if class := outcome.FailureOf(err, outcome.Provider).Class; class != outcome.Timeout || r.Attempts != 3 {
 			t.Errorf("%v, class %s, %d attempts", err, class, r.Attempts)
 		}
-		if took := time.Since(began); took != 3*time.Minute+1500*time.Millisecond || r.Waited != took-time.Minute {
-			t.Errorf("took %s, waited %s", took, r.Waited)
+		if elapsed := time.Since(start); elapsed != 3*time.Minute+1500*time.Millisecond || r.Waited != elapsed-time.Minute {
+			t.Errorf("took %s, waited %s", elapsed, r.Waited)
 		}
 	})
 }
 
-// With one place, a call that pauses after a failure leaves it to another.
+// With a limit of one call, a call that pauses after a failure lets another one through.
 func TestLimited_noPlaceHeldWhilePausing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{Most: 1})
-		failing := &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) {
+		failing := &scriptedModel{answer: func(_ context.Context, n int) (pipeline.Response, error) {
 			if n == 1 {
-				return pipeline.Response{Attempts: 1}, fault(outcome.Provider, 500, true)
+				return pipeline.Response{Attempts: 1}, modelError(outcome.Provider, 500, true)
 			}
-			return fine, nil
+			return okResponse, nil
 		}}
-		quick := &asked{answer: func(context.Context, int) (pipeline.Response, error) { return fine, nil }}
+		quick := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) { return okResponse, nil }}
 		done := make(chan error)
 		go func() {
 			_, err := newLimited(t, pipeline.LimitedConfig{Model: failing, Admission: pipeline.NewAdmission(limiter, nil), Pause: time.Hour}).Generate(t.Context(), request)
 			done <- err
 		}()
 		synctest.Wait()
-		began := time.Now()
-		if r, err := newLimited(t, pipeline.LimitedConfig{Model: quick, Admission: pipeline.NewAdmission(limiter, nil)}).Generate(t.Context(), request); err != nil || r.Waited != 0 || !time.Now().Equal(began) {
+		start := time.Now()
+		if r, err := newLimited(t, pipeline.LimitedConfig{Model: quick, Admission: pipeline.NewAdmission(limiter, nil)}).Generate(t.Context(), request); err != nil || r.Waited != 0 || !time.Now().Equal(start) {
 			t.Errorf("%v, waited %s", err, r.Waited)
 		}
 		if err := <-done; err != nil {
@@ -184,16 +184,16 @@ func TestLimited_noPlaceHeldWhilePausing(t *testing.T) {
 	})
 }
 
-// Ten minutes that the provider asks for do not use up the minute of an item.
+// A pause of ten minutes that the provider asks for does not use up the minute of an item.
 func TestLimited_waitingIsNotTheItemsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		model := &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) {
+		model := &scriptedModel{answer: func(_ context.Context, n int) (pipeline.Response, error) {
 			if n == 1 {
-				busy := fault(outcome.RateLimited, 429, true)
+				busy := modelError(outcome.RateLimited, 429, true)
 				busy.RetryAfter = 10 * time.Minute
 				return pipeline.Response{Attempts: 1}, busy
 			}
-			return fine, nil
+			return okResponse, nil
 		}}
 		ctx, cancel := limit.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -204,12 +204,12 @@ func TestLimited_waitingIsNotTheItemsTime(t *testing.T) {
 	})
 }
 
-// A key that is not accepted is found with one request, however many items wait.
+// A wrong key is found with one request, however many items wait.
 func TestLimited_wrongKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		model := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
+		model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
 			time.Sleep(time.Second)
-			return pipeline.Response{Attempts: 1}, fault(outcome.Provider, 401, false)
+			return pipeline.Response{Attempts: 1}, modelError(outcome.Provider, 401, false)
 		}}
 		limited := newLimited(t, pipeline.LimitedConfig{Model: model})
 		results := make(chan error)
@@ -224,16 +224,16 @@ func TestLimited_wrongKey(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		}
-		if model.times != 1 {
-			t.Errorf("%d requests", model.times)
+		if model.calls != 1 {
+			t.Errorf("%d requests", model.calls)
 		}
 	})
 }
 
 func TestLimited_cancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		model := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
-			return pipeline.Response{Attempts: 1}, fault(outcome.Provider, 500, true)
+		model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
+			return pipeline.Response{Attempts: 1}, modelError(outcome.Provider, 500, true)
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -244,18 +244,17 @@ func TestLimited_cancelled(t *testing.T) {
 	})
 }
 
-// When the run is stopped, what waits is given up with nothing sent, whether
-// the provider asked for the pause or a request is to be sent again; a request
-// under way is finished.
+// When the run is stopped, waiting calls end without sending anything, both in a pause of the
+// provider and before a retry; a request in flight is finished.
 func TestLimited_stopped(t *testing.T) {
 	for name, first := range map[string]*pipeline.ModelError{
 		"pause":       {Failure: outcome.Failure{Class: outcome.RateLimited, Message: "busy"}, Status: 429, Retry: true, RetryAfter: 10 * time.Minute},
-		"asked again": fault(outcome.Provider, 500, true),
+		"asked again": modelError(outcome.Provider, 500, true),
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			model := &asked{answer: func(context.Context, int) (pipeline.Response, error) { return pipeline.Response{Attempts: 1}, first }}
-			var told []pipeline.Wait
-			limited := newLimited(t, pipeline.LimitedConfig{Model: model, Pause: time.Hour, Waits: func(w pipeline.Wait) { told = append(told, w) }})
+			model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) { return pipeline.Response{Attempts: 1}, first }}
+			var waits []pipeline.Wait
+			limited := newLimited(t, pipeline.LimitedConfig{Model: model, Pause: time.Hour, Waits: func(w pipeline.Wait) { waits = append(waits, w) }})
 			stop := make(chan struct{})
 			results := make(chan error)
 			for range 3 {
@@ -265,18 +264,18 @@ func TestLimited_stopped(t *testing.T) {
 				}()
 				synctest.Wait()
 			}
-			began, sent := time.Now(), model.times
+			start, sent := time.Now(), model.calls
 			close(stop)
 			for range 3 {
 				if err := <-results; !errors.Is(err, limit.ErrStopped) || !limit.StopsRun(err) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
-			if !time.Now().Equal(began) || model.times != sent {
-				t.Errorf("%s: took %s, %d more requests", name, time.Since(began), model.times-sent)
+			if !time.Now().Equal(start) || model.calls != sent {
+				t.Errorf("%s: took %s, %d more requests", name, time.Since(start), model.calls-sent)
 			}
-			if len(told) == 0 || told[0].Asked != first.RetryAfter || told[0].Until.Sub(began) < 10*time.Minute || !strings.Contains(told[0].Reason, first.Failure.Message) {
-				t.Errorf("%s: told %+v", name, told)
+			if len(waits) == 0 || waits[0].Asked != first.RetryAfter || waits[0].Until.Sub(start) < 10*time.Minute || !strings.Contains(waits[0].Reason, first.Failure.Message) {
+				t.Errorf("%s: told %+v", name, waits)
 			}
 		})
 	}
@@ -284,14 +283,14 @@ func TestLimited_stopped(t *testing.T) {
 
 func TestLimited_stoppedWhileUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		model := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
+		model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
 			time.Sleep(time.Second)
-			return fine, nil
+			return okResponse, nil
 		}}
 		stop := make(chan struct{})
 		time.AfterFunc(time.Second/2, func() { close(stop) })
 		limited := newLimited(t, pipeline.LimitedConfig{Model: model})
-		for range 2 { // the second is a repair of the first, say
+		for range 2 { // the second stands for a repair of the first
 			if r, err := limited.Generate(limit.WithStop(t.Context(), stop), request); err != nil || r.Text == "" {
 				t.Errorf("%v", err)
 			}
@@ -299,16 +298,15 @@ func TestLimited_stoppedWhileUnderWay(t *testing.T) {
 	})
 }
 
-// A model that panics gives its place back: with one place, the next call has
-// its turn.
+// A model that panics returns its permit: with a limit of one call, the next call is sent.
 func TestLimited_panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{Most: 1})
-		model := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Model: &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) {
+		model := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Model: &scriptedModel{answer: func(_ context.Context, n int) (pipeline.Response, error) {
 			if n == 1 {
 				panic("a fault of the provider's library")
 			}
-			return fine, nil
+			return okResponse, nil
 		}}})
 		func() {
 			defer func() { _ = recover() }()
@@ -324,13 +322,12 @@ func TestLimited_panic(t *testing.T) {
 	})
 }
 
-// A provider to which there never was a connection ends all calls within 20 s,
-// however many there are, whatever they may repeat; once it gave anything, it
-// does not.
+// If there never was a connection to the provider, all calls end within 20 s, however many
+// there are and however often they may retry. After any answer they do not.
 func TestLimited_neverConnected(t *testing.T) {
 	refused := &pipeline.ModelError{Failure: outcome.Failure{Class: outcome.Provider, Message: "connection refused"}, Retry: true, Unreached: true}
 	for name, c := range map[string]struct {
-		first error // what the first request gets
+		first error // of the first request
 		takes time.Duration
 		tries int
 		stops bool // within 20 s
@@ -338,19 +335,19 @@ func TestLimited_neverConnected(t *testing.T) {
 		"refused":                    {first: refused, stops: true},
 		"refused, a hundred tries":   {first: refused, tries: 100, stops: true},
 		"refused, one try":           {first: refused, tries: 1, stops: true},
-		"a 503 first":                {first: fault(outcome.Provider, 503, true), tries: 100},
-		"a slow first answer, cut":   {first: fault(outcome.Provider, 0, true), takes: 19 * time.Second, tries: 100},
-		"no answer in time at first": {first: fault(outcome.Timeout, 0, true), takes: 30 * time.Second, tries: 100},
-		"a key that is not good yet": {first: fault(outcome.RateLimited, 429, true), tries: 100},
+		"a 503 first":                {first: modelError(outcome.Provider, 503, true), tries: 100},
+		"a slow first answer, cut":   {first: modelError(outcome.Provider, 0, true), takes: 19 * time.Second, tries: 100},
+		"no answer in time at first": {first: modelError(outcome.Timeout, 0, true), takes: 30 * time.Second, tries: 100},
+		"a key that is not good yet": {first: modelError(outcome.RateLimited, 429, true), tries: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				limiter := limit.New(limit.Config{Most: 8})
-				var sent, told atomic.Int64
+				var sent, announced atomic.Int64
 				model := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Tries: c.tries,
 					Waits: func(w pipeline.Wait) {
 						if !w.GivesUp.IsZero() {
-							told.Add(1)
+							announced.Add(1)
 						}
 					},
 					Model: generate(func(context.Context) (pipeline.Response, error) {
@@ -360,7 +357,7 @@ func TestLimited_neverConnected(t *testing.T) {
 						}
 						return pipeline.Response{Attempts: 1}, refused
 					})})
-				began := time.Now()
+				start := time.Now()
 				var calls sync.WaitGroup
 				for range 20 {
 					calls.Go(func() {
@@ -370,25 +367,24 @@ func TestLimited_neverConnected(t *testing.T) {
 					})
 				}
 				calls.Wait()
-				if took := time.Since(began); (took <= 20*time.Second) != c.stops {
-					t.Errorf("took %s, with %d requests", took, sent.Load())
+				if elapsed := time.Since(start); (elapsed <= 20*time.Second) != c.stops {
+					t.Errorf("took %s, with %d requests", elapsed, sent.Load())
 				}
-				if said := told.Load() > 0; said != (c.stops && c.tries != 1) {
-					t.Errorf("said that it gives up: %v", said)
+				if gaveUp := announced.Load() > 0; gaveUp != (c.stops && c.tries != 1) {
+					t.Errorf("said that it gives up: %v", gaveUp)
 				}
 			})
 		})
 	}
 }
 
-// generate is a model made of a function.
 type generate func(context.Context) (pipeline.Response, error)
 
 func (g generate) Generate(ctx context.Context, _ pipeline.Request) (pipeline.Response, error) {
 	return g(ctx)
 }
 
-// openModel opens a model of a server that speaks OpenAI's protocol.
+// openModel opens a model on a server that speaks the OpenAI protocol.
 func openModel(t *testing.T, address string, client *http.Client) pipeline.Model {
 	t.Helper()
 	opened, err := provider.Open("openai/m", provider.Config{HTTPClient: client, Getenv: func(name string) string {
@@ -400,8 +396,8 @@ func openModel(t *testing.T, address string, client *http.Client) pipeline.Model
 	return opened.Model
 }
 
-// TestLimited_cost: what was refused costs nothing, and says nothing of the other requests of the
-// call: one that was given up, or an answer without usage, leaves the cost unknown.
+// TestLimited_cost: a refused request costs nothing. A request that was given up, or an answer
+// without usage, leaves the cost of the call unknown.
 func TestLimited_cost(t *testing.T) {
 	type reply func() (pipeline.Response, error)
 	prices := func(string) (pipeline.Price, bool) { return pipeline.Price{Input: 1e6}, true }
@@ -409,10 +405,10 @@ func TestLimited_cost(t *testing.T) {
 		return func() (pipeline.Response, error) { return pipeline.Response{Usage: outcome.Usage{Input: input}}, nil }
 	}
 	fails := func(class outcome.Class, status int) reply {
-		return func() (pipeline.Response, error) { return pipeline.Response{}, fault(class, status, true) }
+		return func() (pipeline.Response, error) { return pipeline.Response{}, modelError(class, status, true) }
 	}
 	paid := func() (pipeline.Response, error) {
-		return pipeline.Response{Usage: outcome.Usage{Input: 2}}, fault(outcome.Provider, 500, true)
+		return pipeline.Response{Usage: outcome.Usage{Input: 2}}, modelError(outcome.Provider, 500, true)
 	}
 	refused, givenUp := fails(outcome.Provider, 500), fails(outcome.Timeout, 0)
 	for name, tt := range map[string]struct {
@@ -430,7 +426,7 @@ func TestLimited_cost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				model := &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) { return tt.requests[n-1]() }}
+				model := &scriptedModel{answer: func(_ context.Context, n int) (pipeline.Response, error) { return tt.requests[n-1]() }}
 				limited := newLimited(t, pipeline.LimitedConfig{Model: pipeline.Priced(model, "m", prices), Tries: len(tt.requests)})
 				r, _ := limited.Generate(t.Context(), request)
 				if (r.CostUSD == nil) != (tt.want < 0) || r.CostUSD != nil && *r.CostUSD != tt.want {

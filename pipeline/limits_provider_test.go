@@ -10,56 +10,56 @@ import (
 	"time"
 )
 
-// verdict is what a provider does with a request.
+// verdict is how a provider handles a request.
 type verdict struct {
 	status     int
 	retryAfter time.Duration // 0: no header
 	hang       bool
 }
 
-// rule decides about a request that arrives after the given time, at full
-// scale, while others are being worked on.
-type rule func(at time.Duration, working int) verdict
+// rule decides about a request that arrives at the given time, at full scale, while inFlight
+// others are in progress.
+type rule func(at time.Duration, inFlight int) verdict
 
-// fakeProvider is a server that speaks OpenAI's protocol and follows a profile.
+// fakeProvider is a server that speaks the OpenAI protocol and follows a profile.
 type fakeProvider struct {
 	profile profile
-	scale   time.Duration // full time is divided by it
-	began   time.Time
+	scale   time.Duration // divisor of all times
+	start   time.Time
 
 	mu       sync.Mutex
 	random   *rand.Rand
 	decide   rule
-	working  int
+	inFlight int
 	calls    int
 	statuses map[int]int
 }
 
 func newFakeProvider(p profile, seed uint64, scale int) *fakeProvider {
-	f := &fakeProvider{profile: p, scale: time.Duration(scale), began: time.Now(), random: rand.New(rand.NewPCG(seed, 1)), statuses: map[int]int{}}
+	f := &fakeProvider{profile: p, scale: time.Duration(scale), start: time.Now(), random: rand.New(rand.NewPCG(seed, 1)), statuses: map[int]int{}}
 	f.decide = p.build(f)
 	return f
 }
 
 func (f *fakeProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // so that a client that goes away is noticed
+	_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when the client disconnects
 	f.mu.Lock()
 	f.calls++
-	v := f.decide(time.Since(f.began)*f.scale, f.working)
+	v := f.decide(time.Since(f.start)*f.scale, f.inFlight)
 	f.statuses[v.status]++
-	took := time.Duration((0.5 + f.random.Float64()) * float64(f.profile.latency))
+	latency := time.Duration((0.5 + f.random.Float64()) * float64(f.profile.latency))
 	if v.status != http.StatusTooManyRequests {
-		f.working++
+		f.inFlight++
 	}
 	f.mu.Unlock()
 	if v.status == http.StatusTooManyRequests {
-		time.Sleep(f.profile.latency / 20 / f.scale) // the way there and back
+		time.Sleep(f.profile.latency / 20 / f.scale) // the round trip
 		f.refuse(w, v)
 		return
 	}
 	defer func() {
 		f.mu.Lock()
-		f.working--
+		f.inFlight--
 		f.mu.Unlock()
 	}()
 	if v.hang {
@@ -67,7 +67,7 @@ func (f *fakeProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	select {
-	case <-time.After(took / f.scale):
+	case <-time.After(latency / f.scale):
 	case <-r.Context().Done():
 		return
 	}
@@ -90,8 +90,8 @@ func (f *fakeProvider) refuse(w http.ResponseWriter, v verdict) {
 
 var rejected = verdict{status: http.StatusTooManyRequests}
 
-// slots works on n requests at once.
-func slots(n int, retryAfter time.Duration) func(*fakeProvider) rule {
+// slotRule handles n requests at once.
+func slotRule(n int, retryAfter time.Duration) func(*fakeProvider) rule {
 	return func(*fakeProvider) rule {
 		return func(_ time.Duration, working int) verdict {
 			if working >= n {
@@ -102,8 +102,8 @@ func slots(n int, retryAfter time.Duration) func(*fakeProvider) rule {
 	}
 }
 
-// steady lets a request through for every interval, and saves up to burst.
-func steady(every time.Duration, burst float64, header bool) func(*fakeProvider) rule {
+// rateRule is a token bucket: it gains a request every interval and holds up to burst.
+func rateRule(every time.Duration, burst float64, header bool) func(*fakeProvider) rule {
 	return func(*fakeProvider) rule {
 		level, last := burst, time.Duration(0)
 		return func(at time.Duration, _ int) verdict {
@@ -121,8 +121,8 @@ func steady(every time.Duration, burst float64, header bool) func(*fakeProvider)
 	}
 }
 
-// windows lets n requests through in every window of time.
-func windows(n int, size time.Duration, header bool) func(*fakeProvider) rule {
+// windowRule lets n requests through in every window of time.
+func windowRule(n int, size time.Duration, header bool) func(*fakeProvider) rule {
 	return func(*fakeProvider) rule {
 		current, used := time.Duration(-1), 0
 		return func(at time.Duration, _ int) verdict {
@@ -142,8 +142,8 @@ func windows(n int, size time.Duration, header bool) func(*fakeProvider) rule {
 	}
 }
 
-// closes refuses everything for a while after every n requests.
-func closes(n int, pause time.Duration) func(*fakeProvider) rule {
+// pauseRule refuses everything for a while after every n requests.
+func pauseRule(n int, pause time.Duration) func(*fakeProvider) rule {
 	return func(*fakeProvider) rule {
 		used, until := 0, time.Duration(0)
 		return func(at time.Duration, _ int) verdict {
@@ -160,8 +160,8 @@ func closes(n int, pause time.Duration) func(*fakeProvider) rule {
 	}
 }
 
-// share treats a part of the requests in another way.
-func share(part float64, v verdict) func(*fakeProvider) rule {
+// shareRule gives a part of the requests another verdict.
+func shareRule(part float64, v verdict) func(*fakeProvider) rule {
 	return func(f *fakeProvider) rule {
 		return func(time.Duration, int) verdict {
 			if f.random.Float64() < part {
@@ -172,8 +172,8 @@ func share(part float64, v verdict) func(*fakeProvider) rule {
 	}
 }
 
-// changing has capacity for high and low calls at once, in turn.
-func changing(high, low int, every time.Duration) func(*fakeProvider) rule {
+// varyingRule alternates between high and low requests at once.
+func varyingRule(high, low int, every time.Duration) func(*fakeProvider) rule {
 	return func(*fakeProvider) rule {
 		return func(at time.Duration, working int) verdict {
 			n := high

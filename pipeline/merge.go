@@ -10,43 +10,41 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// maxWarnings bounds what mergeChunks says about one document.
+// maxWarnings is the most warnings that mergeChunks returns for a document.
 const maxWarnings = 100
 
-// chunkFound is what was extracted from one chunk. Offsets of mentions count from the
-// beginning of the chunk; identifiers are local to the part.
-type chunkFound struct {
+// chunkResult is what was extracted from one chunk. Offsets of mentions count from the
+// beginning of the chunk; identifiers are local to the chunk.
+type chunkResult struct {
 	Extraction extraction.Extraction
 	chunk      chunk
 }
 
-// mergeChunks unites what was extracted from the chunks of one document, which come in
-// their order; the result is in the order of first appearance. It changes nothing of its
-// input.
+// mergeChunks unites the results of the chunks of one document, given in order. The lists of
+// the result are in order of first appearance. The input is not changed.
 //
-// Entities are one if their names are equal in NFKC, folded case and single
-// spaces, and their types are equal (likewise, _ and - being spaces) or one has
-// none. If chunks disagree about the type of a name, most chunks win, then the
-// first, with a warning; but a name that one chunk lists under two types stands
-// for two things, and stays apart by type. The united entity has the first spelling
-// of the name; the aliases are united; description and properties are the first
-// that are not empty; mentions, moved to offsets of the document, are united and
-// sorted. An entity without a name is united with none.
+// Entities are the same if their names are equal in NFKC, folded case and single spaces, and
+// their types are equal (compared likewise, with _ and - as spaces) or one has no type. If
+// chunks disagree about the type of a name, the type in most chunks wins, or the first one on a
+// tie, and a warning says so. But if one chunk lists a name under two types, the name stands
+// for two things, and its entities are united only by type. The united entity has the first
+// spelling of the name, all aliases, the first description and properties that are not empty,
+// and all mentions, sorted and moved to offsets of the document. Entities without a name are
+// not united.
 //
-// The ends of relationships become the names of the united entities; other ends
-// stay as they are. References within a part are resolved by
-// extraction.DecodeExtraction. Statements with equal ends and type are one, and so
-// are those that the vocabulary says to be the same; the first is kept, with the
-// first description. An end that refers to nothing stays dangling, and such a
-// statement is never united with another.
+// The ends of relationships become the names of the united entities; other ends stay unchanged.
+// extraction.DecodeExtraction has resolved references within a chunk. Relationships with equal
+// ends and type are the same, and so are those that the vocabulary equates; the first one is
+// kept, with the first description. An end that refers to nothing stays dangling, and its
+// relationship is never united with another.
 //
-// A list is nil only if it is nil in every part. A single part is what the
-// extractor said: mentions are moved, exact repetitions removed, and nothing else,
-// so that merging what is merged changes nothing. Otherwise identifiers are removed.
+// A list is nil only if it is nil in every part. A single part is only changed by moving
+// mentions and removing exact repetitions, so that merging a result again changes nothing. With
+// several parts, identifiers are removed.
 //
 // Time O(n log n) in the size of the parts.
-func mergeChunks(parts []chunkFound, v Vocabulary) (extraction.Extraction, []string) {
-	m := merger{names: map[string]string{}}
+func mergeChunks(parts []chunkResult, v Vocabulary) (extraction.Extraction, []string) {
+	m := merger{spellings: map[string]string{}}
 	for i, p := range parts {
 		m.add(i, p)
 	}
@@ -55,25 +53,25 @@ func mergeChunks(parts []chunkFound, v Vocabulary) (extraction.Extraction, []str
 		m.uniteRelationships(v)
 	}
 	entities, relationships := map[string]bool{}, map[extraction.Relationship]bool{}
-	m.found.Entities = slices.DeleteFunc(m.found.Entities, func(e extraction.Entity) bool {
-		key := everything(e)
-		again := entities[key]
+	m.merged.Entities = slices.DeleteFunc(m.merged.Entities, func(e extraction.Entity) bool {
+		key := entityKey(e)
+		duplicate := entities[key]
 		entities[key] = true
-		return again
+		return duplicate
 	})
-	m.found.Relationships = slices.DeleteFunc(m.found.Relationships, func(r extraction.Relationship) bool {
-		again := relationships[r]
+	m.merged.Relationships = slices.DeleteFunc(m.merged.Relationships, func(r extraction.Relationship) bool {
+		duplicate := relationships[r]
 		relationships[r] = !r.Dangling()
-		return again
+		return duplicate
 	})
 	if more := len(m.warnings) - maxWarnings; more > 0 {
 		m.warnings = append(m.warnings[:maxWarnings], fmt.Sprintf("and %d more warnings of merging chunks", more))
 	}
-	return m.found, m.warnings
+	return m.merged, m.warnings
 }
 
-// everything spells all that is said of an entity, its identifier apart.
-func everything(e extraction.Entity) string {
+// entityKey returns a text that is equal for entities that differ at most in their identifier.
+func entityKey(e extraction.Entity) string {
 	return fmt.Sprintf("%q %q %q %q %q %#v", e.Name, e.Type, e.Description, e.Aliases, e.Properties, e.Mentions)
 }
 
@@ -81,28 +79,28 @@ func everything(e extraction.Entity) string {
 type member struct {
 	*extraction.Entity
 	part      int
-	at        int    // in the order of appearance
-	name, typ string // in the form in which they are compared
+	order     int    // position in the order of appearance
+	name, typ string // folded for comparison
 }
 
-// cluster is a set of members that are one by name and type, in order of appearance.
+// cluster is a set of members that are the same entity, in order of appearance.
 type cluster struct {
-	typ     string // in the form in which it is compared
+	typ     string // folded for comparison
 	members []member
 }
 
 // merger unites the parts of one document.
 type merger struct {
-	found    extraction.Extraction // all parts one after the other, then united
-	members  []member
-	clusters []cluster
-	names    map[string]string // spellings of the entities' names
-	warnings []string
+	merged    extraction.Extraction // all parts in order, united at the end
+	members   []member
+	clusters  []cluster
+	spellings map[string]string // folded name of an entity to its spelling
+	warnings  []string
 }
 
-// add appends what was found in a part, its mentions moved to offsets of the document. A
-// mention without usable offsets keeps its quote only.
-func (m *merger) add(part int, p chunkFound) {
+// add appends the result of a part, with mentions moved to offsets of the document. A mention
+// without usable offsets keeps only its quote.
+func (m *merger) add(part int, p chunkResult) {
 	entities := slices.Clone(p.Extraction.Entities)
 	for i := range entities {
 		e := &entities[i]
@@ -114,21 +112,21 @@ func (m *merger) add(part int, p chunkFound) {
 				s.Start, s.End = s.Start+p.chunk.Start, s.End+p.chunk.Start
 			}
 		}
-		m.members = append(m.members, member{Entity: e, part: part, at: len(m.members)})
+		m.members = append(m.members, member{Entity: e, part: part, order: len(m.members)})
 	}
-	m.found.Entities = appended(m.found.Entities, entities)
-	m.found.Relationships = appended(m.found.Relationships, p.Extraction.Relationships)
+	m.merged.Entities = concat(m.merged.Entities, entities)
+	m.merged.Relationships = concat(m.merged.Relationships, p.Extraction.Relationships)
 }
 
-// appended returns both lists as one, which is nil only if both are.
-func appended[T any](list, more []T) []T {
+// concat returns both lists as one, which is nil only if both are.
+func concat[T any](list, more []T) []T {
 	if list == nil && more != nil {
 		list = []T{}
 	}
 	return append(list, more...)
 }
 
-// uniteEntities gathers members of equal names and compatible types.
+// uniteEntities unites members of equal names and compatible types.
 func (m *merger) uniteEntities() {
 	byName := map[string][]member{}
 	for i := range m.members {
@@ -140,29 +138,29 @@ func (m *merger) uniteEntities() {
 		switch members := byName[e.name]; {
 		case e.name == "":
 			m.clusters = append(m.clusters, cluster{e.typ, []member{e}})
-		case members[0].at == e.at:
-			m.divide(members)
+		case members[0].order == e.order:
+			m.splitByType(members)
 		}
 	}
-	slices.SortFunc(m.clusters, func(a, b cluster) int { return cmp.Compare(a.members[0].at, b.members[0].at) })
-	m.found.Entities = m.found.Entities[:0]
+	slices.SortFunc(m.clusters, func(a, b cluster) int { return cmp.Compare(a.members[0].order, b.members[0].order) })
+	m.merged.Entities = m.merged.Entities[:0]
 	for _, c := range m.clusters {
 		e := c.unite()
-		m.found.Entities = append(m.found.Entities, e)
-		if name := c.members[0].name; name != "" && m.names[name] == "" {
-			m.names[name] = e.Name
+		m.merged.Entities = append(m.merged.Entities, e)
+		if name := c.members[0].name; name != "" && m.spellings[name] == "" {
+			m.spellings[name] = e.Name
 		}
 	}
 }
 
-// divide makes clusters of the members of one name by type.
-func (m *merger) divide(members []member) {
+// splitByType makes clusters of the members of one name.
+func (m *merger) splitByType(members []member) {
 	winner, types, homonym := vote(members)
 	if !homonym {
 		m.clusters = append(m.clusters, cluster{winner.typ, members})
 		if types > 1 {
 			m.warnings = append(m.warnings, fmt.Sprintf("entity %q: chunks disagree about its type; of %d %q is kept",
-				shown(members[0].Name), types, shown(winner.Type)))
+				brief(members[0].Name), types, brief(winner.Type)))
 		}
 		return
 	}
@@ -210,22 +208,22 @@ func (c cluster) unite() extraction.Entity {
 	return e
 }
 
-// vote returns the first member of the type under which most parts list a name, under how
-// many types they do, and whether one part lists it under two.
+// vote returns the first member of the type under which most parts list a name, the number of
+// types, and whether one part lists the name under two types.
 func vote(members []member) (winner member, types int, homonym bool) {
 	type ballot struct {
 		part int
 		typ  string
 	}
-	cast, count, last := map[ballot]bool{}, map[string]int{}, -1
+	counted, count, lastPart := map[ballot]bool{}, map[string]int{}, -1
 	for _, e := range members {
 		b := ballot{e.part, e.typ}
-		if e.typ == "" || cast[b] {
+		if e.typ == "" || counted[b] {
 			continue
 		}
-		cast[b] = true
-		homonym = homonym || e.part == last
-		last = e.part
+		counted[b] = true
+		homonym = homonym || e.part == lastPart
+		lastPart = e.part
 		count[e.typ]++
 	}
 	for _, e := range members {
@@ -236,55 +234,54 @@ func vote(members []member) (winner member, types int, homonym bool) {
 	return winner, len(count), homonym
 }
 
-// statement is a relationship in the form in which it is compared.
+// statement is a relationship, folded for comparison.
 type statement struct{ source, typ, target string }
 
-// uniteRelationships keeps every statement once, its ends spelled as the united
-// entities are.
+// uniteRelationships removes repeated relationships and spells ends like the united entities.
 func (m *merger) uniteRelationships(v Vocabulary) {
-	swaps := v.swaps()
-	kept := m.found.Relationships[:0]
-	at := map[statement]int{}
-	for _, r := range m.found.Relationships {
+	swapped := v.swapped()
+	kept := m.merged.Relationships[:0]
+	index := map[statement]int{}
+	for _, r := range m.merged.Relationships {
 		s := statement{textutil.FoldName(r.Source), textutil.FoldType(r.Type), textutil.FoldName(r.Target)}
-		r.Source, r.Target = cmp.Or(m.names[s.source], r.Source), cmp.Or(m.names[s.target], r.Target)
+		r.Source, r.Target = cmp.Or(m.spellings[s.source], r.Source), cmp.Or(m.spellings[s.target], r.Target)
 		if !r.Dangling() {
-			if first, known := find(at, s, swaps); known {
+			if first, known := findStatement(index, s, swapped); known {
 				kept[first].Description = cmp.Or(kept[first].Description, r.Description)
 				continue
 			}
-			at[s] = len(kept)
+			index[s] = len(kept)
 		}
 		kept = append(kept, r)
 	}
-	m.found.Relationships = kept
+	m.merged.Relationships = kept
 }
 
-// find returns where a statement was made before, in these words or swapped.
-func find(at map[statement]int, s statement, swaps map[string][]string) (int, bool) {
-	if i, ok := at[s]; ok {
+// findStatement returns the index of a statement that was made before, also in its swapped form.
+func findStatement(index map[statement]int, s statement, swapped map[string][]string) (int, bool) {
+	if i, ok := index[s]; ok {
 		return i, true
 	}
-	for _, typ := range swaps[s.typ] {
-		if i, ok := at[statement{s.target, typ, s.source}]; ok {
+	for _, typ := range swapped[s.typ] {
+		if i, ok := index[statement{s.target, typ, s.source}]; ok {
 			return i, true
 		}
 	}
 	return 0, false
 }
 
-// Vocabulary says which relationship types state the same fact. It has the
-// shape of scoring.Vocabulary, into which it converts. The zero value knows
-// nothing: only equal statements are one.
+// Vocabulary says which relationship types state the same fact. It has the fields of
+// scoring.Vocabulary and converts to it. With the zero value, only equal statements are the
+// same.
 type Vocabulary struct {
-	// Inverse pairs: a(x, y) says what b(y, x) says; not transitive.
+	// Inverse lists pairs: a(x, y) means the same as b(y, x). It is not transitive.
 	Inverse [][2]string
-	// Symmetric types: a(x, y) says what a(y, x) says.
+	// Symmetric lists types: a(x, y) means the same as a(y, x).
 	Symmetric []string
 }
 
-// swaps returns, by type key, the types that say the same with swapped ends.
-func (v Vocabulary) swaps() map[string][]string {
+// swapped returns, for each folded type, the types that mean the same with swapped ends.
+func (v Vocabulary) swapped() map[string][]string {
 	swaps := map[string][]string{}
 	for _, pair := range v.Inverse {
 		a, b := textutil.FoldType(pair[0]), textutil.FoldType(pair[1])

@@ -17,23 +17,23 @@ import (
 )
 
 type (
-	entity  = extraction.Entity
-	span    = extraction.Span
-	state   = extraction.Relationship
-	extract = extraction.Extraction
+	entity       = extraction.Entity
+	span         = extraction.Span
+	relationship = extraction.Relationship
+	extract      = extraction.Extraction
 )
 
-// at places extractions at the offsets 0, 100, 200 …
-func at(extractions ...extract) []chunkFound {
-	var parts []chunkFound
+// spacedChunks places extractions at the offsets 0, 100, 200 …
+func spacedChunks(extractions ...extract) []chunkResult {
+	var parts []chunkResult
 	for i, e := range extractions {
-		parts = append(parts, chunkFound{e, chunk{Start: 100 * i, End: 100*i + 100}})
+		parts = append(parts, chunkResult{e, chunk{Start: 100 * i, End: 100*i + 100}})
 	}
 	return parts
 }
 
-// decoded reads an answer.
-func decoded(raw string) extract {
+// mustDecode reads an answer.
+func mustDecode(raw string) extract {
 	e, _, err := extraction.DecodeExtraction([]byte(raw))
 	if err != nil {
 		panic(err)
@@ -44,41 +44,41 @@ func decoded(raw string) extract {
 func TestMerge(t *testing.T) {
 	inverse := Vocabulary{Inverse: [][2]string{{"employs", "employed_by"}}, Symmetric: []string{"married_to"}}
 	tests := map[string]struct {
-		parts []chunkFound
+		parts []chunkResult
 		v     Vocabulary
 		want  extract
 		warns []string
 	}{
 		"nothing": {want: extract{}},
 		"lists are nil only if nil everywhere": {
-			parts: at(extract{}, extract{Entities: []entity{}}),
+			parts: spacedChunks(extract{}, extract{Entities: []entity{}}),
 			want:  extract{Entities: []entity{}},
 		},
 		"equal names": {
-			parts: at(
+			parts: spacedChunks(
 				extract{Entities: []entity{{ID: "e1", Name: "Acme  Corp", Type: "Company", Aliases: []string{"ACME"}, Mentions: []span{{Quote: "Acme", Start: 90, End: 94}}}}},
 				extract{Entities: []entity{{ID: "e1", Name: "ＡＣＭＥ corp", Type: "company", Description: "makes all", Aliases: []string{"acme", "A."}, Mentions: []span{{Quote: "A.", Start: 7, End: 9}, {Quote: "x", Start: 0, End: 0}}}}}),
 			want: extract{Entities: []entity{{Name: "Acme  Corp", Type: "Company", Description: "makes all", Aliases: []string{"ACME", "A."},
 				Mentions: []span{{Quote: "x", Start: 0, End: 0}, {Quote: "Acme", Start: 90, End: 94}, {Quote: "A.", Start: 107, End: 109}}}}},
 		},
 		"the same mention of the overlap is one": {
-			parts: at(
+			parts: spacedChunks(
 				extract{Entities: []entity{{Name: "A", Mentions: []span{{Quote: "A", Start: 101, End: 102}}}}},
 				extract{Entities: []entity{{Name: "A", Mentions: []span{{Quote: "A", Start: 1, End: 2}}}}}),
 			want: extract{Entities: []entity{{Name: "A", Mentions: []span{{Quote: "A", Start: 101, End: 102}}}}},
 		},
 		"no type fits every type": {
-			parts: at(extract{Entities: []entity{{Name: "A"}}}, extract{Entities: []entity{{Name: "a", Type: "T"}}}),
+			parts: spacedChunks(extract{Entities: []entity{{Name: "A"}}}, extract{Entities: []entity{{Name: "a", Type: "T"}}}),
 			want:  extract{Entities: []entity{{Name: "A", Type: "T"}}},
 		},
 		"properties: the first that are given": {
-			parts: at(
+			parts: spacedChunks(
 				extract{Entities: []entity{{Name: "A", Properties: json.RawMessage(`{"b":null,"c":1}`)}}},
 				extract{Entities: []entity{{Name: "A", Properties: json.RawMessage(`{"a":"<","b":2,"c":3}`)}}}),
 			want: extract{Entities: []entity{{Name: "A", Properties: json.RawMessage(`{"b":null,"c":1}`)}}},
 		},
 		"most chunks decide the type": {
-			parts: at(
+			parts: spacedChunks(
 				extract{Entities: []entity{{Name: "A", Type: "City"}}},
 				extract{Entities: []entity{{Name: "A", Type: "Person"}}},
 				extract{Entities: []entity{{Name: "A", Type: "person"}}}),
@@ -86,53 +86,53 @@ func TestMerge(t *testing.T) {
 			warns: []string{`entity "A": chunks disagree about its type; of 2 "Person" is kept`},
 		},
 		"of a tie the first chunk": {
-			parts: at(extract{Entities: []entity{{Name: "A", Type: "City"}}}, extract{Entities: []entity{{Name: "A", Type: "Person"}}}),
+			parts: spacedChunks(extract{Entities: []entity{{Name: "A", Type: "City"}}}, extract{Entities: []entity{{Name: "A", Type: "Person"}}}),
 			want:  extract{Entities: []entity{{Name: "A", Type: "City"}}},
 			warns: []string{`"City" is kept`},
 		},
 		"two types in one chunk are two things": {
-			parts: at(
+			parts: spacedChunks(
 				extract{Entities: []entity{{Name: "Paris", Type: "City"}, {Name: "Bo"}, {Name: "Paris", Type: "Person"}}},
 				extract{Entities: []entity{{Name: "Paris", Type: "Person", Description: "d"}}}),
 			want: extract{Entities: []entity{{Name: "Paris", Type: "City"}, {Name: "Bo"}, {Name: "Paris", Type: "Person", Description: "d"}}},
 		},
 		"identifiers are local": {
-			parts: at(
-				decoded(`{"entities":[{"id":"1","name":"A"}],"relationships":[{"source":"1","target_ref":"1","type":"r"}]}`),
-				decoded(`{"entities":[{"id":"1","name":"B"}],"relationships":[{"source":"1","target_ref":"7","type":"r"}]}`)),
+			parts: spacedChunks(
+				mustDecode(`{"entities":[{"id":"1","name":"A"}],"relationships":[{"source":"1","target_ref":"1","type":"r"}]}`),
+				mustDecode(`{"entities":[{"id":"1","name":"B"}],"relationships":[{"source":"1","target_ref":"7","type":"r"}]}`)),
 			want: extract{Entities: []entity{{Name: "A"}, {Name: "B"}},
-				Relationships: []state{{Source: "A", Target: "A", Type: "r"}, {Source: "B", TargetRef: "7", Type: "r"}}},
+				Relationships: []relationship{{Source: "A", Target: "A", Type: "r"}, {Source: "B", TargetRef: "7", Type: "r"}}},
 		},
 		"equal statements": {
-			parts: at(
-				extract{Entities: []entity{{Name: "A", Aliases: []string{"Aa"}}}, Relationships: []state{{Source: "A", Target: "B", Type: "works_for"}}},
-				extract{Relationships: []state{{Source: "a", Target: "b", Type: "Works for", Description: "d"}, {Source: "B", Target: "A", Type: "works_for"}}}),
+			parts: spacedChunks(
+				extract{Entities: []entity{{Name: "A", Aliases: []string{"Aa"}}}, Relationships: []relationship{{Source: "A", Target: "B", Type: "works_for"}}},
+				extract{Relationships: []relationship{{Source: "a", Target: "b", Type: "Works for", Description: "d"}, {Source: "B", Target: "A", Type: "works_for"}}}),
 			want: extract{Entities: []entity{{Name: "A", Aliases: []string{"Aa"}}},
-				Relationships: []state{{Source: "A", Target: "B", Type: "works_for", Description: "d"}, {Source: "B", Target: "A", Type: "works_for"}}},
+				Relationships: []relationship{{Source: "A", Target: "B", Type: "works_for", Description: "d"}, {Source: "B", Target: "A", Type: "works_for"}}},
 		},
 		"dangling statements are never one": {
-			parts: at(extract{Relationships: []state{{Source: "A", TargetRef: "7", Type: "r"}}}, extract{Relationships: []state{{Source: "A", TargetRef: "7", Type: "r"}}}),
-			want:  extract{Relationships: []state{{Source: "A", TargetRef: "7", Type: "r"}, {Source: "A", TargetRef: "7", Type: "r"}}},
+			parts: spacedChunks(extract{Relationships: []relationship{{Source: "A", TargetRef: "7", Type: "r"}}}, extract{Relationships: []relationship{{Source: "A", TargetRef: "7", Type: "r"}}}),
+			want:  extract{Relationships: []relationship{{Source: "A", TargetRef: "7", Type: "r"}, {Source: "A", TargetRef: "7", Type: "r"}}},
 		},
 		"swapped statements without a vocabulary": {
-			parts: at(extract{Relationships: []state{{Source: "A", Target: "B", Type: "married_to"}}}, extract{Relationships: []state{{Source: "B", Target: "A", Type: "married_to"}}}),
-			want:  extract{Relationships: []state{{Source: "A", Target: "B", Type: "married_to"}, {Source: "B", Target: "A", Type: "married_to"}}},
+			parts: spacedChunks(extract{Relationships: []relationship{{Source: "A", Target: "B", Type: "married_to"}}}, extract{Relationships: []relationship{{Source: "B", Target: "A", Type: "married_to"}}}),
+			want:  extract{Relationships: []relationship{{Source: "A", Target: "B", Type: "married_to"}, {Source: "B", Target: "A", Type: "married_to"}}},
 		},
 		"swapped statements with one": {
-			parts: at(
-				extract{Relationships: []state{{Source: "A", Target: "B", Type: "married_to"}, {Source: "C", Target: "A", Type: "employs"}}},
-				extract{Relationships: []state{{Source: "B", Target: "A", Type: "married to"}, {Source: "A", Target: "C", Type: "employed_by"}, {Source: "C", Target: "A", Type: "employed_by"}}}),
+			parts: spacedChunks(
+				extract{Relationships: []relationship{{Source: "A", Target: "B", Type: "married_to"}, {Source: "C", Target: "A", Type: "employs"}}},
+				extract{Relationships: []relationship{{Source: "B", Target: "A", Type: "married to"}, {Source: "A", Target: "C", Type: "employed_by"}, {Source: "C", Target: "A", Type: "employed_by"}}}),
 			v: inverse,
-			want: extract{Relationships: []state{{Source: "A", Target: "B", Type: "married_to"}, {Source: "C", Target: "A", Type: "employs"},
+			want: extract{Relationships: []relationship{{Source: "A", Target: "B", Type: "married_to"}, {Source: "C", Target: "A", Type: "employs"},
 				{Source: "C", Target: "A", Type: "employed_by"}}},
 		},
 		"a single part stays but for exact repetitions": {
-			parts: at(extract{
+			parts: spacedChunks(extract{
 				Entities:      []entity{{ID: "1", Name: "A", Type: "T", Aliases: []string{"a"}}, {ID: "2", Name: "A", Type: "T", Aliases: []string{"a"}}, {ID: "3", Name: "a"}},
-				Relationships: []state{{Source: "a", Target: "B", Type: "r"}, {Source: "a", Target: "B", Type: "r"}, {Source: "A", Target: "B", Type: "r"}}}),
+				Relationships: []relationship{{Source: "a", Target: "B", Type: "r"}, {Source: "a", Target: "B", Type: "r"}, {Source: "A", Target: "B", Type: "r"}}}),
 			want: extract{
 				Entities:      []entity{{ID: "1", Name: "A", Type: "T", Aliases: []string{"a"}}, {ID: "3", Name: "a"}},
-				Relationships: []state{{Source: "a", Target: "B", Type: "r"}, {Source: "A", Target: "B", Type: "r"}}},
+				Relationships: []relationship{{Source: "a", Target: "B", Type: "r"}, {Source: "A", Target: "B", Type: "r"}}},
 		},
 	}
 	for name, tt := range tests {
@@ -149,7 +149,7 @@ func TestMerge(t *testing.T) {
 					t.Errorf("warning %q, want %q", warnings[i], w)
 				}
 			}
-			again, _ := mergeChunks([]chunkFound{{Extraction: got}}, tt.v)
+			again, _ := mergeChunks([]chunkResult{{Extraction: got}}, tt.v)
 			if diff := cmp.Diff(got, again); diff != "" {
 				t.Errorf("merging again changes it:\n%s", diff)
 			}
@@ -164,16 +164,16 @@ func TestMerge_warningsAreBounded(t *testing.T) {
 		a.Entities = append(a.Entities, entity{Name: name, Type: "A"})
 		b.Entities = append(b.Entities, entity{Name: name, Type: "B"})
 	}
-	_, warnings := mergeChunks(at(a, b), Vocabulary{})
+	_, warnings := mergeChunks(spacedChunks(a, b), Vocabulary{})
 	if len(warnings) != maxWarnings+1 || !strings.Contains(warnings[maxWarnings], "200 more") || len(warnings[0]) > 250 {
 		t.Errorf("%d warnings, last %q", len(warnings), warnings[len(warnings)-1])
 	}
 }
 
-// TestVocabulary_scoring holds that the tables of the scorer can be given.
+// TestVocabulary_scoring checks that the vocabulary of the scorer can be used.
 func TestVocabulary_scoring(t *testing.T) {
 	v := Vocabulary(scoring.SpecificationVocabulary())
-	merged, _ := mergeChunks([]chunkFound{
+	merged, _ := mergeChunks([]chunkResult{
 		{Extraction: extraction.Extraction{Relationships: []extraction.Relationship{{Source: "A", Target: "B", Type: "parent_of"}}}},
 		{Extraction: extraction.Extraction{Relationships: []extraction.Relationship{{Source: "b", Target: "a", Type: "child_of"}}}},
 	}, v)
@@ -182,14 +182,14 @@ func TestVocabulary_scoring(t *testing.T) {
 	}
 }
 
-var table = Vocabulary{Inverse: [][2]string{{"r", "s"}}, Symmetric: []string{"m"}}
+var testVocabulary = Vocabulary{Inverse: [][2]string{{"r", "s"}}, Symmetric: []string{"m"}}
 
-// drawExtraction draws from few words, so that everything collides.
+// drawExtraction draws from few words, so that many are equal.
 func drawExtraction(t *rapid.T, types []string) extract {
 	name := rapid.SampledFrom([]string{"A", "a", " b", "B", "C", "c  d", "C D", "", "é", "e\u0301"})
 	var e extract
 	for range rapid.IntRange(0, 5).Draw(t, "entities") {
-		one := entity{
+		drawn := entity{
 			ID:          rapid.SampledFrom([]string{"", "1", "2", "A"}).Draw(t, "id"),
 			Name:        name.Draw(t, "name"),
 			Type:        rapid.SampledFrom(types).Draw(t, "type"),
@@ -197,15 +197,15 @@ func drawExtraction(t *rapid.T, types []string) extract {
 			Aliases:     rapid.SliceOfN(name, 0, 2).Draw(t, "aliases"),
 		}
 		if rapid.Bool().Draw(t, "more") {
-			one.Properties = json.RawMessage(rapid.SampledFrom([]string{`{"x":1}`, `{"x":null,"y":2}`, `[1]`, `{bad`}).Draw(t, "properties"))
+			drawn.Properties = json.RawMessage(rapid.SampledFrom([]string{`{"x":1}`, `{"x":null,"y":2}`, `[1]`, `{bad`}).Draw(t, "properties"))
 			start := rapid.IntRange(-1, 9).Draw(t, "start")
-			one.Mentions = []span{{Quote: "q", Start: start, End: start + rapid.IntRange(-1, 2).Draw(t, "length")}}
+			drawn.Mentions = []span{{Quote: "q", Start: start, End: start + rapid.IntRange(-1, 2).Draw(t, "length")}}
 		}
-		e.Entities = append(e.Entities, one)
+		e.Entities = append(e.Entities, drawn)
 	}
 	for range rapid.IntRange(0, 5).Draw(t, "relationships") {
 		end := rapid.SampledFrom([]string{"A", "a", "B", "C", "1", "2", "zz", "c d", ""})
-		e.Relationships = append(e.Relationships, state{
+		e.Relationships = append(e.Relationships, relationship{
 			Source: end.Draw(t, "source"), Target: end.Draw(t, "target"), TargetRef: rapid.SampledFrom([]string{"", "", "1", "9"}).Draw(t, "ref"),
 			Type: rapid.SampledFrom([]string{"r", "s", "m", "R"}).Draw(t, "relation"),
 		})
@@ -213,50 +213,50 @@ func drawExtraction(t *rapid.T, types []string) extract {
 	return e
 }
 
-func drawParts(t *rapid.T, types []string) []chunkFound {
-	var parts []chunkFound
+func drawParts(t *rapid.T, types []string) []chunkResult {
+	var parts []chunkResult
 	for i := range rapid.IntRange(1, 4).Draw(t, "parts") {
-		parts = append(parts, chunkFound{drawExtraction(t, types), chunk{Start: 10 * i, End: 10*i + 12}})
+		parts = append(parts, chunkResult{drawExtraction(t, types), chunk{Start: 10 * i, End: 10*i + 12}})
 	}
 	return parts
 }
 
 func TestMerge_again(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		once, _ := mergeChunks(drawParts(t, []string{"", "T", "t", "U"}), table)
-		twice, warnings := mergeChunks([]chunkFound{{Extraction: once}}, table)
-		if diff := cmp.Diff(once, twice); diff != "" || len(warnings) > 0 {
+		merged, _ := mergeChunks(drawParts(t, []string{"", "T", "t", "U"}), testVocabulary)
+		again, warnings := mergeChunks([]chunkResult{{Extraction: merged}}, testVocabulary)
+		if diff := cmp.Diff(merged, again); diff != "" || len(warnings) > 0 {
 			t.Fatalf("merging again changes it: %s%q", diff, warnings)
 		}
 	})
 }
 
-// TestMerge_ends checks that a statement that names an entity of its part names
-// one afterwards, and that no statement is lost but to an equal one.
+// TestMerge_ends checks that a relationship that names an entity of its part still names one
+// after merging, and that no name is lost.
 func TestMerge_ends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := drawParts(t, []string{"", "T", "U"})
 		merged, _ := mergeChunks(parts, Vocabulary{})
-		listed, spelled := map[string]bool{}, map[string]bool{}
+		foldedNames, names := map[string]bool{}, map[string]bool{}
 		for _, e := range merged.Entities {
-			spelled[e.Name] = true
-			listed[textutil.FoldName(e.Name)] = true
+			names[e.Name] = true
+			foldedNames[textutil.FoldName(e.Name)] = true
 			for _, alias := range e.Aliases {
-				listed[textutil.FoldName(alias)] = true
+				foldedNames[textutil.FoldName(alias)] = true
 			}
 		}
-		had := map[string]bool{}
+		existing := map[string]bool{}
 		for _, p := range parts {
 			for _, e := range p.Extraction.Entities {
-				had[textutil.FoldName(e.Name)] = true
-				if textutil.FoldName(e.Name) != "" && !listed[textutil.FoldName(e.Name)] {
+				existing[textutil.FoldName(e.Name)] = true
+				if textutil.FoldName(e.Name) != "" && !foldedNames[textutil.FoldName(e.Name)] {
 					t.Fatalf("the name %q is lost", e.Name)
 				}
 			}
 		}
 		for _, r := range merged.Relationships {
 			for _, end := range []string{r.Source, r.Target} {
-				if len(parts) > 1 && textutil.FoldName(end) != "" && had[textutil.FoldName(end)] && !spelled[end] {
+				if len(parts) > 1 && textutil.FoldName(end) != "" && existing[textutil.FoldName(end)] && !names[end] {
 					t.Fatalf("%q is at the end of %v and is not an entity", end, r)
 				}
 			}
@@ -264,35 +264,35 @@ func TestMerge_ends(t *testing.T) {
 	})
 }
 
-// TestMerge_order moves the parts about in the document: what is found stays the
-// same but for order, first spellings, and values of which the first counts.
+// TestMerge_order changes the order of the parts: the result stays the same except for order,
+// first spellings, and values of which the first counts.
 func TestMerge_order(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := drawParts(t, []string{"T"})
-		moved := rapid.Permutation(parts).Draw(t, "order")
+		shuffled := rapid.Permutation(parts).Draw(t, "order")
 		if len(parts) == 1 {
 			return
 		}
-		for i := range moved {
-			moved[i].chunk = chunk{Start: 10 * i, End: 10*i + 12}
+		for i := range shuffled {
+			shuffled[i].chunk = chunk{Start: 10 * i, End: 10*i + 12}
 		}
 		a, _ := mergeChunks(parts, Vocabulary{})
-		b, _ := mergeChunks(moved, Vocabulary{})
+		b, _ := mergeChunks(shuffled, Vocabulary{})
 		if diff := cmp.Diff(nameSets(a), nameSets(b)); diff != "" {
 			t.Fatal(diff)
 		}
 	})
 }
 
-// nameSets returns the names and aliases of each entity, without order.
-func nameSets(e extraction.Extraction) []string {
+// nameSets returns the folded names of each entity, sorted.
+func nameSets(extracted extraction.Extraction) []string {
 	var sets []string
-	for _, one := range e.Entities {
-		if textutil.FoldName(one.Name) == "" {
-			continue // of several without a name, equal ones go
+	for _, e := range extracted.Entities {
+		if textutil.FoldName(e.Name) == "" {
+			continue // exact repetitions among entities without a name are removed
 		}
-		names := []string{textutil.FoldName(one.Name)}
-		for _, alias := range one.Aliases {
+		names := []string{textutil.FoldName(e.Name)}
+		for _, alias := range e.Aliases {
 			names = append(names, textutil.FoldName(alias))
 		}
 		slices.Sort(names)
@@ -316,45 +316,43 @@ func FuzzMerge(f *testing.F) {
 		if err != nil {
 			return
 		}
-		once, _ := mergeChunks([]chunkFound{{a, chunk{Start: 0, End: 12}}, {b, chunk{Start: 10, End: 22}}}, table)
-		if twice, _ := mergeChunks([]chunkFound{{Extraction: once}}, table); !cmp.Equal(once, twice) {
-			t.Fatalf("merging again changes it: %s", cmp.Diff(once, twice))
+		merged, _ := mergeChunks([]chunkResult{{a, chunk{Start: 0, End: 12}}, {b, chunk{Start: 10, End: 22}}}, testVocabulary)
+		if again, _ := mergeChunks([]chunkResult{{Extraction: merged}}, testVocabulary); !cmp.Equal(merged, again) {
+			t.Fatalf("merging again changes it: %s", cmp.Diff(merged, again))
 		}
-		if len(once.Entities) > len(a.Entities)+len(b.Entities) || len(once.Relationships) > len(a.Relationships)+len(b.Relationships) {
+		if len(merged.Entities) > len(a.Entities)+len(b.Entities) || len(merged.Relationships) > len(a.Relationships)+len(b.Relationships) {
 			t.Fatal("something appeared from nowhere")
 		}
-		if (once.Entities == nil) != (a.Entities == nil && b.Entities == nil) {
+		if (merged.Entities == nil) != (a.Entities == nil && b.Entities == nil) {
 			t.Fatal("nil and empty are confused")
 		}
 	})
 }
 
 func BenchmarkMerge(b *testing.B) {
-	parts := make([]chunkFound, 20)
+	parts := make([]chunkResult, 20)
 	for i := range parts {
 		var e extract
 		for j := range 10_000 {
 			name := fmt.Sprintf("Entity %d", (i*5_000+j)%60_000)
 			e.Entities = append(e.Entities, entity{Name: name, Type: "T", Aliases: []string{strings.ToUpper(name), "E" + name}})
-			e.Relationships = append(e.Relationships, state{Source: name, Target: "Entity 7", Type: "knows"})
+			e.Relationships = append(e.Relationships, relationship{Source: name, Target: "Entity 7", Type: "knows"})
 		}
-		parts[i] = chunkFound{e, chunk{Start: 1000 * i, End: 1000*i + 1100}}
+		parts[i] = chunkResult{e, chunk{Start: 1000 * i, End: 1000*i + 1100}}
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		mergeChunks(parts, table)
+		mergeChunks(parts, testVocabulary)
 	}
 }
 
-// person is somebody of the generated document, who works for the company of
-// the same number.
+// person returns the name of a person, who works for the company of the same number.
 func person(i int) string  { return fmt.Sprintf("Dr. Vera Ågren%02d", i) }
 func company(i int) string { return fmt.Sprintf("Nordwind%02d Ltd.", i) }
 
-// fortyPages writes a document of about 40 pages (about 110,000 code points): on
-// each page a few people and companies are met again and again, and others on
-// the next, so that all recur in several chunks and none in every one. Many
-// sentences lie across the borders of chunks.
+// fortyPages returns a document of about 40 pages (about 110,000 code points). On each page a
+// few people and companies recur, and others on the next, so that each is in several chunks and
+// none in all. Many sentences cross the borders of chunks.
 func fortyPages() string {
 	var b strings.Builder
 	for n := 0; b.Len() < 111_000; n++ {
@@ -374,13 +372,13 @@ func fortyPages() string {
 	return b.String()
 }
 
-// read is a deterministic model: it finds the people and companies that are in
-// a chunk, each at every place, and who works for whom.
-func read(text string) extract {
-	e := extract{Entities: []entity{}, Relationships: []state{}}
+// fakeExtract finds the people and companies in a chunk, with all mentions, and who works for
+// whom.
+func fakeExtract(text string) extract {
+	e := extract{Entities: []entity{}, Relationships: []relationship{}}
 	for i := range 30 {
 		for kind, name := range map[string]string{"Person": person(i), "Company": company(i)} {
-			if spans := places(text, name); spans != nil {
+			if spans := findSpans(text, name); spans != nil {
 				e.Entities = append(e.Entities, entity{Name: name, Type: kind, Mentions: spans})
 			}
 		}
@@ -391,13 +389,13 @@ func read(text string) extract {
 	}
 	for i := range 30 {
 		if strings.Contains(text, person(i)+" works for "+company(i)) {
-			e.Relationships = append(e.Relationships, state{Source: person(i), Target: company(i), Type: "works_for"})
+			e.Relationships = append(e.Relationships, relationship{Source: person(i), Target: company(i), Type: "works_for"})
 		}
 	}
 	return e
 }
 
-func places(text, name string) []span {
+func findSpans(text, name string) []span {
 	var spans []span
 	for at := 0; ; {
 		i := strings.Index(text[at:], name)
@@ -416,27 +414,27 @@ func TestMerge_fortyPages(t *testing.T) {
 	if len(chunks) != 20 {
 		t.Fatalf("%d chunks", len(chunks))
 	}
-	recurring := map[string]int{}
-	var parts []chunkFound
+	chunkCount := map[string]int{}
+	var parts []chunkResult
 	for _, c := range chunks {
-		found := read(c.Text)
+		found := fakeExtract(c.Text)
 		for _, e := range found.Entities {
-			recurring[e.Name]++
+			chunkCount[e.Name]++
 		}
-		parts = append(parts, chunkFound{found, c})
+		parts = append(parts, chunkResult{found, c})
 	}
-	counts := slices.Sorted(maps.Values(recurring))
+	counts := slices.Sorted(maps.Values(chunkCount))
 	if len(counts) < 40 || counts[0] < 2 || counts[len(counts)-1] == len(chunks) {
 		t.Fatalf("%d entities, in %v chunks: they do not recur as this test needs it", len(counts), counts)
 	}
 	got, warnings := mergeChunks(parts, Vocabulary{})
-	whole := read(text)
-	want, _ := mergeChunks([]chunkFound{{Extraction: whole}}, Vocabulary{})
+	whole := fakeExtract(text)
+	want, _ := mergeChunks([]chunkResult{{Extraction: whole}}, Vocabulary{})
 	for i := range want.Entities {
 		want.Entities[i].ID = ""
 	}
 	slices.SortFunc(got.Entities, func(a, b entity) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(got.Relationships, func(a, b state) int { return strings.Compare(a.Source, b.Source) })
+	slices.SortFunc(got.Relationships, func(a, b relationship) int { return strings.Compare(a.Source, b.Source) })
 	if diff := cmp.Diff(want, got); diff != "" || len(warnings) > 0 {
 		t.Errorf("read in chunks and read whole differ: %s%q", diff, warnings)
 	}

@@ -16,33 +16,32 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Model is a language model behind some provider.
+// Model is a language model of some provider.
 //
-// Generate sends one request and returns the whole answer. It makes exactly one
-// attempt: retries, limits, caching, budgets and recording are decorators of
-// Model. It stops soon after ctx is done and then returns an error that wraps
-// ctx.Err(). Any other error has a *ModelError in its chain. Implementations
-// are safe for concurrent use and change nothing of the request: what a model
-// cannot do is refused with the reason.
+// Generate sends one request and returns the whole answer. It makes exactly one attempt:
+// retries, limits, caching, budgets and recording are decorators of Model. It stops soon after
+// ctx is done and then returns an error that wraps ctx.Err(). Any other error has a *ModelError
+// in its chain. Implementations are safe for concurrent use and do not change the request. They
+// refuse, with the reason, a request that the model cannot carry out.
 type Model interface {
 	Generate(ctx context.Context, req Request) (Response, error)
 }
 
-// ModelFunc is a Model that is a function.
+// ModelFunc is a function that is a Model.
 type ModelFunc func(ctx context.Context, req Request) (Response, error)
 
 // Generate calls the function.
 func (f ModelFunc) Generate(ctx context.Context, req Request) (Response, error) { return f(ctx, req) }
 
-// Request is what is asked of a model.
+// Request is a request to a model.
 type Request struct {
 	Messages   []Message  `json:"messages"`
 	Parameters Parameters `json:"parameters"`
-	// Schema, if set, is the JSON Schema that the answer must satisfy; the
-	// provider enforces it where it can.
+	// Schema, if not nil, is the JSON Schema that the answer must satisfy; the provider
+	// enforces it if it can.
 	Schema *Schema `json:"schema,omitempty"`
-	// Sent, unless nil, is set by a model whose request has the messages exactly as
-	// AppendMessages writes them: to these bytes.
+	// Sent, if not nil, receives the messages as they were sent, from a model that sends them
+	// exactly as AppendMessages writes them. Other models leave it unchanged.
 	Sent *json.RawMessage `json:"-"`
 }
 
@@ -52,16 +51,17 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// MessagesSize estimates the bytes that AppendMessages appends, rather too many.
+// MessagesSize estimates how many bytes AppendMessages appends; it tends to be too high.
 func MessagesSize(messages []Message) int {
 	size := 2
 	for _, m := range messages {
-		size += len(m.Content)*9/8 + 40 // quotation marks and line breaks take two bytes
+		size += len(m.Content)*9/8 + 40 // quotation marks and line breaks are escaped
 	}
 	return size
 }
 
-// AppendMessages appends a list of messages as encoding/json writes it; nil is an empty list.
+// AppendMessages appends a list of messages in the way encoding/json writes it; nil is an empty
+// list.
 func AppendMessages(b []byte, messages []Message) []byte {
 	w := textutil.JSONWriter{B: append(slices.Grow(b, MessagesSize(messages)), '[')}
 	for i, m := range messages {
@@ -76,8 +76,8 @@ func AppendMessages(b []byte, messages []Message) []byte {
 	return append(w.B, ']')
 }
 
-// Parameters steer sampling; nil leaves a value to the provider's default, and
-// is not sent. A temperature of 0 is sent.
+// Parameters control sampling. A nil value is not sent, so that the default of the provider
+// holds. A temperature of 0 is sent.
 type Parameters struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	TopP        *float64 `json:"top_p,omitempty"`
@@ -91,13 +91,13 @@ type Schema struct {
 	JSON json.RawMessage `json:"json"`
 }
 
-// Finish says why a model stopped.
+// Finish tells why a model stopped.
 type Finish string
 
-// The reasons to stop that matter here; providers' words are translated.
+// The reasons to stop, into which the words of providers are translated.
 const (
 	FinishStop    Finish = "stop"    // the answer is complete
-	FinishLength  Finish = "length"  // cut by the limit of tokens
+	FinishLength  Finish = "length"  // the limit of tokens cut the answer
 	FinishRefused Finish = "refused" // the model or a filter declined
 	FinishOther   Finish = "other"
 )
@@ -106,62 +106,63 @@ const (
 type Response struct {
 	Text   string `json:"text"`
 	Finish Finish `json:"finish"`
-	// Model is the name that the provider answered with, often more exact than
-	// the one asked for; empty if it did not say.
+	// Model is the name in the answer of the provider, often more exact than the requested
+	// name; empty if there is none.
 	Model string        `json:"model,omitempty"`
 	Usage outcome.Usage `json:"usage,omitzero"`
-	// Odd says what the provider reported and cannot be, see OddTokens; "" if nothing.
+	// Odd describes an impossible report of the provider, see OddTokens; "" if there is none.
 	Odd string `json:"-"`
-	// Assumed is what requests are estimated to have used that reported nothing
-	// though the provider may have worked on them; it is not part of Usage.
+	// Assumed is the estimated usage of requests that reported none although the provider may
+	// have worked on them. It is not part of Usage.
 	Assumed outcome.Usage `json:"-"`
-	// CostUSD is nil where it is not known.
+	// CostUSD is nil if the cost is unknown.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
-	// Attempts is how many requests were sent, retries included; at least 1,
-	// and 0 for an answer that was Cached.
+	// Attempts is how many requests were sent, retries included: at least 1, or 0 for a Cached
+	// answer.
 	Attempts int `json:"attempts"`
-	// Cached says that the answer comes from a cache: nothing was sent or paid.
+	// Cached means that the answer comes from a cache: nothing was sent or paid.
 	Cached bool `json:"-"`
-	// Waited is the part of the time of Generate that is not that of the last
-	// request: waiting for limits, pauses, requests that failed before it.
+	// Waited is the time of Generate without the last request: waiting for limits, pauses,
+	// failed requests.
 	Waited time.Duration `json:"-"`
 }
 
-// mostTokens is more than any request uses.
-const mostTokens = 1 << 30
+// maxTokens is more tokens than any request uses.
+const maxTokens = 1 << 30
 
-// OddTokens says what is wrong with counts of tokens of which one is negative or more
-// than any request uses; "" if none is. Such a usage counts as not reported: neither a
-// cost nor a budget may rest on it.
+// OddTokens describes the first count of tokens that is negative or more than any request uses,
+// or returns "". The usage then counts as not reported, because neither a cost nor a budget may
+// rest on it.
 func OddTokens(counts ...int) string {
 	for _, n := range counts {
-		if n < 0 || n > mostTokens {
+		if n < 0 || n > maxTokens {
 			return fmt.Sprintf("the provider reports %d tokens, which cannot be: the usage counts as not reported", n)
 		}
 	}
 	return ""
 }
 
-// ModelError says why a model gave no answer. It holds an *outcome.Failure, so
-// that outcome.FailureOf finds its class.
+// ModelError describes why a model gave no answer. It holds an *outcome.Failure, so that
+// outcome.FailureOf finds its class.
 type ModelError struct {
 	Failure outcome.Failure
-	Status  int // of HTTP; 0 if there was no answer
-	// RetryAfter is what the provider asked to wait; 0 if it did not say.
+	Status  int // HTTP status; 0 if there was no answer
+	// RetryAfter is how long the provider asked to wait, or 0.
 	RetryAfter time.Duration
-	// Retry says that the same request may succeed later.
+	// Retry means that the same request may succeed later.
 	Retry bool
-	// Unreached says that there was no connection to the provider: it was refused,
-	// or the host is not known.
+	// Unreached means that there was no connection to the provider: it was refused, or the host
+	// is unknown.
 	Unreached bool
-	// Err is what caused it, where its type or its exit code may matter.
+	// Err is the cause, if its type or exit code may matter.
 	Err error
 }
 
 // Error returns the message of the failure with its class.
 func (e *ModelError) Error() string { return e.Failure.Error() }
 
-// refused reports whether the provider did not work on the request.
+// refused reports whether the provider refused the request or was not reached, and so did not
+// work on it.
 func (e *ModelError) refused() bool {
 	return e.Failure.Class != outcome.Timeout && (e.Status >= 400 || e.Unreached)
 }
@@ -169,36 +170,34 @@ func (e *ModelError) refused() bool {
 // Unwrap returns the failure and the cause.
 func (e *ModelError) Unwrap() []error { return []error{&e.Failure, e.Err} }
 
-// Capabilities says what a model cannot do, as data: nothing is guessed from a
-// model's name. The zero value is a model that can do everything.
+// Capabilities says what a model cannot do. It is data: nothing is guessed from the name of a
+// model. The zero value is a model that can do everything.
 type Capabilities struct {
-	// NoTemperature, NoTopP and NoSeed: the parameter is not accepted.
+	// NoTemperature, NoTopP and NoSeed mean that the model does not accept the parameter.
 	NoTemperature bool `json:"no_temperature,omitempty" yaml:"no_temperature,omitempty"`
 	NoTopP        bool `json:"no_top_p,omitempty" yaml:"no_top_p,omitempty"`
 	NoSeed        bool `json:"no_seed,omitempty" yaml:"no_seed,omitempty"`
-	// MaxCompletionTokens: the limit of tokens is sent as max_completion_tokens
-	// and not as max_tokens. Only the OpenAI protocol knows the difference.
+	// MaxCompletionTokens means that the limit of tokens is sent as max_completion_tokens and
+	// not as max_tokens. Only the OpenAI protocol has this difference.
 	MaxCompletionTokens bool `json:"max_completion_tokens,omitempty" yaml:"max_completion_tokens,omitempty"`
-	// NoSchema: answers cannot be held to a JSON Schema; a request with one is
+	// NoSchema means that the model cannot be held to a JSON Schema; a request with one is
 	// refused.
 	NoSchema bool `json:"no_schema,omitempty" yaml:"no_schema,omitempty"`
-	// InstructionOnly: like NoSchema, but a request with a schema is accepted
-	// and the schema not sent, because the prompt states it. Whoever sets it
-	// answers for the prompt.
+	// InstructionOnly means that the model accepts a request with a schema but does not send
+	// the schema. The prompt must state it.
 	InstructionOnly bool `json:"instruction_only,omitempty" yaml:"instruction_only,omitempty"`
 }
 
-// SendsSchema reports whether a request's schema goes to the provider.
+// SendsSchema reports whether the schema of a request goes to the provider.
 func (c Capabilities) SendsSchema() bool { return !c.NoSchema && !c.InstructionOnly }
 
-// schemaName is what providers accept as the name of a schema.
+// schemaName matches the schema names that providers accept.
 var schemaName = textutil.Pattern(`^[A-Za-z0-9_-]{1,64}$`)
 
-// Check refuses a request that the model cannot carry out, or that no model
-// can: it returns nil or an error of exit code 64 with every problem: a matter of
-// configuration, not of the item. It changes and sends nothing. Upper limits that
-// differ between servers (a temperature above 2, a context too long) are left to the
-// server.
+// Check refuses a request that this model, or any model, cannot carry out: it returns nil or an
+// error of exit code 64 with every problem. The cause is the configuration, not the item. It
+// changes and sends nothing. It does not check upper limits that differ between servers, for
+// example of the temperature or the context; the server does.
 func (c Capabilities) Check(req Request) error {
 	var problems []string
 	add := func(wrong bool, format string, args ...any) {
@@ -240,20 +239,19 @@ func (c Capabilities) Check(req Request) error {
 	return cli.Usage("the request cannot be sent as it stands: %s", strings.Join(problems, "; "))
 }
 
-// Priced returns a model that fills Response.CostUSD from the usage, by
-// Price.Cost. The price is that of the name that the provider answered with,
-// which is often more exact, or else that of name, which was asked for.
+// Priced returns a model that sets Response.CostUSD from the usage by Price.Cost. The price is
+// that of the name in the provider's answer, which is often more exact, or else that of the
+// requested name.
 //
-// The cost stays nil where no price is known or no usage was reported; one
-// that the response already states is kept. An answer that comes with an error
-// is priced too, because it was paid for; a request without usage that the provider
-// answered with an error status other than that of a timeout, or that did not reach it,
-// costs 0. Nothing else is changed and nothing sent. It is safe for concurrent use if
-// model and prices are.
+// The cost stays nil if no price is known or no usage was reported. A cost that the response
+// already has is kept. An answer with an error is priced too, because it was paid for. A
+// request without usage costs 0 if the provider was not reached, or answered with an error
+// status other than a timeout. Nothing else is changed. Safe for concurrent use if model and
+// prices are.
 func Priced(model Model, name string, prices Prices) Model { return &priced{model, name, prices} }
 
-// priced is no ModelFunc: another call between would have each call in flight need twice
-// the stack.
+// priced is not a ModelFunc, because another function between doubles the stack of each call in
+// flight.
 type priced struct {
 	model  Model
 	name   string
@@ -278,31 +276,30 @@ func (p *priced) Generate(ctx context.Context, req Request) (response Response, 
 	return response, err
 }
 
-// Price is what a model costs, in USD per million tokens. A zero is a price
-// too: the model is free.
+// Price is what a model costs, in USD per million tokens. A price of 0 means that the model is
+// free.
 type Price struct {
 	Input float64
-	// CachedInput is the price of input tokens that were read from a cache;
-	// the same as Input where there is no discount.
+	// CachedInput is the price of input tokens that the provider read from its cache; equal to
+	// Input if there is no discount.
 	CachedInput float64
 	Output      float64
-	// MaxInput is the number of input tokens up to which a request has this
-	// price; for a longer one the cost is unknown. 0: there is no such border.
+	// MaxInput is the most input tokens of a request at this price; the cost of a longer
+	// request is unknown. 0 means no such bound.
 	MaxInput int64
 }
 
-// Prices looks up what a model costs by its name; false means not known.
+// Prices looks up the price of a model by its name; false means that it is unknown.
 type Prices func(model string) (Price, bool)
 
-// Cost returns what a call cost in USD, or nil where that cannot be known:
+// Cost returns what a call cost in USD, or nil if that is unknown:
 //
 //	((input − cached) × Input + cached × CachedInput + output × Output) / 1,000,000
 //
-// Cached tokens are part of the input and reasoning tokens part of the output,
-// so neither is added again. Nil, never 0, is the cost of a usage without
-// input tokens (none was reported: no call goes without input), of one that
-// contradicts itself (a negative count, more cached than input), and of a
-// request above MaxInput.
+// Cached tokens are part of the input and reasoning tokens part of the output, so neither is
+// added again. The cost is nil, never 0, for a usage without input tokens (none was reported,
+// because every call has input), for a usage that contradicts itself (a negative count, more
+// cached than input), and for a request above MaxInput.
 func (p Price) Cost(u outcome.Usage) *float64 {
 	if u.Input <= 0 || u.Output < 0 || u.Cached < 0 || u.Cached > u.Input {
 		return nil

@@ -13,23 +13,23 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// model answers by a function and remembers what it was asked.
-type model struct {
-	mu     sync.Mutex
-	asked  []pipeline.Request
-	answer func(n int, req pipeline.Request) (pipeline.Response, error)
+// fakeModel answers by a function and records its requests.
+type fakeModel struct {
+	mu       sync.Mutex
+	requests []pipeline.Request
+	answer   func(n int, req pipeline.Request) (pipeline.Response, error)
 }
 
-func (m *model) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
+func (m *fakeModel) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
 	m.mu.Lock()
-	n := len(m.asked)
-	m.asked = append(m.asked, req)
+	n := len(m.requests)
+	m.requests = append(m.requests, req)
 	m.mu.Unlock()
 	return m.answer(n, req)
 }
 
-func says(texts ...string) *model {
-	return &model{answer: func(n int, _ pipeline.Request) (pipeline.Response, error) {
+func answering(texts ...string) *fakeModel {
+	return &fakeModel{answer: func(n int, _ pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: texts[min(n, len(texts)-1)], Finish: pipeline.FinishStop, Usage: outcome.Usage{Input: 10, Output: 5}}, nil
 	}}
 }
@@ -40,9 +40,9 @@ var document = extraction.Document{
 	Relationships: map[string]extraction.RelationshipSchema{"born_in": {Name: "born_in"}},
 }
 
-const good = `{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"London","type":"City"}],"relationships":[{"source_name":"Ada Lovelace","target_name":"London","relationship_type":"born_in"}]}`
+const validAnswer = `{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"London","type":"City"}],"relationships":[{"source_name":"Ada Lovelace","target_name":"London","relationship_type":"born_in"}]}`
 
-func open(t *testing.T, m pipeline.Model, change func(*pipeline.Config)) *pipeline.Pipeline {
+func newPipeline(t *testing.T, m pipeline.Model, change func(*pipeline.Config)) *pipeline.Pipeline {
 	t.Helper()
 	cfg := pipeline.Config{Model: m, Name: "m", Provider: "p", Prompt: pipeline.ParseText("Extract from: {{document_text}}")}
 	if change != nil {
@@ -57,15 +57,15 @@ func open(t *testing.T, m pipeline.Model, change func(*pipeline.Config)) *pipeli
 
 func TestPipeline(t *testing.T) {
 	zero := 0.0
-	m := says("```json\n" + good + "\n```")
-	found, calls, err := open(t, m, func(c *pipeline.Config) { c.Parameters.Temperature = &zero }).Extract(t.Context(), document)
+	m := answering("```json\n" + validAnswer + "\n```")
+	found, calls, err := newPipeline(t, m, func(c *pipeline.Config) { c.Parameters.Temperature = &zero }).Extract(t.Context(), document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(found.Entities) != 2 || len(found.Relationships) != 1 || len(found.Entities[0].Mentions) != 1 {
 		t.Errorf("found %+v", found)
 	}
-	req := m.asked[0]
+	req := m.requests[0]
 	if req.Messages[0].Content != "Extract from: Ada Lovelace was born in London." || req.Schema == nil || *req.Parameters.Temperature != 0 {
 		t.Errorf("asked %+v", req)
 	}
@@ -75,46 +75,46 @@ func TestPipeline(t *testing.T) {
 }
 
 func TestPipeline_instruction(t *testing.T) {
-	m := says(good)
-	open(t, m, func(c *pipeline.Config) { c.Capabilities.InstructionOnly = true }).Extract(t.Context(), document)
-	if req := m.asked[0]; req.Schema != nil || !strings.Contains(req.Messages[0].Content, "relationship_type") {
+	m := answering(validAnswer)
+	newPipeline(t, m, func(c *pipeline.Config) { c.Capabilities.InstructionOnly = true }).Extract(t.Context(), document)
+	if req := m.requests[0]; req.Schema != nil || !strings.Contains(req.Messages[0].Content, "relationship_type") {
 		t.Errorf("without a schema the form must stand in the prompt: %+v", req)
 	}
 }
 
 func TestPipeline_repair(t *testing.T) {
-	wrong := strings.Replace(good, `"City"`, `"Town"`, 1)
+	wrong := strings.Replace(validAnswer, `"City"`, `"Town"`, 1)
 	tests := map[string]struct {
 		answers  []string
 		requests int
 		entities int
 		class    outcome.Class
 	}{
-		"broken, then good":                {[]string{"I cannot say.", good}, 2, 2, outcome.OK},
-		"a wrong type, then good":          {[]string{wrong, good}, 2, 2, outcome.OK},
+		"broken, then good":                {[]string{"I cannot say.", validAnswer}, 2, 2, outcome.OK},
+		"a wrong type, then good":          {[]string{wrong, validAnswer}, 2, 2, outcome.OK},
 		"a wrong type, twice, is kept":     {[]string{wrong}, 2, 2, outcome.OK},
 		"broken twice":                     {[]string{"no", "still no"}, 2, 0, outcome.InvalidOutput},
 		"empty answer is not asked again":  {[]string{"  "}, 1, 0, outcome.InvalidOutput},
 		"nothing found is a valid answer":  {[]string{`{"entities":[],"relationships":[]}`}, 1, 0, outcome.OK},
-		"a cut tail is asked for again":    {[]string{good[:len(good)-3], good}, 2, 2, outcome.OK},
+		"a cut tail is asked for again":    {[]string{validAnswer[:len(validAnswer)-3], validAnswer}, 2, 2, outcome.OK},
 		"a worse repair does not count":    {[]string{wrong, "nonsense"}, 2, 2, outcome.OK},
-		"a cut tail twice gives what came": {[]string{good[:len(good)-3]}, 2, 2, outcome.OK},
+		"a cut tail twice gives what came": {[]string{validAnswer[:len(validAnswer)-3]}, 2, 2, outcome.OK},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			m := says(tt.answers...)
-			found, calls, err := open(t, m, nil).Extract(t.Context(), document)
+			m := answering(tt.answers...)
+			found, calls, err := newPipeline(t, m, nil).Extract(t.Context(), document)
 			if got := outcome.FailureOf(err, outcome.Provider).Class; got != tt.class {
 				t.Fatalf("class %q (%v), want %q", got, err, tt.class)
 			}
-			if len(m.asked) != tt.requests || len(calls) < tt.requests || len(found.Entities) != tt.entities {
-				t.Errorf("%d requests, %d calls, %d entities", len(m.asked), len(calls), len(found.Entities))
+			if len(m.requests) != tt.requests || len(calls) < tt.requests || len(found.Entities) != tt.entities {
+				t.Errorf("%d requests, %d calls, %d entities", len(m.requests), len(calls), len(found.Entities))
 			}
 			if tt.requests == 2 && len(calls[0].Warnings) == 0 {
 				t.Error("the first call does not say what was wrong with its answer")
 			}
-			if tt.requests == 2 && len(m.asked[1].Messages) != 3 {
-				t.Errorf("the second request has %d messages: prompt, answer, complaint", len(m.asked[1].Messages))
+			if tt.requests == 2 && len(m.requests[1].Messages) != 3 {
+				t.Errorf("the second request has %d messages: prompt, answer, complaint", len(m.requests[1].Messages))
 			}
 		})
 	}
@@ -126,48 +126,48 @@ func TestPipeline_unusable(t *testing.T) {
 		err  error
 		want string
 	}{
-		"length":  {pipeline.Response{Text: good, Finish: pipeline.FinishLength}, nil, "invalid_output: the answer was cut by the limit of tokens"},
+		"length":  {pipeline.Response{Text: validAnswer, Finish: pipeline.FinishLength}, nil, "invalid_output: the answer was cut by the limit of tokens"},
 		"refusal": {pipeline.Response{Text: "No.", Finish: pipeline.FinishRefused}, nil, "invalid_output: the model declined"},
 		"limited": {pipeline.Response{}, &pipeline.ModelError{Failure: outcome.Failure{Class: outcome.RateLimited, Message: "429"}}, "rate_limited: 429"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &model{answer: func(int, pipeline.Request) (pipeline.Response, error) { return tt.res, tt.err }}
-			_, calls, err := open(t, m, nil).Extract(t.Context(), document)
+			m := &fakeModel{answer: func(int, pipeline.Request) (pipeline.Response, error) { return tt.res, tt.err }}
+			_, calls, err := newPipeline(t, m, nil).Extract(t.Context(), document)
 			f := outcome.FailureOf(err, outcome.Internal)
 			if got := string(f.Class) + ": " + f.Message; !strings.HasPrefix(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			if len(calls) != 1 || calls[0].Error == "" || len(m.asked) != 1 {
-				t.Errorf("calls %+v, %d requests", calls, len(m.asked))
+			if len(calls) != 1 || calls[0].Error == "" || len(m.requests) != 1 {
+				t.Errorf("calls %+v, %d requests", calls, len(m.requests))
 			}
 		})
 	}
 }
 
-// TestPipeline_contextEnds: where the time is over just when the answer is there,
-// the answer counts; where it has to be asked again, the item fails. Neither is
-// an extraction without entities.
+// TestPipeline_contextEnds: if the context ends just when the answer arrives, a valid answer
+// counts; an answer that needs a repair fails the item. Neither is an extraction without
+// entities.
 func TestPipeline_contextEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer   string
 		entities int
 		fails    bool
 	}{
-		"a valid answer":   {good, 2, false},
-		"an invalid one":   {strings.Replace(good, `"City"`, `"Town"`, 1), 0, true},
+		"a valid answer":   {validAnswer, 2, false},
+		"an invalid one":   {strings.Replace(validAnswer, `"City"`, `"Town"`, 1), 0, true},
 		"an unusable text": {"I cannot say.", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			m := &model{answer: func(n int, _ pipeline.Request) (pipeline.Response, error) {
+			m := &fakeModel{answer: func(n int, _ pipeline.Request) (pipeline.Response, error) {
 				if n > 0 {
 					return pipeline.Response{}, ctx.Err()
 				}
 				cancel()
 				return pipeline.Response{Text: tt.answer, Finish: pipeline.FinishStop}, nil
 			}}
-			found, _, err := open(t, m, nil).Extract(ctx, document)
+			found, _, err := newPipeline(t, m, nil).Extract(ctx, document)
 			if len(found.Entities) != tt.entities || (err != nil) != tt.fails {
 				t.Errorf("%d entities, %v", len(found.Entities), err)
 			}
@@ -175,8 +175,8 @@ func TestPipeline_contextEnds(t *testing.T) {
 	}
 }
 
-// TestPipeline_longDocument splits a document in which the same people recur
-// on every page: the merged result is that of reading it whole.
+// TestPipeline_longDocument splits a document in which the same people recur on every page: the
+// merged result is that of the whole document.
 func TestPipeline_longDocument(t *testing.T) {
 	var text strings.Builder
 	for page := range 40 {
@@ -186,7 +186,7 @@ func TestPipeline_longDocument(t *testing.T) {
 	}
 	long := document
 	long.Text = text.String()
-	m := &model{answer: func(_ int, req pipeline.Request) (pipeline.Response, error) {
+	m := &fakeModel{answer: func(_ int, req pipeline.Request) (pipeline.Response, error) {
 		e := extraction.Extraction{Entities: []extraction.Entity{}, Relationships: []extraction.Relationship{}}
 		for _, name := range []string{"Ada Lovelace", "Charles Babbage"} {
 			if strings.Contains(req.Messages[0].Content, name) {
@@ -196,12 +196,12 @@ func TestPipeline_longDocument(t *testing.T) {
 		raw, err := json.Marshal(e)
 		return pipeline.Response{Text: string(raw), Finish: pipeline.FinishStop}, err
 	}}
-	found, calls, err := open(t, m, nil).Extract(t.Context(), long)
+	found, calls, err := newPipeline(t, m, nil).Extract(t.Context(), long)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.asked) < 15 || len(calls) != len(m.asked)+1 {
-		t.Errorf("%d parts, %d calls", len(m.asked), len(calls))
+	if len(m.requests) < 15 || len(calls) != len(m.requests)+1 {
+		t.Errorf("%d parts, %d calls", len(m.requests), len(calls))
 	}
 	if len(found.Entities) != 2 || len(found.Entities[0].Mentions) != 40 {
 		t.Errorf("%d entities, the first with %d mentions", len(found.Entities), len(found.Entities[0].Mentions))
@@ -209,22 +209,22 @@ func TestPipeline_longDocument(t *testing.T) {
 }
 
 func TestPipeline_twoStages(t *testing.T) {
-	m := says(`{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"London","type":"City"}]}`,
+	m := answering(`{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"London","type":"City"}]}`,
 		`{"relationships":[{"source_name":"Ada Lovelace","target_name":"London","relationship_type":"born_in"}]}`)
-	found, calls, err := open(t, m, func(c *pipeline.Config) { c.TwoStages = true }).Extract(t.Context(), document)
-	if err != nil || len(found.Entities) != 2 || len(found.Relationships) != 1 || len(m.asked) != 2 {
-		t.Fatalf("%+v, %d requests, %v", found, len(m.asked), err)
+	found, calls, err := newPipeline(t, m, func(c *pipeline.Config) { c.TwoStages = true }).Extract(t.Context(), document)
+	if err != nil || len(found.Entities) != 2 || len(found.Relationships) != 1 || len(m.requests) != 2 {
+		t.Fatalf("%+v, %d requests, %v", found, len(m.requests), err)
 	}
 	if calls[0].Name != "extract-entities" || calls[1].Name != "extract-relationships" {
 		t.Errorf("calls %s, %s", calls[0].Name, calls[1].Name)
 	}
-	if second := m.asked[1].Messages[0].Content; !strings.Contains(second, `{"name":"London","type":"City"}`) {
+	if second := m.requests[1].Messages[0].Content; !strings.Contains(second, `{"name":"London","type":"City"}`) {
 		t.Errorf("the second stage is not told of the entities: %s", second)
 	}
-	nothing := says(`{"entities":[]}`)
-	found, _, err = open(t, nothing, func(c *pipeline.Config) { c.TwoStages = true }).Extract(t.Context(), document)
-	if err != nil || len(nothing.asked) != 1 || found.Relationships == nil {
-		t.Errorf("without entities nothing more is asked: %d requests, %+v, %v", len(nothing.asked), found, err)
+	empty := answering(`{"entities":[]}`)
+	found, _, err = newPipeline(t, empty, func(c *pipeline.Config) { c.TwoStages = true }).Extract(t.Context(), document)
+	if err != nil || len(empty.requests) != 1 || found.Relationships == nil {
+		t.Errorf("without entities nothing more is asked: %d requests, %+v, %v", len(empty.requests), found, err)
 	}
 }
 
@@ -233,15 +233,15 @@ func TestPipeline_placeholders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := says(good)
-	p := open(t, m, func(c *pipeline.Config) {
+	m := answering(validAnswer)
+	p := newPipeline(t, m, func(c *pipeline.Config) {
 		c.Prompt = chat
 		c.Placeholders = map[string][]pipeline.Message{"examples": {{Role: pipeline.RoleUser, Content: "An example: {{document_text}}"}}}
 	})
 	if _, _, err := p.Extract(t.Context(), document); err != nil {
 		t.Fatal(err)
 	}
-	if got := m.asked[0].Messages; len(got) != 2 || got[0].Content != "An example: {{document_text}}" {
+	if got := m.requests[0].Messages; len(got) != 2 || got[0].Content != "An example: {{document_text}}" {
 		t.Errorf("asked %+v: what is inserted is never scanned", got)
 	}
 	if _, err := pipeline.New(pipeline.Config{Model: m, Name: "m", Prompt: chat}); err == nil || !strings.Contains(err.Error(), "examples") {
@@ -249,24 +249,24 @@ func TestPipeline_placeholders(t *testing.T) {
 	}
 }
 
-// TestPipeline_missingValue: an item that lacks a value of the prompt fails, and nobody is asked.
+// TestPipeline_missingValue: an item that lacks a value of the prompt fails without a request.
 func TestPipeline_missingValue(t *testing.T) {
-	m := says(good)
-	p := open(t, m, func(c *pipeline.Config) { c.Vars = []pipeline.Var{{Name: "v", Path: "metadata.x"}} })
+	m := answering(validAnswer)
+	p := newPipeline(t, m, func(c *pipeline.Config) { c.Vars = []pipeline.Var{{Name: "v", Path: "metadata.x"}} })
 	_, calls, err := p.Extract(t.Context(), document)
-	if failure := outcome.FailureOf(err, outcome.Internal); failure.Class != outcome.Item || len(calls)+len(m.asked) > 0 {
+	if failure := outcome.FailureOf(err, outcome.Internal); failure.Class != outcome.Item || len(calls)+len(m.requests) > 0 {
 		t.Errorf("%+v after %d calls", failure, len(calls))
 	}
 }
 
 func TestPipeline_schemaOfThePrompt(t *testing.T) {
-	m := says(good)
-	own := json.RawMessage(`{"type":"object"}`)
-	if _, _, err := open(t, m, func(c *pipeline.Config) { c.Schema = own }).Extract(t.Context(), document); err != nil {
+	m := answering(validAnswer)
+	promptSchema := json.RawMessage(`{"type":"object"}`)
+	if _, _, err := newPipeline(t, m, func(c *pipeline.Config) { c.Schema = promptSchema }).Extract(t.Context(), document); err != nil {
 		t.Fatal(err)
 	}
-	if string(m.asked[0].Schema.JSON) != string(own) {
-		t.Errorf("sent %s", m.asked[0].Schema.JSON)
+	if string(m.requests[0].Schema.JSON) != string(promptSchema) {
+		t.Errorf("sent %s", m.requests[0].Schema.JSON)
 	}
 }
 
@@ -280,13 +280,12 @@ func TestNew_namesEveryProblem(t *testing.T) {
 	}
 }
 
-// FuzzPipeline: whatever the model answers, the result is an extraction or a
-// failure of a class.
+// FuzzPipeline: whatever the model answers, the result is an extraction or an invalid_output.
 func FuzzPipeline(f *testing.F) {
-	f.Add(good)
+	f.Add(validAnswer)
 	f.Add("{")
 	f.Fuzz(func(t *testing.T, text string) {
-		cfg := pipeline.Config{Model: says(text), Name: "m", Prompt: pipeline.ParseText("{{document_text}}")}
+		cfg := pipeline.Config{Model: answering(text), Name: "m", Prompt: pipeline.ParseText("{{document_text}}")}
 		p, err := pipeline.New(cfg)
 		if err != nil {
 			t.Fatal(err)

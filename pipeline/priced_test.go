@@ -14,8 +14,8 @@ import (
 
 func TestPrice_Cost(t *testing.T) {
 	price := pipeline.Price{Input: 2.5, CachedInput: 1.25, Output: 10}
-	bordered := price
-	bordered.MaxInput = 200_000
+	limited := price
+	limited.MaxInput = 200_000
 	tests := map[string]struct {
 		price pipeline.Price
 		usage outcome.Usage
@@ -25,7 +25,7 @@ func TestPrice_Cost(t *testing.T) {
 		"input and output": {price, outcome.Usage{Input: 1000, Output: 200}, 0.0045},
 		// 600 × 2.5 + 400 × 1.25 + 200 × 10 = 1500 + 500 + 2000 = 4000; / 1e6
 		"cached is part of input": {price, outcome.Usage{Input: 1000, Cached: 400, Output: 200}, 0.004},
-		// 150 of the 200 were thought and are not added again: 4500 as above
+		// 150 of the 200 are reasoning and not added again: 4500 as above
 		"reasoning is part of output": {price, outcome.Usage{Input: 1000, Output: 200, Reasoning: 150}, 0.0045},
 		"no output, as of a refusal":  {price, outcome.Usage{Input: 1000}, 0.0025},
 		"a free model costs 0":        {pipeline.Price{}, outcome.Usage{Input: 5, Output: 5}, 0},
@@ -35,8 +35,8 @@ func TestPrice_Cost(t *testing.T) {
 		"negative cached":             {price, outcome.Usage{Input: 10, Cached: -1}, -1},
 		"negative output":             {price, outcome.Usage{Input: 10, Output: -1}, -1},
 		// 200,000 × 2.5 / 1e6
-		"at the border":    {bordered, outcome.Usage{Input: 200_000}, 0.5},
-		"above the border": {bordered, outcome.Usage{Input: 200_001}, -1},
+		"at the border":    {limited, outcome.Usage{Input: 200_000}, 0.5},
+		"above the border": {limited, outcome.Usage{Input: 200_001}, -1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestPrice_Cost(t *testing.T) {
 	}
 }
 
-// TestPrice_Cost_adds: two calls cost what one with their sum costs.
+// TestPrice_Cost_adds: two calls cost as much as one with the sum of their tokens.
 func TestPrice_Cost_adds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		usage := func(name string) outcome.Usage {
@@ -69,13 +69,13 @@ func TestPrice_Cost_adds(t *testing.T) {
 	})
 }
 
-// fixed answers every request alike.
-type fixed struct {
+// fixedModel answers every request alike.
+type fixedModel struct {
 	response pipeline.Response
 	err      error
 }
 
-func (f fixed) Generate(context.Context, pipeline.Request) (pipeline.Response, error) {
+func (f fixedModel) Generate(context.Context, pipeline.Request) (pipeline.Response, error) {
 	return f.response, f.err
 }
 
@@ -84,27 +84,27 @@ func TestPriced(t *testing.T) {
 		price, ok := map[string]pipeline.Price{"asked": {Input: 1}, "asked-2024": {Input: 2}}[model]
 		return price, ok
 	}
-	stated, failure := 7.0, errors.New("empty")
+	statedCost, failure := 7.0, errors.New("empty")
 	million := outcome.Usage{Input: 1_000_000}
 	tests := map[string]struct {
 		name string
-		from fixed
+		from fixedModel
 		want float64 // below 0: unknown
 	}{
-		"the name asked for":                {"asked", fixed{response: pipeline.Response{Usage: million}}, 1},
-		"the name answered is more exact":   {"asked", fixed{response: pipeline.Response{Model: "asked-2024", Usage: million}}, 2},
-		"the name answered is unknown":      {"asked", fixed{response: pipeline.Response{Model: "llama.gguf", Usage: million}}, 1},
-		"neither is known":                  {"other", fixed{response: pipeline.Response{Model: "llama.gguf", Usage: million}}, -1},
-		"no usage":                          {"asked", fixed{}, -1},
-		"a stated cost is kept":             {"asked", fixed{response: pipeline.Response{CostUSD: &stated, Usage: million}}, 7},
-		"an answer with an error was paid":  {"asked", fixed{response: pipeline.Response{Usage: million}, err: failure}, 1},
-		"an error alone has no known price": {"asked", fixed{err: failure}, -1},
-		"what was refused costs nothing":    {"asked", fixed{err: &pipeline.ModelError{Status: 429}}, 0},
-		"nor what did not get there":        {"asked", fixed{err: &pipeline.ModelError{Unreached: true}}, 0},
-		"unless it was paid for":            {"asked", fixed{response: pipeline.Response{Usage: million}, err: &pipeline.ModelError{Status: 400}}, 1},
-		"nor is it known without a price":   {"other", fixed{err: &pipeline.ModelError{Status: 429}}, -1},
-		"what was cut off is not known":     {"asked", fixed{err: &pipeline.ModelError{Status: 200}}, -1},
-		"nor what was given up":             {"asked", fixed{err: &pipeline.ModelError{Status: 504, Failure: outcome.Failure{Class: outcome.Timeout}}}, -1},
+		"the name asked for":                {"asked", fixedModel{response: pipeline.Response{Usage: million}}, 1},
+		"the name answered is more exact":   {"asked", fixedModel{response: pipeline.Response{Model: "asked-2024", Usage: million}}, 2},
+		"the name answered is unknown":      {"asked", fixedModel{response: pipeline.Response{Model: "llama.gguf", Usage: million}}, 1},
+		"neither is known":                  {"other", fixedModel{response: pipeline.Response{Model: "llama.gguf", Usage: million}}, -1},
+		"no usage":                          {"asked", fixedModel{}, -1},
+		"a stated cost is kept":             {"asked", fixedModel{response: pipeline.Response{CostUSD: &statedCost, Usage: million}}, 7},
+		"an answer with an error was paid":  {"asked", fixedModel{response: pipeline.Response{Usage: million}, err: failure}, 1},
+		"an error alone has no known price": {"asked", fixedModel{err: failure}, -1},
+		"what was refused costs nothing":    {"asked", fixedModel{err: &pipeline.ModelError{Status: 429}}, 0},
+		"nor what did not get there":        {"asked", fixedModel{err: &pipeline.ModelError{Unreached: true}}, 0},
+		"unless it was paid for":            {"asked", fixedModel{response: pipeline.Response{Usage: million}, err: &pipeline.ModelError{Status: 400}}, 1},
+		"nor is it known without a price":   {"other", fixedModel{err: &pipeline.ModelError{Status: 429}}, -1},
+		"what was cut off is not known":     {"asked", fixedModel{err: &pipeline.ModelError{Status: 200}}, -1},
+		"nor what was given up":             {"asked", fixedModel{err: &pipeline.ModelError{Status: 504, Failure: outcome.Failure{Class: outcome.Timeout}}}, -1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -140,8 +140,8 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// one compiles a text prompt.
-func one(t *testing.T, text string, values map[string]string) string {
+// compileText compiles a text prompt.
+func compileText(t *testing.T, text string, values map[string]string) string {
 	t.Helper()
 	messages, err := Compile(ParseText(text), Vars{Texts: values})
 	if err != nil {
@@ -186,7 +186,7 @@ func TestCompile_braces(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := one(t, tt.text, values); got != tt.want {
+			if got := compileText(t, tt.text, values); got != tt.want {
 				t.Errorf("%q became %q, want %q", tt.text, got, tt.want)
 			}
 		})
@@ -246,7 +246,7 @@ func TestCompile_tooLong(t *testing.T) {
 	if _, err := Compile(ParseText(strings.Repeat("{{document_text}}", 100)), vars); err == nil || !strings.Contains(err.Error(), "repeat the document") {
 		t.Errorf("got %v", err)
 	}
-	if got := one(t, strings.Repeat("{{document_text}}", 60), vars.Texts); len(got) != 60<<20 {
+	if got := compileText(t, strings.Repeat("{{document_text}}", 60), vars.Texts); len(got) != 60<<20 {
 		t.Errorf("got %d bytes", len(got))
 	}
 	pair := Template{Messages: slices.Repeat([]TemplateMessage{{Role: RoleUser, Content: strings.Repeat("{{document_text}}", 40)}}, 2)}
@@ -274,8 +274,8 @@ func BenchmarkCompile(b *testing.B) {
 	}
 }
 
-// segment draws a piece of a template that joins to no identifier with its
-// neighbours, with what it compiles to.
+// segment draws a piece of a template, with what it compiles to. Neighbouring pieces never form
+// an identifier.
 func segment(t *rapid.T, value string) (written, compiled string) {
 	if rapid.Bool().Draw(t, "identifier") {
 		space := strings.Repeat(" ", rapid.IntRange(0, 2).Draw(t, "spaces"))
@@ -285,8 +285,8 @@ func segment(t *rapid.T, value string) (written, compiled string) {
 	return text, text
 }
 
-// Whatever is around the identifiers and in the value, exactly the
-// identifiers are replaced, by exactly the value.
+// Exactly the identifiers are replaced by exactly the value, whatever surrounds them and is in
+// the value.
 func TestCompile_replacesExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"{{v}}", "{{", "}}", "{{ other }}", "$1", "\\"})).Draw(t, "value")
@@ -306,9 +306,9 @@ func TestCompile_replacesExactly(t *testing.T) {
 	})
 }
 
-// FuzzCompile checks that no template and no value panics, that text stays where
-// nothing is filled, and that what is inserted is never scanned: a value full of
-// identifiers gives what a value of the same kind without them gives.
+// FuzzCompile checks that no template and no value panics, that text without identifiers stays
+// unchanged, and that inserted values are not scanned: a value full of identifiers gives the
+// same as a plain mark that is replaced afterwards.
 func FuzzCompile(f *testing.F) {
 	f.Add("Find {{document_text}} in {{ v }}", "{{v}}")
 	f.Add("{{{v}}} {{ \"a\": 1 }} {{", "}}{{v}}")
@@ -370,7 +370,7 @@ func TestFromDocument(t *testing.T) {
 		"document_type":        "note",
 		"object_schemas":       `{"Ann":{"name":"Ann"},"Ö":{"description":"a & b","name":"Ö","properties":{"a":["é"],"z":1.50}}}`,
 		"relationship_schemas": `{"knows":{"name":"knows","source_types":["Ann"],"target_types":["Ö"]}}`,
-		"allowed_types":        `["Ann","Ö"]`, // none given: those of the schemas
+		"allowed_types":        `["Ann","Ö"]`, // the document allows every type
 		"available_tags":       `["b","a"]`,
 	}
 	if diff := cmp.Diff(want, vars.Texts); err != nil || diff != "" {
@@ -407,7 +407,7 @@ func TestDocumentVars_variables(t *testing.T) {
 		"an object":          {"metadata.nested", `{"a":"<é>","b":1}`, ""},
 		"a place of a list":  {"input.list.0.a", "first", ""},
 		"a list in a list":   {"input.list.1", `["b"]`, ""},
-		"the text":           {"input.document_text", "part", ""}, // the chunk, not the item's
+		"the text":           {"input.document_text", "part", ""}, // the chunk, not the whole text
 		"no such key":        {"input.section.titel", "", `the variable "v" takes input.section.titel, and the item has no "titel" in input.section, which has n, null, on, title (did you mean "title"?)`},
 		"no such place":      {"input.list.2", "", `input.list is a list of 2, which has no element "2"`},
 		"a name in a list":   {"input.list.a", "", `has no element "a"`},

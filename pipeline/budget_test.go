@@ -148,7 +148,7 @@ func TestBudgetError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model := pipeline.Limited(pipeline.LimitedConfig{Model: steadyModel(func() pipeline.Response { panic("asked") }), Admission: pipeline.NewAdmission(limit.New(limit.Config{}), budget)})
+		model := pipeline.Limited(pipeline.LimitedConfig{Model: pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) { panic("asked") }), Admission: pipeline.NewAdmission(limit.New(limit.Config{}), budget)})
 		_, err = model.Generate(t.Context(), tenTokenRequest())
 		if err == nil || !strings.Contains(err.Error(), "the budget of "+want+" has less left than the next call may take (0.00 USD so far)") {
 			t.Errorf("%v: %v, want %s", usd, err, want)
@@ -163,12 +163,12 @@ func TestBudget_waitsForWhatIsUnderWay(t *testing.T) {
 		one := 1.0
 		var mu sync.Mutex
 		calls := 0
-		budgeted, _ := newBudgetModel(t, steadyModel(func() pipeline.Response {
+		budgeted, _ := newBudgetModel(t, pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 			mu.Lock()
 			calls++
 			mu.Unlock()
 			time.Sleep(time.Second)
-			return pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 1}, CostUSD: &one}
+			return pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 1}, CostUSD: &one}, nil
 		}), pipeline.BudgetConfig{USD: 20})
 		var all sync.WaitGroup
 		for range 10 {
@@ -185,13 +185,6 @@ func TestBudget_waitsForWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// steadyModel is a model that always answers.
-type steadyModel func() pipeline.Response
-
-func (m steadyModel) Generate(context.Context, pipeline.Request) (pipeline.Response, error) {
-	return m(), nil
-}
-
 // The bound is exceeded only by what the calls in flight use beyond the estimate of 10,
 // whatever calls cost and however many run at once.
 func TestBudget_neverPassed(t *testing.T) {
@@ -202,7 +195,7 @@ func TestBudget_neverPassed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			next, inFlight, maxInFlight := 0, 0, 0
-			budgeted, budget := newBudgetModel(t, steadyModel(func() pipeline.Response {
+			budgeted, budget := newBudgetModel(t, pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 				mu.Lock()
 				cost := costs[next%len(costs)]
 				next++
@@ -213,7 +206,7 @@ func TestBudget_neverPassed(t *testing.T) {
 				mu.Lock()
 				inFlight--
 				mu.Unlock()
-				return pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 1}, CostUSD: &cost}
+				return pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 1}, CostUSD: &cost}, nil
 			}), pipeline.BudgetConfig{USD: bound})
 			var workersDone sync.WaitGroup
 			for range workers {
@@ -243,9 +236,9 @@ func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model := pipeline.Limited(pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, budget), Model: steadyModel(func() pipeline.Response {
+		model := pipeline.Limited(pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, budget), Model: pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 			time.Sleep(time.Second)
-			return pipeline.Response{Attempts: 1, Text: "{}", Usage: outcome.Usage{Input: 3000, Output: 5000}}
+			return pipeline.Response{Attempts: 1, Text: "{}", Usage: outcome.Usage{Input: 3000, Output: 5000}}, nil
 		})})
 		var all sync.WaitGroup
 		for range 64 {
@@ -279,9 +272,7 @@ func TestBudget_everyTry(t *testing.T) {
 }
 
 // reportsOddUsage is a model that reports an impossible usage.
-type oddModel struct{}
-
-func (oddModel) Generate(context.Context, pipeline.Request) (pipeline.Response, error) {
+func reportsOddUsage(context.Context, pipeline.Request) (pipeline.Response, error) {
 	return pipeline.Response{Text: "x", Finish: pipeline.FinishStop, Attempts: 1, Odd: pipeline.OddTokens(10, -100)}, nil
 }
 
@@ -291,7 +282,7 @@ func TestRecord_oddUsage(t *testing.T) {
 	if odd := pipeline.OddTokens(0, 1<<30) + pipeline.OddTokens(7); odd != "" {
 		t.Error(odd)
 	}
-	model := newLimited(t, pipeline.LimitedConfig{Model: oddModel{}})
+	model := newLimited(t, pipeline.LimitedConfig{Model: pipeline.ModelFunc(reportsOddUsage)})
 	call := outcome.Call{Name: "extract"}
 	_, err := pipeline.Record(t.Context(), model, tenTokenRequest(), &call, time.Now)
 	if err != nil || len(call.Warnings) != 1 || !strings.Contains(call.Warnings[0], "extract: the provider reports -100 tokens, which cannot be") {
@@ -306,7 +297,7 @@ func TestRecord_oddUsage(t *testing.T) {
 // Request.Sent.
 func TestRecord_again(t *testing.T) {
 	call := outcome.Call{Name: "extract", Input: json.RawMessage(`[{"role":"user","content":"before"}]`)}
-	if _, err := pipeline.Record(t.Context(), oddModel{}, tenTokenRequest(), &call, time.Now); err != nil {
+	if _, err := pipeline.Record(t.Context(), pipeline.ModelFunc(reportsOddUsage), tenTokenRequest(), &call, time.Now); err != nil {
 		t.Fatal(err)
 	}
 	if want := `[{"role":"user","content":"abc"}]`; string(call.Input) != want {

@@ -27,9 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 // repeats is a model that answers with a long text made from the request.
-type numbered struct{}
-
-func (numbered) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
+func repeats(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
 	return pipeline.Response{Text: longAnswer(req), Finish: pipeline.FinishStop}, nil
 }
 
@@ -44,7 +42,7 @@ func useFolder(path string) error {
 	if err != nil {
 		return err
 	}
-	model := pipeline.Cached(numbered{}, cache, source)
+	model := pipeline.Cached(pipeline.ModelFunc(repeats), cache, source)
 	for i := range 90 {
 		ctx := pipeline.WithTrial(context.Background(), pipeline.Trial{Again: i%3 == 0})
 		req := pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: fmt.Sprintf("<%d>", i%7)}}}

@@ -9,14 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func texts(chunks []chunk) []string {
-	var out []string
-	for _, c := range chunks {
-		out = append(out, c.Text)
-	}
-	return out
-}
-
 func TestSplit(t *testing.T) {
 	tests := map[string]struct {
 		text          string
@@ -47,7 +39,7 @@ func TestSplit(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			chunks := splitText(tt.text, tt.size, tt.overlap)
-			if diff := cmp.Diff(tt.want, texts(chunks)); diff != "" {
+			if diff := cmp.Diff(tt.want, Pieces(tt.text, tt.size, tt.overlap)); diff != "" {
 				t.Error(diff)
 			}
 			checkChunks(t, tt.text, tt.size, tt.overlap, chunks)

@@ -350,7 +350,7 @@ func TestLimited_neverConnected(t *testing.T) {
 							announced.Add(1)
 						}
 					},
-					Model: generate(func(context.Context) (pipeline.Response, error) {
+					Model: pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 						if sent.Add(1) == 1 {
 							time.Sleep(c.takes)
 							return pipeline.Response{Attempts: 1}, c.first
@@ -376,12 +376,6 @@ func TestLimited_neverConnected(t *testing.T) {
 			})
 		})
 	}
-}
-
-type generate func(context.Context) (pipeline.Response, error)
-
-func (g generate) Generate(ctx context.Context, _ pipeline.Request) (pipeline.Response, error) {
-	return g(ctx)
 }
 
 // openModel opens a model on a server that speaks the OpenAI protocol.

@@ -301,13 +301,9 @@ type Prices func(model string) (Price, bool)
 // because every call has input), for a usage that contradicts itself (a negative count, more
 // cached than input), and for a request above MaxInput.
 func (p Price) Cost(u outcome.Usage) *float64 {
-	if u.Input <= 0 || u.Output < 0 || u.Cached < 0 || u.Cached > u.Input {
+	if u.Input <= 0 || u.Output < 0 || u.Cached < 0 || u.Cached > u.Input || p.MaxInput > 0 && u.Input > p.MaxInput {
 		return nil
 	}
-	if p.MaxInput > 0 && u.Input > p.MaxInput {
-		return nil
-	}
-	const million = 1e6
-	cost := (float64(u.Input-u.Cached)*p.Input + float64(u.Cached)*p.CachedInput + float64(u.Output)*p.Output) / million
+	cost := (float64(u.Input-u.Cached)*p.Input + float64(u.Cached)*p.CachedInput + float64(u.Output)*p.Output) / 1e6
 	return &cost
 }

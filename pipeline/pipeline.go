@@ -72,17 +72,17 @@ type Pipeline struct{ cfg Config }
 // Problems of the prompt and of the parameters have exit code 64; the caller sets it for
 // others.
 func New(cfg Config) (*Pipeline, error) {
-	var problems []error
+	var conflict error
 	if cfg.TwoStages && cfg.Schema != nil {
-		problems = append(problems, errors.New("a schema of the prompt's own cannot be asked for in two stages"))
+		conflict = errors.New("a schema of the prompt's own cannot be asked for in two stages")
 	}
-	problems = append(problems, cfg.Prompt.Check(cfg.Vars, slices.Collect(maps.Keys(cfg.Placeholders))))
 	probe := Request{Messages: []Message{{Role: RoleUser, Content: "x"}}, Parameters: cfg.Parameters}
 	if cfg.Schema != nil {
 		probe.Schema = &Schema{Name: answer.SchemaName, JSON: cfg.Schema}
 	}
-	problems = append(problems, cfg.Capabilities.Check(probe))
-	if err := errors.Join(problems...); err != nil {
+	placeholders := slices.Collect(maps.Keys(cfg.Placeholders))
+	err := errors.Join(conflict, cfg.Prompt.Check(cfg.Vars, placeholders), cfg.Capabilities.Check(probe))
+	if err != nil {
 		return nil, err
 	}
 	if cfg.Now == nil {

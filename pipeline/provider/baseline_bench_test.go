@@ -13,7 +13,7 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// developmentData is not part of the project; benchmarks skip without it.
+// developmentData is not part of the project; benchmarks and tests skip without it.
 const developmentData = "../../../shared/data/documents60.jsonl"
 
 func BenchmarkExtract_documents60(b *testing.B) {
@@ -56,7 +56,8 @@ func developmentDocuments(tb testing.TB) []extraction.Document {
 	return docs
 }
 
-// largeTexts are texts of so many bytes: prose, and what could make a rule slow.
+// largeTexts returns texts of at least size bytes: prose, and texts that could make a rule
+// slow.
 func largeTexts(size int) map[string]string {
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	return map[string]string{

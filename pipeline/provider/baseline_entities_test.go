@@ -13,7 +13,7 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// named maps the names of an extraction to their types.
+// named maps names to types.
 func named(e extraction.Extraction) map[string]string {
 	names := map[string]string{}
 	for _, entity := range e.Entities {
@@ -131,7 +131,7 @@ func TestExtract_merges(t *testing.T) {
 	if diff := cmp.Diff(want, aliases); diff != "" {
 		t.Error(diff)
 	}
-	// Jane Miller, Miller; the council in full, in brackets, and once more.
+	// "Jane Miller", "Miller"; the council in full, in brackets, and once more.
 	if mentions["Jane Miller"] != 2 || mentions["International Wind Council"] != 3 {
 		t.Errorf("mentions %v", mentions)
 	}

@@ -7,14 +7,14 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// prose is a passage with a bit of everything that the English rules look at.
+// prose uses most of the English rules.
 const prose = `Nordwind Energy AG, based in Hamburg, acquired Solaris Ltd for $25 million on 4 March 2021.
 Jane Miller, the CEO of Nordwind Energy, was born in Leeds in 1970. She studied at the University of Cambridge.
 The International Wind Council (IWC) said 40% of its members work for Nordwind. In 2019 Miller joined the IWC.
 
 `
 
-// generalDocument asks for the usual kinds of entity and relationship.
+// generalDocument returns a document with the usual types of entity and relationship.
 func generalDocument(text string) extraction.Document {
 	return extraction.Document{
 		Text: text,
@@ -38,7 +38,7 @@ func generalDocument(text string) extraction.Document {
 	}
 }
 
-// objects makes object schemas of names and descriptions in turn.
+// objects makes object schemas from pairs of name and description.
 func objects(pairs ...string) map[string]extraction.ObjectSchema {
 	schemas := map[string]extraction.ObjectSchema{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -52,12 +52,12 @@ func newExtractor(tb testing.TB) *baseline {
 	return newBaseline(nil)
 }
 
-// shared serves all tests: an extractor keeps nothing between documents.
-var shared = newBaseline(nil)
+// testBaseline is shared by all tests, because an extractor keeps no state between documents.
+var testBaseline = newBaseline(nil)
 
 func extract(tb testing.TB, doc extraction.Document) extraction.Extraction {
 	tb.Helper()
-	found, _, err := shared.Extract(context.Background(), doc)
+	found, _, err := testBaseline.Extract(context.Background(), doc)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 package provider
 
 import (
-	_ "embed" // the words
+	_ "embed"
 	"maps"
 	"regexp"
 	"slices"
@@ -12,31 +12,30 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// lexicon holds the words and patterns of the rules. They are general: none was
-// made from expected output.
+// lexicon holds the words and patterns of the rules. None was made from expected output.
 type lexicon struct {
-	schemaKinds map[string]kind // words that schemas use for kinds
-	nameKinds   map[string]kind // words inside names
-	patterns    []pattern
-	atToken     []pattern // begin at a number, or at one of months
-	months      map[string]bool
-	cues        []cueGroup
+	schemaKinds   map[string]kind // words in schemas
+	nameKinds     map[string]kind // words in names
+	patterns      []pattern
+	tokenPatterns []pattern // patterns at a number or one of months
+	months        map[string]bool
+	cues          []cueGroup
 
-	stops, connectors, germanArticles, places, companies, agents, pronouns, titles map[string]bool
+	stopWords, connectors, germanArticles, places, companies, agents, pronouns, titles map[string]bool
 }
 
-// cueGroup holds beginnings of words that say the same relationship, and those
-// that say it the other way round.
+// cueGroup holds beginnings of words that indicate the same relationship, and those that
+// indicate it in the opposite direction.
 type cueGroup struct{ same, opposite []string }
 
-// pattern finds the mentions of a kind; its group, if it has one, is the name.
+// pattern finds the mentions of a kind. Its group, if there is one, is the name.
 type pattern struct {
 	kind kind
 	re   *regexp.Regexp
-	hint string // one of these characters must be there
+	hint string // the text must have one of these characters
 }
 
-// evidenceOf says what a word in a name speaks for.
+// evidenceOf returns the evidence of a word in a name.
 func (l *lexicon) evidenceOf(word string) (ev evidence) {
 	if k := l.nameKinds[word]; k > 0 {
 		ev[k] = 3
@@ -44,7 +43,7 @@ func (l *lexicon) evidenceOf(word string) (ev evidence) {
 	return ev
 }
 
-func set(words []string) map[string]bool {
+func wordSet(words []string) map[string]bool {
 	s := map[string]bool{}
 	for _, w := range words {
 		s[w] = true
@@ -64,9 +63,9 @@ const (
 	coins  = `dollars?|euros?|Euro|pounds?|francs?|kronor|yen|USD|EUR|GBP|CHF|рублей|рубля|руб\.|долларов|евро|دولار|ريال|درهم|يورو`
 )
 
-// newPatterns returns the patterns that are looked for where one of their
-// characters is, and those that begin with a number, a month or a currency.
-func newPatterns() (anywhere, atToken []pattern) {
+// newPatterns returns the patterns to search if one of their characters occurs, and those that
+// begin with a number, a month or a currency.
+func newPatterns() (anywhere, tokenPatterns []pattern) {
 	re := regexp.MustCompile
 	anywhere = []pattern{
 		{kind: code, re: re(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?://[^\s<>"]+[\w/]`), hint: "@/"},
@@ -86,7 +85,7 @@ func newPatterns() (anywhere, atToken []pattern) {
 		{kind: role, re: re(`(?i)(?:(?:chief|managing|deputy|vice|senior|executive|general|head) ){0,2}(?:(?:executive|financial|operating|technology) officer|director|chair(?:man|woman)?|president|secretary|treasurer|CEO|CFO|CTO|Geschäftsführer(?:in)?|директор)`)},
 	}
 	const months = `(?:` + months + `)`
-	atToken = []pattern{
+	tokenPatterns = []pattern{
 		{kind: date, re: re(`^(?:\d{4}年(?:\d{1,2}月)?(?:\d{1,2}日)?|\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4}|Q[1-4] \d{4})`)},
 		{kind: date, re: re(`^\d{1,2}(?:st|nd|rd|th|er)?\.? (?:of |de )?` + months + `(?:,? \d{4})?(?: года)?`)},
 		{kind: date, re: re(`^` + months + `\.? (?:\d{4}|\d{1,2}(?:st|nd|rd|th)?(?:, ?\d{4})?)`)},
@@ -96,7 +95,7 @@ func newPatterns() (anywhere, atToken []pattern) {
 		{kind: quantity, re: re(`^` + amount + ` ?(?:km|kg|cm|mm|MW|kW|GB|tonnes|metres|meters|miles|hours|hectares|days|years)`)},
 		{kind: date, re: re(`^(?:1[5-9]|20)\d\d(?: года| г\.)?`)},
 	}
-	return anywhere, atToken
+	return anywhere, tokenPatterns
 }
 
 //go:embed baseline_words.txt
@@ -104,7 +103,7 @@ var baselineWords string
 
 func newLexicon() *lexicon {
 	l := &lexicon{}
-	words := map[string][]string{} // by list
+	words := map[string][]string{} // by name of the list
 	for line := range strings.Lines(baselineWords) {
 		list, text, _ := strings.Cut(line, ": ")
 		if list != "cues" {
@@ -117,13 +116,13 @@ func newLexicon() *lexicon {
 			l.cues = append(l.cues, cueGroup{opposite, group})
 		}
 	}
-	l.patterns, l.atToken = newPatterns()
-	l.months = set(strings.Fields(strings.ToLower(strings.ReplaceAll(months, "|", " ")) + ` q1 q2 q3 q4 us us$ usd eur gbp chf $ € £ ¥ ₽`))
-	l.stops, l.connectors, l.germanArticles = set(words["stops"]), set(words["connectors"]), set(words["germanArticles"])
-	l.places, l.companies, l.agents = set(words["places"]), set(words["companies"]), set(words["agents"])
-	l.pronouns, l.titles = set(words["pronouns"]), set(words["titles"])
+	l.patterns, l.tokenPatterns = newPatterns()
+	l.months = wordSet(strings.Fields(strings.ToLower(strings.ReplaceAll(months, "|", " ")) + ` q1 q2 q3 q4 us us$ usd eur gbp chf $ € £ ¥ ₽`))
+	l.stopWords, l.connectors, l.germanArticles = wordSet(words["stops"]), wordSet(words["connectors"]), wordSet(words["germanArticles"])
+	l.places, l.companies, l.agents = wordSet(words["places"]), wordSet(words["companies"]), wordSet(words["agents"])
+	l.pronouns, l.titles = wordSet(words["pronouns"]), wordSet(words["titles"])
 	l.nameKinds, l.schemaKinds = map[string]kind{}, map[string]kind{}
-	for k := person; k < kinds; k++ {
+	for k := person; k < numKinds; k++ {
 		for _, w := range words["name "+kindNames[k]] {
 			l.nameKinds[w] = k
 		}
@@ -134,7 +133,7 @@ func newLexicon() *lexicon {
 	return l
 }
 
-// kind is what the rules themselves tell apart; types of a schema take kinds.
+// kind is a category of the rules; types of a schema accept kinds.
 type kind uint8
 
 const (
@@ -148,15 +147,15 @@ const (
 	work
 	code
 	role
-	thing // a named thing of no other kind
-	kinds
+	thing // any other named thing
+	numKinds
 )
 
-// kindNames are those of lists of words.
-var kindNames = [kinds]string{"", "person", "org", "place", "date", "money", "percent", "quantity", "work", "code", "role", "thing"}
+// kindNames are the names of the kinds in the lists of words.
+var kindNames = [numKinds]string{"", "person", "org", "place", "date", "money", "percent", "quantity", "work", "code", "role", "thing"}
 
-// evidence is how much speaks for each kind.
-type evidence [kinds]float32
+// evidence is the weight for each kind.
+type evidence [numKinds]float32
 
 func (e *evidence) add(other evidence) {
 	for k, v := range other {
@@ -166,12 +165,12 @@ func (e *evidence) add(other evidence) {
 
 // entityType is an entity type of the schema.
 type entityType struct {
-	name  string
-	own   []string // the words of its name
-	takes evidence // how well it takes each kind
+	name      string
+	nameWords []string // words of the name
+	weights   evidence // weight of each kind
 }
 
-// readTypes makes the types of a schema that are allowed, in order of their names.
+// readTypes makes the allowed types of a schema, in order of their names.
 func (d *document) readTypes(doc extraction.Document) {
 	names := slices.Sorted(maps.Keys(doc.Objects))
 	if len(names) == 0 {
@@ -181,57 +180,57 @@ func (d *document) readTypes(doc extraction.Document) {
 		if len(doc.AllowedTypes) > 0 && !slices.Contains(doc.AllowedTypes, name) {
 			continue
 		}
-		t := entityType{name: name, own: splitWords(name)}
-		for i, w := range slices.Concat(t.own, splitWords(doc.Objects[name].Description)) {
+		t := entityType{name: name, nameWords: splitWords(name)}
+		for i, w := range slices.Concat(t.nameWords, splitWords(doc.Objects[name].Description)) {
 			weight := float32(0.3) / float32(1+i/8)
-			if i < len(t.own) {
+			if i < len(t.nameWords) {
 				weight = 1
 			}
 			if k := d.schemaKinds[w]; k > 0 {
-				d.wanted[k] = true
-				t.takes[k] = max(t.takes[k], weight)
+				d.usedKinds[k] = true
+				t.weights[k] = max(t.weights[k], weight)
 			}
 		}
-		if t.takes == (evidence{}) && doc.Objects[name].Description != "" {
-			t.takes[thing], d.wanted[thing] = 0.3, true
+		if t.weights == (evidence{}) && doc.Objects[name].Description != "" {
+			t.weights[thing], d.usedKinds[thing] = 0.3, true
 		}
 		d.types = append(d.types, t)
 	}
 }
 
-// typeOf chooses the type of an entity, or -1: the sum over kinds of evidence
-// and how well the type takes the kind; a word of the type's name in or beside
-// the entity's decides. What is mostly of a kind that no type takes has none. Of
-// equals the first in the order of names wins.
+// typeOf returns the index of the best type of an entity, or -1. The score of a type is the sum
+// over kinds of the evidence times the weight of the type; a word of the type name in or beside
+// the entity decides. An entity that is mostly of a kind that no type accepts has no type. On a
+// tie the first name wins.
 func (d *document) typeOf(e *entity) int {
 	strongest := kind(0)
-	for k := person; k < kinds; k++ {
+	for k := person; k < numKinds; k++ {
 		if e.evidence[k] > e.evidence[strongest] {
 			strongest = k
 		}
 	}
-	best, at := float32(0.2), -1
-	if !d.wanted[strongest] && e.evidence[strongest] >= 3*float32(len(e.mentions)) {
-		best = 2.9 // only its own word is left
+	bestScore, bestType := float32(0.2), -1
+	if !d.usedKinds[strongest] && e.evidence[strongest] >= 3*float32(len(e.mentions)) {
+		bestScore = 2.9 // only a word of the type name can exceed it
 	}
 	for i, t := range d.types {
-		var sum float32
+		var score float32
 		for k, v := range e.evidence {
-			sum += v * t.takes[k]
+			score += v * t.weights[k]
 		}
-		sum /= float32(max(1, len(e.mentions)))
-		if slices.ContainsFunc(t.own, func(w string) bool { return slices.Contains(e.words, w) }) {
-			sum += 3
+		score /= float32(max(1, len(e.mentions)))
+		if slices.ContainsFunc(t.nameWords, func(w string) bool { return slices.Contains(e.words, w) }) {
+			score += 3
 		}
-		if sum > best {
-			best, at = sum, i
+		if score > bestScore {
+			bestScore, bestType = score, i
 		}
 	}
-	return at
+	return bestType
 }
 
-// splitWords returns the words of a name or a description in lower case; a
-// capital inside a word begins another one.
+// splitWords returns the words of a name or a description in lower case; a capital inside a
+// word begins another word.
 func splitWords(text string) []string {
 	var b strings.Builder
 	var last rune
@@ -247,8 +246,7 @@ func splitWords(text string) []string {
 	return strings.Fields(b.String())
 }
 
-// stem is the beginning that a word shares with its other forms: without its
-// last letters, never under four.
+// stem returns a word without its ending, but at least four letters.
 func stem(word string) string {
 	for _, ending := range []string{"ation", "ing", "ed", "es", "s", "ies", "y", "e"} {
 		if cut, ok := strings.CutSuffix(word, ending); ok && utf8.RuneCountInString(cut) >= 4 {

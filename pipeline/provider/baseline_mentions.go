@@ -11,53 +11,53 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// mention is a stretch of a sentence that names something.
+// mention is a section of a sentence that names an entity.
 type mention struct {
-	from, to int // tokens, to is exclusive
+	from, to int // token indexes, to is exclusive
 	entity   *entity
 }
 
-// entity is something that was named, with what speaks for each kind.
+// entity is a named thing with the evidence for each kind.
 type entity struct {
-	name     string
-	aliases  []string
-	mentions []extraction.Span
-	evidence evidence
-	words    []string // of the name, and the one beside a mention, in lower case
-	typed    int
+	name      string
+	aliases   []string
+	mentions  []extraction.Span
+	evidence  evidence
+	words     []string // words of the name and beside its mentions, in lower case
+	typeIndex int
 }
 
 // mentions finds the names of a sentence, in order.
 func (d *document) mentions(s *sentence) []mention {
 	var found []mention
 	add := func(p pattern, from, to int) bool {
-		if !alone(s.text, from, to) {
+		if !standsAlone(s.text, from, to) {
 			return false
 		}
-		first, last, ok := s.take(from, to)
-		if ok && d.wanted[p.kind] {
+		first, last, ok := s.claim(from, to)
+		if ok && d.usedKinds[p.kind] {
 			var ev evidence
 			ev[p.kind] = 4
-			found = append(found, mention{from: first, to: last, entity: d.enter(s, from, to, ev)})
+			found = append(found, mention{from: first, to: last, entity: d.addMention(s, from, to, ev)})
 		}
 		return ok
 	}
 	ascii := !strings.ContainsFunc(s.text, func(r rune) bool { return r >= utf8.RuneSelf })
 	for _, p := range d.patterns {
-		foreign := ascii && p.hint != "" && p.hint[0] >= utf8.RuneSelf // that none of these is there is seen at once
-		if p.kind == role && !d.wanted[role] || foreign || p.hint != "" && !strings.ContainsAny(s.text, p.hint) {
+		noMatch := ascii && p.hint != "" && p.hint[0] >= utf8.RuneSelf
+		if p.kind == role && !d.usedKinds[role] || noMatch || p.hint != "" && !strings.ContainsAny(s.text, p.hint) {
 			continue
 		}
 		for _, at := range p.re.FindAllStringSubmatchIndex(s.text, -1) {
-			add(p, at[len(at)-2], at[len(at)-1]) // the group, if it has one, is the name
+			add(p, at[len(at)-2], at[len(at)-1]) // the name is the group, if there is one
 		}
 	}
 	for i, t := range s.tokens {
-		if t.kind != number && !d.months[strings.ToLower(t.text)] || s.tokens[i].taken {
+		if t.kind != number && !d.months[strings.ToLower(t.text)] || s.tokens[i].inMention {
 			continue
 		}
 		rest := s.text[t.from:min(len(s.text), t.from+80)]
-		for _, p := range d.atToken {
+		for _, p := range d.tokenPatterns {
 			if at := p.re.FindStringIndex(rest); at != nil && add(p, t.from, t.from+at[1]) {
 				break
 			}
@@ -69,8 +69,8 @@ func (d *document) mentions(s *sentence) []mention {
 	return found
 }
 
-// alone reports whether no letter or digit is directly around a stretch.
-func alone(text string, from, to int) bool {
+// standsAlone reports whether no letter or digit is directly beside a section.
+func standsAlone(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	after, _ := utf8.DecodeRuneInString(text[to:])
 	letter := func(r rune) bool {
@@ -79,35 +79,35 @@ func alone(text string, from, to int) bool {
 	return !letter(before) && !letter(after)
 }
 
-// take marks the tokens of a stretch, unless one of them is taken.
-func (s *sentence) take(from, to int) (first, last int, ok bool) {
+// claim marks the tokens of a section as part of a mention. It fails if one of them already is.
+func (s *sentence) claim(from, to int) (first, last int, ok bool) {
 	first, _ = slices.BinarySearchFunc(s.tokens, from, func(t token, at int) int { return t.to - at - 1 })
 	for last = first; last < len(s.tokens) && s.tokens[last].from < to; last++ {
-		if s.tokens[last].taken {
+		if s.tokens[last].inMention {
 			return 0, 0, false
 		}
 	}
 	for i := first; i < last; i++ {
-		s.tokens[i].taken = true
+		s.tokens[i].inMention = true
 	}
 	return first, last, last > first
 }
 
-// names finds runs of at most 12 capitalised words, joined by a few small words.
+// names finds runs of at most 12 capitalised words, which a few small words may join.
 func (d *document) names(s *sentence) []mention {
 	var found []mention
 	toks := s.tokens
 	for i := 0; i < len(toks); i++ {
-		if toks[i].kind != upperWord || toks[i].taken {
+		if toks[i].kind != upperWord || toks[i].inMention {
 			continue
 		}
 		end := i + 1
 		for end < len(toks) && end < i+12 {
 			next := end
-			for next < len(toks) && next < end+2 && (d.joins(toks[i:end], toks[next].text) || toks[next].text == "." && toks[next].from == toks[next-1].to && abbreviated(toks[next-1].text)) {
+			for next < len(toks) && next < end+2 && (d.continuesName(toks[i:end], toks[next].text) || toks[next].text == "." && toks[next].from == toks[next-1].to && isAbbreviation(toks[next-1].text)) {
 				next++
 			}
-			joins := next < len(toks) && !toks[next].taken && (toks[next].kind == upperWord || next == end && toks[next].kind == number && len(toks[next].text) < 5)
+			joins := next < len(toks) && !toks[next].inMention && (toks[next].kind == upperWord || next == end && toks[next].kind == number && len(toks[next].text) < 5)
 			if !joins || strings.ContainsRune(s.text[toks[next-1].to:toks[next].from], '\n') && next > end || d.titles[strings.ToLower(toks[next].text)] {
 				break
 			}
@@ -116,7 +116,7 @@ func (d *document) names(s *sentence) []mention {
 		if end < len(toks) && toks[end].kind == lowerWord && toks[end].text[0] >= utf8.RuneSelf && d.nameKinds[toks[end].text] > 0 {
 			end++ // Московский университет
 		}
-		if m := d.name(s, i, end); m.entity != nil {
+		if m := d.newMention(s, i, end); m.entity != nil {
 			found = append(found, m)
 		}
 		i = end - 1
@@ -124,49 +124,49 @@ func (d *document) names(s *sentence) []mention {
 	return found
 }
 
-// joins reports whether a small word goes on a name: "of" does after a word of
-// an institution only.
-func (d *document) joins(run []token, word string) bool {
+// continuesName reports whether a small word continues a name; "of" and "the" do so only after a word
+// of an institution.
+func (d *document) continuesName(run []token, word string) bool {
 	if word != "of" && word != "the" {
 		return d.connectors[word]
 	}
 	return slices.ContainsFunc(run, func(t token) bool { return d.nameKinds[strings.ToLower(t.text)] > 0 })
 }
 
-// trimmed returns a run without the title or the article before it and without
-// what is only capitalised because a sentence begins; whether it begins one, and what
-// the title speaks for.
-func (d *document) trimmed(toks []token, from, to int) (first, last int, begins bool, ev evidence) {
-	begins = from == 0 || from == 1 && toks[0].kind == mark
+// trimRun returns a run without a title or article before it, and without words that are only
+// capitalised at the start of a sentence. begins is true if the run begins a sentence, and ev
+// is the evidence of the title.
+func (d *document) trimRun(toks []token, from, to int) (first, last int, atStart bool, ev evidence) {
+	atStart = from == 0 || from == 1 && toks[0].kind == mark
 	for from < to {
 		word := strings.ToLower(toks[from].text)
 		if d.titles[word] {
 			if from++; from < to && toks[from].text == "." {
 				from++
 			}
-			ev[person], begins = 3, false
+			ev[person], atStart = 3, false
 			continue
 		}
-		if !d.stops[word] && !(begins && d.lower[word] && d.evidenceOf(word) == (evidence{})) {
+		if !d.stopWords[word] && !(atStart && d.lowerWords[word] && d.evidenceOf(word) == (evidence{})) {
 			break
 		}
 		from++
-		begins = begins && d.stops[word]
+		atStart = atStart && d.stopWords[word]
 		for from < to && d.connectors[toks[from].text] {
 			from++
 		}
 	}
-	for to > from && (d.connectors[toks[to-1].text] || d.stops[strings.ToLower(toks[to-1].text)]) {
+	for to > from && (d.connectors[toks[to-1].text] || d.stopWords[strings.ToLower(toks[to-1].text)]) {
 		to--
 	}
-	return from, to, begins, ev
+	return from, to, atStart, ev
 }
 
-// name makes a mention of what a run names; its entity is nil where that is nothing.
-func (d *document) name(s *sentence, from, to int) mention {
+// newMention makes a mention from a run. Its entity is nil if the run is not a name.
+func (d *document) newMention(s *sentence, from, to int) mention {
 	toks := s.tokens
-	from, to, begins, ev := d.trimmed(toks, from, to)
-	if from >= to || toks[from].taken {
+	from, to, atStart, ev := d.trimRun(toks, from, to)
+	if from >= to || toks[from].inMention {
 		return mention{}
 	}
 	words := to - from
@@ -176,9 +176,9 @@ func (d *document) name(s *sentence, from, to int) mention {
 	if from > 0 {
 		before = strings.ToLower(toks[from-1].text)
 	}
-	common := utf8.RuneCountInString(word) < 2 || d.lower[word] && !allCapitals(toks[from].text) ||
-		begins && (to < len(toks) && toks[to].taken || strings.HasSuffix(word, "ing") || strings.HasSuffix(word, "ly")) ||
-		d.german && (begins || d.germanArticles[before] || !d.places[before] && ev[person] == 0 && d.evidenceOf(word) == (evidence{}))
+	common := utf8.RuneCountInString(word) < 2 || d.lowerWords[word] && !isAllCapitals(toks[from].text) ||
+		atStart && (to < len(toks) && toks[to].inMention || strings.HasSuffix(word, "ing") || strings.HasSuffix(word, "ly")) ||
+		d.german && (atStart || d.germanArticles[before] || !d.places[before] && ev[person] == 0 && d.evidenceOf(word) == (evidence{}))
 	if words == 1 && !known && common {
 		return mention{}
 	}
@@ -188,12 +188,12 @@ func (d *document) name(s *sentence, from, to int) mention {
 	after := ""
 	if to < len(toks) {
 		after = strings.ToLower(toks[to].text)
-		if after == "." && words > 1 && abbreviated(toks[to-1].text) {
+		if after == "." && words > 1 && isAbbreviation(toks[to-1].text) {
 			to++ // Inc.
 		}
 	}
 	for i := from; i < to; i++ {
-		toks[i].taken = true
+		toks[i].inMention = true
 		ev.add(d.evidenceOf(strings.ToLower(toks[i].text)))
 	}
 	if ev[org] == 0 && words >= 2 && words <= 4 && !strings.ContainsAny(s.text[toks[from].from:toks[to-1].to], "0123456789&") {
@@ -202,20 +202,19 @@ func (d *document) name(s *sentence, from, to int) mention {
 	ev[org]++
 	ev[place] += 0.9
 	ev[thing] += 0.5
-	if words == 1 && allCapitals(toks[from].text) {
+	if words == 1 && isAllCapitals(toks[from].text) {
 		ev[org]++
 	}
-	e := d.enter(s, toks[from].from, toks[to-1].to, ev)
+	e := d.addMention(s, toks[from].from, toks[to-1].to, ev)
 	if e != nil && len(e.words) < 32 {
 		e.words = append(e.words, before, after)
 	}
 	return mention{from, to, e}
 }
 
-// enter adds a mention to the entity of its name, which may be new, an alias of
-// one that is there, or the short form in brackets after it. It returns nil
-// where there are too many.
-func (d *document) enter(s *sentence, from, to int, ev evidence) *entity {
+// addMention adds a mention to the entity of its name: a new one, one of which it is an alias,
+// or one whose short form in brackets it is. It returns nil if there are too many entities.
+func (d *document) addMention(s *sentence, from, to int, ev evidence) *entity {
 	d.counts.Mentions++
 	name := strings.Join(strings.Fields(s.text[from:to]), " ")
 	key := strings.ToLower(name)
@@ -224,26 +223,26 @@ func (d *document) enter(s *sentence, from, to int, ev evidence) *entity {
 		if len(d.entities) >= maxEntities || name == "" {
 			return nil
 		}
-		if e = d.shortened(s, name, from); e != nil {
+		if e = d.longForm(s, name, from); e != nil {
 			e.aliases = append(e.aliases, name)
 		} else {
 			e = &entity{name: name, words: strings.Fields(key)}
 			d.entities = append(d.entities, e)
-			d.alias(e, ev)
+			d.addAlias(e, ev)
 		}
 		d.byName[key] = e
 	}
 	if len(e.mentions) < maxMentions {
-		at := s.at + utf8.RuneCountInString(s.text[:from])
-		e.mentions = append(e.mentions, extraction.Span{Quote: s.text[from:to], Start: at, End: at + utf8.RuneCountInString(s.text[from:to]), LookedUp: true})
+		start := s.offset + utf8.RuneCountInString(s.text[:from])
+		e.mentions = append(e.mentions, extraction.Span{Quote: s.text[from:to], Start: start, End: start + utf8.RuneCountInString(s.text[from:to]), LookedUp: true})
 		e.evidence.add(ev)
 	}
 	return e
 }
 
-// alias lets the last word of a person's name, and the first of a company's,
-// stand for the whole.
-func (d *document) alias(e *entity, ev evidence) {
+// addAlias makes the last word of the name of a person, and the name of a company without its
+// legal form, stand for the whole name.
+func (d *document) addAlias(e *entity, ev evidence) {
 	words := strings.Fields(e.name)
 	short := words[len(words)-1]
 	if d.companies[strings.Trim(strings.ToLower(short), ".")] {
@@ -256,61 +255,61 @@ func (d *document) alias(e *entity, ev evidence) {
 	}
 }
 
-// shortened returns the entity that a name is a short form of.
-func (d *document) shortened(s *sentence, name string, from int) *entity {
+// longForm returns the entity of which a name is the short form, or nil.
+func (d *document) longForm(s *sentence, name string, from int) *entity {
 	if e := d.byName["\x00"+strings.ToLower(name)]; e != nil {
 		return e
 	}
-	if from == 0 || s.text[from-1] != '(' || !allCapitals(name) || len(d.entities) == 0 {
+	if from == 0 || s.text[from-1] != '(' || !isAllCapitals(name) || len(d.entities) == 0 {
 		return nil
 	}
-	last, initials := d.entities[len(d.entities)-1], ""
-	for word := range strings.FieldsSeq(last.name) {
+	previous, initials := d.entities[len(d.entities)-1], ""
+	for word := range strings.FieldsSeq(previous.name) {
 		initials += word[:1]
 	}
 	if initials != name {
 		return nil
 	}
-	return last
+	return previous
 }
 
-func allCapitals(word string) bool {
+func isAllCapitals(word string) bool {
 	return utf8.RuneCountInString(word) > 1 && !strings.ContainsFunc(word, unicode.IsLower) && strings.ContainsFunc(word, unicode.IsUpper)
 }
 
-// tokenKind says how a token is written.
+// tokenKind is the form of a token.
 type tokenKind uint8
 
 const (
 	lowerWord tokenKind = iota
 	upperWord           // begins with a capital letter
-	otherWord           // of a script without capitals
+	otherWord           // in a script without capitals
 	number
 	mark
 )
 
 // token is a word, a number or a mark of a sentence; from and to count bytes.
 type token struct {
-	text     string
-	kind     tokenKind
-	from, to int
-	taken    bool // by a mention
+	text      string
+	kind      tokenKind
+	from, to  int
+	inMention bool // part of a mention
 }
 
-// sentence is a stretch of the text with its tokens. It is reused for the next.
+// sentence is a section of the text with its tokens. It is reused for the next sentence.
 type sentence struct {
 	text   string
 	tokens []token
-	at     int // code points before it
+	offset int // code points before the sentence
 }
 
-// maxSentence bounds a sentence, in bytes: a text may have no full stop.
+// maxSentence is the longest sentence, in bytes, because a text may have no full stop.
 const maxSentence = 4 << 10
 
-// sentences calls do with every sentence of a text, and stops when ctx is done.
-// A sentence ends at its full stop, at a blank line, and at the end of a line
-// that is too short to be wrapped.
-func sentences(ctx context.Context, text string, do func(*sentence)) error {
+// eachSentence calls do with every sentence of a text, and stops when ctx is done. A sentence
+// ends at its full stop, at a blank line, and at the end of a line that is too short to be
+// wrapped.
+func eachSentence(ctx context.Context, text string, do func(*sentence)) error {
 	s := &sentence{}
 	for n := 0; len(text) > 0; n++ {
 		if n%64 == 0 && ctx.Err() != nil {
@@ -320,14 +319,14 @@ func sentences(ctx context.Context, text string, do func(*sentence)) error {
 		s.text, s.tokens = text[:end], s.tokens[:0]
 		s.tokenize()
 		do(s)
-		s.at += utf8.RuneCountInString(s.text)
+		s.offset += utf8.RuneCountInString(s.text)
 		text = text[end:]
 	}
 	return nil
 }
 
 func sentenceEnd(text string) int {
-	line := 0 // where the line begins
+	line := 0 // start of the line
 	for i, end := 0, 0; i < len(text); i = end {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		end = i + size
@@ -337,11 +336,11 @@ func sentenceEnd(text string) int {
 			return end
 		case r == '\n':
 			first, _ := utf8.DecodeRuneInString(next)
-			if i-line < 56 || !unicode.IsLetter(first) { // not a line that is wrapped
+			if i-line < 56 || !unicode.IsLetter(first) { // not a wrapped line
 				return end
 			}
 			line = end
-		case strings.ContainsRune("!?؟", r), r == '.' && !abbreviated(text[:i]):
+		case strings.ContainsRune("!?؟", r), r == '.' && !isAbbreviation(text[:i]):
 			if after, _ := utf8.DecodeRuneInString(next); next == "" || unicode.IsSpace(after) || strings.ContainsRune("\")”»", after) {
 				return end
 			}
@@ -350,9 +349,9 @@ func sentenceEnd(text string) int {
 	return len(text)
 }
 
-// abbreviated reports whether the word before a full stop is one that such a
-// stop belongs to: a single letter, a number before a month, or a short title.
-func abbreviated(before string) bool {
+// isAbbreviation reports whether a full stop belongs to the word before it: a single letter, a
+// number before a month, or a short title.
+func isAbbreviation(before string) bool {
 	word := before[strings.LastIndexAny(before, " \n\t(\"“«.")+1:]
 	if len(word) > 0 && len(word) <= 2 && word[0] >= '0' && word[0] <= '9' {
 		return true
@@ -364,8 +363,8 @@ func abbreviated(before string) bool {
 	return utf8.RuneCountInString(word) == 1
 }
 
-// tokenize cuts the sentence. An apostrophe, a hyphen or a full stop between two
-// letters belongs to the word, the ending 's does not.
+// tokenize cuts the sentence into tokens. An apostrophe, a hyphen or a full stop between two
+// letters belongs to the word; the ending 's does not.
 func (s *sentence) tokenize() {
 	text := s.text
 	for i := 0; i < len(text); {
@@ -396,7 +395,7 @@ func (s *sentence) tokenize() {
 	}
 }
 
-// wordEnd returns where the word ends that goes on at byte i.
+// wordEnd returns the end of the word that continues at byte i.
 func wordEnd(text string, i int) int {
 	for i < len(text) {
 		r, size := utf8.DecodeRuneInString(text[i:])

@@ -9,8 +9,8 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// stated writes relationships as "source -type-> target", sorted.
-func stated(e extraction.Extraction) []string {
+// relationTexts returns relationships as "source -type-> target", sorted.
+func relationTexts(e extraction.Extraction) []string {
 	out := []string{}
 	for _, r := range e.Relationships {
 		out = append(out, r.Source+" -"+r.Type+"-> "+r.Target)
@@ -19,8 +19,8 @@ func stated(e extraction.Extraction) []string {
 	return out
 }
 
-// relating makes a document whose only relationship type has these ends.
-func relating(text, name, description string, source, target []string) extraction.Document {
+// oneRelation returns a document whose only relationship type has these ends.
+func oneRelation(text, name, description string, source, target []string) extraction.Document {
 	doc := generalDocument(text)
 	doc.Relationships = map[string]extraction.RelationshipSchema{
 		name: {Name: name, Description: description, SourceTypes: source, TargetTypes: target},
@@ -57,8 +57,8 @@ func TestExtract_direction(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			found := extract(t, relating(tt.text, tt.relation, tt.description, tt.source, tt.target))
-			if diff := cmp.Diff([]string{tt.want}, stated(found)); diff != "" {
+			found := extract(t, oneRelation(tt.text, tt.relation, tt.description, tt.source, tt.target))
+			if diff := cmp.Diff([]string{tt.want}, relationTexts(found)); diff != "" {
 				t.Errorf("%s\nentities %v", diff, named(found))
 			}
 		})
@@ -66,17 +66,17 @@ func TestExtract_direction(t *testing.T) {
 }
 
 func TestExtract_lists(t *testing.T) {
-	found := extract(t, relating("Rosa Klein and Otto Braun founded Globex Ltd.", "founded", "", []string{"Person"}, []string{"Organization"}))
+	found := extract(t, oneRelation("Rosa Klein and Otto Braun founded Globex Ltd.", "founded", "", []string{"Person"}, []string{"Organization"}))
 	want := []string{"Otto Braun -founded-> Globex Ltd.", "Rosa Klein -founded-> Globex Ltd."}
-	if diff := cmp.Diff(want, stated(found)); diff != "" {
+	if diff := cmp.Diff(want, relationTexts(found)); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestExtract_typesOfEnds(t *testing.T) {
-	// The sentence says it, but the schema allows no organisation as source.
-	found := extract(t, relating("Acme Corp acquired Globex Ltd.", "acquired", "", []string{"Person"}, []string{"Organization"}))
+	// The sentence states it, but the schema allows no organisation as source.
+	found := extract(t, oneRelation("Acme Corp acquired Globex Ltd.", "acquired", "", []string{"Person"}, []string{"Organization"}))
 	if len(found.Relationships) != 0 {
-		t.Errorf("got %v", stated(found))
+		t.Errorf("got %v", relationTexts(found))
 	}
 }

@@ -25,63 +25,63 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// contractKey is the key that models under test send; it must never show.
+// contractKey is the key of models under test; no message may show it.
 const contractKey = "contract-key-0123456789abcdef"
 
-// contractClock is the time that models under test believe it to be.
+// contractClock is the clock of models under test.
 func contractClock() time.Time { return time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC) }
 
 // openAt returns a model that sends to baseURL, with contractKey and contractClock.
 type openAt func(t *testing.T, baseURL string) pipeline.Model
 
-// wireForm is how one provider's answers look.
+// wireForm describes the answers of a provider.
 type wireForm struct {
 	// Answer is the body of a complete answer with the text.
 	Answer func(text string) string
 	// Cut is the body of an answer that the limit of tokens ended.
 	Cut func(text string) string
-	// Refused and Empty are bodies by name: of answers that the model or a
-	// filter declined, and of answers without text.
+	// Refused and Empty are bodies by name: answers that the model or a filter refused, and
+	// answers without text.
 	Refused, Empty map[string]string
 	// Error is the body of a failed answer with the message.
 	Error func(message string) string
-	// Temperature and TopP are the ways to the parameters in a request's body.
+	// Temperature and TopP are the paths of the parameters in the body of a request.
 	Temperature, TopP []string
-	// KeyVariable is what a message about a wrong key names.
+	// KeyVariable is the variable that a message about a wrong key names.
 	KeyVariable string
 }
 
-// runContract runs the contract of pipeline.Model over HTTP, as every provider must keep
-// it: what goes out, how often, and what becomes of each way in which a server can
-// misbehave. The models are opened with contractKey and contractClock.
+// runContract tests the contract of pipeline.Model over HTTP, which every provider must keep:
+// what is sent, how often, and the result of each way in which a server can misbehave. The
+// models are opened with contractKey and contractClock.
 func runContract(t *testing.T, open openAt, wire wireForm) {
-	t.Run("answers", func(t *testing.T) { answers(t, open, wire) })
-	t.Run("parameters", func(t *testing.T) { parameters(t, open, wire) })
-	t.Run("unsupported", func(t *testing.T) { unsupportedParameters(t, open, wire) })
-	t.Run("statuses", func(t *testing.T) { statuses(t, open, wire) })
-	t.Run("long reasons", func(t *testing.T) { longReasons(t, open, wire) })
-	t.Run("broken bodies", func(t *testing.T) { brokenBodies(t, open, wire) })
-	t.Run("broken connections", func(t *testing.T) { brokenConnections(t, open, wire) })
-	t.Run("stopped", func(t *testing.T) { stopped(t, open, wire) })
-	t.Run("concurrent", func(t *testing.T) { concurrent(t, open, wire) })
+	t.Run("answers", func(t *testing.T) { testAnswers(t, open, wire) })
+	t.Run("parameters", func(t *testing.T) { testParameters(t, open, wire) })
+	t.Run("unsupported", func(t *testing.T) { testUnsupported(t, open, wire) })
+	t.Run("statuses", func(t *testing.T) { testStatuses(t, open, wire) })
+	t.Run("long reasons", func(t *testing.T) { testLongReasons(t, open, wire) })
+	t.Run("broken bodies", func(t *testing.T) { testBrokenBodies(t, open, wire) })
+	t.Run("broken connections", func(t *testing.T) { testBrokenConnections(t, open, wire) })
+	t.Run("stopped", func(t *testing.T) { testContextEnds(t, open, wire) })
+	t.Run("concurrent", func(t *testing.T) { testConcurrent(t, open, wire) })
 }
 
-// smallRequest is a small one.
+// smallRequest returns a request of one message.
 func smallRequest(text string) pipeline.Request {
 	return pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: text}}}
 }
 
-// server is a server that remembers what it was asked.
-type server struct {
+// recordingServer is a server that keeps the bodies of its requests.
+type recordingServer struct {
 	*httptest.Server
 	mu     sync.Mutex
 	bodies [][]byte
 }
 
-// serve starts a server that hands requests to handler after it kept them.
-func serve(t *testing.T, handler http.HandlerFunc) *server {
+// serve starts a server that keeps the body of each request and calls the handler.
+func serve(t *testing.T, handler http.HandlerFunc) *recordingServer {
 	t.Helper()
-	s := &server{}
+	s := &recordingServer{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -96,9 +96,8 @@ func serve(t *testing.T, handler http.HandlerFunc) *server {
 	return s
 }
 
-// once fails the test unless the server was asked exactly once, and returns the
-// request's body.
-func (s *server) once(t *testing.T) []byte {
+// onlyBody returns the body of the only request; any other number of requests fails the test.
+func (s *recordingServer) onlyBody(t *testing.T) []byte {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +107,7 @@ func (s *server) once(t *testing.T) []byte {
 	return s.bodies[0]
 }
 
-// reply answers with a status and a body, of JSON unless a header says else.
+// reply answers with a status and a body, which is JSON unless a header says otherwise.
 func reply(status int, body string, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -116,12 +115,12 @@ func reply(status int, body string, headers ...string) http.HandlerFunc {
 			w.Header().Set(headers[i], headers[i+1])
 		}
 		w.WriteHeader(status)
-		// A client that gives up early is part of the tests.
+		// The client may have disconnected.
 		_, _ = io.WriteString(w, body)
 	}
 }
 
-func answers(t *testing.T, open openAt, wire wireForm) {
+func testAnswers(t *testing.T, open openAt, wire wireForm) {
 	text := "{\"entities\": []}\n日本 <b>&\u2028"
 	cases := map[string]struct {
 		body, text string
@@ -138,7 +137,7 @@ func answers(t *testing.T, open openAt, wire wireForm) {
 			if err != nil || got.Text != c.text || got.Finish != c.finish || got.Attempts != 1 {
 				t.Errorf("got %+v, %v", got, err)
 			}
-			s.once(t)
+			s.onlyBody(t)
 		})
 	}
 	for name, body := range wire.Refused {
@@ -148,7 +147,7 @@ func answers(t *testing.T, open openAt, wire wireForm) {
 			if err != nil || got.Finish != pipeline.FinishRefused || got.Text == "" || got.Attempts != 1 {
 				t.Errorf("got %+v, %v", got, err)
 			}
-			s.once(t)
+			s.onlyBody(t)
 		})
 	}
 	for name, body := range wire.Empty {
@@ -159,12 +158,12 @@ func answers(t *testing.T, open openAt, wire wireForm) {
 			if failed.Failure.Class != outcome.InvalidOutput || got.Text != "" || got.Attempts != 1 {
 				t.Errorf("got %+v, %v", got, err)
 			}
-			s.once(t)
+			s.onlyBody(t)
 		})
 	}
 }
 
-func parameters(t *testing.T, open openAt, wire wireForm) {
+func testParameters(t *testing.T, open openAt, wire wireForm) {
 	for name, c := range map[string]struct {
 		parameters pipeline.Parameters
 		wantT      string // "" is absent
@@ -184,24 +183,24 @@ func parameters(t *testing.T, open openAt, wire wireForm) {
 			if _, err := open(t, s.URL).Generate(t.Context(), req); err != nil {
 				t.Fatal(err)
 			}
-			body := s.once(t)
+			body := s.onlyBody(t)
 			if want := pipeline.AppendMessages(nil, req.Messages); bytes.Contains(body, want) != (string(sent) == string(want)) || sent != nil && string(sent) != string(want) {
 				t.Errorf("Request.Sent is %q: it must be the messages, %s, if the body has them so, and nothing else: %s", sent, want, body)
 			}
-			if got := at(t, body, wire.Temperature); got != c.wantT {
+			if got := jsonAt(t, body, wire.Temperature); got != c.wantT {
 				t.Errorf("temperature is %q on the wire, want %q: %s", got, c.wantT, body)
 			}
-			if got := at(t, body, wire.TopP); got != c.wantP {
+			if got := jsonAt(t, body, wire.TopP); got != c.wantP {
 				t.Errorf("top_p is %q on the wire, want %q: %s", got, c.wantP, body)
 			}
 		})
 	}
 }
 
-// at returns the JSON text at a way through objects, "" if there is none.
-func at(t *testing.T, body []byte, way []string) string {
+// jsonAt returns the JSON at a path through objects, or "".
+func jsonAt(t *testing.T, body []byte, path []string) string {
 	t.Helper()
-	for _, name := range way {
+	for _, name := range path {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(body, &object); err != nil {
 			t.Fatalf("%s: %v", body, err)
@@ -213,8 +212,8 @@ func at(t *testing.T, body []byte, way []string) string {
 	return string(body)
 }
 
-// unsupportedParameters: what no model can do is refused before anything is sent.
-func unsupportedParameters(t *testing.T, open openAt, wire wireForm) {
+// testUnsupported: a request that no model can carry out is refused before anything is sent.
+func testUnsupported(t *testing.T, open openAt, wire wireForm) {
 	broken := smallRequest("hello")
 	broken.Parameters.Temperature = new(math.NaN())
 	for name, req := range map[string]pipeline.Request{"no messages": {}, "not a number": broken} {
@@ -229,8 +228,8 @@ func unsupportedParameters(t *testing.T, open openAt, wire wireForm) {
 	}
 }
 
-// concurrent: answers do not get mixed up.
-func concurrent(t *testing.T, open openAt, wire wireForm) {
+// testConcurrent: answers are not mixed up.
+func testConcurrent(t *testing.T, open openAt, wire wireForm) {
 	marker := regexp.MustCompile(`marker-\d+`)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -254,8 +253,8 @@ func concurrent(t *testing.T, open openAt, wire wireForm) {
 	group.Wait()
 }
 
-// modelFailure returns the ModelError of an error, and fails the test where there is
-// none, where it is not found by its class, or shows the key.
+// modelFailure returns the ModelError of an error. The test fails if there is none, if
+// outcome.FailureOf finds another class, or if the message shows the key.
 func modelFailure(t *testing.T, err error) *pipeline.ModelError {
 	t.Helper()
 	var failed *pipeline.ModelError
@@ -276,9 +275,9 @@ func modelFailure(t *testing.T, err error) *pipeline.ModelError {
 	return failed
 }
 
-func statuses(t *testing.T, open openAt, wire wireForm) {
+func testStatuses(t *testing.T, open openAt, wire wireForm) {
 	const html = "<!DOCTYPE html><html><body>502 Bad Gateway</body></html>"
-	said := wire.Error("something is wrong with " + contractKey + ", said the server")
+	errorBody := wire.Error("something is wrong with " + contractKey + ", said the server")
 	for name, c := range map[string]struct {
 		status  int
 		body    string
@@ -288,31 +287,31 @@ func statuses(t *testing.T, open openAt, wire wireForm) {
 		after   time.Duration
 		want    string // in the message
 	}{
-		"400 with the reason":     {400, said, nil, outcome.Provider, false, 0, "400: something is wrong with ***, said the server"},
-		"401":                     {401, said, nil, outcome.Provider, false, 0, "check " + wire.KeyVariable},
-		"403":                     {403, said, nil, outcome.Provider, false, 0, "check " + wire.KeyVariable},
-		"404":                     {404, said, nil, outcome.Provider, false, 0, "has the model"},
+		"400 with the reason":     {400, errorBody, nil, outcome.Provider, false, 0, "400: something is wrong with ***, said the server"},
+		"401":                     {401, errorBody, nil, outcome.Provider, false, 0, "check " + wire.KeyVariable},
+		"403":                     {403, errorBody, nil, outcome.Provider, false, 0, "check " + wire.KeyVariable},
+		"404":                     {404, errorBody, nil, outcome.Provider, false, 0, "has the model"},
 		"404 of another server":   {404, "404 page not found\n", []string{"Content-Type", "text/plain"}, outcome.Provider, false, 0, "404 page not found"},
-		"413":                     {413, said, nil, outcome.Provider, false, 0, "413: something"},
-		"429":                     {429, said, nil, outcome.RateLimited, true, 0, "429: something"},
-		"429 with seconds":        {429, said, []string{"Retry-After", "7"}, outcome.RateLimited, true, 7 * time.Second, "wait 7s"},
-		"429 with a fraction":     {429, said, []string{"Retry-After", "0.5"}, outcome.RateLimited, true, 500 * time.Millisecond, "wait 500ms"},
-		"429 with a date":         {429, said, []string{"Date", "Wed, 04 Mar 2026 05:06:07 GMT", "Retry-After", "Wed, 04 Mar 2026 05:08:07 GMT"}, outcome.RateLimited, true, 2 * time.Minute, "wait 2m0s"},
-		"429 with a past date":    {429, said, []string{"Retry-After", "Wed, 04 Mar 2026 05:00:00 GMT"}, outcome.RateLimited, true, 0, "429: something"},
-		"429 with nonsense":       {429, said, []string{"Retry-After", "soon"}, outcome.RateLimited, true, 0, "429: something"},
-		"429 with minus":          {429, said, []string{"Retry-After", "-5"}, outcome.RateLimited, true, 0, "429: something"},
-		"429 with a century":      {429, said, []string{"Retry-After", "3e9"}, outcome.RateLimited, true, 24 * time.Hour, "wait 24h"},
+		"413":                     {413, errorBody, nil, outcome.Provider, false, 0, "413: something"},
+		"429":                     {429, errorBody, nil, outcome.RateLimited, true, 0, "429: something"},
+		"429 with seconds":        {429, errorBody, []string{"Retry-After", "7"}, outcome.RateLimited, true, 7 * time.Second, "wait 7s"},
+		"429 with a fraction":     {429, errorBody, []string{"Retry-After", "0.5"}, outcome.RateLimited, true, 500 * time.Millisecond, "wait 500ms"},
+		"429 with a date":         {429, errorBody, []string{"Date", "Wed, 04 Mar 2026 05:06:07 GMT", "Retry-After", "Wed, 04 Mar 2026 05:08:07 GMT"}, outcome.RateLimited, true, 2 * time.Minute, "wait 2m0s"},
+		"429 with a past date":    {429, errorBody, []string{"Retry-After", "Wed, 04 Mar 2026 05:00:00 GMT"}, outcome.RateLimited, true, 0, "429: something"},
+		"429 with nonsense":       {429, errorBody, []string{"Retry-After", "soon"}, outcome.RateLimited, true, 0, "429: something"},
+		"429 with minus":          {429, errorBody, []string{"Retry-After", "-5"}, outcome.RateLimited, true, 0, "429: something"},
+		"429 with a century":      {429, errorBody, []string{"Retry-After", "3e9"}, outcome.RateLimited, true, 24 * time.Hour, "wait 24h"},
 		"429 as a page":           {429, html, []string{"Content-Type", "text/html"}, outcome.RateLimited, true, 0, "a web page"},
 		"500 as text":             {500, "oops " + contractKey, []string{"Content-Type", "text/plain"}, outcome.Provider, true, 0, "500: oops ***"},
-		"500 as JSON":             {500, said, nil, outcome.Provider, true, 0, "500: something"},
+		"500 as JSON":             {500, errorBody, nil, outcome.Provider, true, 0, "500: something"},
 		"500 as other JSON":       {500, `{"error":["a",{"b":1}]}`, nil, outcome.Provider, true, 0, `500: ["a",{"b":1}]`},
 		"502 as a page":           {502, html, nil, outcome.Provider, true, 0, "a web page"},
-		"503":                     {503, said, []string{"Retry-After", "3"}, outcome.Provider, true, 3 * time.Second, "503: something"},
+		"503":                     {503, errorBody, []string{"Retry-After", "3"}, outcome.Provider, true, 3 * time.Second, "503: something"},
 		"503 without a body":      {503, "", nil, outcome.Provider, true, 0, "503: the answer says nothing more"},
-		"501 stays":               {501, said, nil, outcome.Provider, false, 0, "501: something"},
+		"501 stays":               {501, errorBody, nil, outcome.Provider, false, 0, "501: something"},
 		"308 is not followed":     {308, "", []string{"Location", "/elsewhere"}, outcome.Provider, false, 0, `redirects to "/elsewhere"`},
 		"302 is not followed":     {302, wire.Answer("x"), []string{"Location", "/elsewhere"}, outcome.Provider, false, 0, `redirects to "/elsewhere"`},
-		"error with status 200":   {200, said, nil, outcome.Provider, false, 0, "something is wrong"},
+		"error with status 200":   {200, errorBody, nil, outcome.Provider, false, 0, "something is wrong"},
 		"invalid letters in text": {500, "bad \xff\xfe", nil, outcome.Provider, true, 0, "500: bad \uFFFD"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -328,14 +327,14 @@ func statuses(t *testing.T, open openAt, wire wireForm) {
 			if got.Attempts != 1 || got.Text != "" {
 				t.Errorf("got %+v", got)
 			}
-			s.once(t)
+			s.onlyBody(t)
 		})
 	}
 }
 
-// longReasons: a server's page is not a reason for a message of a megabyte, and
-// the cut does not leave half a key.
-func longReasons(t *testing.T, open openAt, wire wireForm) {
+// testLongReasons: a long body does not make a long message, and no part of a key shows where
+// the message is cut.
+func testLongReasons(t *testing.T, open openAt, wire wireForm) {
 	for _, message := range []string{strings.Repeat("日", 1<<19), strings.Repeat("-"+contractKey, 1<<15), strings.Repeat(" ", 3<<10-10) + strings.Repeat(contractKey, 9)} {
 		for _, body := range []string{wire.Error(message), message} {
 			for _, status := range suite.Of([]int{200, 401}, []int{200, 401, 429, 500}) {
@@ -353,8 +352,8 @@ func longReasons(t *testing.T, open openAt, wire wireForm) {
 	}
 }
 
-// brokenBodies: a good status over something that is not an answer.
-func brokenBodies(t *testing.T, open openAt, wire wireForm) {
+// testBrokenBodies: a good status with a body that is not an answer.
+func testBrokenBodies(t *testing.T, open openAt, wire wireForm) {
 	whole := wire.Answer("a text")
 	for name, c := range map[string]struct{ body, kind, want string }{
 		"nothing":       {"", "application/json", "is empty"},
@@ -375,12 +374,12 @@ func brokenBodies(t *testing.T, open openAt, wire wireForm) {
 			if failed.Failure.Class != outcome.Provider || failed.Status != 200 || !strings.Contains(failed.Failure.Message, c.want) {
 				t.Errorf("got %+v", failed)
 			}
-			s.once(t)
+			s.onlyBody(t)
 		})
 	}
 }
 
-func brokenConnections(t *testing.T, open openAt, wire wireForm) {
+func testBrokenConnections(t *testing.T, open openAt, wire wireForm) {
 	whole := wire.Answer("a text")
 	t.Run("in the middle of the body", func(t *testing.T) {
 		for status, want := range map[int]string{200: "broke", 500: "500: "} {
@@ -396,7 +395,7 @@ func brokenConnections(t *testing.T, open openAt, wire wireForm) {
 			if failed.Failure.Class != outcome.Provider || !failed.Retry || failed.Status != status || !strings.Contains(failed.Failure.Message, want) {
 				t.Errorf("got %+v", failed)
 			}
-			s.once(t)
+			s.onlyBody(t)
 		}
 	})
 	t.Run("before the answer", func(t *testing.T) {
@@ -405,7 +404,7 @@ func brokenConnections(t *testing.T, open openAt, wire wireForm) {
 		if failed := modelFailure(t, err); failed.Failure.Class != outcome.Provider || !failed.Retry || failed.Status != 0 {
 			t.Errorf("got %+v", failed)
 		}
-		s.once(t)
+		s.onlyBody(t)
 	})
 	t.Run("nobody listens", func(t *testing.T) {
 		s := serve(t, reply(http.StatusOK, whole))
@@ -418,8 +417,8 @@ func brokenConnections(t *testing.T, open openAt, wire wireForm) {
 	})
 }
 
-// stopped: the context ends the call, and its error is in the chain.
-func stopped(t *testing.T, open openAt, wire wireForm) {
+// testContextEnds: the context ends the call, and its error is in the chain.
+func testContextEnds(t *testing.T, open openAt, wire wireForm) {
 	whole := wire.Answer("a text")
 	for name, begin := range map[string]string{"before the answer": "", "within the body": whole[:len(whole)/2]} {
 		arrived := make(chan struct{}, 1)
@@ -443,7 +442,7 @@ func stopped(t *testing.T, open openAt, wire wireForm) {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
-			s.once(t)
+			s.onlyBody(t)
 		})
 		t.Run("too late/"+name, func(t *testing.T) {
 			s := serve(t, hang)
@@ -456,7 +455,7 @@ func stopped(t *testing.T, open openAt, wire wireForm) {
 			if got.Attempts != 1 {
 				t.Errorf("got %+v", got)
 			}
-			s.once(t)
+			s.onlyBody(t)
 		})
 	}
 	t.Run("before it began", func(t *testing.T) {
@@ -469,9 +468,8 @@ func stopped(t *testing.T, open openAt, wire wireForm) {
 	})
 }
 
-// fuzzModel is the property that whatever a server answers, with any status, kind
-// and body, the call returns a Response with text or a reason, or an error with
-// a ModelError; the key never shows. openAt is given the HTTP client to use.
+// fuzzModel checks that for any answer of a server the call returns a Response with text or a
+// reason, or a ModelError, and never shows the key. open gets the HTTP client to use.
 func fuzzModel(f *testing.F, open func(t testing.TB, client *http.Client) pipeline.Model, wire wireForm) {
 	add := func(status int, body string) { f.Add(status, "application/json", "5", []byte(body)) }
 	for _, body := range []string{wire.Answer("text"), wire.Cut(""), wire.Error("reason"), "", "null", "{}", "[]", `{"error":"x"}`} {
@@ -516,8 +514,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestVariables: a row has every variable that its provider reads, and programs that are
-// not trusted with secrets get none of them.
+// TestVariables: a row has every variable that its provider reads, and evaluators get none of
+// them.
 func TestVariables(t *testing.T) {
 	for _, r := range table() {
 		read := func(name string) string {
@@ -526,7 +524,7 @@ func TestVariables(t *testing.T) {
 			}
 			return ""
 		}
-		_, _ = Open(r.name+r.rest, Config{Getenv: read}) // a missing key is an error
+		_, _ = Open(r.name+r.suffix, Config{Getenv: read}) // a missing key is an error
 		for _, name := range r.variables {
 			if given, _ := secret.Withhold([]string{name + "=x"}, nil); len(given) > 0 {
 				t.Errorf("evaluators get %s: internal/secret/environ.go lists what they do not get", name)

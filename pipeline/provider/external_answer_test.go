@@ -17,16 +17,16 @@ import (
 
 var testSpan = outcome.Call{Name: "external-extract", Kind: "span", Provider: ExternalName, Attempts: 1, Started: clock, Ended: clock.Add(time.Minute)}
 
-func parse(text string) *answer {
+func parseAnswer(text string) *externalAnswer {
 	a := readReport([]byte(text), testSpan)
 	if a.err == nil {
-		a.readFound()
+		a.readExtraction()
 	}
 	return a
 }
 
 func TestReadAnswer_everyFieldOfACall(t *testing.T) {
-	a := parse(`{"entities":[],"warnings":["w"],"model":"top","calls":[
+	a := parseAnswer(`{"entities":[],"warnings":["w"],"model":"top","calls":[
 		{"name":"second","model":"m2","started":"2026-01-02T03:04:20Z","ended":"2026-01-02T03:04:21.5+00:00","usage":{"input":1,"output":2.0}},
 		{"name":"first","kind":"span","provider":"openai","model":"m","input":[{"role":"user"}],"output":"text","parameters":{"temperature":0},
 		 "usage":{"input":3,"output":4,"cached":1,"reasoning":2},"cost_usd":0.5,"finish_reason":"stop","error":"e","unknown":1}]}`)
@@ -42,7 +42,7 @@ func TestReadAnswer_everyFieldOfACall(t *testing.T) {
 		{Name: "second", Kind: "generation", Provider: ExternalName, Model: "m2", Attempts: 1, Usage: outcome.Usage{Input: 1, Output: 2},
 			Started: clock.Add(15 * time.Second), Ended: clock.Add(16500 * time.Millisecond)},
 	}
-	if diff := cmp.Diff(want, a.all()); diff != "" {
+	if diff := cmp.Diff(want, a.allCalls()); diff != "" {
 		t.Error(diff)
 	}
 	if !slices.Equal(a.warnings, []string{"w"}) {
@@ -50,8 +50,8 @@ func TestReadAnswer_everyFieldOfACall(t *testing.T) {
 	}
 }
 
-// The sum of usage over all calls, and of cost over generations (unknown as soon
-// as one is), as the runner takes them.
+// The test adds up usage and cost like the runner: usage over all calls, cost over generations,
+// unknown as soon as one is.
 func TestReadAnswer_usageAndCostCountOnce(t *testing.T) {
 	tests := map[string]struct {
 		top   string
@@ -76,10 +76,10 @@ func TestReadAnswer_usageAndCostCountOnce(t *testing.T) {
 	}
 	for name, test := range tests {
 		for _, rest := range []string{`"entities":[]`, `"error":"e"`} {
-			a := parse("{" + strings.Trim(test.top+","+rest, ",") + "}")
+			a := parseAnswer("{" + strings.Trim(test.top+","+rest, ",") + "}")
 			var input int64
 			cost, known := 0.0, true
-			for _, c := range a.all() {
+			for _, c := range a.allCalls() {
 				input += c.Usage.Input
 				if c.Kind == "generation" && c.CostUSD == nil {
 					known = false
@@ -114,7 +114,7 @@ func TestReadAnswer_warnings(t *testing.T) {
 		"unresolved id":        {`"relationships":[{"foo":1}]`, `relationships[0]: unknown keys`},
 	}
 	for name, test := range tests {
-		a := parse(`{"entities":[],` + test.fields + `}`)
+		a := parseAnswer(`{"entities":[],` + test.fields + `}`)
 		if a.err != nil || !strings.Contains(strings.Join(a.warnings, "\n"), test.warning) {
 			t.Errorf("%s: %v, warnings %q", name, a.err, a.warnings)
 		}
@@ -122,7 +122,7 @@ func TestReadAnswer_warnings(t *testing.T) {
 }
 
 func TestReadAnswer_warningsAreBounded(t *testing.T) {
-	a := parse(`{"entities":[],"warnings":[` + strings.Repeat(`"`+strings.Repeat("é", 1000)+`",`, 999) + `""]}`)
+	a := parseAnswer(`{"entities":[],"warnings":[` + strings.Repeat(`"`+strings.Repeat("é", 1000)+`",`, 999) + `""]}`)
 	if n := len(a.warnings); n > maxWarnings+1 || a.warnings[n-1] != "there are more warnings" {
 		t.Errorf("%d warnings, the last is %q", n, a.warnings[n-1])
 	}
@@ -131,8 +131,8 @@ func TestReadAnswer_warningsAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever a pipeline answers becomes an extraction or a failure with a class,
-// with calls that can be written down.
+// Any answer of a pipeline becomes an extraction or a failure with a class, with calls that can
+// be marshalled.
 func FuzzReadAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"entities":[{"id":"e1","name":"a","type":"T"}],"relationships":[{"source_ref":"e1","target":"b","type":"r"}]}`,
@@ -143,8 +143,8 @@ func FuzzReadAnswer(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		a := parse(text)
-		calls := a.all()
+		a := parseAnswer(text)
+		calls := a.allCalls()
 		if calls[0].Kind != "span" {
 			t.Fatalf("the first call is %+v", calls[0])
 		}
@@ -157,8 +157,8 @@ func FuzzReadAnswer(f *testing.F) {
 			}
 		}
 		if a.err == nil {
-			if a.found.Entities == nil || a.found.Relationships == nil || len(a.found.Entities) > 50 {
-				t.Fatalf("found %+v", a.found)
+			if a.extraction.Entities == nil || a.extraction.Relationships == nil || len(a.extraction.Entities) > 50 {
+				t.Fatalf("found %+v", a.extraction)
 			}
 			return
 		}

@@ -10,8 +10,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestAsker: fields come back as they are, with calls and warnings, and an error
-// of the answer is an error; a secret that the program repeats is kept nowhere.
+// TestAsker: fields are returned unchanged, with calls and warnings. An "error" in the answer
+// is an error. A secret that the program repeats is masked everywhere.
 func TestAsker(t *testing.T) {
 	const key = "sk-0123456789abcdef"
 	asker, err := NewExternal(ExternalConfig{

@@ -11,18 +11,18 @@ import (
 	"go.uber.org/goleak"
 )
 
-// mode is the environment variable that makes the test binary a pipeline.
-const mode = "EXTERNAL_TEST_CHILD"
+// childMode is the environment variable that makes the test binary a pipeline.
+const childMode = "EXTERNAL_TEST_CHILD"
 
 func TestMain(m *testing.M) {
-	if behaviour := os.Getenv(mode); behaviour != "" {
-		os.Exit(child(behaviour))
+	if behaviour := os.Getenv(childMode); behaviour != "" {
+		os.Exit(runChild(behaviour))
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// child plays a program: it answers each line as respond says.
-func child(behaviour string) int {
+// runChild is the main function of a test program; respond makes its answers.
+func runChild(behaviour string) int {
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	for n := 1; ; n++ {
 		request, err := in.ReadBytes('\n')
@@ -37,7 +37,7 @@ func child(behaviour string) int {
 	}
 }
 
-// respond makes the answer of a pipeline, for the program and the endpoint.
+// respond returns the answer of a program or an address.
 func respond(behaviour string, request []byte) string {
 	var r struct {
 		ID   string `json:"id"`

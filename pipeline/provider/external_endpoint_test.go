@@ -17,17 +17,17 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// servePipeline makes an extractor over a server.
+// servePipeline returns an extractor for a server.
 func servePipeline(t *testing.T, handler http.HandlerFunc, change func(*ExternalConfig)) *External {
 	t.Helper()
 	server := httptest.NewServer(handler)
-	e := open(t, "", func(c *ExternalConfig) {
+	e := openChild(t, "", func(c *ExternalConfig) {
 		c.Target, c.Env = server.URL+"/extract?version=2", nil
 		if change != nil {
 			change(c)
 		}
 	})
-	t.Cleanup(server.Close) // runs before the Close of open, which closes idle connections again
+	t.Cleanup(server.Close) // runs before the Close of openChild, which closes idle connections again
 	return e
 }
 
@@ -119,7 +119,7 @@ func TestEndpoint_statuses(t *testing.T) {
 	}
 }
 
-// The document must not travel to a place that nobody named.
+// The document is only sent to the given address.
 func TestEndpoint_redirects(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	defer elsewhere.Close()
@@ -153,7 +153,7 @@ func TestEndpoint_cutConnections(t *testing.T) {
 func TestEndpoint_unreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	e := open(t, "", func(c *ExternalConfig) { c.Target = server.URL })
+	e := openChild(t, "", func(c *ExternalConfig) { c.Target = server.URL })
 	_, _, err := e.Extract(t.Context(), extraction.Document{Text: "x"})
 	if f := outcome.FailureOf(err, outcome.Internal); f.Class != outcome.Provider || !strings.Contains(f.Message, "refused") {
 		t.Errorf("got %+v", f)

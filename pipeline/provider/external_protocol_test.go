@@ -19,8 +19,8 @@ import (
 
 const root = "../.."
 
-// page returns the protocol's page and its blocks of a language.
-func page(t *testing.T, language string) []string {
+// pageBlocks returns the code blocks of a language in the protocol's page.
+func pageBlocks(t *testing.T, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs/pipeline-protocol.md"))
 	if err != nil {
@@ -33,9 +33,9 @@ func page(t *testing.T, language string) []string {
 	return blocks
 }
 
-// The request of the page has exactly the keys that are sent.
+// The request on the page has exactly the keys that are sent.
 func TestProtocolPage_request(t *testing.T) {
-	documented := []byte(page(t, "json")[0])
+	documented := []byte(pageBlocks(t, "json")[0])
 	doc, warnings, err := extraction.DecodeDocument(documented)
 	if err != nil {
 		t.Fatal(err, warnings)
@@ -64,31 +64,31 @@ func TestProtocolPage_request(t *testing.T) {
 }
 
 func TestProtocolPage_results(t *testing.T) {
-	blocks := page(t, "json")
+	blocks := pageBlocks(t, "json")
 	if len(blocks) != 3 {
 		t.Fatalf("the page has %d JSON blocks", len(blocks))
 	}
-	a := parse(blocks[1])
-	if a.err != nil || len(a.found.Entities) != 2 || len(a.calls) != 1 || *a.calls[0].CostUSD != 0.0012 || a.calls[0].Usage.Output != 64 {
-		t.Errorf("%v %+v %+v", a.err, a.found, a.calls)
+	a := parseAnswer(blocks[1])
+	if a.err != nil || len(a.extraction.Entities) != 2 || len(a.calls) != 1 || *a.calls[0].CostUSD != 0.0012 || a.calls[0].Usage.Output != 64 {
+		t.Errorf("%v %+v %+v", a.err, a.extraction, a.calls)
 	}
 	want := []extraction.Relationship{{Source: "Ann Lee", Target: "Acme", Type: "founded"}}
-	if diff := cmp.Diff(want, a.found.Relationships); diff != "" || len(a.warnings) != 1 {
+	if diff := cmp.Diff(want, a.extraction.Relationships); diff != "" || len(a.warnings) != 1 {
 		t.Errorf("%s\nwarnings %q", diff, a.warnings)
 	}
-	if f := outcome.FailureOf(parse(blocks[2]).err, outcome.Internal); f.Class != outcome.RateLimited || f.Message != "429 from the model" {
+	if f := outcome.FailureOf(parseAnswer(blocks[2]).err, outcome.Internal); f.Class != outcome.RateLimited || f.Message != "429 from the model" {
 		t.Errorf("got %+v", f)
 	}
 }
 
-// example opens docs/examples/extract.py.
-func example(t *testing.T) *External {
+// openExample opens docs/examples/extract.py.
+func openExample(t *testing.T) *External {
 	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed here; the example needs it: ", err)
 	}
-	return open(t, "", func(c *ExternalConfig) {
+	return openChild(t, "", func(c *ExternalConfig) {
 		c.Target, c.Dir, c.Concurrency = "'"+python+"' docs/examples/extract.py", root, 2
 	})
 }
@@ -98,7 +98,7 @@ func TestExample_isOnThePageAndShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if blocks := page(t, "python"); len(blocks) != 1 || blocks[0] != string(text) {
+	if blocks := pageBlocks(t, "python"); len(blocks) != 1 || blocks[0] != string(text) {
 		t.Error("the page does not show docs/examples/extract.py as it is")
 	}
 	if n := strings.Count(string(text), "\n"); n > 20 {
@@ -107,7 +107,7 @@ func TestExample_isOnThePageAndShort(t *testing.T) {
 }
 
 func TestExample_extracts(t *testing.T) {
-	e := example(t)
+	e := openExample(t)
 	doc := extraction.Document{
 		Text:    "Ann Lee met Bob\nin “Zürich” – 日本.",
 		Objects: map[string]extraction.ObjectSchema{"Person": {Name: "Person"}},
@@ -126,7 +126,7 @@ func TestExample_documents(t *testing.T) {
 		t.Skip("the 60 documents are not here: ", err)
 	}
 	defer file.Close()
-	e := example(t)
+	e := openExample(t)
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 16<<20)
 	n, entities := 0, 0

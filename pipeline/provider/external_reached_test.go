@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAsker_Reached: a refusal comes from somebody, a refused connection from
-// nobody.
+// TestAsker_Reached: an error status means that the pipeline was reached, a refused connection
+// that it was not.
 func TestAsker_Reached(t *testing.T) {
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }))
 	defer hs.Close()

@@ -17,7 +17,7 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// The limits of what an answer says of itself.
+// The limits of a report.
 const (
 	maxCalls    = 1000
 	maxFound    = 50_000 // entities, and relationships
@@ -28,18 +28,18 @@ const (
 	maxCost     = 1e6 // USD
 )
 
-// answer is what an answer comes to.
-type answer struct {
-	fields   map[string]json.RawMessage
-	found    extraction.Extraction
-	span     outcome.Call
-	calls    []outcome.Call
-	warnings []string
-	err      error
+// externalAnswer is the parsed answer of a pipeline, or the error of a request.
+type externalAnswer struct {
+	fields     map[string]json.RawMessage
+	extraction extraction.Extraction
+	span       outcome.Call
+	calls      []outcome.Call
+	warnings   []string
+	err        error
 }
 
-// all returns the calls, the span first, with what is to be said about them.
-func (a *answer) all() []outcome.Call {
+// allCalls returns the span, with error and warnings, and the reported calls.
+func (a *externalAnswer) allCalls() []outcome.Call {
 	span := a.span
 	if a.err != nil {
 		span.Error = a.problem()
@@ -50,9 +50,9 @@ func (a *answer) all() []outcome.Call {
 	return append([]outcome.Call{span}, a.calls...)
 }
 
-func (a *answer) problem() string { return outcome.FailureOf(a.err, outcome.Provider).Message }
+func (a *externalAnswer) problem() string { return outcome.FailureOf(a.err, outcome.Provider).Message }
 
-func (a *answer) warn(format string, args ...any) {
+func (a *externalAnswer) warn(format string, args ...any) {
 	if len(a.warnings) == maxWarnings {
 		a.warnings = append(a.warnings, "there are more warnings")
 	}
@@ -61,19 +61,19 @@ func (a *answer) warn(format string, args ...any) {
 	}
 }
 
-// generation is the model call that stands for a pipeline which reports none.
+// generation makes the call that stands for a pipeline without reported calls.
 func generation(span outcome.Call) outcome.Call {
 	span.Name, span.Kind = "external-model", "generation"
 	return span
 }
 
-// readReport takes a JSON object apart. What it says about itself (calls, usage,
-// cost) is read tolerantly, since it holds for a failure as well: what cannot be
-// used is named in a warning. A failure that it states is the answer's error.
-func readReport(raw []byte, span outcome.Call) *answer {
-	a := &answer{span: span, warnings: []string{}}
+// readReport reads a JSON object except for its extraction. Calls, usage and cost are read
+// tolerantly, because they count for a failure as well: a warning names what cannot be used. An
+// "error" in the object becomes the error of the answer.
+func readReport(raw []byte, span outcome.Call) *externalAnswer {
+	a := &externalAnswer{span: span, warnings: []string{}}
 	if err := json.Unmarshal(raw, &a.fields); err != nil {
-		a.err = fail(outcome.InvalidOutput, false, "the answer cannot be read: "+err.Error(), err)
+		a.err = externalError(outcome.InvalidOutput, false, "the answer cannot be read: "+err.Error(), err)
 		return a
 	}
 	var texts []string
@@ -83,72 +83,72 @@ func readReport(raw []byte, span outcome.Call) *answer {
 	}
 	a.readCalls()
 	if reason := pipeline.ReadError(a.fields["error"], outcome.Provider); reason != nil {
-		a.err = fail(reason.Class, reason.Class == outcome.RateLimited || reason.Class == outcome.Timeout, reason.Message, nil)
+		a.err = externalError(reason.Class, reason.Class == outcome.RateLimited || reason.Class == outcome.Timeout, reason.Message, nil)
 	}
 	return a
 }
 
-// read decodes what it can of a field; a warning names what is of another kind.
-func (a *answer) read(key string, into any) {
+// read decodes as much of a field as possible; a warning names a value of a wrong type.
+func (a *externalAnswer) read(key string, into any) {
 	if raw := a.fields[key]; len(raw) > 0 {
 		a.decode(key, raw, into)
 	}
 }
 
-func (a *answer) decode(path string, raw json.RawMessage, into any) {
-	// The answer is JSON: nothing else can be wrong.
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(raw, into)); ok {
-		a.warn("%s: unexpected %s", strings.TrimSuffix(path+"."+strings.ToLower(wrong.Field), "."), wrong.Value)
+func (a *externalAnswer) decode(path string, raw json.RawMessage, into any) {
+	// The value is valid JSON, so no other errors are possible.
+	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(raw, into)); ok {
+		a.warn("%s: unexpected %s", strings.TrimSuffix(path+"."+strings.ToLower(typeErr.Field), "."), typeErr.Value)
 	}
 }
 
-// readFound reads the extraction, strictly: of the two lists one that is absent is empty, but
-// not both.
-func (a *answer) readFound() {
-	own, missing := map[string]json.RawMessage{}, 0
+// readExtraction reads the extraction strictly. One of the two lists may be absent and is then
+// empty, but not both.
+func (a *externalAnswer) readExtraction() {
+	lists, missing := map[string]json.RawMessage{}, 0
 	for _, key := range []string{"entities", "relationships"} {
-		if own[key] = a.fields[key]; absent(own[key]) {
-			own[key] = json.RawMessage("[]")
+		if lists[key] = a.fields[key]; isAbsent(lists[key]) {
+			lists[key] = json.RawMessage("[]")
 			missing++
 		}
 	}
-	lists, _ := json.Marshal(own) // they were read from JSON
-	found, warnings, err := extraction.DecodeExtraction(lists)
+	raw, _ := json.Marshal(lists) // the parts are valid JSON
+	found, warnings, err := extraction.DecodeExtraction(raw)
 	for _, warning := range warnings {
 		a.warn("%s", warning)
 	}
 	if entities, relationships := len(found.Entities), len(found.Relationships); max(entities, relationships) > maxFound {
 		err = fmt.Errorf("it has %d entities and %d relationships; the limit is %d of each", entities, relationships, maxFound)
-	} else if missing == len(own) {
+	} else if missing == len(lists) {
 		keys := strings.Join(slices.Sorted(maps.Keys(a.fields)), ", ")
 		err = fmt.Errorf("it has neither entities nor relationships, but %s; write empty lists where nothing was found",
 			cmp.Or(textutil.Cut(keys, 200), "nothing"))
 	}
-	a.found = found
+	a.extraction = found
 	if err != nil {
-		a.err = fail(outcome.InvalidOutput, false, "the pipeline's answer is not an extraction: "+err.Error(), err)
+		a.err = externalError(outcome.InvalidOutput, false, "the pipeline's answer is not an extraction: "+err.Error(), err)
 	}
 }
 
-// tokens is how a usage is written.
-type tokens struct{ Input, Output, Cached, Reasoning json.RawMessage }
+// reportedUsage is a usage in an answer.
+type reportedUsage struct{ Input, Output, Cached, Reasoning json.RawMessage }
 
-// reported is how a call is written.
-type reported struct {
+// reportedCall is a call in an answer.
+type reportedCall struct {
 	Name, Kind, Provider, Model, Error string
 	Input, Output                      json.RawMessage
 	Parameters                         map[string]json.RawMessage
-	Usage                              *tokens
+	Usage                              *reportedUsage
 	CostUSD                            json.RawMessage `json:"cost_usd"`
 	Finish                             string          `json:"finish_reason"`
 	Started, Ended                     string
 }
 
-// readCalls reads the calls that an answer stands for. A usage or cost at the top
-// is used where no call states one of its own, so that nothing counts twice.
-func (a *answer) readCalls() {
+// readCalls reads the reported calls. A usage or cost of the whole answer counts only if no
+// call has one, so that nothing counts twice.
+func (a *externalAnswer) readCalls() {
 	var model string
-	var usage *tokens
+	var usage *reportedUsage
 	var list []json.RawMessage
 	a.read("model", &model)
 	a.read("usage", &usage)
@@ -160,38 +160,37 @@ func (a *answer) readCalls() {
 		a.calls = []outcome.Call{total}
 		return
 	}
-	calls, stated := []outcome.Call{}, len(list)
-	if stated > maxCalls {
-		a.warn("calls: the first %d of %d are kept; the others count nowhere", maxCalls, stated)
+	calls, reportedCalls := []outcome.Call{}, len(list)
+	if reportedCalls > maxCalls {
+		a.warn("calls: the first %d of %d are kept; the others count nowhere", maxCalls, reportedCalls)
 	}
-	for i, raw := range list[:min(stated, maxCalls)] {
+	for i, raw := range list[:min(reportedCalls, maxCalls)] {
 		path := fmt.Sprintf("calls[%d]", i)
 		if raw[0] != '{' {
 			a.warn("%s: expected an object", path)
 			continue
 		}
-		var r reported
+		var r reportedCall
 		a.decode(path, raw, &r)
 		calls = append(calls, a.call(path, r))
 	}
 	slices.SortStableFunc(calls, func(a, b outcome.Call) int { return a.Started.Compare(b.Started) })
-	a.calls = withTotal(calls, total, len(calls) < stated)
+	a.calls = addTotal(calls, total, len(calls) < reportedCalls)
 }
 
-// withTotal adds what is stated for all calls together and by none of them.
+// addTotal adds the usage and cost of the whole answer if no call has them.
 //
-// A run's cost is unknown as soon as that of one generation is. So where the
-// total alone has a cost, the calls become spans; where the calls have costs, a
-// usage in total is a span; and where calls were lost, a generation of unknown
-// cost stands for them.
-func withTotal(calls []outcome.Call, total outcome.Call, lost bool) []outcome.Call {
+// The cost of a run is unknown as soon as that of one generation is. So if only the total has a
+// cost, the calls become spans. If the calls have costs, a total usage is a span. If calls were
+// lost, a generation of unknown cost stands for them.
+func addTotal(calls []outcome.Call, total outcome.Call, incomplete bool) []outcome.Call {
 	for _, c := range calls {
 		if c.Usage != (outcome.Usage{}) {
 			total.Usage = outcome.Usage{}
 		}
 		if c.CostUSD != nil {
 			total.CostUSD = nil
-			if !lost {
+			if !incomplete {
 				total.Kind = "span"
 			}
 		}
@@ -201,32 +200,32 @@ func withTotal(calls []outcome.Call, total outcome.Call, lost bool) []outcome.Ca
 			calls[i].Kind = "span"
 		}
 	}
-	if total.Usage == (outcome.Usage{}) && total.CostUSD == nil && !lost {
+	if total.Usage == (outcome.Usage{}) && total.CostUSD == nil && !incomplete {
 		return calls
 	}
 	return append(calls, total)
 }
 
-// call makes a call of what was reported.
-func (a *answer) call(path string, r reported) outcome.Call {
+// call converts a reported call.
+func (a *externalAnswer) call(path string, r reportedCall) outcome.Call {
 	name := func(text string) string { return textutil.Cut(text, maxName) }
 	c := outcome.Call{
 		Name: name(cmp.Or(r.Name, "call")), Kind: "generation", Provider: name(cmp.Or(r.Provider, ExternalName)), Model: name(r.Model),
 		Input: r.Input, Output: r.Output, Usage: a.usage(path+".usage", r.Usage), CostUSD: a.number(path+".cost_usd", r.CostUSD, maxCost),
 		Finish: name(r.Finish), Attempts: 1, Error: textutil.Cut(r.Error, outcome.MaxMessage),
-		Started: a.instant(path+".started", r.Started, a.span.Started), Ended: a.instant(path+".ended", r.Ended, a.span.Ended),
+		Started: a.timestamp(path+".started", r.Started, a.span.Started), Ended: a.timestamp(path+".ended", r.Ended, a.span.Ended),
 	}
-	if absent(c.Input) {
+	if isAbsent(c.Input) {
 		c.Input = nil
 	}
-	if absent(c.Output) {
+	if isAbsent(c.Output) {
 		c.Output = nil
 	}
 	if r.Kind == "span" {
 		c.Kind = r.Kind
 	}
 	if r.Parameters != nil {
-		c.Parameters, _ = json.Marshal(r.Parameters) // they were read from JSON
+		c.Parameters, _ = json.Marshal(r.Parameters) // decoded from JSON
 	}
 	if c.Ended.Before(c.Started) {
 		a.warn("%s: it ends before it begins; the times of the whole request stand in", path)
@@ -235,12 +234,12 @@ func (a *answer) call(path string, r reported) outcome.Call {
 	return c
 }
 
-// usage checks numbers of tokens.
-func (a *answer) usage(path string, t *tokens) outcome.Usage {
+// usage checks and converts reported numbers of tokens.
+func (a *externalAnswer) usage(path string, t *reportedUsage) outcome.Usage {
 	if t == nil {
 		return outcome.Usage{}
 	}
-	if absent(t.Input) && absent(t.Output) {
+	if isAbsent(t.Input) && isAbsent(t.Output) {
 		a.warn("%s: it has neither input nor output, the numbers of tokens", path)
 	}
 	count := func(key string, raw json.RawMessage) int64 {
@@ -260,31 +259,30 @@ func (a *answer) usage(path string, t *tokens) outcome.Usage {
 	}
 }
 
-// number reads a number; nil where there is none that can be.
-func (a *answer) number(path string, raw json.RawMessage, most float64) *float64 {
-	if absent(raw) {
+// number reads a number from 0 to most, or returns nil.
+func (a *externalAnswer) number(path string, raw json.RawMessage, maximum float64) *float64 {
+	if isAbsent(raw) {
 		return nil
 	}
 	var n float64
-	if json.Unmarshal(raw, &n) != nil || n < 0 || n > most {
-		a.warn("%s: expected a number from 0 to %.0f", path, most)
+	if json.Unmarshal(raw, &n) != nil || n < 0 || n > maximum {
+		a.warn("%s: expected a number from 0 to %.0f", path, maximum)
 		return nil
 	}
 	return &n
 }
 
-// instant reads a time of RFC 3339; the other one stands in for one that is missing
-// or makes no sense.
-func (a *answer) instant(path, text string, otherwise time.Time) time.Time {
+// timestamp reads a time in RFC 3339, or returns the fallback if it is missing or invalid.
+func (a *externalAnswer) timestamp(path, text string, fallback time.Time) time.Time {
 	if text == "" {
-		return otherwise
+		return fallback
 	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil || at.Year() < 1970 {
+	instant, err := time.Parse(time.RFC3339, text)
+	if err != nil || instant.Year() < 1970 {
 		a.warn("%s: expected a time such as 2026-01-31T12:00:00Z", path)
-		return otherwise
+		return fallback
 	}
-	return at.UTC()
+	return instant.UTC()
 }
 
-func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+func isAbsent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

@@ -27,10 +27,10 @@ import (
 
 var clock = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// open makes an extractor over a child of one behaviour.
-func open(t testing.TB, behaviour string, change func(*ExternalConfig)) *External {
+// openChild returns an extractor over a child process with a behaviour of respond.
+func openChild(t testing.TB, behaviour string, change func(*ExternalConfig)) *External {
 	t.Helper()
-	cfg := ExternalConfig{Target: "'" + os.Args[0] + "'", Env: []string{mode + "=" + behaviour, "GORACE=atexit_sleep_ms=0"}, Now: func() time.Time { return clock }}
+	cfg := ExternalConfig{Target: "'" + os.Args[0] + "'", Env: []string{childMode + "=" + behaviour, "GORACE=atexit_sleep_ms=0"}, Now: func() time.Time { return clock }}
 	if change != nil {
 		change(&cfg)
 	}
@@ -47,10 +47,10 @@ func open(t testing.TB, behaviour string, change func(*ExternalConfig)) *Externa
 }
 
 func TestExtract_program(t *testing.T) {
-	e := open(t, "good", func(c *ExternalConfig) { c.Concurrency = 4 })
-	var all sync.WaitGroup
+	e := openChild(t, "good", func(c *ExternalConfig) { c.Concurrency = 4 })
+	var group sync.WaitGroup
 	for i := range 40 {
-		all.Go(func() {
+		group.Go(func() {
 			name := fmt.Sprintf("name%d", i)
 			found, calls, err := e.Extract(t.Context(), extraction.Document{Text: name + " \u2028 <b>\n\"quoted\" x"})
 			want := extraction.Extraction{Entities: []extraction.Entity{{Name: name, Type: "T"}}, Relationships: []extraction.Relationship{}}
@@ -62,12 +62,12 @@ func TestExtract_program(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
+	group.Wait()
 }
 
-// A program that dies of every 10th request fails documents 10, 20, … 60.
+// A program that dies at every 10th request fails documents 10, 20, … 60.
 func TestExtract_programThatDiesAtEveryTenth(t *testing.T) {
-	e := open(t, "tenth", nil)
+	e := openChild(t, "tenth", nil)
 	for n := 1; n <= 60; n++ {
 		_, calls, err := e.Extract(t.Context(), extraction.Document{Text: "x"})
 		if n%10 != 0 {
@@ -113,7 +113,7 @@ func TestExtract_failures(t *testing.T) {
 			if test.behaviour == "many" {
 				suite.Slow(t, "it reads 200,000 entities")
 			}
-			e := open(t, test.behaviour, func(c *ExternalConfig) { c.Env = append(c.Env, "X_API_KEY=sk-12345678") })
+			e := openChild(t, test.behaviour, func(c *ExternalConfig) { c.Env = append(c.Env, "X_API_KEY=sk-12345678") })
 			found, calls, err := e.Extract(t.Context(), extraction.Document{Text: test.text})
 			f := outcome.FailureOf(err, outcome.Internal)
 			if f.Class != test.class || !strings.Contains(f.Message, test.message) || found.Entities != nil {
@@ -131,7 +131,7 @@ func TestExtract_failures(t *testing.T) {
 }
 
 func TestExtract_emptyErrorIsNone(t *testing.T) {
-	e := open(t, "raw", nil)
+	e := openChild(t, "raw", nil)
 	for _, none := range []string{`null`, `""`, `false`, `{}`, `{"class":"","message":""}`} {
 		if _, _, err := e.Extract(t.Context(), extraction.Document{Text: `{"entities":[],"error":` + none + `}`}); err != nil {
 			t.Errorf("%s: %v", none, err)
@@ -140,7 +140,7 @@ func TestExtract_emptyErrorIsNone(t *testing.T) {
 }
 
 func TestExtract_contextEnds(t *testing.T) {
-	e := open(t, "good", nil)
+	e := openChild(t, "good", nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, calls, err := e.Extract(ctx, extraction.Document{Text: "x"})
@@ -156,7 +156,7 @@ func TestExtract_contextEnds(t *testing.T) {
 }
 
 func TestExtract_closed(t *testing.T) {
-	e := open(t, "good", nil)
+	e := openChild(t, "good", nil)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -229,18 +229,18 @@ func TestNew_problems(t *testing.T) {
 }
 
 func TestTarget(t *testing.T) {
-	e := open(t, "good", func(c *ExternalConfig) { c.Target += " --key X" })
+	e := openChild(t, "good", func(c *ExternalConfig) { c.Target += " --key X" })
 	if want := os.Args[0] + " --key ***"; e.Target() != want {
 		t.Errorf("got %q", e.Target())
 	}
-	h := open(t, "", func(c *ExternalConfig) { c.Target = " https://host/a?key=1#f" })
+	h := openChild(t, "", func(c *ExternalConfig) { c.Target = " https://host/a?key=1#f" })
 	if h.Target() != "https://host/a" {
 		t.Errorf("got %q", h.Target())
 	}
 }
 
 func BenchmarkExtract(b *testing.B) {
-	e := open(b, "good", nil)
+	e := openChild(b, "good", nil)
 	doc := extraction.Document{Text: strings.Repeat("Ann Lee met Bob. ", 120)} // 2 KB
 	for b.Loop() {
 		if _, _, err := e.Extract(b.Context(), doc); err != nil {
@@ -250,8 +250,9 @@ func BenchmarkExtract(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "documents/s")
 }
 
-// TestExternal_neverAnswers: the run stops where the first ten requests had no answer; a document
-// that is refused, and later requests that fail sooner than the first are answered, do not stop it.
+// TestExternal_neverAnswers: the run stops if none of the first ten requests had an answer. A
+// refused document does not stop it, nor do later requests that fail before the first are
+// answered.
 func TestExternal_neverAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		statuses map[int64]int // by request; others are 502
@@ -262,10 +263,10 @@ func TestExternal_neverAnswers(t *testing.T) {
 		"a refusal":        {map[int64]int{3: http.StatusUnprocessableEntity}, 0},
 		"too many at once": {map[int64]int{3: http.StatusTooManyRequests}, 0},
 	} {
-		var asked atomic.Int64
+		var requests atomic.Int64
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			status, given := test.statuses[asked.Add(1)]
-			if !given {
+			status, ok := test.statuses[requests.Add(1)]
+			if !ok {
 				status = http.StatusBadGateway
 			}
 			w.WriteHeader(status)
@@ -281,35 +282,35 @@ func TestExternal_neverAnswers(t *testing.T) {
 		}
 	}
 	t.Run("slower than those that fail", func(t *testing.T) {
-		var asked atomic.Int64
-		begun, over := make(chan struct{}), make(chan struct{})
+		var requests atomic.Int64
+		started, release := make(chan struct{}), make(chan struct{})
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if asked.Add(1) > 1 {
+			if requests.Add(1) > 1 {
 				w.WriteHeader(http.StatusBadGateway)
 				return
 			}
-			close(begun)
-			<-over
+			close(started)
+			<-release
 			_, _ = io.WriteString(w, `{"entities": []}`)
 		}))
 		defer server.Close()
 		extract := openTarget(t, server.URL)
 		first := make(chan error, 1)
 		go func() { first <- extract(t.Context()) }()
-		<-begun
+		<-started
 		for range 20 {
 			if err := extract(t.Context()); err == nil || limit.StopsRun(err) {
 				t.Errorf("while the first is on its way: %v", err)
 			}
 		}
-		close(over)
+		close(release)
 		if err := <-first; err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// openTarget returns what asks an address about a document.
+// openTarget returns a function that asks an address about a document.
 func openTarget(t *testing.T, address string) func(ctx context.Context) error {
 	t.Helper()
 	e, err := NewExternal(ExternalConfig{Target: address, Concurrency: 2})

@@ -21,128 +21,126 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// A message has at most maxMessage bytes, and repeats maxReason of an answer.
+// maxMessage is the most bytes of a message, and maxReason those that it repeats of an answer.
 const (
 	maxMessage = 4<<10 - len("…")
 	maxReason  = 3 << 10
 )
 
-// stopped returns ctx's error in words if it was ctx that ended the exchange,
-// else nil. A deadline that has passed counts although the context's own timer
-// may not have fired yet: the network notices first now and then.
-func (c *chat) stopped(ctx context.Context, x *exchange) error {
-	stop := ctx.Err()
-	if deadline, ok := ctx.Deadline(); stop == nil && ok && timedOut(x.Err) && !time.Now().Before(deadline) {
-		stop = context.DeadlineExceeded
+// contextError returns the error of ctx with an explanation if ctx ended the exchange, else
+// nil. A deadline that has passed counts even if the timer of the context has not fired yet,
+// because sometimes the network notices first.
+func (c *httpModel) contextError(ctx context.Context, x *exchange) error {
+	ctxErr := ctx.Err()
+	if deadline, ok := ctx.Deadline(); ctxErr == nil && ok && isTimeout(x.Err) && !time.Now().Before(deadline) {
+		ctxErr = context.DeadlineExceeded
 	}
-	if stop == nil {
+	if ctxErr == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: waiting for the answer of %s: %w", c.provider, c.Model, stop)
+	return fmt.Errorf("%s: waiting for the answer of %s: %w", c.provider, c.Model, ctxErr)
 }
 
-// fault says why the exchange gave no usable answer: what happened, where, and what to
-// do; without keys. Err is what the library made of it; it counts where the exchange
-// itself went well.
-func (c *chat) fault(x *exchange, err error) *pipeline.ModelError {
+// fault explains why the exchange gave no usable answer: what happened, where, and what to do,
+// without keys. err is the error of reading the answer, used if the exchange itself succeeded.
+func (c *httpModel) fault(x *exchange, err error) *pipeline.ModelError {
 	var e *pipeline.ModelError
 	switch {
 	case x.Err != nil:
-		e = c.unanswered(x)
+		e = c.connectionFault(x)
 	case x.Flooded:
-		e = failed(outcome.Provider, "the answer is larger than %d MiB; set a limit of tokens", maxBody>>20)
+		e = newFault(outcome.Provider, "the answer is larger than %d MiB; set a limit of tokens", maxBody>>20)
 	case x.Status < 200 || x.Status >= 300:
-		e = c.refused(x)
+		e = c.statusFault(x)
 	default:
-		e = c.unreadable(x, err)
+		e = c.bodyFault(x, err)
 	}
 	e.Status = x.Status
 	e.Failure.Message = textutil.Cut(c.mask.Text(c.provider+": "+c.Model+": "+e.Failure.Message), maxMessage)
 	return e
 }
 
-// failed makes an error that asking again does not mend.
-func failed(class outcome.Class, format string, args ...any) *pipeline.ModelError {
+// newFault makes an error that is not worth retrying.
+func newFault(class outcome.Class, format string, args ...any) *pipeline.ModelError {
 	return &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: fmt.Sprintf(format, args...)}}
 }
 
-// unanswered is the fault of an exchange without a whole answer.
-func (c *chat) unanswered(x *exchange) *pipeline.ModelError {
-	err := errors.Unwrap(x.Err) // without the address, which is said here
+// connectionFault explains an exchange without a complete answer.
+func (c *httpModel) connectionFault(x *exchange) *pipeline.ModelError {
+	err := errors.Unwrap(x.Err) // without the address, which the message has already
 	var e *pipeline.ModelError
-	switch text := c.short(err); {
-	case timedOut(err):
-		e = failed(outcome.Timeout, "no whole answer from %s in time: %s", c.BaseURL, text)
+	switch text := c.excerpt(err); {
+	case isTimeout(err):
+		e = newFault(outcome.Timeout, "no whole answer from %s in time: %s", c.BaseURL, text)
 	case x.Status != 0:
-		e = failed(outcome.Provider, "the connection to %s broke: %s", c.BaseURL, text)
+		e = newFault(outcome.Provider, "the connection to %s broke: %s", c.BaseURL, text)
 	default:
-		e = failed(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", c.BaseURL, text, c.baseVariable)
+		e = newFault(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", c.BaseURL, text, c.urlVariable)
 	}
-	e.Retry, e.Unreached = !permanent(err), unreached(err)
+	e.Retry, e.Unreached = !isPermanent(err), isUnreached(err)
 	return e
 }
 
-// unreadable is the fault of an answer with a good status that is none.
-func (c *chat) unreadable(x *exchange, err error) *pipeline.ModelError {
+// bodyFault explains a body with a good status that is not an answer.
+func (c *httpModel) bodyFault(x *exchange, err error) *pipeline.ModelError {
 	reason := x.reason()
 	switch {
 	case reason.HTML:
-		return failed(outcome.Provider, "%s answered with a web page: check that %s is the address of the API", c.BaseURL, c.baseVariable)
-	case reason.Stated:
-		return failed(outcome.Provider, "the server answered with an error: %s", c.short(reason.Text))
+		return newFault(outcome.Provider, "%s answered with a web page: check that %s is the address of the API", c.BaseURL, c.urlVariable)
+	case reason.HasError:
+		return newFault(outcome.Provider, "the server answered with an error: %s", c.excerpt(reason.Text))
 	case len(x.Body) == 0:
-		e := failed(outcome.Provider, "the answer of %s is empty", c.BaseURL)
+		e := newFault(outcome.Provider, "the answer of %s is empty", c.BaseURL)
 		e.Retry = true
 		return e
 	}
-	return failed(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q", c.BaseURL, c.short(err), textutil.Cut(reason.Text, 200))
+	return newFault(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q", c.BaseURL, c.excerpt(err), textutil.Cut(reason.Text, 200))
 }
 
-// timedOut reports whether an error is that of a limit of time.
-func timedOut(err error) bool {
+// isTimeout reports whether an error is a timeout.
+func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// permanent reports whether an error of the network stays when the request is
-// repeated: an unknown host, a certificate that is not trusted.
-func permanent(err error) bool {
+// isPermanent reports whether a network error would recur: an unknown host, an untrusted
+// certificate.
+func isPermanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var name *net.DNSError
 	return errors.As(err, &certificate) || errors.As(err, &name) && name.IsNotFound
 }
 
-// unreached reports whether an error is that of a connection that was refused, or
-// of a host that is not known. One that is not accepted in time is neither.
-func unreached(err error) bool {
+// isUnreached reports whether an error means a refused connection or an unknown host. A timeout
+// of connecting does not count.
+func isUnreached(err error) bool {
 	var name *net.DNSError
 	var network *net.OpError
 	return errors.As(err, &name) || errors.As(err, &network) && (network.Op == "dial" || network.Op == "proxyconnect") && !network.Timeout()
 }
 
-// short is what a message repeats of an answer or an error.
-func (c *chat) short(text any) string {
+// excerpt cuts and masks a part of an answer or an error for a message.
+func (c *httpModel) excerpt(text any) string {
 	return textutil.Cut(c.mask.Text(fmt.Sprint(text)), maxReason)
 }
 
-// wrongKey are the words by which servers say with a status of 400 that the
-// key is none.
-var wrongKey = []string{"API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key"}
+// wrongKeyCodes are the codes with which servers report an invalid key with status 400.
+var wrongKeyCodes = []string{"API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key"}
 
-// spent are the words that make a 429 stay: no credit is left.
-var spent = []string{"insufficient_quota", "billing_hard_limit_reached"}
+// noCreditCodes are the codes of a 429 that does not pass: no credit is left.
+var noCreditCodes = []string{"insufficient_quota", "billing_hard_limit_reached"}
 
-// refused is the fault of an answer whose status is not a success.
-func (c *chat) refused(x *exchange) *pipeline.ModelError {
+// statusFault explains a status that is not a success.
+func (c *httpModel) statusFault(x *exchange) *pipeline.ModelError {
 	reason := x.reason()
-	said := c.short(reason.Text)
+	message := c.excerpt(reason.Text)
 	switch {
 	case reason.HTML:
-		said = fmt.Sprintf("a web page, probably of a proxy or gateway in front of %s", c.BaseURL)
-	case said == "":
-		said = "the answer says nothing more"
+		message = fmt.Sprintf("a web page, probably of a proxy or gateway in front of %s", c.BaseURL)
+	case message == "":
+		message = "the answer says nothing more"
 	}
-	e := failed(outcome.Provider, "%d: %s", x.Status, said)
+	e := newFault(outcome.Provider, "%d: %s", x.Status, message)
 	if e.Retry = limit.Passing(x.Status); e.Retry {
 		e.RetryAfter = max(limit.RetryAfter(x.Header, c.Now()), reason.RetryDelay)
 	}
@@ -150,54 +148,53 @@ func (c *chat) refused(x *exchange) *pipeline.ModelError {
 	switch {
 	case x.Status == http.StatusTooManyRequests:
 		e.Failure.Class = outcome.RateLimited
-		if reason.has(spent...) {
+		if reason.has(noCreditCodes...) {
 			e.Retry, e.RetryAfter = false, 0
 			advise("the account of %s has no credit left", c.keyVariable)
 		} else if e.RetryAfter > 0 {
 			advise("the server asks to wait %s", e.RetryAfter)
 		}
-	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden, reason.has(wrongKey...):
+	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden, reason.has(wrongKeyCodes...):
 		advise("check %s: the key must be valid at %s and may use the model", c.keyVariable, c.BaseURL)
 	case x.Status == http.StatusNotFound, x.Status == http.StatusMethodNotAllowed:
-		advise("check that %s has the model %q, and %s", c.BaseURL, c.Model, c.baseVariable)
+		advise("check that %s has the model %q, and %s", c.BaseURL, c.Model, c.urlVariable)
 	case x.Status >= 300 && x.Status < 400:
-		to := textutil.Cut(c.mask.Text(x.Header.Get("Location")), 300)
-		e.Failure.Message = fmt.Sprintf("%d: the server redirects to %q: set %s to the address it should be", x.Status, to, c.baseVariable)
+		location := textutil.Cut(c.mask.Text(x.Header.Get("Location")), 300)
+		e.Failure.Message = fmt.Sprintf("%d: the server redirects to %q: set %s to the address it should be", x.Status, location, c.urlVariable)
 	}
 	return e
 }
 
 // reason is what the body of a failed answer says.
 type reason struct {
-	// Text is the server's message: the text of an error object, else the body
-	// itself. Valid UTF-8, of any length; empty for an empty body or a page.
+	// Text is the message of the server: the text of an error object, else the body itself. It
+	// is valid UTF-8 of any length, and empty for an empty body or a web page.
 	Text string
-	// Codes are the short words that are beside the message, such as
-	// "insufficient_quota" or "API_KEY_INVALID".
+	// Codes are the codes beside the message, for example "insufficient_quota" or
+	// "API_KEY_INVALID".
 	Codes []string
-	// Stated says that the body is JSON with an error in it.
-	Stated bool
-	// HTML says that the body is a web page.
+	// Stated means that the body is JSON with an error.
+	HasError bool
+	// HTML means that the body is a web page.
 	HTML bool
-	// RetryDelay is the pause that a google.rpc.RetryInfo asks for, in
-	// [0, 24 h].
+	// RetryDelay is the pause that a google.rpc.RetryInfo asks for, in [0, 24 h].
 	RetryDelay time.Duration
 }
 
-// has reports whether the server said one of the codes, in any case of letters.
+// has reports whether Codes has one of the codes, in any case.
 func (r reason) has(codes ...string) bool {
 	return slices.ContainsFunc(codes, func(code string) bool {
-		return slices.ContainsFunc(r.Codes, func(said string) bool { return strings.EqualFold(said, code) })
+		return slices.ContainsFunc(r.Codes, func(own string) bool { return strings.EqualFold(own, code) })
 	})
 }
 
-// maxRead bounds how much of a failed answer is looked into, in bytes.
-const maxRead = 1 << 20
+// maxErrorBody is how much of a failed answer is read for its reason, in bytes.
+const maxErrorBody = 1 << 20
 
-// reason reads the body of a failed answer. Anything is accepted.
+// reason reads the body of a failed answer, which may be anything.
 func (x *exchange) reason() reason {
 	body := bytes.TrimSpace(x.Body)
-	body = body[:min(len(body), maxRead)]
+	body = body[:min(len(body), maxErrorBody)]
 	if limit.IsHTML(x.Header, body) {
 		return reason{HTML: true}
 	}
@@ -214,14 +211,13 @@ func (x *exchange) reason() reason {
 	return r
 }
 
-// read takes what servers put into their errors: OpenAI and Azure
-// {"error":{"message","code","type"}}, Google {"error":{"message","status",
-// "details"}} also as the only element of a list, FastAPI {"detail"}, others
-// {"error":"text"} or {"message"}.
+// read reads the errors of servers: OpenAI and Azure {"error":{"message","code","type"}},
+// Google {"error":{"message","status", "details"}} also as the only element of a list, FastAPI
+// {"detail"}, others {"error":"text"} or {"message"}.
 func (r *reason) read(top map[string]any) {
 	fields := top
 	if failure := top["error"]; failure != nil {
-		r.Stated = true
+		r.HasError = true
 		var ok bool
 		if fields, ok = failure.(map[string]any); !ok {
 			fields = map[string]any{"message": failure, "code": top["code"], "type": top["type"]}
@@ -231,11 +227,11 @@ func (r *reason) read(top map[string]any) {
 	inner, _ := fields["innererror"].(map[string]any)
 	codes := []any{fields["code"], fields["type"], fields["status"], inner["code"]}
 	details, _ := fields["details"].([]any)
-	for _, one := range details {
-		detail, _ := one.(map[string]any)
+	for _, entry := range details {
+		detail, _ := entry.(map[string]any)
 		codes = append(codes, detail["reason"])
 		if strings.HasSuffix(textOf(detail["@type"]), "google.rpc.RetryInfo") {
-			// A pause that cannot be read is none.
+			// An unreadable pause is 0.
 			pause, _ := time.ParseDuration(textOf(detail["retryDelay"]))
 			r.RetryDelay = max(r.RetryDelay, limit.Pause(pause.Seconds()))
 		}
@@ -247,11 +243,11 @@ func (r *reason) read(top map[string]any) {
 	}
 }
 
-// textOf returns a text as it is, and JSON for anything else that is not null.
+// textOf returns a text unchanged, "" for null, and JSON for any other value.
 func textOf(value any) string {
 	if text, ok := value.(string); ok || value == nil {
 		return strings.TrimSpace(text)
 	}
-	raw, _ := json.Marshal(value) // it was read from JSON
+	raw, _ := json.Marshal(value) // the value was decoded from JSON
 	return string(raw)
 }

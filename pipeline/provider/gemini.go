@@ -14,32 +14,31 @@ import (
 // Gemini is the name of the provider.
 const Gemini = "gemini"
 
-// The variables of the environment that openGemini reads.
+// The environment variables that openGemini reads.
 const (
-	envGeminiKey     = "GEMINI_API_KEY" // comes before envGoogleKey
+	envGeminiKey     = "GEMINI_API_KEY" // takes precedence over envGoogleKey
 	envGoogleKey     = "GOOGLE_API_KEY"
 	envGeminiBaseURL = "GOOGLE_GEMINI_BASE_URL"
 )
 
 func openGemini(name string, cfg Config) (Opened, error) {
 	key := cmp.Or(cfg.Getenv(envGeminiKey), cfg.Getenv(envGoogleKey))
-	return cfg.opened(Gemini, newGemini, modelConfig{Model: name, APIKey: secret.New(key), BaseURL: cfg.Getenv(envGeminiBaseURL)})
+	return cfg.openHTTP(Gemini, newGemini, modelConfig{Model: name, APIKey: secret.New(key), BaseURL: cfg.Getenv(envGeminiBaseURL)})
 }
 
-// gemini is the protocol of the Gemini API of Google. The request is
-// POST {BaseURL}/v1beta/models/{Model}:generateContent with the key in the header
-// x-goog-api-key. System messages become the system instruction, "assistant" becomes
-// "model". A schema goes out as responseJsonSchema with its keys in their order, because
-// the model answers in that order.
+// gemini is the protocol of Google's Gemini API. The request is POST
+// {BaseURL}/v1beta/models/{Model}:generateContent with the key in the header x-goog-api-key.
+// System messages become the system instruction, "assistant" becomes "model". A schema is sent
+// as responseJsonSchema with the order of its keys, because the model answers in that order.
 //
-// Thinking is billed as output: Usage.Output is candidates and thoughts together,
-// Usage.Reasoning the thoughts among them. Usage.Input is the prompt, what was read from
-// a cache included (Usage.Cached).
+// Thinking is billed as output: Usage.Output is candidates and thoughts together, and
+// Usage.Reasoning the thoughts. Usage.Input is the prompt, including the part read from a cache
+// (Usage.Cached).
 //
 // API: https://ai.google.dev/api/generate-content
 type gemini struct{}
 
-// geminiContent and the types below are what is used of the API's JSON.
+// geminiContent and the types below are the part of the API that is used.
 type geminiContent struct {
 	Parts []geminiPart `json:"parts"`
 	Role  string       `json:"role"`
@@ -47,7 +46,7 @@ type geminiContent struct {
 
 type geminiPart struct {
 	Text    string `json:"text"`
-	Thought bool   `json:"thought,omitempty"` // part of a summary of thoughts
+	Thought bool   `json:"thought,omitempty"` // the text is a summary of thoughts
 }
 
 type geminiAnswer struct {
@@ -83,7 +82,7 @@ type geminiRequest struct {
 	System *geminiContent `json:"systemInstruction,omitempty"`
 }
 
-func (*gemini) body(model modelConfig, req pipeline.Request) ([]byte, error) {
+func (*gemini) requestBody(model modelConfig, req pipeline.Request) ([]byte, error) {
 	system, contents, err := conversation(req.Messages)
 	if err != nil {
 		return nil, err
@@ -97,14 +96,14 @@ func (*gemini) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-func (*gemini) read(body []byte) (r decoded, err error) {
+func (*gemini) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	var answer geminiAnswer
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return r, err
 	}
-	r.Model, r.Finish, r.choices, r.empty = answer.ModelVersion, pipeline.FinishOther, len(answer.Candidates), "the answer has no candidates"
+	r.Model, r.Finish, r.choices, r.emptyMessage = answer.ModelVersion, pipeline.FinishOther, len(answer.Candidates), "the answer has no candidates"
 	u := answer.Usage
-	r.Usage, r.Odd = usage(u.Prompt+u.ToolUse, u.Candidates+u.Thoughts, u.Cached, u.Thoughts,
+	r.Usage, r.Odd = tokenUsage(u.Prompt+u.ToolUse, u.Candidates+u.Thoughts, u.Cached, u.Thoughts,
 		u.Prompt, u.ToolUse, u.Thoughts, u.Candidates, u.Cached)
 	if r.choices == 0 {
 		if blocked := answer.PromptFeedback; blocked.BlockReason != "" {
@@ -114,14 +113,14 @@ func (*gemini) read(body []byte) (r decoded, err error) {
 		return r, nil
 	}
 	candidate := answer.Candidates[0]
-	var text strings.Builder // an answer may have any number of parts
+	var text strings.Builder // linear in the number of parts
 	for _, part := range candidate.Content.Parts {
 		if !part.Thought {
 			text.WriteString(part.Text)
 		}
 	}
 	r.Text, r.Finish = text.String(), finish(candidate.FinishReason)
-	r.empty = fmt.Sprintf("the answer is empty (finish reason %.300q)", candidate.FinishReason)
+	r.emptyMessage = fmt.Sprintf("the answer is empty (finish reason %.300q)", candidate.FinishReason)
 	if r.Finish == pipeline.FinishRefused && strings.TrimSpace(r.Text) == "" {
 		r.Text = "the answer was blocked: " + candidate.FinishReason
 	}
@@ -159,19 +158,19 @@ func unsupported(problem string) error {
 
 const defaultGeminiURL = "https://generativelanguage.googleapis.com"
 
-// newGemini returns the model, or all problems of the configuration at once in an error
-// with the exit code 64. Nothing is sent.
+// newGemini returns the model, or one error of exit code 64 with all problems of the
+// configuration. Nothing is sent.
 func newGemini(cfg modelConfig) (pipeline.Model, error) {
 	cfg.BaseURL = cmp.Or(cfg.BaseURL, defaultGeminiURL)
-	c := newChat(Gemini, cfg, envGeminiKey, envGeminiBaseURL)
+	c := newHTTPModel(Gemini, cfg, envGeminiKey, envGeminiBaseURL)
 	c.keyVariable += " (or " + envGoogleKey + ")"
 	name := strings.TrimPrefix(cfg.Model, "models/")
-	c.problem(strings.TrimSpace(name) == "", "the model's name is missing")
-	c.problem(strings.ContainsAny(name, "?&#%{}\\: \t\r\n") || strings.Contains(name, ".."),
+	c.addProblem(strings.TrimSpace(name) == "", "the model's name is missing")
+	c.addProblem(strings.ContainsAny(name, "?&#%{}\\: \t\r\n") || strings.Contains(name, ".."),
 		"the model's name contains a character that no name has: it looks like gemini-2.5-flash")
-	c.problem(cfg.APIKey.Reveal() == "", "the key is missing: set %s or %s", envGeminiKey, envGoogleKey)
+	c.addProblem(cfg.APIKey.Reveal() == "", "the key is missing: set %s or %s", envGeminiKey, envGoogleKey)
 	if !strings.HasPrefix(cfg.Model, "models/") && !strings.HasPrefix(cfg.Model, "tunedModels/") {
 		cfg.Model = "models/" + cfg.Model
 	}
-	return c.speaking(&gemini{}, c.BaseURL+"/v1beta/"+cfg.Model+":generateContent", "X-Goog-Api-Key", "")
+	return c.open(&gemini{}, c.BaseURL+"/v1beta/"+cfg.Model+":generateContent", "X-Goog-Api-Key", "")
 }

@@ -38,7 +38,7 @@ func FuzzGemini(f *testing.F) {
 	}, geminiWire())
 }
 
-// openGeminiAt fills in what every test wants.
+// openGeminiAt opens a model with defaults for tests.
 func openGeminiAt(t testing.TB, cfg modelConfig) pipeline.Model {
 	t.Helper()
 	if cfg.Model == "" {
@@ -85,7 +85,7 @@ func geminiWire() wireForm {
 	}
 }
 
-// candidate is an answer of one candidate.
+// candidate returns an answer of one candidate.
 func candidate(text, finish string) string {
 	return mustJSON(map[string]any{
 		"candidates": []any{map[string]any{
@@ -100,7 +100,7 @@ func candidate(text, finish string) string {
 	})
 }
 
-// fullGemini is a request with everything in it.
+// fullGemini returns a request with all fields.
 func fullGemini() pipeline.Request {
 	return pipeline.Request{
 		Messages: []pipeline.Message{
@@ -111,7 +111,7 @@ func fullGemini() pipeline.Request {
 			{Role: "user", Content: "again"},
 		},
 		Parameters: pipeline.Parameters{Temperature: new(0.0), TopP: new(0.0), MaxTokens: new(4096), Seed: new(int64(42))},
-		// The keys are not in the order of the alphabet, and must stay so.
+		// The keys are not in alphabetical order, and must stay so.
 		Schema: &pipeline.Schema{Name: "extraction", JSON: json.RawMessage(`{"type":"object","properties":{"zeta":{"type":"string"},"alpha":{"anyOf":[{"type":"null"}]}},"required":["zeta","alpha"],"additionalProperties":false}`)},
 	}
 }
@@ -158,7 +158,7 @@ func TestGemini_response(t *testing.T) {
 	got, err := openGeminiAt(t, modelConfig{BaseURL: s.URL}).Generate(t.Context(), fullGemini())
 	want := pipeline.Response{
 		Text: "ok", Finish: pipeline.FinishStop, Model: "gemini-2.5-flash-001", Attempts: 1,
-		// 35 tokens shown and 25 thought make 60 paid as output.
+		// 35 tokens of text and 25 of thinking are 60 of output.
 		Usage: outcome.Usage{Input: 100, Output: 60, Cached: 40, Reasoning: 25},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -166,7 +166,7 @@ func TestGemini_response(t *testing.T) {
 	}
 }
 
-// TestGemini_noContinuation: what asks to be continued is an answer all the same.
+// TestGemini_noContinuation: a request to continue is not followed.
 func TestGemini_noContinuation(t *testing.T) {
 	requests := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -194,7 +194,7 @@ func TestGemini_conversations(t *testing.T) {
 	}
 }
 
-// askGemini sends a small request to a server that answers so.
+// askGemini sends one request to a server with this answer.
 func askGemini(t *testing.T, status int, body string) (pipeline.Response, error) {
 	t.Helper()
 	requests := 0
@@ -266,7 +266,7 @@ func TestGemini_usage(t *testing.T) {
 		if err != nil || got.Usage != want {
 			t.Errorf("%s: got %+v, %v", counts, got.Usage, err)
 		}
-		// What an empty answer cost is known as well.
+		// The usage of an empty answer is known as well.
 		got, err = askGemini(t, 200, `{"candidates":[],"usageMetadata":{`+counts+`}}`)
 		if err == nil || got.Usage != want {
 			t.Errorf("%s: got %+v, %v", counts, got.Usage, err)
@@ -274,7 +274,7 @@ func TestGemini_usage(t *testing.T) {
 	}
 }
 
-// TestGemini_googleErrors: bodies as the Gemini API sends them.
+// TestGemini_googleErrors: errors of the Gemini API.
 func TestGemini_googleErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -332,7 +332,7 @@ func TestGemini_problems(t *testing.T) {
 	}
 }
 
-// TestGemini_environment: what Google's own libraries read by themselves does not count.
+// TestGemini_environment: variables of the libraries of Google have no effect.
 func TestGemini_environment(t *testing.T) {
 	t.Setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
 	t.Setenv("GOOGLE_API_KEY", "another-key-of-the-environment")
@@ -347,13 +347,13 @@ func TestGemini_environment(t *testing.T) {
 	}
 }
 
-// An answer in very many parts takes time in proportion to its length.
+// The time of an answer in many parts is linear in its length.
 func TestGemini_manyParts(t *testing.T) {
 	const parts = 200_000
 	body := `{"candidates":[{"content":{"parts":[{"text":"ab"}` + strings.Repeat(`,{"text":"ab"}`, parts-1) + `]},"finishReason":"STOP"}]}`
-	began := time.Now()
-	answer, err := (&gemini{}).read([]byte(body))
-	if err != nil || len(answer.Text) != 2*parts || time.Since(began) > 10*time.Second {
-		t.Errorf("%d characters after %s, %v", len(answer.Text), time.Since(began), err)
+	start := time.Now()
+	answer, err := (&gemini{}).parseAnswer([]byte(body))
+	if err != nil || len(answer.Text) != 2*parts || time.Since(start) > 10*time.Second {
+		t.Errorf("%d characters after %s, %v", len(answer.Text), time.Since(start), err)
 	}
 }

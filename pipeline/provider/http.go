@@ -19,108 +19,107 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// maxBody is how much of an answer is read at most, in bytes after
-// decompression.
+// maxBody is the most bytes of an answer that are read, after decompression.
 const maxBody = 64 << 20
 
-// exchange is one request and its answer, or why no whole one came.
+// exchange is one request with its answer, or the error if there is no complete answer.
 type exchange struct {
 	proc.Reply
 	Err error
 }
 
-// modelConfig says which model of which server to ask.
+// modelConfig identifies a model on a server.
 type modelConfig struct {
-	// Model is the name as the server knows it; the deployment's name on Azure.
+	// Model is the name on the server; on Azure, the name of the deployment.
 	Model string
-	// APIKey is sent in a header, never in the address. Empty: none is sent, as local
-	// servers want it.
+	// APIKey is sent in a header, never in the address. If it is empty, no key is sent, as for
+	// local servers.
 	APIKey secret.Secret
-	// BaseURL is the address before /chat/completions, or before /v1beta of Gemini.
-	// Empty: that of the provider.
+	// BaseURL is the address before /chat/completions, or before /v1beta for Gemini. Empty
+	// means the default address of the provider.
 	BaseURL string
-	// Azure sends the key in the header api-key. A BaseURL that ends in /openai/v1 is
-	// used as it is; below any other the path is
-	// /openai/deployments/{Model}/chat/completions, and APIVersion is required.
+	// Azure sends the key in the header api-key. A BaseURL that ends in /openai/v1 is used
+	// unchanged. Below any other, the path is /openai/deployments/{Model}/chat/completions, and
+	// APIVersion is required.
 	Azure bool
-	// APIVersion is sent as the query's api-version; only with Azure.
+	// APIVersion is sent as the query parameter api-version; only with Azure.
 	APIVersion string
-	// Headers are sent with every request and replace those of the same name.
-	// They may hold keys of gateways and are kept out of messages.
+	// Headers are sent with every request and replace other headers of the same name. They may
+	// hold keys of gateways, which messages do not show.
 	Headers map[string]secret.Secret
-	// HTTPClient sends the requests; it is copied, redirects are not followed.
-	// Nil: a client with Go's default transport and without a timeout, because
-	// the context given to Generate bounds the time.
+	// HTTPClient sends the requests. It is copied, and redirects are not followed. Nil means a
+	// client with the default transport of Go and no timeout, because the context of Generate
+	// bounds the time.
 	HTTPClient *http.Client
-	// Capabilities says what the model cannot do. Zero: it can do everything.
+	// Capabilities says what the model cannot do. The zero value can do everything.
 	Capabilities pipeline.Capabilities
-	// Now reads the clock, for a Retry-After that is a date. Nil: time.Now.
+	// Now reads the clock, for a Retry-After that is a date. Nil means time.Now.
 	Now func() time.Time
 }
 
-// protocol is how a provider's API is spoken.
+// protocol is the API of a provider.
 type protocol interface {
-	// body is the JSON of a request; an error says that it cannot be asked.
-	body(model modelConfig, req pipeline.Request) ([]byte, error)
-	// read takes an answer apart; an error says that it is none.
-	read(body []byte) (decoded, error)
+	// requestBody returns the JSON of a request, or an error if the API cannot express the
+	// request.
+	requestBody(model modelConfig, req pipeline.Request) ([]byte, error)
+	// parseAnswer reads the body of an answer, or returns an error if it is not an answer.
+	parseAnswer(body []byte) (parsedAnswer, error)
 }
 
-// decoded is what a protocol reads in an answer. Only the first choice counts; more were
-// not asked for.
-type decoded struct {
+// parsedAnswer is what a protocol reads in an answer. Only the first choice counts, because no
+// more are requested.
+type parsedAnswer struct {
 	pipeline.Response
-	choices int
-	empty   string // what is said of it where it has no text
-	err     error  // why its text cannot be read
+	choices      int
+	emptyMessage string // the message if there is no text
+	textErr      error  // why the text cannot be read
 }
 
-// chat is a model behind an address.
-type chat struct {
+// httpModel is a model over HTTP.
+type httpModel struct {
 	modelConfig
 	protocol
-	provider, keyVariable, baseVariable string
-	at                                  *proc.Address
-	mask                                *secret.Masker
-	problems                            []error // of the configuration
+	provider, keyVariable, urlVariable string
+	address                            *proc.Address
+	mask                               *secret.Masker
+	problems                           []error // problems of the configuration
 }
 
-// headerName is a token of RFC 9110.
+// headerName matches a token of RFC 9110.
 var headerName = textutil.Pattern("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
-// newChat checks what every provider needs, without repeating keys.
-func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string) *chat {
+// newHTTPModel checks what every provider needs. Messages do not show keys.
+func newHTTPModel(provider string, cfg modelConfig, keyVariable, urlVariable string) *httpModel {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	cfg.BaseURL = strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
-	c := &chat{modelConfig: cfg, provider: provider, keyVariable: keyVariable, baseVariable: baseVariable, mask: newMask(cfg.APIKey, cfg.Headers)}
-	c.problem(strings.ContainsAny(cfg.BaseURL, "?#"), "the base URL (%s) must not have a query or a fragment", baseVariable)
-	c.problem(strings.ContainsFunc(cfg.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }),
+	c := &httpModel{modelConfig: cfg, provider: provider, keyVariable: keyVariable, urlVariable: urlVariable, mask: newMask(cfg.APIKey, cfg.Headers)}
+	c.addProblem(strings.ContainsAny(cfg.BaseURL, "?#"), "the base URL (%s) must not have a query or a fragment", urlVariable)
+	c.addProblem(strings.ContainsFunc(cfg.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }),
 		"the key (%s) contains a space, a line break or a letter outside of ASCII: copy it again", keyVariable)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
 		control := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-		c.problem(!headerName().MatchString(name), "the header name %.80q is not one", name)
-		c.problem(strings.ContainsFunc(cfg.Headers[name].Reveal(), control),
+		c.addProblem(!headerName().MatchString(name), "the header name %.80q is not one", name)
+		c.addProblem(strings.ContainsFunc(cfg.Headers[name].Reveal(), control),
 			"the value of the header %.80q contains a line break or a control character", name)
 	}
 	return c
 }
 
-// problem notes what is wrong with the configuration, if anything is.
-func (c *chat) problem(wrong bool, format string, args ...any) {
+// addProblem records a problem of the configuration if wrong is true.
+func (c *httpModel) addProblem(wrong bool, format string, args ...any) {
 	if wrong {
 		c.problems = append(c.problems, fmt.Errorf(format, args...))
 	}
 }
 
-// speaking returns the model, which is asked at an address with its key in a header, or
-// all problems of the configuration at once in an error with the exit code 64. The
-// client is Go's: HTTPS_PROXY, HTTP_PROXY and NO_PROXY choose a proxy, and SSL_CERT_FILE
-// and SSL_CERT_DIR add private certificates where the system's own store is not asked
-// (Linux and other Unix systems; on macOS and Windows a private certificate belongs into
-// the system's store).
-func (c *chat) speaking(p protocol, address, keyHeader, keyPrefix string) (pipeline.Model, error) {
+// open returns the model, which sends its key in a header to an address, or one error of exit
+// code 64 with all problems of the configuration. The client is that of Go: HTTPS_PROXY,
+// HTTP_PROXY and NO_PROXY choose a proxy. SSL_CERT_FILE and SSL_CERT_DIR add private
+// certificates on Linux and other Unix systems; macOS and Windows use only the store of the
+// system.
+func (c *httpModel) open(p protocol, address, keyHeader, keyPrefix string) (pipeline.Model, error) {
 	headers := map[string]secret.Secret{}
 	if key := c.APIKey.Reveal(); key != "" {
 		headers[keyHeader] = secret.New(keyPrefix + key)
@@ -130,63 +129,62 @@ func (c *chat) speaking(p protocol, address, keyHeader, keyPrefix string) (pipel
 	}
 	var err error
 	c.protocol = p
-	c.at, err = proc.NewAddress(proc.AddressConfig{URL: address, Headers: headers, MaxAnswer: maxBody, Mask: c.mask, Client: c.HTTPClient})
-	c.problem(err != nil, "the base URL (%s): %w", c.baseVariable, err)
+	c.address, err = proc.NewAddress(proc.AddressConfig{URL: address, Headers: headers, MaxAnswer: maxBody, Mask: c.mask, Client: c.HTTPClient})
+	c.addProblem(err != nil, "the base URL (%s): %w", c.urlVariable, err)
 	if err := errors.Join(c.problems...); err != nil {
 		return nil, configError(c.provider, err)
 	}
 	return c, nil
 }
 
-// Generate sends one request and reads the whole answer, at most 64 MiB. Nothing is
-// retried or continued and no redirect followed; to repeat a call is safe but costs again.
+// Generate sends one request and reads the whole answer, at most 64 MiB. Nothing is retried or
+// continued and no redirect followed; repeating a call is safe but costs again.
 //
-// The Response holds what is known with an error too: the requests made, and the usage of
-// an answer without text. A refusal, of the model, its filter or a filter of prompts, is a
-// Response with FinishRefused, its Text the reason that the server gave where there is no
-// other. Errors are: one of exit code 64 for what cannot be asked (nothing is sent); one
-// that wraps ctx.Err(); and a *pipeline.ModelError, of class invalid_output where the
-// answer holds no text, rate_limited for 429, timeout if the HTTP client gave up, else
-// provider.
-func (c *chat) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+// The Response is also set with an error: the number of requests, and the usage of an answer
+// without text. A refusal by the model, its filter or a filter of prompts is a Response with
+// FinishRefused, whose Text is the reason of the server if there is no other text. The error
+// has exit code 64 for a request that cannot be sent, wraps ctx.Err(), or is a
+// *pipeline.ModelError: of class invalid_output if the answer has no text, rate_limited for
+// 429, timeout if the HTTP client timed out, else provider.
+func (c *httpModel) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if err := c.Capabilities.Check(req); err != nil {
 		return pipeline.Response{}, err
 	}
-	body, err := c.body(c.modelConfig, req)
+	body, err := c.requestBody(c.modelConfig, req)
 	if err != nil {
 		return pipeline.Response{}, err
 	}
 	var x exchange
-	x.Reply, x.Err = c.at.Ask(ctx, http.MethodPost, body)
-	var found decoded
+	x.Reply, x.Err = c.address.Ask(ctx, http.MethodPost, body)
+	var answer parsedAnswer
 	if err = x.Err; err == nil && !x.Flooded {
-		found, err = c.read(x.Body)
+		answer, err = c.parseAnswer(x.Body)
 	}
-	found.Attempts = 1
-	if text, ok := x.filtered(); ok {
+	answer.Attempts = 1
+	if text, ok := x.promptFiltered(); ok {
 		return pipeline.Response{Text: text, Finish: pipeline.FinishRefused, Attempts: 1}, nil
 	}
-	if err != nil || x.Flooded || !x.answers(found.choices) {
-		if stop := c.stopped(ctx, &x); stop != nil {
-			return pipeline.Response{Attempts: 1}, stop
+	if err != nil || x.Flooded || !x.hasAnswer(answer.choices) {
+		if ctxErr := c.contextError(ctx, &x); ctxErr != nil {
+			return pipeline.Response{Attempts: 1}, ctxErr
 		}
 		return pipeline.Response{Attempts: 1}, c.fault(&x, err)
 	}
-	if found.err != nil {
-		return found.Response, c.fault(&x, found.err)
+	if answer.textErr != nil {
+		return answer.Response, c.fault(&x, answer.textErr)
 	}
-	// Of a refusal, and where thinking used up the limit of tokens, Finish tells the caller.
-	if strings.TrimSpace(found.Text) != "" || found.Finish == pipeline.FinishRefused || found.Finish == pipeline.FinishLength {
-		return found.Response, nil
+	// Finish tells the caller of a refusal, and of a limit of tokens that reasoning used up.
+	if strings.TrimSpace(answer.Text) != "" || answer.Finish == pipeline.FinishRefused || answer.Finish == pipeline.FinishLength {
+		return answer.Response, nil
 	}
-	e := failed(outcome.InvalidOutput, "%s: %s: %s", c.provider, c.Model, found.empty)
+	e := newFault(outcome.InvalidOutput, "%s: %s: %s", c.provider, c.Model, answer.emptyMessage)
 	e.Status, e.Retry = x.Status, true // models answer differently each time
-	return found.Response, e
+	return answer.Response, e
 }
 
-// filtered recognises the status 400 by which Azure says that its filter declined the
-// prompt.
-func (x *exchange) filtered() (string, bool) {
+// promptFiltered recognises the status 400 with which Azure reports that its filter declined
+// the prompt.
+func (x *exchange) promptFiltered() (string, bool) {
 	if x.Status != http.StatusBadRequest || x.Err != nil {
 		return "", false
 	}
@@ -194,8 +192,7 @@ func (x *exchange) filtered() (string, bool) {
 	return reason.Text, reason.has("content_filter", "ResponsibleAIPolicyViolation")
 }
 
-// finish translates a finish reason: in small letters those of OpenAI, in capitals those
-// of Gemini.
+// finish translates a finish reason of OpenAI (small letters) or Gemini (capitals).
 func finish(reason string) pipeline.Finish {
 	switch reason {
 	case "stop", "STOP":
@@ -208,9 +205,9 @@ func finish(reason string) pipeline.Finish {
 	return pipeline.FinishOther
 }
 
-// usage is what counts of tokens come to, of which output holds the reasoning; odd is
-// that of pipeline.OddTokens about those that were reported.
-func usage(input, output, cached, reasoning int, reported ...int) (u outcome.Usage, odd string) {
+// tokenUsage returns the usage for counts of tokens; output includes reasoning. odd is the
+// result of pipeline.OddTokens for the reported counts.
+func tokenUsage(input, output, cached, reasoning int, reported ...int) (u outcome.Usage, odd string) {
 	if odd = pipeline.OddTokens(reported...); odd != "" {
 		return u, odd
 	}
@@ -218,29 +215,29 @@ func usage(input, output, cached, reasoning int, reported ...int) (u outcome.Usa
 		Cached: int64(min(cached, input)), Reasoning: int64(min(reasoning, output))}, ""
 }
 
-// answers reports whether there is an answer of so many choices: gateways in front of
-// several providers hide errors behind a good status.
-func (x *exchange) answers(choices int) bool {
-	return x.Status/100 == 2 && (choices > 0 || len(x.Body) > 0 && !x.reason().Stated)
+// hasAnswer reports whether the exchange has an answer with so many choices. Gateways in front
+// of several providers hide errors behind a good status.
+func (x *exchange) hasAnswer(choices int) bool {
+	return x.Status/100 == 2 && (choices > 0 || len(x.Body) > 0 && !x.reason().HasError)
 }
 
-// configError holds all problems of a provider's configuration, one a line.
+// configError returns an error with all problems of a configuration, one a line.
 func configError(provider string, err error) error {
 	start := provider + ": "
 	return cli.Usage("%s%s", start, strings.ReplaceAll(err.Error(), "\n", "\n"+start))
 }
 
-// newMask returns what hides the key and the values of headers, and the password
-// of a proxy, in answers and messages.
+// newMask returns a masker that hides the key, the values of headers, and the password of a
+// proxy in answers and messages.
 func newMask(key secret.Secret, headers map[string]secret.Secret) *secret.Masker {
-	given := []string{"KEY=" + key.Reveal()}
+	entries := []string{"KEY=" + key.Reveal()}
 	for _, value := range headers {
-		given = append(given, "HEADER="+value.Reveal())
+		entries = append(entries, "HEADER="+value.Reveal())
 	}
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(strings.ToUpper(entry), "="); strings.HasSuffix(name, "_PROXY") {
-			given = append(given, entry)
+			entries = append(entries, entry)
 		}
 	}
-	return secret.NewMasker(given, nil)
+	return secret.NewMasker(entries, nil)
 }

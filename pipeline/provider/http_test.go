@@ -21,8 +21,8 @@ import (
 
 var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// ask sends one request by a client.
-func ask(t *testing.T, client *http.Client, url string) error {
+// askThrough sends one request through a client.
+func askThrough(t *testing.T, client *http.Client, url string) error {
 	t.Helper()
 	model, err := newOpenAI(modelConfig{Model: "m", BaseURL: url, HTTPClient: client})
 	if err != nil {
@@ -43,20 +43,20 @@ func TestClient_largeAnswer(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	fault := modelFailure(t, ask(t, s.Client(), s.URL))
+	fault := modelFailure(t, askThrough(t, s.Client(), s.URL))
 	if fault.Retry || !strings.Contains(fault.Failure.Message, "larger than 64 MiB") {
 		t.Errorf("%+v", fault)
 	}
 }
 
 func TestStopped(t *testing.T) {
-	s := chat{provider: "p", modelConfig: modelConfig{Model: "m"}}
+	s := httpModel{provider: "p", modelConfig: modelConfig{Model: "m"}}
 	past, cancel := context.WithDeadline(context.Background(), now.AddDate(-50, 0, 0))
 	defer cancel()
-	if err := s.stopped(past, &exchange{}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.contextError(past, &exchange{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	if err := s.stopped(context.Background(), &exchange{Err: context.DeadlineExceeded}); err != nil {
+	if err := s.contextError(context.Background(), &exchange{Err: context.DeadlineExceeded}); err != nil {
 		t.Errorf("the caller's context is not done: %v", err)
 	}
 }
@@ -74,12 +74,12 @@ func FuzzReadReason(f *testing.F) {
 	})
 }
 
-type failing struct{ err error }
+type failingTransport struct{ err error }
 
-func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+func (f failingTransport) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// TestFault_unreached: a connection that is refused, also by the proxy, and a host
-// that is not known; not one that is slow or breaks.
+// TestFault_unreached: a refused connection, also by the proxy, and an unknown host; not a slow
+// or broken connection.
 func TestFault_unreached(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -94,15 +94,15 @@ func TestFault_unreached(t *testing.T) {
 		"cut":               {io.ErrUnexpectedEOF, false},
 		"no answer in time": {context.DeadlineExceeded, false},
 	} {
-		fault := modelFailure(t, ask(t, &http.Client{Transport: failing{c.err}}, "http://localhost"))
+		fault := modelFailure(t, askThrough(t, &http.Client{Transport: failingTransport{c.err}}, "http://localhost"))
 		if fault.Unreached != c.want {
 			t.Errorf("%s: %+v", name, fault)
 		}
 	}
 }
 
-// TestNewMask: the key, the values of headers and what follows their scheme, as
-// they are and within an address, and the password of a proxy; no short words.
+// TestNewMask: the mask hides the key, the values of headers and the part after their scheme,
+// unchanged and within an address, and the password of a proxy, but no short words.
 func TestNewMask(t *testing.T) {
 	t.Setenv("https_proxy", "http://user:proxy-pass-1@10.0.0.1:3128")
 	headers := map[string]secret.Secret{"Authorization": secret.New("Bearer sk-abcdef-123"), "X-Team": secret.New("red")}

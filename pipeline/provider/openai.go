@@ -17,17 +17,17 @@ import (
 // OpenAI is the name of the provider.
 const OpenAI = "openai"
 
-// The variables of the environment that openOpenAI reads.
+// The environment variables that openOpenAI reads.
 const (
 	envOpenAIKey     = "OPENAI_API_KEY"
 	EnvOpenAIBaseURL = "OPENAI_BASE_URL"
 	envAzureVersion  = "OPENAI_API_VERSION"
 	envAPIType       = "OPENAI_API_TYPE"
-	// envHeaders holds headers that a gateway wants, as a JSON object.
+	// envHeaders holds headers for a gateway, as a JSON object.
 	envHeaders = "OPENAI_EXTRA_HEADERS"
 )
 
-// readHeaders reads the extra headers; the error does not repeat them, as they may hold
+// readHeaders reads the extra headers. The error does not repeat them, because they may hold
 // keys.
 func readHeaders(text string) (map[string]secret.Secret, error) {
 	if text == "" {
@@ -44,29 +44,28 @@ func readHeaders(text string) (map[string]secret.Secret, error) {
 	return headers, nil
 }
 
-// openOpenAI reads the key and the address of the environment; OPENAI_API_TYPE
-// azure asks for Azure's header, with the version of OPENAI_API_VERSION.
+// openOpenAI opens a model with the key and the address of the environment.
+// OPENAI_API_TYPE=azure selects the header of Azure, with the version in OPENAI_API_VERSION.
 func openOpenAI(name string, cfg Config) (Opened, error) {
 	headers, err := readHeaders(cfg.Getenv(envHeaders))
 	if err != nil {
 		return Opened{}, err
 	}
-	return cfg.opened(OpenAI, newOpenAI, modelConfig{
+	return cfg.openHTTP(OpenAI, newOpenAI, modelConfig{
 		Headers: headers, Model: name, APIKey: secret.New(cfg.Getenv(envOpenAIKey)), BaseURL: cfg.Getenv(EnvOpenAIBaseURL),
 		Azure: cfg.Getenv(envAPIType) == "azure", APIVersion: cfg.Getenv(envAzureVersion),
 	})
 }
 
-// openAI is the protocol of OpenAI's chat completions and of every server that speaks the
-// same: Azure, vLLM, Ollama, llama.cpp, LM Studio, OpenRouter, LiteLLM and others. The
-// request is POST {BaseURL}/chat/completions. Parameters are on the wire exactly as they
-// are given, a temperature of 0 included, and are absent where they are nil. What the
-// model cannot do is known from the Capabilities and never from its name.
+// openAI is the protocol of OpenAI's chat completions and compatible servers: Azure, vLLM,
+// Ollama, llama.cpp, LM Studio, OpenRouter, LiteLLM and others. The request is POST
+// {BaseURL}/chat/completions. Parameters are sent exactly as given, a temperature of 0
+// included, and left out if nil. The Capabilities say what the model cannot do, never its name.
 //
 // API: https://platform.openai.com/docs/api-reference/chat/create
 type openAI struct{}
 
-// openAIAnswer and the types below are what is used of the API's JSON.
+// openAIAnswer is the part of an answer that is used.
 type openAIAnswer struct {
 	Choices []struct {
 		Message struct {
@@ -89,8 +88,8 @@ type openAIAnswer struct {
 	} `json:"usage"`
 }
 
-func (*openAI) body(model modelConfig, req pipeline.Request) ([]byte, error) {
-	size := pipeline.MessagesSize(req.Messages) + 1000 // for what else there is
+func (*openAI) requestBody(model modelConfig, req pipeline.Request) ([]byte, error) {
+	size := pipeline.MessagesSize(req.Messages) + 1000 // for the other members
 	if req.Schema != nil {
 		size += len(req.Schema.JSON)
 	}
@@ -108,7 +107,7 @@ func (*openAI) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 	w.B = pipeline.AppendMessages(w.B, req.Messages)
 	end := len(w.B)
 	w.Text("model", model.Model)
-	if req.Schema != nil && model.Capabilities.SendsSchema() { // the answer is to satisfy it
+	if req.Schema != nil && model.Capabilities.SendsSchema() {
 		w.Open("response_format")
 		w.Text("type", "json_schema")
 		w.Open("json_schema")
@@ -130,40 +129,40 @@ func (*openAI) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 	}
 	w.Close()
 	if req.Sent != nil {
-		*req.Sent = bytes.Clone(w.B[begin:end]) // it is kept for longer than the rest
+		*req.Sent = bytes.Clone(w.B[begin:end]) // a copy, because it outlives the body
 	}
 	return w.B, w.Err
 }
 
-func (*openAI) read(body []byte) (r decoded, err error) {
+func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	var answer openAIAnswer
-	// What some servers write after the JSON is passed over.
+	// Some servers write more after the JSON, which is ignored.
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&answer); err != nil {
 		return r, err
 	}
-	r.Model, r.Finish, r.choices, r.empty = answer.Model, pipeline.FinishOther, len(answer.Choices), "the answer has no choices"
+	r.Model, r.Finish, r.choices, r.emptyMessage = answer.Model, pipeline.FinishOther, len(answer.Choices), "the answer has no choices"
 	u := answer.Usage
 	output, cached, reasoning := u.Completion, u.PromptDetails.Cached, u.CompletionDetails.Reasoning
-	// OpenAI counts reasoning in completion_tokens. Servers that do not (xAI) show it by a
-	// total that is larger by just as much; it is added here, so that Output times its
-	// price is what is paid.
+	// OpenAI counts reasoning in completion_tokens. For servers that do not (xAI), the total is
+	// larger by exactly that number. It is added here, so that the output times its price is
+	// the cost.
 	if reasoning > 0 && u.Total == u.Prompt+output+reasoning {
 		output += reasoning
 	}
-	r.Usage, r.Odd = usage(u.Prompt, output, cached, reasoning, u.Prompt, u.Completion, cached, reasoning)
+	r.Usage, r.Odd = tokenUsage(u.Prompt, output, cached, reasoning, u.Prompt, u.Completion, cached, reasoning)
 	if r.choices == 0 {
 		return r, nil
 	}
 	choice := answer.Choices[0]
-	r.Finish, r.empty = finish(choice.Finish), "the answer is empty"
-	if r.Text, r.err = openAIText(choice.Message.Content); r.err != nil {
+	r.Finish, r.emptyMessage = finish(choice.Finish), "the answer is empty"
+	if r.Text, r.textErr = openAIText(choice.Message.Content); r.textErr != nil {
 		return r, nil
 	}
 	if choice.Message.Refusal != "" {
 		r.Finish, r.Text = pipeline.FinishRefused, cmp.Or(r.Text, choice.Message.Refusal)
 	}
 	if r.Finish != pipeline.FinishStop {
-		r.empty += fmt.Sprintf(" (finish reason %.40q)", choice.Finish)
+		r.emptyMessage += fmt.Sprintf(" (finish reason %.40q)", choice.Finish)
 	}
 	return r, nil
 }
@@ -183,23 +182,23 @@ func openAIText(content json.RawMessage) (text string, err error) {
 
 const defaultOpenAIURL = "https://api.openai.com/v1"
 
-// azureV1 is the end of the address of Azure's API without deployments.
+// azureV1 is the end of the address of the Azure API without deployments.
 const azureV1 = "/openai/v1"
 
-// newOpenAI returns the model, or all problems of the configuration at once in an error
-// with the exit code 64. Nothing is sent.
+// newOpenAI returns the model, or one error of exit code 64 with all problems of the
+// configuration. Nothing is sent.
 func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 	if cfg.BaseURL == "" && !cfg.Azure {
 		cfg.BaseURL = defaultOpenAIURL
 	}
-	c := newChat(OpenAI, cfg, envOpenAIKey, EnvOpenAIBaseURL)
+	c := newHTTPModel(OpenAI, cfg, envOpenAIKey, EnvOpenAIBaseURL)
 	base, keyHeader, keyPrefix, query := c.BaseURL, "Authorization", "Bearer ", ""
 	deployments := cfg.Azure && !strings.HasSuffix(base, azureV1)
-	c.problem(strings.TrimSpace(cfg.Model) == "", "the model's name is missing")
-	c.problem(cfg.APIKey.Reveal() == "" && (cfg.Azure || base == defaultOpenAIURL),
+	c.addProblem(strings.TrimSpace(cfg.Model) == "", "the model's name is missing")
+	c.addProblem(cfg.APIKey.Reveal() == "" && (cfg.Azure || base == defaultOpenAIURL),
 		"the key is missing: set %s, or %s to a server that needs none", envOpenAIKey, EnvOpenAIBaseURL)
-	c.problem(deployments && cfg.APIVersion == "", "Azure needs an api-version such as 2024-10-21, or a base URL that ends in %s", azureV1)
-	c.problem(!cfg.Azure && cfg.APIVersion != "", "an api-version is only sent to Azure")
+	c.addProblem(deployments && cfg.APIVersion == "", "Azure needs an api-version such as 2024-10-21, or a base URL that ends in %s", azureV1)
+	c.addProblem(!cfg.Azure && cfg.APIVersion != "", "an api-version is only sent to Azure")
 	if cfg.Azure {
 		keyHeader, keyPrefix = "Api-Key", ""
 	}
@@ -209,5 +208,5 @@ func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 	if cfg.APIVersion != "" {
 		query = "?api-version=" + url.QueryEscape(cfg.APIVersion)
 	}
-	return c.speaking(&openAI{}, base+"/chat/completions"+query, keyHeader, keyPrefix)
+	return c.open(&openAI{}, base+"/chat/completions"+query, keyHeader, keyPrefix)
 }

@@ -34,11 +34,11 @@ func FuzzOpenAI(f *testing.F) {
 	}, openaiWire())
 }
 
-// openOpenAIAt fills in what every test wants.
+// openOpenAIAt opens a model with defaults for tests.
 func openOpenAIAt(t testing.TB, cfg modelConfig) pipeline.Model {
 	t.Helper()
 	if cfg.Model == "" {
-		cfg.Model = "o3-mini" // a name that go-openai has opinions about
+		cfg.Model = "o3-mini" // a name for which go-openai changes parameters
 	}
 	cfg.APIKey, cfg.Now = secret.New(contractKey), contractClock
 	model, err := newOpenAI(cfg)
@@ -74,7 +74,7 @@ func openaiWire() wireForm {
 	}
 }
 
-// completion is an answer of one choice.
+// completion returns an answer of one choice.
 func completion(message map[string]any, finish string) string {
 	message["role"] = "assistant"
 	return mustJSON(map[string]any{
@@ -98,7 +98,7 @@ func mustJSON(value any) string {
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// fullOpenAI is a request with everything in it.
+// fullOpenAI returns a request with all fields.
 func fullOpenAI() pipeline.Request {
 	return pipeline.Request{
 		Messages: []pipeline.Message{
@@ -108,7 +108,7 @@ func fullOpenAI() pipeline.Request {
 			{Role: "user", Content: "again"},
 		},
 		Parameters: pipeline.Parameters{Temperature: new(0.0), TopP: new(0.0), MaxTokens: new(4096), Seed: new(int64(9007199254740993))},
-		// The keys are not in the order of the alphabet, and must stay so.
+		// The keys are not in alphabetical order, and must stay so.
 		Schema: &pipeline.Schema{Name: "extraction", JSON: json.RawMessage(`{"type":"object","properties":{"zeta":{"type":"string"},"alpha":{"anyOf":[{"type":"null"}]}},"required":["zeta","alpha"],"additionalProperties":false}`)},
 	}
 }
@@ -153,7 +153,7 @@ func TestOpenAI_addresses(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg      modelConfig
 		path     string
-		url, key string // what is asked, and the header with the key
+		url, key string // the requested URL, and the header with the key
 	}{
 		"deployment":           {modelConfig{Model: "my gpt/4:x", Azure: true, APIVersion: "2024-10-21"}, "", "/openai/deployments/my%20gpt%2F4:x/chat/completions?api-version=2024-10-21", "Api-Key"},
 		"deployment, openai":   {modelConfig{Model: "d", Azure: true, APIVersion: "2024-10-21"}, "/openai/", "/openai/deployments/d/chat/completions?api-version=2024-10-21", "Api-Key"},
@@ -216,8 +216,8 @@ func readBody(t *testing.T, r *http.Request) []byte {
 	return body
 }
 
-// checkGolden compares JSON with a file that holds it indented: names, order and
-// digits count, space and escapes do not.
+// checkGolden compares JSON with a golden file of indented JSON: names, order and digits count,
+// space does not.
 func checkGolden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	var indented bytes.Buffer
@@ -242,7 +242,7 @@ func checkGolden(t *testing.T, path string, got []byte) {
 	}
 }
 
-// askOpenAI sends a small request to a server that answers so.
+// askOpenAI sends one request to a server with this answer.
 func askOpenAI(t *testing.T, status int, body string) (pipeline.Response, error) {
 	t.Helper()
 	requests := 0
@@ -290,12 +290,12 @@ func TestOpenAI_usage(t *testing.T) {
 		`{}`:   {},
 		`null`: {},
 		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}`: {Input: 10, Output: 5},
-		// OpenAI: the 3 tokens of reasoning are among the 5, the total is 10 + 5.
+		// OpenAI: the 5 include the 3 tokens of reasoning, the total is 10 + 5.
 		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"completion_tokens_details":{"reasoning_tokens":3}}`: {Input: 10, Output: 5, Reasoning: 3},
-		// xAI: they are not, the total is 10 + 5 + 3; output is 5 + 3.
+		// xAI: they do not, the total is 10 + 5 + 3; output is 5 + 3.
 		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":18,"completion_tokens_details":{"reasoning_tokens":3}}`: {Input: 10, Output: 8, Reasoning: 3},
 		`{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":null}`:               {Input: 10, Cached: 4},
-		// Parts are cut to the whole; numbers that cannot be count as none, and say so.
+		// Parts are cut to the whole; impossible numbers count as none, and are reported.
 		`{"prompt_tokens":1,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":9},"prompt_tokens_details":{"cached_tokens":7}}`: {Input: 1, Cached: 1, Output: 2, Reasoning: 2},
 		`{"prompt_tokens":-100,"completion_tokens":2}`:                                  {},
 		`{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}`: {},
@@ -307,7 +307,7 @@ func TestOpenAI_usage(t *testing.T) {
 		if odd := strings.Contains(counts, "-100") || strings.Contains(counts, "9223372036854775807"); odd != (got.Odd != "") {
 			t.Errorf("%s: odd is %q", counts, got.Odd)
 		}
-		// What an empty answer cost is known as well.
+		// The usage of an empty answer is known as well.
 		got, err = askOpenAI(t, 200, `{"choices":[],"usage":`+counts+`}`)
 		if err == nil || got.Usage != want {
 			t.Errorf("%s: got %+v, %v", counts, got.Usage, err)
@@ -315,7 +315,7 @@ func TestOpenAI_usage(t *testing.T) {
 	}
 }
 
-// TestOpenAI_errorBodies: bodies as OpenAI and compatible servers send them.
+// TestOpenAI_errorBodies: errors of OpenAI and compatible servers.
 func TestOpenAI_errorBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -345,7 +345,7 @@ func TestOpenAI_errorBodies(t *testing.T) {
 	}
 }
 
-// TestOpenAI_azureFilter: the filter of prompts answers with a status of 400.
+// TestOpenAI_azureFilter: the filter of prompts answers with status 400.
 func TestOpenAI_azureFilter(t *testing.T) {
 	for _, body := range []string{
 		`{"error":{"message":"The prompt triggered the policy.","type":null,"param":"prompt","code":"content_filter","status":400,"innererror":{"code":"ResponsibleAIPolicyViolation","content_filter_result":{"hate":{"filtered":true,"severity":"high"}}}}}`,
@@ -358,10 +358,10 @@ func TestOpenAI_azureFilter(t *testing.T) {
 	}
 }
 
-// TestOpenAI_clientTimeout: it is not the caller's context that ended it.
+// TestOpenAI_clientTimeout: the client times out, not the context of the caller.
 func TestOpenAI_clientTimeout(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		readBody(t, r) // only then does a server notice that its client has gone
+		readBody(t, r) // a server only notices then that its client has disconnected
 		<-r.Context().Done()
 	}))
 	defer s.Close()
@@ -373,7 +373,7 @@ func TestOpenAI_clientTimeout(t *testing.T) {
 	}
 }
 
-// TestOpenAI_headersStaySecret: the keys of gateways do not show either.
+// TestOpenAI_headersStaySecret: no message shows the keys of gateways.
 func TestOpenAI_headersStaySecret(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)

@@ -1,8 +1,7 @@
-// Package provider opens what --model names: the baseline, models that are
-// asked over HTTP, each provider by its protocol, and the recorded answers of one; and what
-// --pipeline names, a team's own (External). A provider is added by its file and a row in the table.
-// A model asks once for each call: repetitions, limits, caches and prices are the business
-// of the decorators in package pipeline.
+// Package provider opens what --model names: the baseline, a model of a provider over HTTP, or
+// a recorded model; and what --pipeline names, a team's own pipeline (External). To add a
+// provider, write its file and add a row to the table. A model sends one request for each call:
+// retries, limits, caches and prices are decorators of package pipeline.
 //
 //	opened, err := provider.Open("openai/gpt-4o-mini", provider.Config{Getenv: os.Getenv})
 package provider
@@ -19,37 +18,36 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// Config is what providers may need to open; the zero value is usable.
+// Config configures Open; the zero value is usable.
 type Config struct {
-	// Getenv reads keys and addresses, which come from the environment only;
-	// nil reads nothing.
+	// Getenv reads keys and addresses, which come only from the environment; nil reads nothing.
 	Getenv func(string) string
-	// Guess names the provider of a bare model name; nil knows none.
+	// Guess returns the provider of a bare model name; nil knows none.
 	Guess func(model string) (provider string, ok bool)
-	// Capabilities says what a model cannot do; nil says that each can do all.
+	// Capabilities says what a model cannot do; nil means that each model can do everything.
 	Capabilities func(model string) pipeline.Capabilities
-	// HTTPClient sends the requests; nil means each provider's own.
+	// HTTPClient sends the requests; nil means the default client of each provider.
 	HTTPClient *http.Client
 	// Now reads the clock for the times of calls; nil means time.Now.
 	Now func() time.Time
 }
 
-// Info says what was opened, as run metadata records it.
+// Info identifies what was opened, in the metadata of a run.
 type Info struct {
 	Provider string // "baseline", "openai"
 	Model    string // "baseline", "gpt-4o-mini"
 	Pipeline string // name and version of the pipeline: "baseline@1"; empty for a model
 }
 
-// Opened is what a spec names: an extractor of its own, or a model that the
-// pipeline asks. Exactly one of the two is set.
+// Opened is what a spec names: an extractor, or a model for a Pipeline. Exactly one of
+// Extractor and Model is set.
 type Opened struct {
 	Info
 	Extractor    pipeline.Extractor
 	Model        pipeline.Model
 	Capabilities pipeline.Capabilities // of the Model
-	// Address and Key are those that the environment gives to a Model that is asked over HTTP;
-	// an empty address is the provider's own.
+	// Address and Key come from the environment, for a Model over HTTP. An empty address means
+	// the default one of the provider.
 	Address string
 	Key     secret.Secret
 }
@@ -57,12 +55,12 @@ type Opened struct {
 // row is one provider.
 type row struct {
 	name      string
-	rest      string // how a spec goes on: "", "/NAME"
+	suffix    string // the rest of a spec: "", "/NAME"
 	open      func(name string, cfg Config) (Opened, error)
-	variables []string // of the environment, which open reads
+	variables []string // environment variables that open reads
 }
 
-// table lists the providers in the order in which they are shown.
+// table lists the providers in display order.
 func table() []row {
 	return []row{
 		{Baseline, "", openBaseline, nil},
@@ -72,22 +70,22 @@ func table() []row {
 	}
 }
 
-// find returns the provider of a kind of specs.
-func find(kind string) (found row, ok bool) {
-	at := slices.IndexFunc(table(), func(r row) bool { return strings.EqualFold(r.name, kind) })
-	if at < 0 {
+// findProvider returns the provider of that name, in any case.
+func findProvider(kind string) (provider row, ok bool) {
+	i := slices.IndexFunc(table(), func(r row) bool { return strings.EqualFold(r.name, kind) })
+	if i < 0 {
 		return row{}, false
 	}
-	return table()[at], true
+	return table()[i], true
 }
 
 // Open returns what a spec names.
 //
-// A spec is "provider", "provider/name", or a bare model name whose provider
-// can be guessed; the provider is read without regard to case and surrounding
-// space, the name as it stands, with any further slashes. A spec that names no
-// provider, lacks its name or has one too many is an error of exit code 64; a missing
-// key and the like have exit code 64 too. Nothing is sent anywhere.
+// A spec is "provider", "provider/name", or a bare model name whose provider cfg.Guess knows.
+// The provider is read without regard to case and surrounding space; the name is taken
+// unchanged, with any further slashes. A spec with an unknown provider, without a required name
+// or with a name too many is an error of exit code 64, and so is a missing key or another
+// problem of the configuration. Nothing is sent.
 func Open(spec string, cfg Config) (Opened, error) {
 	if cfg.Getenv == nil {
 		cfg.Getenv = func(string) string { return "" }
@@ -95,25 +93,25 @@ func Open(spec string, cfg Config) (Opened, error) {
 	if cfg.Capabilities == nil {
 		cfg.Capabilities = func(string) pipeline.Capabilities { return pipeline.Capabilities{} }
 	}
-	bare := strings.TrimSpace(spec)
-	kind, name, cut := strings.Cut(bare, "/")
-	found, known := find(kind)
+	trimmed := strings.TrimSpace(spec)
+	prefix, name, hasName := strings.Cut(trimmed, "/")
+	provider, known := findProvider(prefix)
 	if !known && cfg.Guess != nil {
-		if guessed, ok := cfg.Guess(bare); ok {
-			name, cut = bare, true
-			found, known = find(guessed)
+		if guessed, ok := cfg.Guess(trimmed); ok {
+			name, hasName = trimmed, true
+			provider, known = findProvider(guessed)
 		}
 	}
-	if named := found.rest != ""; !known || named != cut || named && name == "" {
-		return Opened{}, unknown(spec)
+	if takesName := provider.suffix != ""; !known || takesName != hasName || takesName && name == "" {
+		return Opened{}, unknownSpec(spec)
 	}
-	return found.open(name, cfg)
+	return provider.open(name, cfg)
 }
 
-// opened makes a model that is asked over HTTP.
-func (c Config) opened(provider string, make func(modelConfig) (pipeline.Model, error), cfg modelConfig) (Opened, error) {
+// openHTTP opens a model over HTTP.
+func (c Config) openHTTP(provider string, newModel func(modelConfig) (pipeline.Model, error), cfg modelConfig) (Opened, error) {
 	cfg.HTTPClient, cfg.Now, cfg.Capabilities = c.HTTPClient, c.Now, c.Capabilities(cfg.Model)
-	model, err := make(cfg)
+	model, err := newModel(cfg)
 	if err != nil {
 		return Opened{}, err
 	}
@@ -121,19 +119,18 @@ func (c Config) opened(provider string, make func(modelConfig) (pipeline.Model, 
 	return Opened{Info: info, Model: model, Capabilities: cfg.Capabilities, Address: cfg.BaseURL, Key: cfg.APIKey}, nil
 }
 
-// unknown is the error of a spec that no provider takes; it names the nearest form
-// if one is near, and all forms.
-func unknown(spec string) error {
+// unknownSpec returns the error for a spec of no provider, with all forms and the nearest name.
+func unknownSpec(spec string) error {
 	var names, forms []string
 	for _, r := range table() {
-		names, forms = append(names, r.name), append(forms, r.name+r.rest)
+		names, forms = append(names, r.name), append(forms, r.name+r.suffix)
 	}
-	kind, _, _ := strings.Cut(strings.TrimSpace(spec), "/")
-	return cli.Usage("unknown model %q%s (there are: %s)", textutil.Cut(spec, 80), textutil.Hint(kind, names), strings.Join(forms, ", "))
+	prefix, _, _ := strings.Cut(strings.TrimSpace(spec), "/")
+	return cli.Usage("unknown model %q%s (there are: %s)", textutil.Cut(spec, 80), textutil.Hint(prefix, names), strings.Join(forms, ", "))
 }
 
-// Variables names the environment variables that Open reads by Config.Getenv, in
-// the order of a page.
+// Variables returns the names of the environment variables that Open reads by Config.Getenv, in
+// display order.
 func Variables() (names []string) {
 	for _, r := range table() {
 		names = append(names, r.variables...)

@@ -23,10 +23,10 @@ import (
 
 var source = Recording{Provider: "openai", Model: "gpt-4o"}
 
-// script answers with a function.
-type script func(ctx context.Context, req pipeline.Request) (pipeline.Response, error)
+// scriptedModel answers with a function.
+type scriptedModel func(ctx context.Context, req pipeline.Request) (pipeline.Response, error)
 
-func (s script) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+func (s scriptedModel) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	return s(ctx, req)
 }
 
@@ -34,8 +34,8 @@ func recordedRequest(text string) pipeline.Request {
 	return pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: text}}}
 }
 
-// create begins a cassette in a folder of its own.
-func create(t *testing.T) (*Tape, string) {
+// createTape creates a cassette in a new folder.
+func createTape(t *testing.T) (*Tape, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.cassette")
 	tape, err := CreateTape(path, source)
@@ -45,8 +45,8 @@ func create(t *testing.T) (*Tape, string) {
 	return tape, path
 }
 
-// replay opens a cassette until the test ends.
-func replay(t *testing.T, path string) *cassette {
+// openReplay opens a cassette.
+func openReplay(t *testing.T, path string) *cassette {
 	t.Helper()
 	model, err := openCassette(path)
 	if err != nil {
@@ -55,8 +55,8 @@ func replay(t *testing.T, path string) *cassette {
 	return model
 }
 
-// exchanges counts what a cassette holds.
-func (x *recorded) exchanges() (n int) {
+// exchanges returns the number of calls in a cassette.
+func (x *tapeIndex) exchanges() (n int) {
 	for _, answers := range x.answers {
 		n += len(answers)
 	}
@@ -71,11 +71,10 @@ func exitCode(err error) int {
 	return -1
 }
 
-// TestGolden: the file as it lies on disk holds what a request and a response
-// hold and nothing else.
+// TestGolden: the file holds the fields of a request and a response and nothing else.
 func TestGolden(t *testing.T) {
 	temperature, limit, seed, cost := 0.0, 100, int64(7), 0.0045
-	tape, path := create(t)
+	tape, path := createTape(t)
 	answers := []func() (pipeline.Response, error){
 		func() (pipeline.Response, error) {
 			return pipeline.Response{Text: "{\"entities\": []} <&> \u2028 日本", Finish: pipeline.FinishStop, Model: "gpt-4o-2024-08-06",
@@ -90,7 +89,7 @@ func TestGolden(t *testing.T) {
 		},
 	}
 	call := 0
-	model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+	model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		call++
 		return answers[call-1]()
 	}), tape)
@@ -125,17 +124,17 @@ func TestGolden(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v: only the owner may read it", info.Mode(), err)
 	}
-	replayed := replay(t, golden)
+	replayed := openReplay(t, golden)
 	if replayed.source != source || replayed.exchanges() != 3 {
 		t.Errorf("source %+v, %d exchanges", replayed.source, replayed.exchanges())
 	}
 	for i, r := range []pipeline.Request{req, req, recordedRequest("other")} {
-		sameAnswer(t, replayed, r, answers[i])
+		checkAnswerEqual(t, replayed, r, answers[i])
 	}
 }
 
-// sameAnswer compares a replayed answer with the one that was recorded.
-func sameAnswer(t *testing.T, model pipeline.Model, req pipeline.Request, answer func() (pipeline.Response, error)) {
+// checkAnswerEqual compares a replayed answer with the recorded one.
+func checkAnswerEqual(t *testing.T, model pipeline.Model, req pipeline.Request, answer func() (pipeline.Response, error)) {
 	t.Helper()
 	want, wantErr := answer()
 	got, err := model.Generate(t.Context(), req)
@@ -155,13 +154,13 @@ func sameAnswer(t *testing.T, model pipeline.Model, req pipeline.Request, answer
 }
 
 func TestModel_repeats(t *testing.T) {
-	tape, path := create(t)
+	tape, path := createTape(t)
 	call := 0
-	model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+	model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		call++
 		return pipeline.Response{Text: fmt.Sprint(call)}, nil
 	}), tape)
-	for _, text := range []string{"a", "b", "a"} { // answered 1, 2, 3
+	for _, text := range []string{"a", "b", "a"} { // the answers are 1, 2, 3
 		if _, err := model.Generate(t.Context(), recordedRequest(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +168,7 @@ func TestModel_repeats(t *testing.T) {
 	if err := tape.Close(); err != nil {
 		t.Fatal(err)
 	}
-	replayed, got := replay(t, path), ""
+	replayed, got := openReplay(t, path), ""
 	for _, text := range []string{"a", "a", "b", "a", "b"} {
 		response, err := replayed.Generate(t.Context(), recordedRequest(text))
 		if err != nil {
@@ -184,15 +183,15 @@ func TestModel_repeats(t *testing.T) {
 }
 
 func TestModel_missing(t *testing.T) {
-	tape, path := create(t)
-	model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, nil }), tape)
+	tape, path := createTape(t)
+	model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, nil }), tape)
 	if _, err := model.Generate(t.Context(), recordedRequest("known")); err != nil {
 		t.Fatal(err)
 	}
 	if err := tape.Close(); err != nil {
 		t.Fatal(err)
 	}
-	zero, replayed := 0.0, replay(t, path)
+	zero, replayed := 0.0, openReplay(t, path)
 	long := "Extract from: " + strings.Repeat("é", 200) + " THE END"
 	for name, tt := range map[string]struct {
 		req  pipeline.Request
@@ -223,7 +222,7 @@ func TestModel_missing(t *testing.T) {
 }
 
 func TestModel_stopped(t *testing.T) {
-	model := replay(t, filepath.Join("testdata", "golden.cassette"))
+	model := openReplay(t, filepath.Join("testdata", "golden.cassette"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := model.Generate(ctx, recordedRequest("other")); !errors.Is(err, context.Canceled) {
@@ -231,13 +230,13 @@ func TestModel_stopped(t *testing.T) {
 	}
 }
 
-// TestConcurrent: whole lines, every answer once, and in the replay too.
+// TestConcurrent: lines are complete, and every answer is recorded and replayed once.
 func TestConcurrent(t *testing.T) {
-	tape, path := create(t)
-	model := Record(script(func(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
+	tape, path := createTape(t)
+	model := Record(scriptedModel(func(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: strings.Repeat(req.Messages[0].Content, 5000)}, nil
 	}), tape)
-	together := func(model pipeline.Model) {
+	runConcurrently := func(model pipeline.Model) {
 		var wg sync.WaitGroup
 		for i := range 40 {
 			wg.Go(func() {
@@ -250,19 +249,19 @@ func TestConcurrent(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	together(model)
+	runConcurrently(model)
 	if err := tape.Close(); err != nil {
 		t.Fatal(err)
 	}
-	replayed := replay(t, path)
+	replayed := openReplay(t, path)
 	if replayed.exchanges() != 40 {
 		t.Errorf("%d exchanges", replayed.exchanges())
 	}
-	together(replayed)
+	runConcurrently(replayed)
 }
 
-// A call that is not made because the run stops is not an exchange: made again when
-// the run is resumed, it is the only one, and what is replayed.
+// A call that was not made because the run stops is not recorded: when it is repeated after
+// resuming, it is the only one, and is replayed.
 func TestRecord_runStops(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.cassette")
 	tape, err := CreateTape(path, source)
@@ -271,10 +270,10 @@ func TestRecord_runStops(t *testing.T) {
 	}
 	stops := []error{limit.ErrStopped, &pipeline.BudgetError{}, fmt.Errorf("item 3: %w", &limit.TrippedError{Reason: "401"})}
 	for _, stop := range stops {
-		stopping := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		stopped := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 			return pipeline.Response{Attempts: 1}, stop
 		}), tape)
-		if _, err := stopping.Generate(t.Context(), recordedRequest("other")); !errors.Is(err, stop) {
+		if _, err := stopped.Generate(t.Context(), recordedRequest("other")); !errors.Is(err, stop) {
 			t.Errorf("%v became %v", stop, err)
 		}
 	}
@@ -284,7 +283,7 @@ func TestRecord_runStops(t *testing.T) {
 	if tape, err = ContinueTape(path, source); err != nil {
 		t.Fatal(err)
 	}
-	answering := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+	answering := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: "{}", Attempts: 1}, nil
 	}), tape)
 	if _, err := answering.Generate(t.Context(), recordedRequest("other")); err != nil {
@@ -293,17 +292,17 @@ func TestRecord_runStops(t *testing.T) {
 	if err := tape.Close(); err != nil {
 		t.Fatal(err)
 	}
-	model := replay(t, path)
+	model := openReplay(t, path)
 	if r, err := model.Generate(t.Context(), recordedRequest("other")); err != nil || r.Text != "{}" || model.exchanges() != 1 {
 		t.Errorf("%d exchanges, %+v, %v", model.exchanges(), r, err)
 	}
 }
 
 func TestRecord_stopped(t *testing.T) {
-	tape, path := create(t)
+	tape, path := createTape(t)
 	deadline := fmt.Errorf("asking: %w", context.DeadlineExceeded)
 	for text, err := range map[string]error{"cancelled": context.Canceled, "late": deadline} {
-		model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, err }), tape)
+		model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, err }), tape)
 		if _, got := model.Generate(t.Context(), recordedRequest(text)); !errors.Is(got, err) {
 			t.Errorf("got %v, want %v", got, err)
 		}
@@ -311,7 +310,7 @@ func TestRecord_stopped(t *testing.T) {
 	if err := tape.Close(); err != nil {
 		t.Fatal(err)
 	}
-	model := replay(t, path)
+	model := openReplay(t, path)
 	_, err := model.Generate(t.Context(), recordedRequest("late"))
 	if got, want := outcome.FailureOf(err, outcome.Provider), outcome.FailureOf(deadline, outcome.Provider); got != want || got.Class != outcome.Timeout {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -322,9 +321,9 @@ func TestRecord_stopped(t *testing.T) {
 }
 
 func TestRecord_cannotWrite(t *testing.T) {
-	tape, _ := create(t)
+	tape, _ := createTape(t)
 	calls := 0
-	model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+	model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		calls++
 		return pipeline.Response{Text: "paid"}, nil
 	}), tape)
@@ -346,8 +345,8 @@ func TestRecord_cannotWrite(t *testing.T) {
 
 // TestRecord_noJSON: a request that cannot be written is not sent.
 func TestRecord_noJSON(t *testing.T) {
-	tape, _ := create(t)
-	model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+	tape, _ := createTape(t)
+	model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		t.Error("the model was asked")
 		return pipeline.Response{}, nil
 	}), tape)
@@ -362,7 +361,7 @@ func TestRecord_noJSON(t *testing.T) {
 }
 
 func TestCreate_problems(t *testing.T) {
-	tape, path := create(t)
+	tape, path := createTape(t)
 	if err := tape.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -374,8 +373,8 @@ func TestCreate_problems(t *testing.T) {
 	}
 }
 
-// TestContinue: wherever a recording is killed, it can be continued, and all
-// exchanges whose lines were whole are there, with the numbers going on.
+// TestContinue: a recording that was killed anywhere can be continued. It keeps all calls with
+// complete lines, and their numbers continue.
 func TestContinue(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
 	if err != nil {
@@ -391,7 +390,7 @@ func TestContinue(t *testing.T) {
 		if err != nil {
 			t.Fatalf("cut after %d bytes: %v", end, err)
 		}
-		model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 			return pipeline.Response{Text: "new"}, nil
 		}), tape)
 		if _, err := model.Generate(t.Context(), recordedRequest("other")); err != nil {
@@ -400,23 +399,23 @@ func TestContinue(t *testing.T) {
 		if err := tape.Close(); err != nil {
 			t.Fatal(err)
 		}
-		// A line is whole with its last brace, even without its line feed.
-		kept := strings.Count(string(golden[head:end]), "}\n")
+		// A line is complete with its last brace, even without its line feed.
+		complete := strings.Count(string(golden[head:end]), "}\n")
 		if end < len(golden) && golden[end] == '\n' {
-			kept++
+			complete++
 		}
-		again, err := openCassette(path)
+		reopened, err := openCassette(path)
 		if err != nil {
 			t.Fatalf("cut after %d bytes: %v", end, err)
 		}
-		if again.exchanges() != kept+1 {
-			t.Errorf("cut after %d bytes: %d exchanges, want %d", end, again.exchanges(), kept+1)
+		if reopened.exchanges() != complete+1 {
+			t.Errorf("cut after %d bytes: %d exchanges, want %d", end, reopened.exchanges(), complete+1)
 		}
 	}
 }
 
 func TestContinue_problems(t *testing.T) {
-	tape, path := create(t)
+	tape, path := createTape(t)
 	if err := tape.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +427,7 @@ func TestContinue_problems(t *testing.T) {
 	}
 }
 
-const head = `{"cassette":1,"provider":"openai","model":"gpt-4o"}` + "\n"
+const testHeader = `{"cassette":1,"provider":"openai","model":"gpt-4o"}` + "\n"
 
 func TestOpen_problems(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
@@ -452,8 +451,8 @@ func TestOpen_problems(t *testing.T) {
 		"n of 0":            {swap(`"n":1`, `"n":0`), "line 2: it has no number from 1"},
 		"no answer":         {swap(`"response":`, `"reply":`), `unknown field "reply"`},
 		"no class":          {swap(`"class":"invalid_output"`, `"class":""`), "an error without a class"},
-		"no request":        {head + `{"key":"","n":1}` + "\n", "line 2: the request cannot be read"},
-		"neither":           {neither(), "no response or error"},
+		"no request":        {testHeader + `{"key":"","n":1}` + "\n", "line 2: the request cannot be read"},
+		"neither":           {noAnswerCassette(), "no response or error"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -474,16 +473,16 @@ func TestOpen_problems(t *testing.T) {
 	}
 }
 
-// neither is a cassette whose exchange has no answer.
-func neither() string {
+// noAnswerCassette returns a cassette with a call without an answer.
+func noAnswerCassette() string {
 	text, sum, err := canonical("gpt-4o", recordedRequest("a"))
 	if err != nil {
 		panic(err)
 	}
-	return head + fmt.Sprintf(`{"key":"%s","n":1,"request":%s}`, sum, text) + "\n"
+	return testHeader + fmt.Sprintf(`{"key":"%s","n":1,"request":%s}`, sum, text) + "\n"
 }
 
-// TestOpen_edited: what a person's editor does to a file is not damage.
+// TestOpen_edited: the usual changes by an editor are not damage.
 func TestOpen_edited(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
 	if err != nil {
@@ -499,7 +498,7 @@ func TestOpen_edited(t *testing.T) {
 			if err := os.WriteFile(path, text, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			model := replay(t, path)
+			model := openReplay(t, path)
 			response, err := model.Generate(t.Context(), recordedRequest("other"))
 			if model.exchanges() != 3 || response.Usage.Input != 3 || outcome.FailureOf(err, "").Class != outcome.InvalidOutput {
 				t.Errorf("%d exchanges, %+v, %v", model.exchanges(), response, err)
@@ -511,14 +510,14 @@ func TestOpen_edited(t *testing.T) {
 func TestScan_longLine(t *testing.T) {
 	const limit = 100_000 // above the size of the reader's buffer
 	for size, want := range map[int]string{limit: "this is not an exchange", limit + 1: "line 2: it is longer than 100000 bytes"} {
-		_, err := scan(strings.NewReader(head+strings.Repeat("x", size-1)+"\n"), "x", limit)
+		_, err := scanTape(strings.NewReader(testHeader+strings.Repeat("x", size-1)+"\n"), "x", limit)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d bytes: got %v, want %q", size, err, want)
 		}
 	}
 }
 
-// TestReplay: whatever is recorded is replayed, in any text.
+// TestReplay: any recorded texts are replayed.
 func TestReplay(t *testing.T) {
 	folder, count := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -531,7 +530,7 @@ func TestReplay(t *testing.T) {
 		answers := rapid.SliceOfN(rapid.String(), 1, 8).Draw(rt, "answers")
 		texts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "\xff", "\ufffd!", "\u2028<&>"}), len(answers), len(answers)).Draw(rt, "texts")
 		call := 0
-		model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 			call++
 			return pipeline.Response{Text: answers[call-1], Attempts: call}, nil
 		}), tape)
@@ -543,12 +542,12 @@ func TestReplay(t *testing.T) {
 		if err := tape.Close(); err != nil {
 			rt.Fatal(err)
 		}
-		again, err := openCassette(path)
+		replayed, err := openCassette(path)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		for i, text := range texts {
-			got, err := again.Generate(t.Context(), recordedRequest(text))
+			got, err := replayed.Generate(t.Context(), recordedRequest(text))
 			if err != nil || got != (pipeline.Response{Text: answers[i], Attempts: i + 1}) {
 				rt.Fatalf("%d: got %+v, %v, want %q", i, got, err, answers[i])
 			}
@@ -556,8 +555,8 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// TestModel_changed: a file that is changed under an open cassette is noticed, and one
-// that is gone.
+// TestModel_changed: a file that is changed or removed while the cassette is open gives an
+// error.
 func TestModel_changed(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
 	if err != nil {
@@ -567,7 +566,7 @@ func TestModel_changed(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	model := replay(t, path)
+	model := openReplay(t, path)
 	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("other"), []byte("OTHER")), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -590,11 +589,11 @@ func FuzzScan(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(golden)
-	f.Add([]byte(head))
-	f.Add([]byte(neither()))
+	f.Add([]byte(testHeader))
+	f.Add([]byte(noAnswerCassette()))
 	f.Add(bytes.ReplaceAll(golden, []byte("\n"), []byte("\r\n\n")))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		found, err := scan(bytes.NewReader(text), "fuzz", 1<<20)
+		found, err := scanTape(bytes.NewReader(text), "fuzz", 1<<20)
 		if err != nil {
 			if exitCode(err) != 64 {
 				t.Fatalf("exit code of %v", err)
@@ -603,11 +602,11 @@ func FuzzScan(f *testing.F) {
 		}
 		for key, answers := range found.answers {
 			for _, at := range answers {
-				call, err := decode(text[at.offset:at.offset+int64(at.length)], found.source.Model)
+				call, err := decodeCall(text[at.offset:at.offset+int64(at.length)], found.source.Model)
 				if err != nil || call.Key != key || call.N != at.n {
 					t.Fatalf("line %d is in the index and cannot be read again: %v", at.line, err)
 				}
-				if call.Error != nil && outcome.FailureOf(call.Error.err(), "").Class != call.Error.Class {
+				if call.Error != nil && outcome.FailureOf(call.Error.restore(), "").Class != call.Error.Class {
 					t.Fatalf("the class %q was lost", call.Error.Class)
 				}
 			}
@@ -618,14 +617,14 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// BenchmarkOpen opens a cassette of 1,000 exchanges of 20 KB.
+// BenchmarkOpen opens a cassette of 1,000 calls of 20 KB.
 func BenchmarkOpen(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "x")
 	tape, err := CreateTape(path, source)
 	if err != nil {
 		b.Fatal(err)
 	}
-	model := Record(script(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+	model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: strings.Repeat("answer ", 1500)}, nil
 	}), tape)
 	for i := range 1000 {

@@ -18,22 +18,22 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// Tape is a cassette that is being recorded. It is safe for concurrent use;
-// only one process may write it.
+// Tape is a cassette that is being recorded. It is safe for concurrent use, but only one
+// process may write it.
 type Tape struct {
 	path   string
 	source Recording
 
-	mu    sync.Mutex
-	file  *os.File
-	size  int64          // bytes in whole lines
-	asked map[string]int // how often each request was begun
-	err   error          // the first error of writing: nothing is written after it
+	mu       sync.Mutex
+	file     *os.File
+	size     int64          // bytes of complete lines
+	requests map[string]int // number of requests by key
+	err      error          // the first error of writing; nothing is written after it
 }
 
-// CreateTape begins a cassette, a new file that only its owner may read. A file
-// that exists is refused with exit code 64: a recording that somebody paid for
-// is not overwritten. Exit code 74 if it cannot be written. Close it.
+// CreateTape creates a cassette, a new file that only its owner may read. An existing file is
+// refused with exit code 64, so that a paid recording is not overwritten. Exit code 74 means
+// that the file cannot be written. The caller must close the tape.
 func CreateTape(path string, source Recording) (*Tape, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -42,16 +42,16 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 	if err != nil {
 		return nil, writeError(path, err)
 	}
-	tape := &Tape{path: path, source: source, file: file, asked: map[string]int{}}
-	if err := tape.write(firstLine{Cassette: version, Recording: source}); err != nil {
+	tape := &Tape{path: path, source: source, file: file, requests: map[string]int{}}
+	if err := tape.write(tapeHeader{Cassette: tapeVersion, Recording: source}); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return tape, nil
 }
 
-// ContinueTape continues with a cassette of the same source, as the resumption of a
-// run does. A last line that a killed recording left unfinished is removed; any
-// other damage, and another source, is an error of exit code 64. Close it.
+// ContinueTape continues a cassette of the same source when a run is resumed. It removes an
+// incomplete last line of a killed recording; any other damage, and another source, is an error
+// of exit code 64. The caller must close the tape.
 func ContinueTape(path string, source Recording) (tape *Tape, err error) {
 	file, err := openRegular(path, os.O_RDWR)
 	if err != nil {
@@ -62,29 +62,29 @@ func ContinueTape(path string, source Recording) (tape *Tape, err error) {
 			err = errors.Join(err, file.Close())
 		}
 	}()
-	found, err := scan(file, path, maxLine)
+	index, err := scanTape(file, path, maxLine)
 	if err != nil {
 		return nil, err
 	}
-	if found.source != source {
+	if index.source != source {
 		return nil, fileError(path, 0, fmt.Errorf("it holds %s/%s and not %s/%s: record into another file",
-			found.source.Provider, found.source.Model, source.Provider, source.Model))
+			index.source.Provider, index.source.Model, source.Provider, source.Model))
 	}
-	tape = &Tape{path: path, source: source, file: file, size: found.end, asked: map[string]int{}}
-	for key, answers := range found.answers {
-		tape.asked[key] = answers[len(answers)-1].n
+	tape = &Tape{path: path, source: source, file: file, size: index.end, requests: map[string]int{}}
+	for key, answers := range index.answers {
+		tape.requests[key] = answers[len(answers)-1].n
 	}
-	if err := file.Truncate(found.end); err != nil {
+	if err := file.Truncate(index.end); err != nil {
 		return nil, writeError(path, err)
 	}
-	if !found.newline {
+	if !index.newline {
 		tape.writeLine(nil)
 	}
 	return tape, tape.err
 }
 
-// Close finishes the cassette. It returns the first error of writing too, so
-// that nobody takes an incomplete recording for a whole one.
+// Close finishes the cassette. It also returns the first error of writing, so that an
+// incomplete recording is noticed.
 func (t *Tape) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,8 +95,8 @@ func (t *Tape) Close() error {
 	return t.err
 }
 
-// begin counts a request and returns its line, without the answer. It fails if
-// the cassette cannot be written any more: what is not recorded is not paid for.
+// begin counts a request and returns its line without the answer. It fails if the cassette
+// cannot be written, so that no unrecorded request is paid for.
 func (t *Tape) begin(req pipeline.Request) (recordedCall, error) {
 	text, key, err := canonical(t.source.Model, req)
 	if err != nil {
@@ -107,8 +107,8 @@ func (t *Tape) begin(req pipeline.Request) (recordedCall, error) {
 	if t.err != nil {
 		return recordedCall{}, t.err
 	}
-	t.asked[key]++
-	return recordedCall{Key: key, N: t.asked[key], Request: text}, nil
+	t.requests[key]++
+	return recordedCall{Key: key, N: t.requests[key], Request: text}, nil
 }
 
 // write appends a value as a line.
@@ -129,8 +129,8 @@ func (t *Tape) write(value any) error {
 	return t.err
 }
 
-// writeLine appends a line with its line feed in one piece, and takes back what
-// was written of one that did not fit. The caller holds mu.
+// writeLine appends a line with its line feed in one write, and removes a partly written line.
+// The caller holds mu.
 func (t *Tape) writeLine(line []byte) {
 	written, err := t.file.WriteAt(append(line, '\n'), t.size)
 	if err != nil {
@@ -140,29 +140,29 @@ func (t *Tape) writeLine(line []byte) {
 	t.size += int64(written)
 }
 
-// Recording is what was recorded: one model of one provider.
+// Recording identifies the recorded model.
 type Recording struct {
 	Provider string `json:"provider"` // "openai"
-	Model    string `json:"model"`    // as it was asked for
+	Model    string `json:"model"`    // the requested name
 }
 
-// version is that of the format.
-const version = 1
+// tapeVersion is the version of the format.
+const tapeVersion = 1
 
-// firstLine is that of a cassette.
-type firstLine struct {
+// tapeHeader is the first line of a cassette.
+type tapeHeader struct {
 	Cassette int `json:"cassette"`
 	Recording
 }
 
-// request is what a key stands for.
-type request struct {
+// keyedRequest is the JSON that a key is computed from.
+type keyedRequest struct {
 	Model string `json:"model"`
 	pipeline.Request
 }
 
-// keyOf is the SHA-256 of a request as it is written.
-func keyOf(request []byte) string { return fmt.Sprintf("%x", sha256.Sum256(request)) }
+// requestKey returns the SHA-256 of a request as written.
+func requestKey(request []byte) string { return fmt.Sprintf("%x", sha256.Sum256(request)) }
 
 // recordedCall is any other line. At least one of Response and Error is set.
 type recordedCall struct {
@@ -170,43 +170,43 @@ type recordedCall struct {
 	N        int                `json:"n"` // from 1, among equal requests
 	Request  json.RawMessage    `json:"request"`
 	Response *pipeline.Response `json:"response,omitempty"`
-	Error    *failure           `json:"error,omitempty"`
+	Error    *recordedError     `json:"error,omitempty"`
 }
 
-// canonical returns a request as it is written, and its key: compact JSON with
-// the fields in the order above and the schema's own order, because that order
-// is part of what a model sees. Bytes that are not UTF-8 are written as \ufffd.
+// canonical returns a request as written, and its key. The request is compact JSON with the
+// fields in the order of the types and the order of keys of the schema, because a model sees
+// that order. Bytes that are not UTF-8 are written as \ufffd.
 func canonical(model string, req pipeline.Request) (text json.RawMessage, key string, err error) {
-	text, err = textutil.MarshalJSON(request{model, req})
+	text, err = textutil.MarshalJSON(keyedRequest{model, req})
 	if err != nil {
 		return nil, "", fmt.Errorf("writing the request as JSON: %w", err)
 	}
-	return text, keyOf(text), nil
+	return text, requestKey(text), nil
 }
 
-// decode reads the line of an exchange with model and checks that it is whole:
-// the key must be that of the request as it is in the line.
-func decode(line []byte, model string) (x recordedCall, err error) {
+// decodeCall reads the line of a call to model and checks it: the key must be that of the
+// request in the line.
+func decodeCall(line []byte, model string) (x recordedCall, err error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&x); err != nil {
 		return x, fmt.Errorf("this is not an exchange: %w", err)
 	}
-	if of, _ := json.Marshal(model); !bytes.HasPrefix(x.Request, fmt.Appendf(nil, `{"model":%s,`, of)) { // else it is another one, or written otherwise
-		var asked struct {
+	if quoted, _ := json.Marshal(model); !bytes.HasPrefix(x.Request, fmt.Appendf(nil, `{"model":%s,`, quoted)) { // another model, or another spelling
+		var keyed struct {
 			Model string `json:"model"`
 		}
-		if err := json.Unmarshal(x.Request, &asked); err != nil {
+		if err := json.Unmarshal(x.Request, &keyed); err != nil {
 			return x, fmt.Errorf("the request cannot be read: %w", err)
 		}
-		if asked.Model != model {
-			return x, fmt.Errorf("the request is for the model %.60q and the cassette for %.60q", asked.Model, model)
+		if keyed.Model != model {
+			return x, fmt.Errorf("the request is for the model %.60q and the cassette for %.60q", keyed.Model, model)
 		}
 	}
 	switch {
 	case dec.More():
 		return x, errors.New("something follows the exchange")
-	case x.Key != keyOf(x.Request):
+	case x.Key != requestKey(x.Request):
 		return x, errors.New("the key is not that of the request: one of them was changed")
 	case x.N < 1 || x.Response == nil && x.Error == nil || x.Error != nil && x.Error.Class == outcome.OK:
 		return x, errors.New("it has no number from 1, no response or error, or an error without a class")
@@ -214,33 +214,32 @@ func decode(line []byte, model string) (x recordedCall, err error) {
 	return x, nil
 }
 
-// maxLine bounds one exchange, in bytes.
+// maxLine is the longest line, in bytes.
 const maxLine = 64 << 20
 
-// lineAt is where an exchange is in a cassette.
-type lineAt struct {
+// linePosition is the place of a call in a cassette.
+type linePosition struct {
 	n, line int
 	offset  int64 // in bytes
 	length  int
 }
 
-// recorded is what a cassette holds: where each exchange stands.
-type recorded struct {
+// tapeIndex holds the positions of all calls of a cassette.
+type tapeIndex struct {
 	source  Recording
-	answers map[string][]lineAt // by the key, ordered by n
-	// end is the offset after the last good line, and newline whether a line
-	// feed precedes it.
+	answers map[string][]linePosition // by key, ordered by n
+	// end is the offset after the last good line, and newline whether that line has a line
+	// feed.
 	end     int64
 	newline bool
-	// cut is set if the file ends within a line that cannot be read, as a
-	// recording that was killed leaves it.
-	cut error
+	// cut is set if the last line is incomplete, as after a killed recording.
+	truncated error
 }
 
-// scan reads and checks a cassette line by line, with one line of at most limit bytes
-// in memory. Empty lines are passed over. An error has exit code 64.
-func scan(r io.Reader, path string, limit int) (*recorded, error) {
-	x := &recorded{answers: map[string][]lineAt{}}
+// scanTape reads and checks a cassette line by line, with one line of at most limit bytes in
+// memory. Empty lines are skipped. An error has exit code 64.
+func scanTape(r io.Reader, path string, limit int) (*tapeIndex, error) {
+	x := &tapeIndex{answers: map[string][]linePosition{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, limit)
 	lines.Split(keepLineFeed)
@@ -253,7 +252,7 @@ func scan(r io.Reader, path string, limit int) (*recorded, error) {
 			if x.newline || number == 1 {
 				return nil, problem
 			}
-			x.cut, x.newline = problem, true // of the line before
+			x.truncated, x.newline = problem, true // the line before has one
 			break
 		}
 		x.end += int64(len(line))
@@ -268,34 +267,34 @@ func scan(r io.Reader, path string, limit int) (*recorded, error) {
 		return nil, fileError(path, 0, errors.New("it is empty: nothing was recorded"))
 	}
 	for _, answers := range x.answers {
-		slices.SortStableFunc(answers, func(a, b lineAt) int { return cmp.Compare(a.n, b.n) })
+		slices.SortStableFunc(answers, func(a, b linePosition) int { return cmp.Compare(a.n, b.n) })
 	}
 	return x, nil
 }
 
-// add takes in one line.
-func (x *recorded) add(line []byte, number int) error {
-	var first firstLine
+// add adds one line.
+func (x *tapeIndex) add(line []byte, number int) error {
+	var first tapeHeader
 	switch {
 	case number == 1 && (json.Unmarshal(line, &first) != nil || first.Cassette == 0 || first.Model == ""):
 		return errors.New(`this is not a cassette: its first line must be such as {"cassette":1,"provider":"openai","model":"gpt-4o"}`)
-	case number == 1 && first.Cassette != version:
-		return fmt.Errorf("the format is version %d, this program knows version %d: record again", first.Cassette, version)
+	case number == 1 && first.Cassette != tapeVersion:
+		return fmt.Errorf("the format is version %d, this program knows version %d: record again", first.Cassette, tapeVersion)
 	case number == 1:
 		x.source = first.Recording
 		return nil
 	case len(bytes.TrimSpace(line)) == 0:
 		return nil
 	}
-	found, err := decode(line, x.source.Model)
+	call, err := decodeCall(line, x.source.Model)
 	if err != nil {
 		return err
 	}
-	x.answers[found.Key] = append(x.answers[found.Key], lineAt{found.N, number, x.end, len(line)})
+	x.answers[call.Key] = append(x.answers[call.Key], linePosition{call.N, number, x.end, len(line)})
 	return nil
 }
 
-// keepLineFeed is bufio.ScanLines, but for the line feed, which stays.
+// keepLineFeed is bufio.ScanLines, except that it keeps the line feed.
 func keepLineFeed(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	if end := 1 + bytes.IndexByte(data, '\n'); end > 0 {
 		return end, data[:end], nil

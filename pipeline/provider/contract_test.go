@@ -19,6 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
@@ -220,8 +221,7 @@ func testUnsupported(t *testing.T, open openAt, wire wireForm) {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, reply(http.StatusOK, wire.Answer("x")))
 			_, err := open(t, s.URL).Generate(t.Context(), req)
-			coded, ok := err.(interface{ ExitCode() int })
-			if !ok || coded.ExitCode() != 64 || len(s.bodies) != 0 {
+			if cli.ExitCode(err) != 64 || len(s.bodies) != 0 {
 				t.Errorf("got %v after %d requests", err, len(s.bodies))
 			}
 		})
@@ -513,6 +513,22 @@ func fuzzModel(f *testing.F, open func(t testing.TB, client *http.Client) pipeli
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// checkProblems checks the error for a configuration: one line for each problem, without the key.
+func checkProblems(t *testing.T, name string, model pipeline.Model, err error, problems []string) {
+	t.Helper()
+	if model != nil || err == nil {
+		t.Fatalf("%s: got %v, %v", name, model, err)
+	}
+	if lines := strings.Split(err.Error(), "\n"); cli.ExitCode(err) != 64 || len(lines) != len(problems) || strings.Contains(err.Error(), contractKey) {
+		t.Errorf("%s: got %q", name, lines)
+	}
+	for _, want := range problems {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q in it", name, err, want)
+		}
+	}
+}
 
 // TestVariables: a row has every variable that its provider reads, and evaluators get none of
 // them.

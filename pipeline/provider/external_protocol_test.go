@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bufio"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -121,34 +120,15 @@ func TestExample_extracts(t *testing.T) {
 
 // TestExample_documents runs the example over 60 real documents.
 func TestExample_documents(t *testing.T) {
-	file, err := os.Open(filepath.Join(root, "../shared/data/documents60.jsonl"))
-	if err != nil {
-		t.Skip("the 60 documents are not here: ", err)
-	}
-	defer file.Close()
-	e := openExample(t)
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	n, entities := 0, 0
-	for lines.Scan() {
-		var item struct {
-			Input json.RawMessage `json:"input"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &item); err != nil {
-			t.Fatal(err)
-		}
-		doc, _, err := extraction.DecodeDocument(item.Input)
-		if err != nil {
-			t.Fatal(err)
-		}
+	docs, e, entities := developmentDocuments(t), openExample(t), 0
+	for _, doc := range docs {
 		found, _, err := e.Extract(t.Context(), doc)
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, entities = n+1, entities+len(found.Entities)
+		entities += len(found.Entities)
 	}
-	if err := lines.Err(); err != nil || n != 60 || entities < 600 {
-		t.Errorf("%d documents with %d entities, %v", n, entities, err)
+	if len(docs) != 60 || entities < 600 {
+		t.Errorf("%d documents with %d entities", len(docs), entities)
 	}
-	t.Logf("%d documents with %d entities", n, entities)
 }

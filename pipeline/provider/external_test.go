@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/testkit/suite"
@@ -220,8 +221,7 @@ func TestNew_problems(t *testing.T) {
 					t.Errorf("%q does not say %q", err, part)
 				}
 			}
-			var coder interface{ ExitCode() int }
-			if !errors.As(err, &coder) || coder.ExitCode() != test.code || strings.Contains(err.Error(), "hunter2") {
+			if cli.ExitCode(err) != test.code || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%T %v", err, err)
 			}
 		})

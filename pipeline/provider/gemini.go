@@ -129,13 +129,14 @@ func (*gemini) parseAnswer(body []byte) (r parsedAnswer, err error) {
 
 // conversation splits messages into the system instruction and the turns.
 func conversation(messages []pipeline.Message) (*geminiContent, []geminiContent, error) {
+	const unsupported = "the request cannot be sent as it stands: "
 	var system *geminiContent
 	var contents []geminiContent
 	for i, message := range messages {
 		parts := []geminiPart{{Text: message.Content}}
 		switch {
 		case message.Role == "system" && len(contents) > 0:
-			return nil, nil, unsupported(fmt.Sprintf("message %d is a system message after others: Gemini takes them only at the beginning", i+1))
+			return nil, nil, cli.Usage(unsupported+"message %d is a system message after others: Gemini takes them only at the beginning", i+1)
 		case message.Role == "system" && system != nil:
 			system.Parts = append(system.Parts, parts...)
 		case message.Role == "system":
@@ -147,13 +148,9 @@ func conversation(messages []pipeline.Message) (*geminiContent, []geminiContent,
 		}
 	}
 	if len(contents) == 0 {
-		return nil, nil, unsupported("there are only system messages: Gemini needs one of the user")
+		return nil, nil, cli.Usage(unsupported + "there are only system messages: Gemini needs one of the user")
 	}
 	return system, contents, nil
-}
-
-func unsupported(problem string) error {
-	return cli.Usage("the request cannot be sent as it stands: %s", problem)
 }
 
 const defaultGeminiURL = "https://generativelanguage.googleapis.com"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -153,9 +154,7 @@ func TestGemini_request(t *testing.T) {
 }
 
 func TestGemini_response(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, geminiWire().Answer("ok")) }))
-	defer s.Close()
-	got, err := openGeminiAt(t, modelConfig{BaseURL: s.URL}).Generate(t.Context(), fullGemini())
+	got, err := askGemini(t, 200, geminiWire().Answer("ok"))
 	want := pipeline.Response{
 		Text: "ok", Finish: pipeline.FinishStop, Model: "gemini-2.5-flash-001", Attempts: 1,
 		// 35 tokens of text and 25 of thinking are 60 of output.
@@ -168,15 +167,9 @@ func TestGemini_response(t *testing.T) {
 
 // TestGemini_noContinuation: a request to continue is not followed.
 func TestGemini_noContinuation(t *testing.T) {
-	requests := 0
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		requests++
-		_, _ = io.WriteString(w, `{"candidates":[{"content":{"parts":[{"text":"half"}]},"finishReason":"CONTINUATION","continuationToken":"eA=="}]}`)
-	}))
-	defer s.Close()
-	got, err := openGeminiAt(t, modelConfig{BaseURL: s.URL}).Generate(t.Context(), fullGemini())
-	if err != nil || got.Text != "half" || got.Finish != pipeline.FinishOther || requests != 1 {
-		t.Errorf("got %+v, %v after %d requests", got, err, requests)
+	got, err := askGemini(t, 200, `{"candidates":[{"content":{"parts":[{"text":"half"}]},"finishReason":"CONTINUATION","continuationToken":"eA=="}]}`)
+	if err != nil || got.Text != "half" || got.Finish != pipeline.FinishOther {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
@@ -187,8 +180,7 @@ func TestGemini_conversations(t *testing.T) {
 		"only system messages":          {{Role: "system", Content: "a"}},
 	} {
 		_, err := model.Generate(t.Context(), pipeline.Request{Messages: messages})
-		coded, ok := err.(interface{ ExitCode() int })
-		if !ok || coded.ExitCode() != 64 || !strings.Contains(err.Error(), want) {
+		if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
@@ -197,17 +189,9 @@ func TestGemini_conversations(t *testing.T) {
 // askGemini sends one request to a server with this answer.
 func askGemini(t *testing.T, status int, body string) (pipeline.Response, error) {
 	t.Helper()
-	requests := 0
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		requests++
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}))
-	defer s.Close()
+	s := serve(t, reply(status, body))
 	got, err := openGeminiAt(t, modelConfig{BaseURL: s.URL}).Generate(t.Context(), fullGemini())
-	if requests != 1 {
-		t.Errorf("%d requests", requests)
-	}
+	s.onlyBody(t)
 	return got, err
 }
 
@@ -317,18 +301,7 @@ func TestGemini_problems(t *testing.T) {
 		"password":   {modelConfig{Model: "m", APIKey: key, BaseURL: "https://u:" + contractKey + "@x/"}, []string{"holds a password"}},
 	} {
 		model, err := newGemini(c.cfg)
-		if model != nil || err == nil {
-			t.Fatalf("%s: got %v, %v", name, model, err)
-		}
-		coded, ok := err.(interface{ ExitCode() int })
-		if lines := strings.Split(err.Error(), "\n"); !ok || coded.ExitCode() != 64 || len(lines) != len(c.want) || strings.Contains(err.Error(), contractKey) {
-			t.Errorf("%s: got %q", name, lines)
-		}
-		for _, want := range c.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: got %v, want %q in it", name, err, want)
-			}
-		}
+		checkProblems(t, name, model, err, c.want)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -189,16 +190,13 @@ func TestOpenAI_addresses(t *testing.T) {
 func TestOpenAI_refusedByCapabilities(t *testing.T) {
 	model := openOpenAIAt(t, modelConfig{BaseURL: "http://127.0.0.1:1", Capabilities: pipeline.Capabilities{NoTemperature: true, NoSchema: true}})
 	_, err := model.Generate(t.Context(), fullOpenAI())
-	coded, ok := err.(interface{ ExitCode() int })
-	if !ok || coded.ExitCode() != 64 || !strings.Contains(err.Error(), "no temperature") || !strings.Contains(err.Error(), "JSON Schema") {
+	if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), "no temperature") || !strings.Contains(err.Error(), "JSON Schema") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestOpenAI_response(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, openaiWire().Answer("ok")) }))
-	defer s.Close()
-	got, err := openOpenAIAt(t, modelConfig{BaseURL: s.URL}).Generate(t.Context(), fullOpenAI())
+	got, err := askOpenAI(t, 200, openaiWire().Answer("ok"))
 	want := pipeline.Response{
 		Text: "ok", Finish: pipeline.FinishStop, Model: "o3-mini-2025-01-31", Attempts: 1,
 		Usage: outcome.Usage{Input: 100, Output: 60, Cached: 40, Reasoning: 25},
@@ -245,17 +243,9 @@ func checkGolden(t *testing.T, path string, got []byte) {
 // askOpenAI sends one request to a server with this answer.
 func askOpenAI(t *testing.T, status int, body string) (pipeline.Response, error) {
 	t.Helper()
-	requests := 0
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		requests++
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}))
-	defer s.Close()
+	s := serve(t, reply(status, body))
 	got, err := openOpenAIAt(t, modelConfig{BaseURL: s.URL}).Generate(t.Context(), fullOpenAI())
-	if requests != 1 {
-		t.Errorf("%d requests", requests)
-	}
+	s.onlyBody(t)
 	return got, err
 }
 
@@ -404,18 +394,7 @@ func TestOpenAI_problems(t *testing.T) {
 		"OpenAI, no key":    {modelConfig{Model: "m", BaseURL: "https://api.openai.com/v1/"}, []string{"set OPENAI_API_KEY"}},
 	} {
 		model, err := newOpenAI(c.cfg)
-		if model != nil || err == nil {
-			t.Fatalf("%s: got %v, %v", name, model, err)
-		}
-		coded, ok := err.(interface{ ExitCode() int })
-		if lines := strings.Split(err.Error(), "\n"); !ok || coded.ExitCode() != 64 || len(lines) != len(c.want) || strings.Contains(err.Error(), contractKey) {
-			t.Errorf("%s: got %q", name, lines)
-		}
-		for _, want := range c.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: got %v, want %q in it", name, err, want)
-			}
-		}
+		checkProblems(t, name, model, err, c.want)
 	}
 	if _, err := newOpenAI(modelConfig{Model: "llama3", BaseURL: "http://127.0.0.1:11434/v1"}); err != nil {
 		t.Errorf("a local server needs no key: %v", err)

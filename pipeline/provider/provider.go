@@ -8,7 +8,6 @@ package provider
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -72,11 +71,12 @@ func table() []row {
 
 // findProvider returns the provider of that name, in any case.
 func findProvider(kind string) (provider row, ok bool) {
-	i := slices.IndexFunc(table(), func(r row) bool { return strings.EqualFold(r.name, kind) })
-	if i < 0 {
-		return row{}, false
+	for _, r := range table() {
+		if strings.EqualFold(r.name, kind) {
+			return r, true
+		}
 	}
-	return table()[i], true
+	return row{}, false
 }
 
 // Open returns what a spec names.

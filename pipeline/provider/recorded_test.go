@@ -16,23 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
 
 var source = Recording{Provider: "openai", Model: "gpt-4o"}
-
-// scriptedModel answers with a function.
-type scriptedModel func(ctx context.Context, req pipeline.Request) (pipeline.Response, error)
-
-func (s scriptedModel) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
-	return s(ctx, req)
-}
-
-func recordedRequest(text string) pipeline.Request {
-	return pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: text}}}
-}
 
 // createTape creates a cassette in a new folder.
 func createTape(t *testing.T) (*Tape, string) {
@@ -63,14 +53,6 @@ func (x *tapeIndex) exchanges() (n int) {
 	return n
 }
 
-func exitCode(err error) int {
-	var coded interface{ ExitCode() int }
-	if errors.As(err, &coded) {
-		return coded.ExitCode()
-	}
-	return -1
-}
-
 // TestGolden: the file holds the fields of a request and a response and nothing else.
 func TestGolden(t *testing.T) {
 	temperature, limit, seed, cost := 0.0, 100, int64(7), 0.0045
@@ -89,7 +71,7 @@ func TestGolden(t *testing.T) {
 		},
 	}
 	call := 0
-	model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+	model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		call++
 		return answers[call-1]()
 	}), tape)
@@ -98,7 +80,7 @@ func TestGolden(t *testing.T) {
 		Parameters: pipeline.Parameters{Temperature: &temperature, MaxTokens: &limit, Seed: &seed},
 		Schema:     &pipeline.Schema{Name: "extraction", JSON: json.RawMessage("{ \"type\" : \"object\",\n \"b\": 1, \"a\": 2}")},
 	}
-	for _, r := range []pipeline.Request{req, req, recordedRequest("other")} {
+	for _, r := range []pipeline.Request{req, req, smallRequest("other")} {
 		model.Generate(t.Context(), r)
 	}
 	if err := tape.Close(); err != nil {
@@ -128,7 +110,7 @@ func TestGolden(t *testing.T) {
 	if replayed.source != source || replayed.exchanges() != 3 {
 		t.Errorf("source %+v, %d exchanges", replayed.source, replayed.exchanges())
 	}
-	for i, r := range []pipeline.Request{req, req, recordedRequest("other")} {
+	for i, r := range []pipeline.Request{req, req, smallRequest("other")} {
 		checkAnswerEqual(t, replayed, r, answers[i])
 	}
 }
@@ -156,12 +138,12 @@ func checkAnswerEqual(t *testing.T, model pipeline.Model, req pipeline.Request, 
 func TestModel_repeats(t *testing.T) {
 	tape, path := createTape(t)
 	call := 0
-	model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+	model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		call++
 		return pipeline.Response{Text: fmt.Sprint(call)}, nil
 	}), tape)
 	for _, text := range []string{"a", "b", "a"} { // the answers are 1, 2, 3
-		if _, err := model.Generate(t.Context(), recordedRequest(text)); err != nil {
+		if _, err := model.Generate(t.Context(), smallRequest(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,7 +152,7 @@ func TestModel_repeats(t *testing.T) {
 	}
 	replayed, got := openReplay(t, path), ""
 	for _, text := range []string{"a", "a", "b", "a", "b"} {
-		response, err := replayed.Generate(t.Context(), recordedRequest(text))
+		response, err := replayed.Generate(t.Context(), smallRequest(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,8 +166,8 @@ func TestModel_repeats(t *testing.T) {
 
 func TestModel_missing(t *testing.T) {
 	tape, path := createTape(t)
-	model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, nil }), tape)
-	if _, err := model.Generate(t.Context(), recordedRequest("known")); err != nil {
+	model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, nil }), tape)
+	if _, err := model.Generate(t.Context(), smallRequest("known")); err != nil {
 		t.Fatal(err)
 	}
 	if err := tape.Close(); err != nil {
@@ -197,11 +179,11 @@ func TestModel_missing(t *testing.T) {
 		req  pipeline.Request
 		want string
 	}{
-		"another document":  {recordedRequest("unknown"), `"unknown"`},
-		"another parameter": {pipeline.Request{Messages: recordedRequest("known").Messages, Parameters: pipeline.Parameters{Temperature: &zero}}, `"known"`},
-		"another schema":    {pipeline.Request{Messages: recordedRequest("known").Messages, Schema: &pipeline.Schema{Name: "x", JSON: json.RawMessage(`{}`)}}, `"known"`},
+		"another document":  {smallRequest("unknown"), `"unknown"`},
+		"another parameter": {pipeline.Request{Messages: smallRequest("known").Messages, Parameters: pipeline.Parameters{Temperature: &zero}}, `"known"`},
+		"another schema":    {pipeline.Request{Messages: smallRequest("known").Messages, Schema: &pipeline.Schema{Name: "x", JSON: json.RawMessage(`{}`)}}, `"known"`},
 		"no message":        {pipeline.Request{}, "no messages"},
-		"a long document":   {recordedRequest(long), `of 422 bytes ends with "`}, // 14 + 2×200 + 8
+		"a long document":   {smallRequest(long), `of 422 bytes ends with "`}, // 14 + 2×200 + 8
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := replayed.Generate(t.Context(), tt.req)
@@ -225,7 +207,7 @@ func TestModel_stopped(t *testing.T) {
 	model := openReplay(t, filepath.Join("testdata", "golden.cassette"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := model.Generate(ctx, recordedRequest("other")); !errors.Is(err, context.Canceled) {
+	if _, err := model.Generate(ctx, smallRequest("other")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -233,7 +215,7 @@ func TestModel_stopped(t *testing.T) {
 // TestConcurrent: lines are complete, and every answer is recorded and replayed once.
 func TestConcurrent(t *testing.T) {
 	tape, path := createTape(t)
-	model := Record(scriptedModel(func(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
+	model := Record(pipeline.ModelFunc(func(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: strings.Repeat(req.Messages[0].Content, 5000)}, nil
 	}), tape)
 	runConcurrently := func(model pipeline.Model) {
@@ -241,7 +223,7 @@ func TestConcurrent(t *testing.T) {
 		for i := range 40 {
 			wg.Go(func() {
 				text := fmt.Sprintf("<%d>", i%20)
-				got, err := model.Generate(t.Context(), recordedRequest(text))
+				got, err := model.Generate(t.Context(), smallRequest(text))
 				if err != nil || got.Text != strings.Repeat(text, 5000) {
 					t.Errorf("%s: %d bytes, %v", text, len(got.Text), err)
 				}
@@ -270,10 +252,10 @@ func TestRecord_runStops(t *testing.T) {
 	}
 	stops := []error{limit.ErrStopped, &pipeline.BudgetError{}, fmt.Errorf("item 3: %w", &limit.TrippedError{Reason: "401"})}
 	for _, stop := range stops {
-		stopped := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		stopped := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 			return pipeline.Response{Attempts: 1}, stop
 		}), tape)
-		if _, err := stopped.Generate(t.Context(), recordedRequest("other")); !errors.Is(err, stop) {
+		if _, err := stopped.Generate(t.Context(), smallRequest("other")); !errors.Is(err, stop) {
 			t.Errorf("%v became %v", stop, err)
 		}
 	}
@@ -283,17 +265,17 @@ func TestRecord_runStops(t *testing.T) {
 	if tape, err = ContinueTape(path, source); err != nil {
 		t.Fatal(err)
 	}
-	answering := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+	answering := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: "{}", Attempts: 1}, nil
 	}), tape)
-	if _, err := answering.Generate(t.Context(), recordedRequest("other")); err != nil {
+	if _, err := answering.Generate(t.Context(), smallRequest("other")); err != nil {
 		t.Fatal(err)
 	}
 	if err := tape.Close(); err != nil {
 		t.Fatal(err)
 	}
 	model := openReplay(t, path)
-	if r, err := model.Generate(t.Context(), recordedRequest("other")); err != nil || r.Text != "{}" || model.exchanges() != 1 {
+	if r, err := model.Generate(t.Context(), smallRequest("other")); err != nil || r.Text != "{}" || model.exchanges() != 1 {
 		t.Errorf("%d exchanges, %+v, %v", model.exchanges(), r, err)
 	}
 }
@@ -302,8 +284,8 @@ func TestRecord_stopped(t *testing.T) {
 	tape, path := createTape(t)
 	deadline := fmt.Errorf("asking: %w", context.DeadlineExceeded)
 	for text, err := range map[string]error{"cancelled": context.Canceled, "late": deadline} {
-		model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, err }), tape)
-		if _, got := model.Generate(t.Context(), recordedRequest(text)); !errors.Is(got, err) {
+		model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, err }), tape)
+		if _, got := model.Generate(t.Context(), smallRequest(text)); !errors.Is(got, err) {
 			t.Errorf("got %v, want %v", got, err)
 		}
 	}
@@ -311,7 +293,7 @@ func TestRecord_stopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	model := openReplay(t, path)
-	_, err := model.Generate(t.Context(), recordedRequest("late"))
+	_, err := model.Generate(t.Context(), smallRequest("late"))
 	if got, want := outcome.FailureOf(err, outcome.Provider), outcome.FailureOf(deadline, outcome.Provider); got != want || got.Class != outcome.Timeout {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -323,22 +305,22 @@ func TestRecord_stopped(t *testing.T) {
 func TestRecord_cannotWrite(t *testing.T) {
 	tape, _ := createTape(t)
 	calls := 0
-	model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+	model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		calls++
 		return pipeline.Response{Text: "paid"}, nil
 	}), tape)
 	if err := tape.file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	response, err := model.Generate(t.Context(), recordedRequest("a"))
+	response, err := model.Generate(t.Context(), smallRequest("a"))
 	var failed *pipeline.ModelError
-	if response.Text != "paid" || exitCode(err) != 74 || !errors.As(err, &failed) || failed.Retry || failed.Failure.Class != outcome.Internal {
+	if response.Text != "paid" || cli.ExitCode(err) != 74 || !errors.As(err, &failed) || failed.Retry || failed.Failure.Class != outcome.Internal {
 		t.Errorf("got %q, %v", response.Text, err)
 	}
-	if _, err := model.Generate(t.Context(), recordedRequest("b")); exitCode(err) != 74 || calls != 1 {
+	if _, err := model.Generate(t.Context(), smallRequest("b")); cli.ExitCode(err) != 74 || calls != 1 {
 		t.Errorf("got %v after %d calls: nothing more is paid for", err, calls)
 	}
-	if err := tape.Close(); exitCode(err) != 74 {
+	if err := tape.Close(); cli.ExitCode(err) != 74 {
 		t.Errorf("closing: %v", err)
 	}
 }
@@ -346,13 +328,13 @@ func TestRecord_cannotWrite(t *testing.T) {
 // TestRecord_noJSON: a request that cannot be written is not sent.
 func TestRecord_noJSON(t *testing.T) {
 	tape, _ := createTape(t)
-	model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+	model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		t.Error("the model was asked")
 		return pipeline.Response{}, nil
 	}), tape)
-	req := recordedRequest("a")
+	req := smallRequest("a")
 	req.Schema = &pipeline.Schema{Name: "x", JSON: []byte("{")}
-	if _, err := model.Generate(t.Context(), req); exitCode(err) != 74 {
+	if _, err := model.Generate(t.Context(), req); cli.ExitCode(err) != 74 {
 		t.Errorf("got %v", err)
 	}
 	if err := tape.Close(); err != nil {
@@ -365,10 +347,10 @@ func TestCreate_problems(t *testing.T) {
 	if err := tape.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CreateTape(path, source); exitCode(err) != 64 || !strings.Contains(err.Error(), "not overwritten") {
+	if _, err := CreateTape(path, source); cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), "not overwritten") {
 		t.Errorf("a file that exists: %v", err)
 	}
-	if _, err := CreateTape(filepath.Join(path, "x"), source); exitCode(err) != 74 {
+	if _, err := CreateTape(filepath.Join(path, "x"), source); cli.ExitCode(err) != 74 {
 		t.Errorf("no such folder: %v", err)
 	}
 }
@@ -390,10 +372,10 @@ func TestContinue(t *testing.T) {
 		if err != nil {
 			t.Fatalf("cut after %d bytes: %v", end, err)
 		}
-		model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 			return pipeline.Response{Text: "new"}, nil
 		}), tape)
-		if _, err := model.Generate(t.Context(), recordedRequest("other")); err != nil {
+		if _, err := model.Generate(t.Context(), smallRequest("other")); err != nil {
 			t.Fatal(err)
 		}
 		if err := tape.Close(); err != nil {
@@ -419,10 +401,10 @@ func TestContinue_problems(t *testing.T) {
 	if err := tape.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ContinueTape(path, Recording{Provider: "openai", Model: "gpt-4"}); exitCode(err) != 64 || !strings.Contains(err.Error(), "openai/gpt-4") {
+	if _, err := ContinueTape(path, Recording{Provider: "openai", Model: "gpt-4"}); cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), "openai/gpt-4") {
 		t.Errorf("another model: %v", err)
 	}
-	if _, err := ContinueTape(path+".none", source); exitCode(err) != 64 {
+	if _, err := ContinueTape(path+".none", source); cli.ExitCode(err) != 64 {
 		t.Errorf("no such file: %v", err)
 	}
 }
@@ -461,13 +443,13 @@ func TestOpen_problems(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := openCassette(path)
-			if exitCode(err) != 64 || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), path) {
+			if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
 	}
 	for _, path := range []string{t.TempDir(), "no/such/file"} {
-		if _, err := openCassette(path); exitCode(err) != 64 {
+		if _, err := openCassette(path); cli.ExitCode(err) != 64 {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -475,7 +457,7 @@ func TestOpen_problems(t *testing.T) {
 
 // noAnswerCassette returns a cassette with a call without an answer.
 func noAnswerCassette() string {
-	text, sum, err := canonical("gpt-4o", recordedRequest("a"))
+	text, sum, err := canonical("gpt-4o", smallRequest("a"))
 	if err != nil {
 		panic(err)
 	}
@@ -499,7 +481,7 @@ func TestOpen_edited(t *testing.T) {
 				t.Fatal(err)
 			}
 			model := openReplay(t, path)
-			response, err := model.Generate(t.Context(), recordedRequest("other"))
+			response, err := model.Generate(t.Context(), smallRequest("other"))
 			if model.exchanges() != 3 || response.Usage.Input != 3 || outcome.FailureOf(err, "").Class != outcome.InvalidOutput {
 				t.Errorf("%d exchanges, %+v, %v", model.exchanges(), response, err)
 			}
@@ -530,12 +512,12 @@ func TestReplay(t *testing.T) {
 		answers := rapid.SliceOfN(rapid.String(), 1, 8).Draw(rt, "answers")
 		texts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "\xff", "\ufffd!", "\u2028<&>"}), len(answers), len(answers)).Draw(rt, "texts")
 		call := 0
-		model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 			call++
 			return pipeline.Response{Text: answers[call-1], Attempts: call}, nil
 		}), tape)
 		for _, text := range texts {
-			if _, err := model.Generate(t.Context(), recordedRequest(text)); err != nil {
+			if _, err := model.Generate(t.Context(), smallRequest(text)); err != nil {
 				rt.Fatal(err)
 			}
 		}
@@ -547,7 +529,7 @@ func TestReplay(t *testing.T) {
 			rt.Fatal(err)
 		}
 		for i, text := range texts {
-			got, err := replayed.Generate(t.Context(), recordedRequest(text))
+			got, err := replayed.Generate(t.Context(), smallRequest(text))
 			if err != nil || got != (pipeline.Response{Text: answers[i], Attempts: i + 1}) {
 				rt.Fatalf("%d: got %+v, %v, want %q", i, got, err, answers[i])
 			}
@@ -570,14 +552,14 @@ func TestModel_changed(t *testing.T) {
 	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("other"), []byte("OTHER")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = model.Generate(t.Context(), recordedRequest("other"))
+	_, err = model.Generate(t.Context(), smallRequest("other"))
 	if outcome.FailureOf(err, "").Class != outcome.Internal || !strings.Contains(err.Error(), "line 4") {
 		t.Errorf("changed: got %v", err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	_, err = model.Generate(t.Context(), recordedRequest("other"))
+	_, err = model.Generate(t.Context(), smallRequest("other"))
 	if outcome.FailureOf(err, "").Class != outcome.Internal || !strings.Contains(err.Error(), path) {
 		t.Errorf("gone: got %v", err)
 	}
@@ -595,7 +577,7 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		found, err := scanTape(bytes.NewReader(text), "fuzz", 1<<20)
 		if err != nil {
-			if exitCode(err) != 64 {
+			if cli.ExitCode(err) != 64 {
 				t.Fatalf("exit code of %v", err)
 			}
 			return
@@ -624,11 +606,11 @@ func BenchmarkOpen(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	model := Record(scriptedModel(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+	model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: strings.Repeat("answer ", 1500)}, nil
 	}), tape)
 	for i := range 1000 {
-		if _, err := model.Generate(b.Context(), recordedRequest(fmt.Sprint(i, strings.Repeat(" document", 1100)))); err != nil {
+		if _, err := model.Generate(b.Context(), smallRequest(fmt.Sprint(i, strings.Repeat(" document", 1100)))); err != nil {
 			b.Fatal(err)
 		}
 	}

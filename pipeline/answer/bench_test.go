@@ -8,8 +8,8 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// large is an answer of n entities and as many relationships.
-func large(n int) string {
+// largeAnswer returns an answer of n entities and n relationships.
+func largeAnswer(n int) string {
 	var b strings.Builder
 	b.WriteString(`{"entities":[`)
 	for i := range n {
@@ -31,9 +31,9 @@ func large(n int) string {
 
 func BenchmarkParse(b *testing.B) {
 	texts := map[string]string{
-		"2,000":            large(1000),
-		"20,000":           large(10_000),
-		"200,000 entities": large(200_000),
+		"2,000":            largeAnswer(1000),
+		"20,000":           largeAnswer(10_000),
+		"200,000 entities": largeAnswer(200_000),
 		"brackets":         strings.Repeat("[", 1<<20),
 		"objects":          strings.Repeat("{", 1<<20),
 		"open comments":    strings.Repeat("[/*", 1<<20/3),
@@ -55,7 +55,7 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func BenchmarkValidate(b *testing.B) {
-	got, err := Parse(large(200_000))
+	got, err := Parse(largeAnswer(200_000))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,104 +10,104 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// maxWrapped is how many objects may be around the lists:
-// {"result": {"extraction": {"entities": …}}}.
-const maxWrapped = 4
+// maxNesting is how many objects may surround the lists: {"result": {"extraction": {"entities":
+// …}}}.
+const maxNesting = 4
 
-// maxNamed bounds how many keys and units a message names.
-const maxNamed = 5
+// maxMessageItems is the most keys and units that the problems name.
+const maxMessageItems = 5
 
-// listNames are the two lists of an answer.
+// listNames are the keys of the two lists of an answer.
 var listNames = []string{"entities", "relationships"}
 
-// candidate is one JSON value of the text, which may be the answer.
+// candidate is a JSON value in the text that may be the answer.
 type candidate struct {
-	start, end int // in the text; end is where reading stopped
-	// lists are those of the answer as strict JSON, by name; what an object has in
-	// place of one too.
-	lists    map[string]json.RawMessage
-	open     bool // a list may go on after the end
-	bare     bool // a list of entities or relationships without an object around it
-	wrapped  bool // a list whose first element has the lists
-	err      error
-	other    string // a key that nobody asked for with a list of objects
-	repaired bool   // the text is not JSON as it stands
-	problems []string
-	warnings []string
+	start, end int // in the text; reading stopped at end
+	// lists holds the lists of the answer by key, as strict JSON. A value that an object has
+	// instead of a list is in it too.
+	lists        map[string]json.RawMessage
+	listOpen     bool // a list may continue after the end
+	bareList     bool // a list of entities or relationships without a surrounding object
+	answerInList bool // a list whose first element has the lists
+	err          error
+	unknownList  string // an unknown key with a list of objects
+	repaired     bool   // the text is not valid JSON
+	problems     []string
+	warnings     []string
 }
 
-func (c *candidate) recognised() bool { return len(c.lists) > 0 }
-func (c *candidate) cut() bool        { return c.err == errCut }
+func (c *candidate) hasLists() bool { return len(c.lists) > 0 }
+func (c *candidate) isCut() bool    { return c.err == errCut }
 
-// closed reports whether both lists were read to their end.
-func (c *candidate) closed() bool { return !c.open && len(c.lists) == len(listNames) }
+// hasBothLists reports whether both lists are complete.
+func (c *candidate) hasBothLists() bool { return !c.listOpen && len(c.lists) == len(listNames) }
 
-// filled reports whether there is an entity or a relationship.
-func (c *candidate) filled() bool {
+// hasUnits reports whether a list has an element.
+func (c *candidate) hasUnits() bool {
 	return slices.ContainsFunc(listNames, func(name string) bool { return len(c.lists[name]) > len("[]") && c.lists[name][0] == '[' })
 }
 
-// read reads the value that begins at start with a bracket.
-func read(text string, start int) *candidate {
+// readCandidate reads the value whose opening bracket is at start.
+func readCandidate(text string, start int) *candidate {
 	s := &scanner{text: text, pos: start}
 	c := &candidate{start: start, lists: map[string]json.RawMessage{}, err: s.value()}
 	c.end, c.repaired = s.pos, s.repaired
-	c.open = c.err != nil && bytes.IndexByte(s.open[:s.within], ']') >= 0
-	raw := s.json()
+	c.listOpen = c.err != nil && bytes.IndexByte(s.closers[:s.completeDepth], ']') >= 0
+	raw := s.completeJSON()
 	if raw[0] == '{' {
-		c.object(raw, 0)
+		c.findLists(raw, 0)
 	} else if holdsObjects(raw) {
-		c.bareList(raw)
+		c.readBareList(raw)
 	}
 	return c
 }
 
 func holdsObjects(raw json.RawMessage) bool { return bytes.HasPrefix(raw, []byte("[{")) }
 
-// object looks for the lists in an object, and in the objects in it.
-func (c *candidate) object(raw json.RawMessage, depth int) {
+// findLists finds the lists in an object and in the objects inside it.
+func (c *candidate) findLists(raw json.RawMessage, depth int) {
 	for key, value := range textutil.JSONMembers(raw) {
-		name := field(key)
-		asked := slices.Contains(listNames, name)
+		name := fieldName(key)
+		isList := slices.Contains(listNames, name)
 		switch {
-		case asked && c.lists[name] != nil:
+		case isList && c.lists[name] != nil:
 			c.warn(fmt.Sprintf("%q stands more than once in the answer; the first was read", name))
-		case asked && (value[0] == '[' || depth == 0 && (c.err == nil || value[0] != '{')): // which may be cut
+		case isList && (value[0] == '[' || depth == 0 && (c.err == nil || value[0] != '{')): // the value may be cut
 			c.lists[name] = value
-		case !asked && holdsObjects(value):
-			c.other = shown(`"` + key + `"`)
-		case depth < maxWrapped && value[0] == '{':
-			c.object(value, depth+1)
+		case !isList && holdsObjects(value):
+			c.unknownList = brief(`"` + key + `"`)
+		case depth < maxNesting && value[0] == '{':
+			c.findLists(value, depth+1)
 		}
 	}
 }
 
-// bareList takes a list as one of entities or of relationships, which the fields
-// of its first element tell.
-func (c *candidate) bareList(raw json.RawMessage) {
+// readBareList reads a list as entities or as relationships, depending on the fields of its
+// first element.
+func (c *candidate) readBareList(raw json.RawMessage) {
 	var known []string
 	for first := range textutil.JSONElements(raw) {
-		_, known, _ = c.spell(nil, first)
+		_, known, _ = c.appendSpelled(nil, first)
 		break
 	}
-	c.wrapped = has(known, listNames...)
+	c.answerInList = has(known, listNames...)
 	switch {
 	case has(known, anySource...) || has(known, anyTarget...):
-		c.lists["relationships"], c.bare = raw, true
+		c.lists["relationships"], c.bareList = raw, true
 	case has(known, "name"):
-		c.lists["entities"], c.bare = raw, true
+		c.lists["entities"], c.bareList = raw, true
 	}
 }
 
-// warn remembers a warning, once.
+// warn adds a warning once.
 func (c *candidate) warn(warning string) {
 	if !slices.Contains(c.warnings, warning) {
 		c.warnings = append(c.warnings, warning)
 	}
 }
 
-// extraction returns the two lists in the form that extractions have.
-func (c *candidate) extraction() []byte {
+// extractionJSON returns the two lists in the form that extraction.DecodeExtraction reads.
+func (c *candidate) extractionJSON() []byte {
 	raw := []byte{'{'}
 	for _, name := range listNames {
 		list := c.lists[name]
@@ -119,7 +119,7 @@ func (c *candidate) extraction() []byte {
 			raw = fmt.Appendf(comma(raw), "%q:[", name)
 			n := 0
 			for unit := range textutil.JSONElements(list) {
-				raw = c.unit(comma(raw), name, n, unit)
+				raw = c.appendUnit(comma(raw), name, n, unit)
 				n++
 			}
 			if raw = append(raw, ']'); n > maxListed {
@@ -138,41 +138,41 @@ func comma(raw []byte) []byte {
 	return append(raw, ',')
 }
 
-// unit appends an entity or a relationship, and names one whose fields are not
-// those that were asked for: in another language, or of another form.
-func (c *candidate) unit(raw []byte, list string, i int, unit json.RawMessage) []byte {
+// appendUnit appends an entity or a relationship. A unit with unknown fields and without the
+// required ones is a problem: its field names may be in another language or of another form.
+func (c *candidate) appendUnit(raw []byte, list string, i int, unit json.RawMessage) []byte {
 	if unit[0] != '{' {
 		return append(raw, unit...)
 	}
-	raw, known, unknown := c.spell(raw, unit)
+	raw, known, unknown := c.appendSpelled(raw, unit)
 	complete, names := has(known, "name"), `"name" and "type"`
 	if list == "relationships" {
 		complete = has(known, anySource...) && has(known, anyTarget...) && has(known, "relationship_type", "type")
 		names = `"source_name", "target_name" and "relationship_type"`
 	}
-	if len(unknown) > 0 && !complete && len(c.problems) < maxNamed {
+	if len(unknown) > 0 && !complete && len(c.problems) < maxMessageItems {
 		c.problems = append(c.problems, fmt.Sprintf("%s[%d] has the fields %s: its field names must be %s, in English and spelled so",
 			list, i, strings.Join(unknown, ", "), names))
 	}
 	return raw
 }
 
-// spell appends a unit with its keys as extractions spell them; unknown keys, and
-// a second spelling of one that was there, stay as they are. It also returns which
-// fields it has, and some keys that are none.
-func (c *candidate) spell(raw []byte, unit json.RawMessage) (spelled []byte, known, unknown []string) {
+// appendSpelled appends a unit with its keys in the spelling of extractions. Unknown keys, and
+// a second spelling of an earlier key, stay unchanged. It also returns the known fields of the
+// unit, and some of its unknown keys.
+func (c *candidate) appendSpelled(raw []byte, unit json.RawMessage) (spelled []byte, known, unknown []string) {
 	raw = append(raw, '{')
 	for key, value := range textutil.RawJSONMembers(unit) {
-		given := textutil.JSONTextIn(key)
-		name := field(given)
+		keyText := textutil.JSONTextIn(key)
+		name := fieldName(keyText)
 		switch {
 		case name == "":
-			if len(unknown) < maxNamed {
-				unknown = append(unknown, shown(string(key)))
+			if len(unknown) < maxMessageItems {
+				unknown = append(unknown, brief(string(key)))
 			}
 		case !has(known, name):
 			known = append(known, name)
-			if given != name {
+			if keyText != name {
 				c.repaired, key = true, fmt.Appendf(nil, "%q", name)
 			}
 		}
@@ -190,7 +190,7 @@ func has(known []string, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(known, name) })
 }
 
-// fieldNames are the keys of extractions, by their letters without separators.
+// fieldNames maps the letters of a key to the key of extractions.
 var fieldNames = map[string]string{
 	"entities": "entities", "relationships": "relationships", "relations": "relationships",
 	"name": "name", "entityname": "name", "type": "type", "entitytype": "type",
@@ -201,6 +201,6 @@ var fieldNames = map[string]string{
 	"properties": "properties", "mentions": "mentions",
 }
 
-// field returns how a key is spelled that differs in case and separators only
-// ("sourceName", "Source-Name"); "" for a key that extractions do not have.
-func field(key string) string { return fieldNames[foldType(key)] }
+// fieldName returns the key of extractions that a key equals except for case and separators
+// ("sourceName", "Source-Name"), or "".
+func fieldName(key string) string { return fieldNames[foldType(key)] }

@@ -1,17 +1,16 @@
-// Package answer reads what a language model answered into an extraction, and
-// says what is wrong with it in words that can be sent back to the model. It
-// asks no model; package pipeline does.
+// Package answer parses the answer of a language model into an extraction, and describes its
+// problems so that they can be sent back to the model. It sends no requests; package pipeline
+// does.
 //
-// Models are asked for one JSON object and answer with something near it. Parse
-// takes the first JSON in the text that lists entities or relationships, in a
-// code fence or between sentences, with trailing commas, comments, single
-// quotes, Python's words, raw line breaks, or cut off in the middle; that it was
-// repaired is said in the Result. It never guesses: what is not clearly meant is a
-// problem, with its line and column.
+// The prompt asks for one JSON object, but models deviate from it. Parse reads the first JSON
+// in the text that lists entities or relationships, in a code fence or between sentences, with
+// trailing commas, comments, single quotes, Python's words, raw line breaks, or cut off in the
+// middle; the Result says if it was repaired. Parse never guesses: ambiguous text is a problem,
+// with its line and column.
 //
-// The steps: Schema is sent with the request, or Instruction where the server
-// takes no JSON Schema; Parse reads the answer; Normalise spells types as the
-// document's schemas do; Validate names what breaks the schemas.
+// Schema is sent with the request, or Instruction if the server does not support JSON Schema.
+// Parse reads the answer, Normalise gives types the spelling of the document's schemas, and
+// Validate returns what breaks the schemas.
 //
 //	result, err := answer.Parse(response.Text)
 //	var problem *answer.Error
@@ -30,8 +29,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// The limits of an answer; one beyond them is a problem, and costs no more than
-// reading it up to there.
+// The limits of an answer. Exceeding one is a problem, and costs no more than reading up to it.
 const (
 	maxText   = 32 << 20  // bytes
 	maxDepth  = 64        // levels of objects and lists
@@ -39,19 +37,18 @@ const (
 	maxValues = 3_000_000 // texts, numbers, objects and lists together
 )
 
-// Result is what an answer said.
+// Result is a parsed answer.
 type Result struct {
 	Extraction extraction.Extraction
-	// Truncated says that the text ended before the answer did. The extraction
-	// holds the entities and relationships that were complete.
+	// Truncated means that the text ended before the answer. The extraction holds the complete
+	// entities and relationships.
 	Truncated bool
-	// Warnings are about what was said: unknown keys, a cut answer, one that was no
-	// JSON and was read all the same.
+	// Warnings name unknown keys, a cut answer, and an answer that was repaired because it is
+	// not valid JSON.
 	Warnings []string
 }
 
-// Error says what is wrong with an answer. Its problems are written for the
-// model that is asked again as well as for a person.
+// Error describes the problems of an answer, in words for the model and for a person.
 type Error struct {
 	Problems []string
 }
@@ -59,8 +56,7 @@ type Error struct {
 // Error joins the problems.
 func (e *Error) Error() string { return "reading the answer: " + strings.Join(e.Problems, "; ") }
 
-// Unwrap returns the failure of class InvalidOutput that an item has which ends
-// so.
+// Unwrap returns the failure of the item, of class InvalidOutput.
 func (e *Error) Unwrap() error {
 	return &outcome.Failure{Class: outcome.InvalidOutput, Message: e.Error()}
 }
@@ -71,21 +67,20 @@ func problem(format string, args ...any) error {
 
 // Parse reads the answer of a model.
 //
-// The answer is the first JSON object in the text with a list "entities" or
-// "relationships", in itself or in an object in it; or a list of objects with the
-// fields of entities, or of relationships, where it is the only JSON in the text.
-// Text around it, a code fence and a leading <think>…</think> are left out. Read as
-// if they were JSON, with a warning: trailing and doubled commas, comments, keys in
-// another case, single quotes where they cannot be apostrophes, raw control
-// characters in texts, backslashes that escape nothing, the words of Python (NaN,
-// None, undefined are null). Invalid UTF-8 reads as U+FFFD. Entities and
-// relationships are decoded by extraction.DecodeExtraction, which resolves references.
+// The answer is the first JSON object in the text with a list "entities" or "relationships",
+// directly or in an inner object. A list of objects with the fields of entities, or of
+// relationships, is the answer if it is the only JSON in the text. Parse ignores text around
+// it, a code fence and a leading <think>…</think>. It repairs, with a warning: trailing and
+// doubled commas, comments, keys in another case, single quotes that cannot be apostrophes, raw
+// control characters in texts, backslashes that escape nothing, and the words of Python (NaN,
+// None, undefined become null). Invalid UTF-8 becomes U+FFFD. extraction.DecodeExtraction
+// decodes entities and relationships and resolves references.
 //
-// Of an answer whose end is missing, the complete entities and relationships
-// are returned; an entity that was cut is left out, never returned in part.
+// If the end of the answer is missing, the complete entities and relationships are returned. An
+// entity that was cut is left out, never returned in part.
 //
-// The error is an *Error that says what is wrong and where. Time and memory are
-// linear in the text, within the limits above. Never panics.
+// The error is an *Error that says what is wrong and where. Time and memory are linear in the
+// text, within the limits above. Parse never panics.
 func Parse(text string) (Result, error) {
 	if len(text) > maxText {
 		return Result{}, problem("the answer has %d bytes, at most %d are read", len(text), maxText)
@@ -94,106 +89,105 @@ func Parse(text string) (Result, error) {
 	if strings.Trim(text, " \t\r\n\ufeff") == "" {
 		return Result{}, problem("the answer is empty: answer with one JSON object")
 	}
-	c, failed := search(text, afterThoughts(text))
+	c, brokenAnswer := search(text, afterThoughts(text))
 	switch {
 	case c != nil:
-		return finish(text, c)
-	case failed != nil:
-		return Result{}, problem("%s", located(text, failed))
+		return newResult(text, c)
+	case brokenAnswer != nil:
+		return Result{}, problem("%s", describeError(text, brokenAnswer))
 	}
 	return Result{}, problem(`the answer holds no JSON object with the lists "entities" and "relationships", in English and spelled so (it begins %q): `+
 		`answer with one`, excerpt(text, 0))
 }
 
-// finish turns the chosen candidate into a result.
-func finish(text string, c *candidate) (Result, error) {
-	raw := c.extraction()
+// newResult converts the chosen candidate.
+func newResult(text string, c *candidate) (Result, error) {
+	raw := c.extractionJSON()
 	switch {
 	case len(c.problems) > 0:
 		return Result{}, &Error{Problems: c.problems}
-	case c.other != "" && !c.cut() && len(c.lists) < len(listNames):
-		return Result{}, problem(`the answer has a list under the key %s, and one of the two lists is missing: the keys must be "entities" and "relationships", in English and spelled so`, c.other)
-	case c.cut() && !c.filled() && !c.closed():
+	case c.unknownList != "" && !c.isCut() && len(c.lists) < len(listNames):
+		return Result{}, problem(`the answer has a list under the key %s, and one of the two lists is missing: the keys must be "entities" and "relationships", in English and spelled so`, c.unknownList)
+	case c.isCut() && !c.hasUnits() && !c.hasBothLists():
 		return Result{}, problem("the answer was cut off before its first entity was complete: answer with the JSON object alone and more briefly, or allow more tokens")
 	}
 	e, warnings, err := extraction.DecodeExtraction(raw)
 	if err != nil {
 		return Result{}, &Error{Problems: strings.Split(err.Error(), "\n")}
 	}
-	result := Result{Extraction: e, Truncated: c.cut(), Warnings: append(c.warnings, warnings...)}
+	result := Result{Extraction: e, Truncated: c.isCut(), Warnings: append(c.warnings, warnings...)}
 	if c.repaired {
 		result.Warnings = append(result.Warnings, "the answer is not JSON as it stands, and was repaired")
 	}
 	if result.Truncated {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("the answer was cut off: %d complete entities and %d complete relationships were kept", len(e.Entities), len(e.Relationships)))
-	} else if another, _ := search(text, c.end); another != nil && !another.bare && another.filled() {
+	} else if another, _ := search(text, c.end); another != nil && !another.bareList && another.hasUnits() {
 		result.Warnings = append(result.Warnings, "the answer holds more than one JSON object with entities or relationships; the first was read")
 	}
 	return result, nil
 }
 
-// maxRestarts bounds how often a part of the text is read again because what
-// began before it was not an answer; it keeps the cost linear.
+// maxRestarts is how often search reads a part of the text again because the value around it
+// was not an answer. It keeps the time linear.
 const maxRestarts = 16
 
-// maxCandidates bounds how many brackets of a text are looked at.
+// maxCandidates is the most brackets of a text that search reads.
 const maxCandidates = 100_000
 
-// search looks for the answer among the brackets of a text, from a place on: a
-// whole one, or a cut one. Failed is the first that is the answer and broken.
-func search(text string, from int) (found, failed *candidate) {
-	var broken *candidate // the first that is broken, whatever it is
-	at, restarts := from, maxRestarts
+// search returns the answer among the brackets of a text from an offset on, complete or cut.
+// failed is the first candidate with lists that is broken.
+func search(text string, from int) (found, brokenAnswer *candidate) {
+	var brokenValue *candidate // the first broken candidate, with or without lists
+	pos, restarts := from, maxRestarts
 	for n := range maxCandidates {
-		i := strings.IndexAny(text[at:], "{[")
+		i := strings.IndexAny(text[pos:], "{[")
 		if i < 0 {
 			break
 		}
-		c := read(text, at+i)
-		// A list may be a part of something that was not understood.
-		part := c.bare && (n > 0 || !c.cut() && strings.ContainsAny(text[c.end:], "{[]}"))
-		at = max(c.end, c.start+1)
+		c := readCandidate(text, pos+i)
+		// A list may be a part of a value that was not understood.
+		isPart := c.bareList && (n > 0 || !c.isCut() && strings.ContainsAny(text[c.end:], "{[]}"))
+		pos = max(c.end, c.start+1)
 		switch {
-		case part || !c.recognised():
-			if part {
-				failed = cmp.Or(failed, broken)
+		case isPart || !c.hasLists():
+			if isPart {
+				brokenAnswer = cmp.Or(brokenAnswer, brokenValue)
 			}
-			if c.err != nil && !c.cut() {
-				broken = cmp.Or(broken, c)
+			if c.err != nil && !c.isCut() {
+				brokenValue = cmp.Or(brokenValue, c)
 			}
-			// Looked through are a list around the answer, and what a stray bracket of
-			// the text around swallowed.
-			if (c.err != nil || c.wrapped) && restarts > 0 {
+			// The answer may be inside a list, or inside text after a stray bracket.
+			if (c.err != nil || c.answerInList) && restarts > 0 {
 				restarts--
-				at = c.start + 1
+				pos = c.start + 1
 			}
-		case c.err == nil || c.cut() && (c.filled() || failed == nil):
-			if failed != nil {
-				c.warn("an earlier JSON object was passed over: " + located(text, failed))
+		case c.err == nil || c.isCut() && (c.hasUnits() || brokenAnswer == nil):
+			if brokenAnswer != nil {
+				c.warn("an earlier JSON object was passed over: " + describeError(text, brokenAnswer))
 			}
-			return c, failed
+			return c, brokenAnswer
 		default:
-			failed = cmp.Or(failed, c)
+			brokenAnswer = cmp.Or(brokenAnswer, c)
 		}
 	}
-	return nil, failed
+	return nil, brokenAnswer
 }
 
-// located says what is wrong with a candidate, and where in the text.
-func located(text string, c *candidate) string {
+// describeError describes the error of a candidate and its place in the text.
+func describeError(text string, c *candidate) string {
 	before := text[:c.end]
 	line := 1 + strings.Count(before, "\n")
 	column := 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
 	return fmt.Sprintf("line %d, column %d: %v, near %q", line, column, c.err, excerpt(text, c.end))
 }
 
-// excerpt shows the text around a place in one line.
-func excerpt(text string, at int) string {
+// excerpt returns the text around an offset.
+func excerpt(text string, pos int) string {
 	const before, after = 20, 40
-	return strings.ToValidUTF8(text[max(0, at-before):min(len(text), at+after)], "")
+	return strings.ToValidUTF8(text[max(0, pos-before):min(len(text), pos+after)], "")
 }
 
-// afterThoughts returns where the answer of a model that thinks aloud begins.
+// afterThoughts returns the offset of the text after a leading <think>…</think>.
 func afterThoughts(text string) int {
 	const opening, closing = "<think>", "</think>"
 	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n\ufeff"), opening) {

@@ -13,7 +13,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-func names(e extraction.Extraction) string {
+func summary(e extraction.Extraction) string {
 	var b strings.Builder
 	for _, entity := range e.Entities {
 		fmt.Fprintf(&b, "%s:%s ", entity.Name, entity.Type)
@@ -24,28 +24,28 @@ func names(e extraction.Extraction) string {
 	return strings.TrimSpace(b.String())
 }
 
-const plain = `{"entities":[{"name":"Ann","type":"P"},{"name":"Bob","type":"P"}],"relationships":[{"source_name":"Ann","target_name":"Bob","relationship_type":"knows"}]}`
-const plainNames = "Ann:P Bob:P Ann-knows-Bob"
+const validAnswer = `{"entities":[{"name":"Ann","type":"P"},{"name":"Bob","type":"P"}],"relationships":[{"source_name":"Ann","target_name":"Bob","relationship_type":"knows"}]}`
+const validSummary = "Ann:P Bob:P Ann-knows-Bob"
 
 func TestParse(t *testing.T) {
 	tests := map[string]struct {
 		text, want string
 		repaired   bool
 	}{
-		"as asked for":           {plain, plainNames, false},
-		"pretty":                 {strings.ReplaceAll(plain, ",", " ,\n\t"), plainNames, false},
-		"a fence":                {"```json\n" + plain + "\n```\n", plainNames, false},
-		"a fence of no language": {"```\n" + plain + "```", plainNames, false},
-		"an open fence":          {"```json\n" + plain, plainNames, false},
-		"text around":            {"Sure! Here {it} is [1]: " + plain + " Anything else?", plainNames, false},
-		"a byte order mark":      {"\ufeff" + plain, plainNames, false},
-		"thoughts":               {"<think>maybe {\"entities\":[{\"name\":\"Z\"}]}</think>" + plain, plainNames, false},
-		"another object first":   {`{"plan":["read"]} ` + plain, plainNames, false},
-		"the format shown first": {`As {"entities": [...]}: ` + plain, plainNames, false},
-		"a schema echoed first":  {`{"type":"object","properties":{"entities":{"type":"array"}}} ` + plain, plainNames, false},
-		"a stray bracket first":  {`["tis: ` + plain, plainNames, false},
-		"wrapped":                {`{"result":{"data":` + plain + `},"n":1}`, plainNames, false},
-		"in a list":              {"[" + plain + "]", plainNames, false},
+		"as asked for":           {validAnswer, validSummary, false},
+		"pretty":                 {strings.ReplaceAll(validAnswer, ",", " ,\n\t"), validSummary, false},
+		"a fence":                {"```json\n" + validAnswer + "\n```\n", validSummary, false},
+		"a fence of no language": {"```\n" + validAnswer + "```", validSummary, false},
+		"an open fence":          {"```json\n" + validAnswer, validSummary, false},
+		"text around":            {"Sure! Here {it} is [1]: " + validAnswer + " Anything else?", validSummary, false},
+		"a byte order mark":      {"\ufeff" + validAnswer, validSummary, false},
+		"thoughts":               {"<think>maybe {\"entities\":[{\"name\":\"Z\"}]}</think>" + validAnswer, validSummary, false},
+		"another object first":   {`{"plan":["read"]} ` + validAnswer, validSummary, false},
+		"the format shown first": {`As {"entities": [...]}: ` + validAnswer, validSummary, false},
+		"a schema echoed first":  {`{"type":"object","properties":{"entities":{"type":"array"}}} ` + validAnswer, validSummary, false},
+		"a stray bracket first":  {`["tis: ` + validAnswer, validSummary, false},
+		"wrapped":                {`{"result":{"data":` + validAnswer + `},"n":1}`, validSummary, false},
+		"in a list":              {"[" + validAnswer + "]", validSummary, false},
 		"entities alone":         {`[{"name":"Ann","type":"P"}]`, "Ann:P", false},
 		"relationships alone":    {`[{"source":"A","target":"B","type":"r"}]`, "A-r-B", false},
 		"only one list":          {`{"entities":[]}`, "", false},
@@ -76,8 +76,8 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Truncated || names(got.Extraction) != tt.want {
-				t.Errorf("got %q (truncated %v), want %q", names(got.Extraction), got.Truncated, tt.want)
+			if got.Truncated || summary(got.Extraction) != tt.want {
+				t.Errorf("got %q (truncated %v), want %q", summary(got.Extraction), got.Truncated, tt.want)
 			}
 			if repaired := strings.Contains(strings.Join(got.Warnings, "|"), "was repaired"); repaired != tt.repaired {
 				t.Errorf("repaired %v, want %v", repaired, tt.repaired)
@@ -88,11 +88,11 @@ func TestParse(t *testing.T) {
 
 func TestParse_truncated(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
-		"in a name":                 {plain[:strings.Index(plain, "Bob")+2], "Ann:P"},
-		"behind an entity":          {plain[:strings.Index(plain, `,{"name":"Bob"`)], "Ann:P"},
-		"behind a comma":            {plain[:strings.Index(plain, `{"name":"Bob"`)], "Ann:P"},
-		"in the second list":        {plain[:strings.Index(plain, "knows")], "Ann:P Bob:P"},
-		"without the last brace":    {plain[:len(plain)-1], plainNames},
+		"in a name":                 {validAnswer[:strings.Index(validAnswer, "Bob")+2], "Ann:P"},
+		"behind an entity":          {validAnswer[:strings.Index(validAnswer, `,{"name":"Bob"`)], "Ann:P"},
+		"behind a comma":            {validAnswer[:strings.Index(validAnswer, `{"name":"Bob"`)], "Ann:P"},
+		"in the second list":        {validAnswer[:strings.Index(validAnswer, "knows")], "Ann:P Bob:P"},
+		"without the last brace":    {validAnswer[:len(validAnswer)-1], validSummary},
 		"entities alone":            {`[{"name":"Ann","type":"P"},{"name":"B`, "Ann:P"},
 		"wrapped":                   {`{"result":{"entities":[{"name":"Ann","type":"P"},{"na`, "Ann:P"},
 		"in a list":                 {`[{"entities":[{"name":"Ann","type":"P"},{"na`, "Ann:P"},
@@ -108,8 +108,8 @@ func TestParse_truncated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !got.Truncated || names(got.Extraction) != tt.want {
-				t.Errorf("got %q (truncated %v), want %q", names(got.Extraction), got.Truncated, tt.want)
+			if !got.Truncated || summary(got.Extraction) != tt.want {
+				t.Errorf("got %q (truncated %v), want %q", summary(got.Extraction), got.Truncated, tt.want)
 			}
 			if len(got.Warnings) == 0 || !strings.Contains(got.Warnings[len(got.Warnings)-1], "was cut off") {
 				t.Errorf("warnings %q do not say it", got.Warnings)
@@ -127,7 +127,7 @@ func TestParse_problems(t *testing.T) {
 		"nothing":                  {"", []string{"the answer is empty"}},
 		"space":                    {" \n\ufeff", []string{"the answer is empty"}},
 		"a refusal":                {"I'm sorry, I can't help.", []string{`spelled so (it begins "I'm sorry, I can't help.")`}},
-		"thoughts without an end":  {"<think>" + plain, []string{"no JSON object"}},
+		"thoughts without an end":  {"<think>" + validAnswer, []string{"no JSON object"}},
 		"another language":         {`{"entidades":[{"nombre":"A"}],"relaciones":[]}`, []string{"no JSON object with the lists", "in English"}},
 		"another language alone":   {`[{"nombre":"A"}]`, []string{"no JSON object with the lists"}},
 		"fields in another":        {`{"entities":[{"nombre":"A","tipo":"P"}]}`, []string{`entities[0] has the fields "nombre", "tipo": its field names must be "name" and "type"`}},
@@ -185,31 +185,31 @@ func TestParse_problems(t *testing.T) {
 
 func TestParse_warnings(t *testing.T) {
 	for text, want := range map[string]string{
-		plain + " or " + plain:              "more than one JSON object",
-		`{"entities":[],"entities":[{}]}`:   `"entities" stands more than once`,
-		`{"entities":[{"name":"A","x":1}]}`: `unknown keys are kept but not used: "x"`,
-		`As {"entities": [...]}: ` + plain:  "an earlier JSON object was passed over: line 1, column 18",
+		validAnswer + " or " + validAnswer:       "more than one JSON object",
+		`{"entities":[],"entities":[{}]}`:        `"entities" stands more than once`,
+		`{"entities":[{"name":"A","x":1}]}`:      `unknown keys are kept but not used: "x"`,
+		`As {"entities": [...]}: ` + validAnswer: "an earlier JSON object was passed over: line 1, column 18",
 	} {
 		got, err := Parse(text)
 		if err != nil || !strings.Contains(strings.Join(got.Warnings, "|"), want) {
 			t.Errorf("%q: warnings %q (%v), want %q", text, got.Warnings, err, want)
 		}
 	}
-	if got, _ := Parse(plain); got.Warnings != nil {
+	if got, _ := Parse(validAnswer); got.Warnings != nil {
 		t.Errorf("a good answer has %q", got.Warnings)
 	}
 }
 
-// A broken answer is a problem, never a silently smaller answer.
+// A broken answer is a problem, never silently a smaller answer.
 func TestParse_brokenIsNotSmaller(t *testing.T) {
-	for i := range plain {
-		broken := plain[:i] + "@" + plain[i:]
+	for i := range validAnswer {
+		broken := validAnswer[:i] + "@" + validAnswer[i:]
 		got, err := Parse(broken)
 		if err != nil {
 			continue
 		}
 		if len(got.Extraction.Entities) < 2 || len(got.Extraction.Relationships) < 1 {
-			t.Errorf("%s became %q", broken, names(got.Extraction))
+			t.Errorf("%s became %q", broken, summary(got.Extraction))
 		}
 	}
 }

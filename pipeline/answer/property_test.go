@@ -11,8 +11,8 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// hostile draws texts that look like the syntax around them.
-func hostile() *rapid.Generator[string] {
+// hostileText draws texts that look like JSON and other syntax.
+func hostileText() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 		"Ann", "O'Neil", `"`, `\`, `\u00`, "{", "}", "[", "]", ",", ":", `{"entities":[{"name":"Z"}]}`, `"},{"name":"Z"}`, "// x", "/*", "# y", "```", "\n", "</think>", "é日", "null",
 	}))
@@ -22,24 +22,24 @@ func drawExtraction(t *rapid.T) extraction.Extraction {
 	var e extraction.Extraction
 	e.Entities = []extraction.Entity{}
 	for range rapid.IntRange(0, 5).Draw(t, "entities") {
-		entity := extraction.Entity{Name: hostile().Draw(t, "name"), Type: hostile().Draw(t, "type"), Description: hostile().Draw(t, "description")}
+		entity := extraction.Entity{Name: hostileText().Draw(t, "name"), Type: hostileText().Draw(t, "type"), Description: hostileText().Draw(t, "description")}
 		if rapid.Bool().Draw(t, "properties") {
 			entity.Properties = json.RawMessage(`{"entities":[{"name":"Z"}],"n":1.50,"deep":[[{"relationships":[{"source":"Z"}]}]]}`)
-			entity.Mentions = []extraction.Span{{Quote: hostile().Draw(t, "quote"), Start: 1, End: 2}}
-			entity.Aliases = []string{hostile().Draw(t, "alias")}
+			entity.Mentions = []extraction.Span{{Quote: hostileText().Draw(t, "quote"), Start: 1, End: 2}}
+			entity.Aliases = []string{hostileText().Draw(t, "alias")}
 		}
 		e.Entities = append(e.Entities, entity)
 	}
 	e.Relationships = []extraction.Relationship{}
 	for range rapid.IntRange(0, 4).Draw(t, "relationships") {
-		e.Relationships = append(e.Relationships, extraction.Relationship{Source: hostile().Draw(t, "source"), Target: hostile().Draw(t, "target"), Type: hostile().Draw(t, "relationship type")})
+		e.Relationships = append(e.Relationships, extraction.Relationship{Source: hostileText().Draw(t, "source"), Target: hostileText().Draw(t, "target"), Type: hostileText().Draw(t, "relationship type")})
 	}
 	return e
 }
 
-// written is the answer of a model that writes exactly what was asked for, in
-// one of the forms that Parse takes.
-func written(t *rapid.T, e extraction.Extraction) (text string, want extraction.Extraction) {
+// drawAnswer returns the answer of a model that writes the extraction exactly, in one of the forms
+// that Parse accepts.
+func drawAnswer(t *rapid.T, e extraction.Extraction) (text string, want extraction.Extraction) {
 	raw, err := e.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
@@ -68,10 +68,10 @@ func written(t *rapid.T, e extraction.Extraction) (text string, want extraction.
 	return text, want
 }
 
-// Parse of valid output is the identity.
+// Parse of valid output returns it unchanged.
 func TestParse_identity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text, want := written(t, drawExtraction(t))
+		text, want := drawAnswer(t, drawExtraction(t))
 		got, err := Parse(text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
@@ -82,52 +82,52 @@ func TestParse_identity(t *testing.T) {
 	})
 }
 
-// Cut anywhere, an answer gives the first entities and relationships that it
-// gives as a whole, or a problem: never another one, never one in part.
+// An answer that is cut anywhere gives its first entities and relationships, or a problem:
+// never other ones, and never one in part.
 func TestParse_cutAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text, want := written(t, drawExtraction(t))
-		at := rapid.IntRange(0, len(text)).Draw(t, "at")
-		got, err := Parse(text[:at])
+		text, want := drawAnswer(t, drawExtraction(t))
+		cut := rapid.IntRange(0, len(text)).Draw(t, "at")
+		got, err := Parse(text[:cut])
 		if err != nil {
 			return
 		}
 		entities, relationships := got.Extraction.Entities, got.Extraction.Relationships
 		if len(entities) > len(want.Entities) || len(relationships) > len(want.Relationships) {
-			t.Fatalf("%s gave %v", text[:at], got.Extraction)
+			t.Fatalf("%s gave %v", text[:cut], got.Extraction)
 		}
 		for i := range entities {
 			if diff := cmp.Diff(want.Entities[i], entities[i]); diff != "" {
-				t.Fatalf("%s: %s", text[:at], diff)
+				t.Fatalf("%s: %s", text[:cut], diff)
 			}
 		}
 		for i := range relationships {
 			if diff := cmp.Diff(want.Relationships[i], relationships[i]); diff != "" {
-				t.Fatalf("%s: %s", text[:at], diff)
+				t.Fatalf("%s: %s", text[:cut], diff)
 			}
 		}
 		complete := len(entities) == len(want.Entities) && len(relationships) == len(want.Relationships)
 		if !got.Truncated && !complete {
-			t.Fatalf("%s lost something and does not say so", text[:at])
+			t.Fatalf("%s lost something and does not say so", text[:cut])
 		}
 	})
 }
 
-// The same with every place of one answer.
+// The same is true for every place of one answer.
 func TestParse_cutEverywhere(t *testing.T) {
-	whole, err := Parse(plain)
+	whole, err := Parse(validAnswer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	last := 0
-	for at := range plain {
-		got, err := Parse(plain[:at])
+	for cut := range validAnswer {
+		got, err := Parse(validAnswer[:cut])
 		if err != nil {
 			continue
 		}
 		n := len(got.Extraction.Entities) + len(got.Extraction.Relationships)
-		if !got.Truncated || n < last || !strings.HasPrefix(names(whole.Extraction), names(got.Extraction)) {
-			t.Fatalf("%s gave %q", plain[:at], names(got.Extraction))
+		if !got.Truncated || n < last || !strings.HasPrefix(summary(whole.Extraction), summary(got.Extraction)) {
+			t.Fatalf("%s gave %q", validAnswer[:cut], summary(got.Extraction))
 		}
 		last = n
 	}
@@ -136,10 +136,10 @@ func TestParse_cutEverywhere(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that nothing panics, that what was read can be written and
-// read to the same, and that an error has a message.
+// FuzzParse checks that Parse does not panic, that its result can be marshalled and parsed to
+// the same, and that an error has a message.
 func FuzzParse(f *testing.F) {
-	f.Add(plain)
+	f.Add(validAnswer)
 	f.Add("```json\n{'entities':[{'name':'O'Neil',},] // x\n")
 	f.Add(`[{"source":"A","target":None}] {entities:[{Name:007}]}`)
 	f.Add(`{"result":{"entities":[{"name":"\u00`)
@@ -161,22 +161,22 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%s: %v", raw, err)
 		}
 		if got.Extraction.Entities == nil && got.Extraction.Relationships == nil {
-			return // nothing to find in the text again
+			return // without lists, the text is not an answer
 		}
-		again, err := Parse(string(raw))
-		if err != nil || again.Truncated {
+		reparsed, err := Parse(string(raw))
+		if err != nil || reparsed.Truncated {
 			t.Fatalf("%s: %v", raw, err)
 		}
-		if diff := cmp.Diff(want, again.Extraction); diff != "" {
+		if diff := cmp.Diff(want, reparsed.Extraction); diff != "" {
 			t.Fatalf("%s: %s", raw, diff)
 		}
 	})
 }
 
-// FuzzValidate checks that nothing panics on any extraction and document, that
-// normalising twice is normalising once, and that the schema is JSON.
+// FuzzValidate checks that nothing panics on any extraction and document, that normalising
+// again changes nothing, and that the schema is JSON.
 func FuzzValidate(f *testing.F) {
-	f.Add([]byte(plain), []byte(`{"text":"x","object_schemas":{"Person":{},"person":{}},"relationship_schemas":{"knows":{"source_types":["P"]}},"allowed_types":["p"]}`))
+	f.Add([]byte(validAnswer), []byte(`{"text":"x","object_schemas":{"Person":{},"person":{}},"relationship_schemas":{"knows":{"source_types":["P"]}},"allowed_types":["p"]}`))
 	f.Fuzz(func(t *testing.T, answer, input []byte) {
 		e, _, err := extraction.DecodeExtraction(answer)
 		if err != nil {
@@ -186,8 +186,8 @@ func FuzzValidate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		once := Normalise(e, doc)
-		if diff := cmp.Diff(once, Normalise(once, doc)); diff != "" {
+		normalised := Normalise(e, doc)
+		if diff := cmp.Diff(normalised, Normalise(normalised, doc)); diff != "" {
 			t.Fatal(diff)
 		}
 		if problems := Validate(e, doc); len(problems) > maxProblems+1 {

@@ -14,48 +14,47 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// errCut says that the text ended inside a value.
+// errCut means that the text ended inside a value.
 var errCut = errors.New("the text ends inside a value")
 
-// scanner reads something near JSON and writes it as strict JSON to out. It
-// looks at every byte once, apart from the white space after a single quote,
-// and stops at what it does not understand.
+// scanner reads almost valid JSON and writes it as strict JSON to out. It reads every byte
+// once, except for white space after a single quote, and stops at text that it does not
+// understand.
 type scanner struct {
 	text     string
 	pos      int
 	out      []byte
-	open     []byte // the brackets that close the containers around pos
+	closers  []byte // closing brackets of the containers around pos
 	values   int
-	repaired bool // something was not JSON
+	repaired bool // the text is not valid JSON
 
-	complete, within int // bytes of out that can be kept, and how many of the containers are open there
+	completeLen, completeDepth int // bytes of out that are complete, and the number of containers open there
 }
 
-// json returns what was written as far as it is complete, with what is open there closed. An
-// element of a list is kept as a whole, or not at all.
-func (s *scanner) json() []byte {
-	open := s.open[:s.within]
-	slices.Reverse(open)
-	return append(s.out[:s.complete], open...)
+// completeJSON returns the complete part of the output and closes its containers. An element of a list
+// is kept as a whole or not at all.
+func (s *scanner) completeJSON() []byte {
+	closers := s.closers[:s.completeDepth]
+	slices.Reverse(closers)
+	return append(s.out[:s.completeLen], closers...)
 }
 
-// mark remembers that all that is written so far is complete, which is not so within an
-// element of a list.
-func (s *scanner) mark() {
-	if list := bytes.IndexByte(s.open, ']'); list < 0 || list == len(s.open)-1 {
-		s.complete, s.within = len(s.out), len(s.open)
+// markComplete records that the output so far is complete, unless it ends within an element of a list.
+func (s *scanner) markComplete() {
+	if list := bytes.IndexByte(s.closers, ']'); list < 0 || list == len(s.closers)-1 {
+		s.completeLen, s.completeDepth = len(s.out), len(s.closers)
 	}
 }
 
-// unexpected says what was awaited and what is there.
-func (s *scanner) unexpected(awaited string) error {
+// unexpected returns an error with the expected and the actual text.
+func (s *scanner) unexpected(expected string) error {
 	r, _ := utf8.DecodeRuneInString(s.text[s.pos:])
-	return fmt.Errorf("expected %s, found %q", awaited, r)
+	return fmt.Errorf("expected %s, found %q", expected, r)
 }
 
 // value reads one value and writes it.
 func (s *scanner) value() error {
-	if err := s.skip(); err != nil {
+	if err := s.skipSpace(); err != nil {
 		return err
 	}
 	if s.values++; s.values > maxValues {
@@ -72,20 +71,20 @@ func (s *scanner) value() error {
 
 // container reads an object or a list.
 func (s *scanner) container(opening byte) error {
-	if len(s.open) >= maxDepth {
+	if len(s.closers) >= maxDepth {
 		return fmt.Errorf("the answer is nested deeper than %d levels", maxDepth)
 	}
-	closing := opening + 2 // in ASCII, of both kinds
-	s.out, s.open = append(s.out, opening), append(s.open, closing)
+	closing := opening + 2 // true for both kinds in ASCII
+	s.out, s.closers = append(s.out, opening), append(s.closers, closing)
 	s.pos++
 	for first := true; ; first = false {
-		s.mark()
+		s.markComplete()
 		if err := s.separator(closing, first); err != nil {
 			return err
 		}
 		if s.text[s.pos] == closing {
 			s.pos++
-			s.out, s.open = append(s.out, closing), s.open[:len(s.open)-1]
+			s.out, s.closers = append(s.out, closing), s.closers[:len(s.closers)-1]
 			return nil
 		}
 		if !first {
@@ -102,13 +101,13 @@ func (s *scanner) container(opening byte) error {
 	}
 }
 
-// separator reads what precedes the next member or element: nothing,
-// commas, or the closing bracket.
+// separator reads the commas before the next member or element. It stops before the closing
+// bracket.
 func (s *scanner) separator(closing byte, first bool) error {
-	err, commas := s.skip(), 0
+	err, commas := s.skipSpace(), 0
 	for ; err == nil && s.text[s.pos] == ','; commas++ {
 		s.pos++
-		err = s.skip()
+		err = s.skipSpace()
 	}
 	if err != nil {
 		return err
@@ -129,7 +128,7 @@ func (s *scanner) key() error {
 	if err := s.quoted(); err != nil {
 		return err
 	}
-	if err := s.skip(); err != nil {
+	if err := s.skipSpace(); err != nil {
 		return err
 	}
 	if s.text[s.pos] != ':' {
@@ -140,17 +139,17 @@ func (s *scanner) key() error {
 	return nil
 }
 
-// skip passes white space, also no-break spaces, byte order marks and joiners, and
-// comments; errCut at the end of the text.
-func (s *scanner) skip() error {
+// skipSpace skips comments and white space, including no-break spaces, byte order marks and joiners.
+// It returns errCut at the end of the text.
+func (s *scanner) skipSpace() error {
 	for s.pos < len(s.text) {
 		rest := s.text[s.pos:]
 		r, size := utf8.DecodeRuneInString(rest)
 		switch {
 		case strings.HasPrefix(rest, "//"):
-			s.comment("\n")
+			s.skipComment("\n")
 		case strings.HasPrefix(rest, "/*"):
-			s.comment("*/")
+			s.skipComment("*/")
 		case unicode.IsSpace(r) || unicode.Is(unicode.Cf, r):
 			s.pos += size
 		default:
@@ -160,21 +159,21 @@ func (s *scanner) skip() error {
 	return errCut
 }
 
-// comment passes a comment with its end; one without an end takes the rest of the text.
-func (s *scanner) comment(end string) {
+// skipComment skips a comment; one without an end extends to the end of the text.
+func (s *scanner) skipComment(end string) {
 	_, after, _ := strings.Cut(s.text[s.pos+2:], end)
 	s.pos = len(s.text) - len(after)
 	s.repaired = true
 }
 
-// literals are the words of Python and JavaScript.
+// literals maps words of Python and JavaScript to JSON.
 var literals = map[string]string{
 	"True": "true", "False": "false", "None": "null", "undefined": "null",
 	"NaN": "null", "nan": "null", "Infinity": "null", "-Infinity": "null", "inf": "null", "-inf": "null",
 }
 
-// literal reads a word or a number: the letters, digits and signs that follow. One
-// that the text ends with may have lost its end.
+// literal reads a word or a number: the letters, digits and signs that follow. At the end of
+// the text it may be cut.
 func (s *scanner) literal() error {
 	rest := s.text[s.pos:]
 	end := strings.IndexFunc(rest, func(r rune) bool {
@@ -185,32 +184,32 @@ func (s *scanner) literal() error {
 		return errCut
 	}
 	token := rest[:end]
-	written, known := literals[token]
+	output, known := literals[token]
 	switch {
 	case token == "":
 		return s.unexpected("a value")
 	case known:
 		s.repaired = true
 	case json.Valid([]byte(token)):
-		written = token
+		output = token
 	default:
-		return fmt.Errorf("expected a value, found %q: write texts in double quotes", shown(token))
+		return fmt.Errorf("expected a value, found %q: write texts in double quotes", brief(token))
 	}
 	s.pos += end
-	s.out = append(s.out, written...)
+	s.out = append(s.out, output...)
 	return nil
 }
 
-// quoted reads a text in double or single quotes and writes it in double ones.
-// Raw control characters and escapes that JSON does not know are escaped. A
-// single quote ends its text only where a comma, a colon, a closing bracket or
-// the end of everything follows; any other is an apostrophe.
+// quoted reads a text in double or single quotes and writes it in double quotes. It escapes raw
+// control characters and backslashes of unknown escapes. A single quote ends its text only
+// before a comma, a colon, a closing bracket or the end of the input; any other is an
+// apostrophe.
 func (s *scanner) quoted() error {
 	quote := s.text[s.pos]
 	s.repaired = s.repaired || quote == '\''
 	s.pos++
 	s.out = append(s.out, '"')
-	plain := s.pos // the first byte that is not yet written
+	unwritten := s.pos // the first byte that has not been written
 	for s.pos < len(s.text) {
 		c := s.text[s.pos]
 		ends := c == quote && (quote == '"' || s.endsText())
@@ -218,7 +217,7 @@ func (s *scanner) quoted() error {
 			s.pos++
 			continue
 		}
-		s.out = append(s.out, s.text[plain:s.pos]...)
+		s.out = append(s.out, s.text[unwritten:s.pos]...)
 		switch {
 		case ends:
 			s.out = append(s.out, '"')
@@ -233,18 +232,18 @@ func (s *scanner) quoted() error {
 			s.out = fmt.Appendf(s.out, `\u%04x`, c)
 			s.pos++
 		}
-		plain = s.pos
+		unwritten = s.pos
 	}
 	return errCut
 }
 
-// endsText reports whether the single quote here can end a text.
+// endsText reports whether the single quote at pos can end a text.
 func (s *scanner) endsText() bool {
 	rest := strings.TrimLeft(s.text[s.pos+1:], " \t\r\n")
 	return rest == "" || strings.IndexByte(",:}]", rest[0]) >= 0
 }
 
-// escape reads a backslash and what belongs to it.
+// escape reads a backslash and the rest of its escape.
 func (s *scanner) escape() error {
 	rest, size := s.text[s.pos:], 2
 	if strings.HasPrefix(rest, `\u`) {
@@ -269,5 +268,5 @@ func (s *scanner) escape() error {
 	return nil
 }
 
-// shown is a hostile word as a message can hold it.
-func shown(word string) string { return textutil.Cut(word, 80) }
+// brief cuts a word from outside to a length that fits into a message.
+func brief(word string) string { return textutil.Cut(word, 80) }

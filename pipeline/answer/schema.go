@@ -9,40 +9,39 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// SchemaName is the name under which the schema is sent.
+// SchemaName is the name with which the schema is sent.
 const SchemaName = "extraction"
 
-// Part says which lists are asked for.
+// Part tells which lists are requested.
 type Part string
 
 // The parts of an answer.
 const (
 	Both              Part = ""              // entities and relationships
 	EntitiesOnly      Part = "entities"      // the first of two stages
-	RelationshipsOnly Part = "relationships" // the second
+	RelationshipsOnly Part = "relationships" // the second of two stages
 )
 
-// What an enum may hold where servers are strict: values in all, and characters
-// of those of one enum with more than maxLong values.
+// Limits of strict servers: the values of all enums together, and the characters of an enum
+// with more than largeEnum values.
 const (
-	maxEnums    = 1000
-	maxLong     = 250
-	maxLongText = 15_000
+	maxEnumValues    = 1000
+	largeEnum        = 250
+	maxLargeEnumText = 15_000
 )
 
-// Schema returns the JSON Schema that an answer for this document satisfies,
-// within the subset that servers enforce strictly: every property is required,
-// none is added, no lengths, patterns or references. Types are enums of what the
-// document allows; where it allows everything, or so many types that strict
-// servers would refuse the enum (1,000 in all; 15,000 characters in one of more
-// than 250), they are texts, which Validate checks afterwards. Properties stand
-// in the order in which a model should write them. The same document gives the
+// Schema returns the JSON Schema for the answer about a document, within the subset that
+// servers enforce strictly: every property is required, none may be added, and there are no
+// lengths, patterns or references. Types are enums of the allowed types. If the document allows
+// every type, or so many that strict servers would refuse the enum (1,000 in all; 15,000
+// characters in one of more than 250), types are strings, which Validate checks afterwards.
+// Properties are in the order in which a model should write them. The same document gives the
 // same bytes.
 func Schema(doc extraction.Document, part Part) json.RawMessage {
 	return extraction.Derive(doc, part, func(doc extraction.Document) json.RawMessage { return makeSchema(doc, part) })
 }
 
-// The lists of a schema; for %s stands what enum says.
+// The lists of a schema; %s is the result of enum.
 const (
 	entitiesSchema = `"entities":{"type":"array","description":"every entity that the document names",` +
 		`"items":{"type":"object","properties":{` +
@@ -59,12 +58,12 @@ const (
 
 func makeSchema(doc extraction.Document, part Part) json.RawMessage {
 	types := typesOf(doc)
-	kinds, statements := types.entities.names, types.relationships.names
-	if len(kinds)+len(statements) > maxEnums {
-		kinds, statements = nil, nil
+	entityTypes, relationshipTypes := types.entities.names, types.relationships.names
+	if len(entityTypes)+len(relationshipTypes) > maxEnumValues {
+		entityTypes, relationshipTypes = nil, nil
 	}
-	entities := fmt.Sprintf(entitiesSchema, enum(kinds))
-	relationships := fmt.Sprintf(relationshipsSchema, enum(statements))
+	entities := fmt.Sprintf(entitiesSchema, enum(entityTypes))
+	relationships := fmt.Sprintf(relationshipsSchema, enum(relationshipTypes))
 	lists, names := entities+","+relationships, `"entities","relationships"`
 	switch part {
 	case EntitiesOnly:
@@ -75,17 +74,17 @@ func makeSchema(doc extraction.Document, part Part) json.RawMessage {
 	return fmt.Appendf(nil, `{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`, lists, names)
 }
 
-// enum allows one of the values, if there are any, and not too many.
+// enum returns the clause that allows only these values, or "" if there are none or too many.
 func enum(values []string) string {
-	if n := len(values); n == 0 || n > maxLong && len(strings.Join(values, "")) > maxLongText {
+	if n := len(values); n == 0 || n > largeEnum && len(strings.Join(values, "")) > maxLargeEnumText {
 		return ""
 	}
-	raw, _ := textutil.MarshalJSON(values) // texts can always be written
+	raw, _ := textutil.MarshalJSON(values) // strings always marshal
 	return `,"enum":` + string(raw)
 }
 
-// Instruction asks in words for what Schema demands, for a model or a server
-// that takes no JSON Schema.
+// Instruction describes the requirements of Schema in words, for a model or a server without
+// JSON Schema.
 func Instruction(doc extraction.Document, part Part) string {
 	return "Answer with one JSON object and nothing else: no explanation, no Markdown, no comments. It must satisfy this JSON Schema:\n" + string(Schema(doc, part))
 }

@@ -11,115 +11,113 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// maxProblems bounds how many problems one answer is told.
+// maxProblems is the most problems that Validate describes.
 const maxProblems = 20
 
-// maxKinds bounds how many types of one name are kept apart.
-const maxKinds = 64
+// maxTypesOfName is the most types that are distinguished for one name.
+const maxTypesOfName = 64
 
-// Validate names what breaks the document's schemas, in the order of the
-// extraction: empty names, types that are not allowed, relationship types that
-// no schema has, ends that are the name or alias of no entity, and entity types
-// that a relationship's schema does not allow at that end (where several
-// entities share a name, one of them is enough). Types and names are compared
-// without regard to case and spacing, as Normalise does. Without schemas of a
-// kind every type of it will do, an empty one too. At most 20 problems and a
-// line with the number of the rest; nil where there is none. Time is linear.
+// Validate describes what breaks the schemas of the document, in the order of the extraction:
+// empty names, types that are not allowed, relationship types without a schema, ends that are
+// not the name or alias of an entity, and entity types that the schema of a relationship does
+// not allow at that end (if several entities share a name, one of them is enough). Types and
+// names are compared without regard to case and spacing, as by Normalise. Without schemas for
+// entities or relationships, every type of them is allowed, also an empty one. The result has
+// at most 20 problems and a line with the number of the others, or is nil. Time is linear.
 func Validate(e extraction.Extraction, doc extraction.Document) []string {
-	v := &validator{types: typesOf(doc), named: make(map[string][]string, len(e.Entities))}
+	v := &validator{types: typesOf(doc), typesByName: make(map[string][]string, len(e.Entities))}
 	for i, entity := range e.Entities {
-		v.entity(i, entity)
+		v.checkEntity(i, entity)
 	}
 	for i, relationship := range e.Relationships {
-		v.relationship(i, relationship)
+		v.checkRelationship(i, relationship)
 	}
-	if v.more > 0 {
-		v.problems = append(v.problems, fmt.Sprintf("and %d more problems", v.more))
+	if v.omitted > 0 {
+		v.problems = append(v.problems, fmt.Sprintf("and %d more problems", v.omitted))
 	}
 	return v.problems
 }
 
 type validator struct {
 	types
-	named    map[string][]string // types of the entities, by folded name
-	problems []string
-	more     int
+	typesByName map[string][]string // types of the entities, by folded name
+	problems    []string
+	omitted     int
 }
 
-// problem remembers a problem, of which those beyond the first are only counted.
-func (v *validator) problem(format string, args ...any) {
+// addProblem adds a problem; those after the first 20 are only counted.
+func (v *validator) addProblem(format string, args ...any) {
 	if len(v.problems) == maxProblems {
-		v.more++
+		v.omitted++
 		return
 	}
 	v.problems = append(v.problems, fmt.Sprintf(format, args...))
 }
 
-func (v *validator) entity(i int, e extraction.Entity) {
+func (v *validator) checkEntity(i int, e extraction.Entity) {
 	if strings.TrimSpace(e.Name) == "" {
-		v.problem("entities[%d]: the name is empty", i)
+		v.addProblem("entities[%d]: the name is empty", i)
 	}
 	kind := v.entities.spell(e.Type)
 	if kind == "" {
-		kind = shown(e.Type)
+		kind = brief(e.Type)
 		if len(v.entities.names) > 0 {
-			v.problem("entities[%d] %q: the type %q is none of the allowed types: %s",
-				i, shown(e.Name), kind, listed{v.entities, e.Type})
+			v.addProblem("entities[%d] %q: the type %q is none of the allowed types: %s",
+				i, brief(e.Name), kind, typeList{v.entities, e.Type})
 		}
 	}
 	for _, name := range append([]string{e.Name}, e.Aliases...) {
 		folded := textutil.FoldName(name)
-		switch kinds, there := v.named[folded]; {
-		case len(kinds) == maxKinds:
-			kinds[0] = "" // any type will do
-		case !there || !slices.Contains(kinds, kind):
-			v.named[folded] = append(kinds, kind)
+		switch kinds, exists := v.typesByName[folded]; {
+		case len(kinds) == maxTypesOfName:
+			kinds[0] = "" // any type is accepted
+		case !exists || !slices.Contains(kinds, kind):
+			v.typesByName[folded] = append(kinds, kind)
 		}
 	}
 }
 
-func (v *validator) relationship(i int, r extraction.Relationship) {
+func (v *validator) checkRelationship(i int, r extraction.Relationship) {
 	kind := v.relationships.spell(r.Type)
 	if kind == "" && len(v.relationships.names) > 0 {
-		v.problem("%s: the relationship_type is none of the relationship schemas: %s",
-			statement(i, r), listed{v.relationships, r.Type})
+		v.addProblem("%s: the relationship_type is none of the relationship schemas: %s",
+			describe(i, r), typeList{v.relationships, r.Type})
 	}
-	if wrong := v.end(r.Source, r.SourceRef, v.sources[kind]); wrong != "" {
-		v.problem("%s: the source %s", statement(i, r), wrong)
+	if fault := v.checkEnd(r.Source, r.SourceRef, v.sources[kind]); fault != "" {
+		v.addProblem("%s: the source %s", describe(i, r), fault)
 	}
-	if wrong := v.end(r.Target, r.TargetRef, v.targets[kind]); wrong != "" {
-		v.problem("%s: the target %s", statement(i, r), wrong)
+	if fault := v.checkEnd(r.Target, r.TargetRef, v.targets[kind]); fault != "" {
+		v.addProblem("%s: the target %s", describe(i, r), fault)
 	}
 }
 
-func statement(i int, r extraction.Relationship) string {
-	return fmt.Sprintf("relationships[%d] %q %s %q", i, shown(r.Source), shown(r.Type), shown(r.Target))
+func describe(i int, r extraction.Relationship) string {
+	return fmt.Sprintf("relationships[%d] %q %s %q", i, brief(r.Source), brief(r.Type), brief(r.Target))
 }
 
-// end says what is wrong with an end of a relationship; "" if nothing is.
-func (v *validator) end(name, ref string, may allowed) string {
-	kinds, there := v.named[textutil.FoldName(name)]
-	fits := func(kind string) bool { return kind == "" || may.folded[v.entities.fold(kind)] }
+// checkEnd describes what is wrong with an end of a relationship, or returns "".
+func (v *validator) checkEnd(name, ref string, allowed endTypes) string {
+	kinds, exists := v.typesByName[textutil.FoldName(name)]
+	fits := func(kind string) bool { return kind == "" || allowed.folded[v.entities.fold(kind)] }
 	switch {
 	case ref != "":
-		return fmt.Sprintf("refers to %q, which is the id of no entity", shown(ref))
+		return fmt.Sprintf("refers to %q, which is the id of no entity", brief(ref))
 	case strings.TrimSpace(name) == "":
 		return "is empty"
-	case !there:
+	case !exists:
 		return "is the name of no entity: add the entity, or leave the relationship out"
-	case len(may.types) == 0, slices.ContainsFunc(kinds, fits):
+	case len(allowed.types) == 0, slices.ContainsFunc(kinds, fits):
 		return ""
 	}
 	return fmt.Sprintf("is of the type %s, the schema allows %s",
-		shown(strings.Join(kinds, ", ")), shown(strings.Join(may.types, ", ")))
+		brief(strings.Join(kinds, ", ")), brief(strings.Join(allowed.types, ", ")))
 }
 
-// Normalise returns the extraction with its types spelled as the document's
-// schemas spell them, where they differ in case, spaces, hyphens and underscores
-// only ("works for", "WorksFor": "works_for"), or are the name inside a schema
-// that has another key. A type that no schema has, or that two could be, stays,
-// and so does everything else. The extraction given is not changed. Normalising
-// again changes nothing. Time is linear.
+// Normalise returns the extraction with the types in the spelling of the document's schemas, if
+// they differ only in case, spaces, hyphens and underscores ("works for", "WorksFor":
+// "works_for"), or are the name inside a schema with another key. A type of no schema, or of
+// several, stays unchanged, and so does everything else. e is not changed. Normalising again
+// changes nothing. Time is linear.
 func Normalise(e extraction.Extraction, doc extraction.Document) extraction.Extraction {
 	types := typesOf(doc)
 	e.Entities, e.Relationships = slices.Clone(e.Entities), slices.Clone(e.Relationships)
@@ -132,105 +130,106 @@ func Normalise(e extraction.Extraction, doc extraction.Document) extraction.Extr
 	return e
 }
 
-// types are what the schemas of a document allow, and are not changed once they are made.
+// types holds the allowed types of a document. It does not change once it is made.
 type types struct {
 	entities, relationships vocabulary
-	sources, targets        map[string]allowed // by relationship type
+	sources, targets        map[string]endTypes // by relationship type
 }
 
-// allowed are the entity types that may be at an end; none of them allow every one.
-type allowed struct {
+// endTypes holds the entity types that may be at an end; if it is empty, every type may.
+type endTypes struct {
 	types  []string
 	folded map[string]bool
 }
 
-// typesKey is the key of extraction.Derive.
+// typesKey is the key for extraction.Derive.
 type typesKey struct{}
 
 func typesOf(doc extraction.Document) types { return extraction.Derive(doc, typesKey{}, makeTypes) }
 
-// makeTypes takes the allowed types of entities; without them, those of the schemas.
+// makeTypes uses the allowed types of entities, or else those of the schemas.
 func makeTypes(doc extraction.Document) types {
 	names := doc.AllowedTypes
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(doc.Objects))
 	}
-	t := types{sources: map[string]allowed{}, targets: map[string]allowed{}}
+	t := types{sources: map[string]endTypes{}, targets: map[string]endTypes{}}
 	t.entities = newVocabulary(names, func(key string) string { return doc.Objects[key].Name })
 	names = slices.Sorted(maps.Keys(doc.Relationships))
 	t.relationships = newVocabulary(names, func(key string) string { return doc.Relationships[key].Name })
 	for key, schema := range doc.Relationships {
-		t.sources[key], t.targets[key] = t.entities.allow(schema.SourceTypes), t.entities.allow(schema.TargetTypes)
+		t.sources[key], t.targets[key] = t.entities.newEndTypes(schema.SourceTypes), t.entities.newEndTypes(schema.TargetTypes)
 	}
 	return t
 }
 
-// vocabulary is the types that a document allows, of entities or of
-// relationships. An empty one allows every type.
+// vocabulary holds the types of entities or relationships that a document allows. An empty one
+// allows every type.
 type vocabulary struct {
-	names  []string
-	exact  map[string]bool
-	folded map[string]string // the type of a folded name; "" where there are several
-	inside map[string]string // the same of the names inside schemas
+	names       []string
+	exact       map[string]bool
+	folded      map[string]string // type of a folded name; "" if there are several
+	schemaNames map[string]string // the same for the names inside schemas
 }
 
-// newVocabulary lets the name inside the schema of a type stand for it, unless that
-// is how a type is spelled, or the name in another schema.
-func newVocabulary(names []string, inside func(name string) string) vocabulary {
-	v := vocabulary{exact: map[string]bool{}, folded: map[string]string{}, inside: map[string]string{}}
+// newVocabulary also accepts the name inside the schema of a type, unless another type or the
+// name in another schema is spelled like it.
+func newVocabulary(names []string, schemaName func(name string) string) vocabulary {
+	v := vocabulary{exact: map[string]bool{}, folded: map[string]string{}, schemaNames: map[string]string{}}
 	for _, name := range names {
 		if !v.exact[name] {
 			v.names, v.exact[name] = append(v.names, name), true
-			claim(v.folded, name, name)
-			claim(v.inside, inside(name), name)
+			addName(v.folded, name, name)
+			addName(v.schemaNames, schemaName(name), name)
 		}
 	}
 	return v
 }
 
-// claim lets a name stand for a type if it folds to something, and as that of no other.
-func claim(folded map[string]string, name, kind string) {
+// addName maps the folded name to a type, or to "" if it is empty or already maps to another
+// type.
+func addName(byName map[string]string, name, kind string) {
 	key := foldType(name)
-	if other, taken := folded[key]; key == "" || taken && other != kind {
+	if other, exists := byName[key]; key == "" || exists && other != kind {
 		kind = ""
 	}
-	folded[key] = kind
+	byName[key] = kind
 }
 
-// spell returns the type as the schemas spell it; "" for a type that they do not
-// have, or that several of them could be.
+// spell returns the type in the spelling of the schemas, or "" for a type of no schema or of
+// several.
 func (v vocabulary) spell(name string) string {
 	if v.exact[name] {
 		return name
 	}
 	folded := foldType(name)
-	if spelled, taken := v.folded[folded]; taken {
+	if spelled, exists := v.folded[folded]; exists {
 		return spelled
 	}
-	return v.inside[folded]
+	return v.schemaNames[folded]
 }
 
-// fold makes types equal that spell the same or fold to the same.
+// fold returns equal texts for types that the schemas spell equally or that fold equally.
 func (v vocabulary) fold(kind string) string { return foldType(cmp.Or(v.spell(kind), kind)) }
 
-func (v vocabulary) allow(types []string) allowed {
+func (v vocabulary) newEndTypes(types []string) endTypes {
 	folded := map[string]bool{}
 	for _, kind := range types {
 		folded[v.fold(kind)] = true
 	}
-	return allowed{types, folded}
+	return endTypes{types, folded}
 }
 
-// listed names the types for a message, and the one that was perhaps meant. It
-// costs nothing until the message is written.
-type listed struct {
+// typeList formats the types and the nearest one for a message. It does the work only if the
+// message is written.
+type typeList struct {
 	vocabulary
 	wrong string
 }
 
 // String returns the first types.
-func (l listed) String() string { return textutil.Listed(l.wrong, l.names) }
+func (l typeList) String() string { return textutil.Listed(l.wrong, l.names) }
 
-// foldType makes types equal that differ in case, spaces, hyphens and
-// underscores only, so that "worksFor" is "works_for".
+// foldType returns equal texts for types that differ only in case, spaces, hyphens and
+// underscores: "worksFor" and "works_for".
 func foldType(name string) string { return strings.ReplaceAll(textutil.FoldType(name), "_", "") }

@@ -91,10 +91,10 @@ func TestValidate_bounded(t *testing.T) {
 	}
 }
 
-// A name of more types than are kept apart may be anywhere.
+// A name of more than maxKinds types may be at any end.
 func TestValidate_manyTypesOfOneName(t *testing.T) {
 	var e extraction.Extraction
-	for i := range maxKinds + 10 {
+	for i := range maxTypesOfName + 10 {
 		e.Entities = append(e.Entities, extraction.Entity{Name: "Ann", Type: fmt.Sprint("t", i)})
 	}
 	e.Relationships = []extraction.Relationship{{Source: "Ann", Type: "works_for", Target: "Ann"}}
@@ -103,7 +103,7 @@ func TestValidate_manyTypesOfOneName(t *testing.T) {
 	if got := Validate(e, doc); got != nil {
 		t.Errorf("got %q", got)
 	}
-	e.Entities = e.Entities[:maxKinds]
+	e.Entities = e.Entities[:maxTypesOfName]
 	if got := Validate(e, doc); len(got) != 2 {
 		t.Errorf("got %q", got)
 	}
@@ -118,7 +118,7 @@ func TestNormalise(t *testing.T) {
 	}
 	before := slices.Clone(e.Entities)
 	got := Normalise(e, doc)
-	// PERSON could be Person or person_, and stays.
+	// PERSON could be Person or person_, and stays unchanged.
 	want := extraction.Extraction{
 		Entities:      entities("a b", "Person", "c", "PERSON", "d", "Legal_Case", "e", "Organization", "f", "Robot", "g", ""),
 		Relationships: []extraction.Relationship{{Source: "A  B", Type: "works_for", Target: "c"}, {Type: "knows"}, {Type: "owns"}},
@@ -137,8 +137,8 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-// The name inside a schema stands for its key; where two schemas claim it, or it
-// is another type, it does not.
+// The name inside a schema stands for its key, unless two schemas have it or it is another
+// type.
 func TestNormalise_namesInSchemas(t *testing.T) {
 	doc := extraction.Document{Objects: map[string]extraction.ObjectSchema{
 		"org": {Name: "Organisation"}, "a": {Name: "Both"}, "b": {Name: "both"}, "c": {Name: "org"}, "d": {}, "_": {Name: "-"},

@@ -10,23 +10,12 @@ import (
 
 // largeAnswer returns an answer of n entities and n relationships.
 func largeAnswer(n int) string {
-	var b strings.Builder
-	b.WriteString(`{"entities":[`)
+	var entities, relationships []string
 	for i := range n {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, `{"name":"Entity %d","type":"Person"}`, i)
+		entities = append(entities, fmt.Sprintf(`{"name":"Entity %d","type":"Person"}`, i))
+		relationships = append(relationships, fmt.Sprintf(`{"source_name":"Entity %d","target_name":"Entity 0","relationship_type":"knows"}`, i))
 	}
-	b.WriteString(`],"relationships":[`)
-	for i := range n {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, `{"source_name":"Entity %d","target_name":"Entity 0","relationship_type":"knows"}`, i)
-	}
-	b.WriteString(`]}`)
-	return b.String()
+	return `{"entities":[` + strings.Join(entities, ",") + `],"relationships":[` + strings.Join(relationships, ",") + `]}`
 }
 
 func BenchmarkParse(b *testing.B) {

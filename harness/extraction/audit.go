@@ -17,82 +17,84 @@ import (
 	"extraction-experiment/seed"
 )
 
-// AuditItem is an item with what every system extracted from it.
+// AuditItem is an item with the extractions of all systems.
 type AuditItem struct {
 	ID              string
 	Input, Expected json.RawMessage
-	// Outputs are the extractions in the order of the systems; nil where the item
-	// failed, which says nothing about gold.
+	// Outputs are the extractions in the order of the systems. nil means that the item failed,
+	// which says nothing about gold.
 	Outputs []json.RawMessage
 }
 
-// AuditConfig says what is audited.
+// AuditConfig configures Audit.
 type AuditConfig struct {
-	// Systems are the names of those that extracted, two at least.
+	// Systems are the names of the systems, at least two.
 	Systems []string
 	Rules   *scoring.Scorer
-	// Items are the items; it is called up to three times and gives the same each time.
+	// Items returns the items. It is called up to three times and must give the same items each
+	// time.
 	Items func() iter.Seq2[AuditItem, error]
-	// Top is how many findings are kept, those of the highest doubt.
+	// Top is how many findings are kept, those with the highest doubt.
 	Top int
-	// Least is the doubt from which findings are kept.
+	// Least is the lowest doubt of a finding that is kept.
 	Least float64
-	// Brief leaves out what needs a third pass: gold, places, words and effects.
+	// Brief omits what needs a third pass: Gold, Places, Says and Effects.
 	Brief bool
-	// Keep are keys of findings that are kept whatever their doubt.
+	// Keep holds keys of findings that are kept whatever their doubt.
 	Keep map[string]bool
-	// Confirmed reports whether a person confirmed gold against a finding; nil: never.
+	// Confirmed reports whether a person confirmed gold against a finding; nil means never.
 	Confirmed func(item, finding string) bool
 }
 
-// AuditResult is what an audit found.
+// AuditResult is the result of an audit.
 type AuditResult struct {
 	Systems []AuditedSystem `json:"systems"`
-	// Weight is what the words of all systems count for, in (0,1]: less the more they
-	// miss the same, of entities and of relationships.
+	// Weight is the factor for the evidence of all systems, in (0, 1]; it is lower if systems
+	// miss the same elements.
 	Weight struct {
 		Entities      float64 `json:"entities"`
 		Relationships float64 `json:"relationships"`
 	} `json:"weight"`
 	Items int `json:"items"`
-	// Skipped counts items without usable gold, or without two systems that delivered.
+	// Skipped counts items without a usable document or gold, or with outputs of fewer than two
+	// systems.
 	Skipped   int `json:"skipped"`
-	Confirmed int `json:"confirmed"` // findings that a person has answered
-	Total     int `json:"total"`     // findings, shown or not
+	Confirmed int `json:"confirmed"` // findings against which a person confirmed gold
+	Total     int `json:"total"`     // all other findings, kept or not
 	// Tenths counts the findings by doubt: [0, 0.1), … [0.9, 1].
 	Tenths   [10]int `json:"tenths"`
 	Findings []Doubt `json:"findings"`
 }
 
-// AuditedSystem is how far a system is believed, see Audit.
+// AuditedSystem holds the rates of a system, see Audit.
 type AuditedSystem struct {
 	Name          string      `json:"name"`
 	Entities      systemRates `json:"entities"`
 	Relationships systemRates `json:"relationships"`
 }
 
-// Audit finds gold that may be wrong by what several systems extracted.
+// Audit finds gold that may be wrong, from the extractions of several systems.
 //
-// A finding is a claim that an element of gold is none, that another one is in its
-// place, or that gold lacks one; for the last two at least two systems must agree, on a type
-// that the item's schemas have and, in place of another, on a name that the text has. Its
-// doubt is
+// A finding is a claim that an element of gold should be removed or replaced, or that gold
+// lacks one. A replacement or an addition needs at least two systems that agree, a type that
+// the schemas of the item have, and for a replacement a name that the text has. Its doubt is
 //
 //	σ( ln(p/(1−p)) + w · Σ_s ln LR_s )
 //
-// p = 0.05 is assumed to be wrong in gold, 0.5 where gold itself gives a reason: a name
-// that the text does not hold, a contradiction, an end of a relationship that is no
-// entity. For a system s with the rates of systemRates, LR_s is Found/Shared where
-// it has what gold lacks and (1−Found)/(1−Shared) where it has not, the inverse of these
-// for an element that gold has, Right/(1−Right) for a change that it states and the
-// inverse where it has what gold has. Rates are counted over all items, apart for entities
-// and relationships, and shrunk by ten observations towards 0.7, 0.05 and 0.9.
-// w = 1/(1 + (S−1)ρ) with the mean correlation ρ of the misses of two of S systems:
-// systems that err alike count less. The doubt orders findings; it is not a probability.
+// The prior p is 0.05, or 0.5 if gold itself gives a reason: a name that the text does not
+// have, a contradiction, or an end of a relationship that is not an entity. For a system s with
+// systemRates, LR_s is Found/Shared if it has an element that gold lacks and
+// (1−Found)/(1−Shared) if it has not. For the removal of an element of gold, LR_s is the
+// inverse of these. For a change it is Right/(1−Right) if the system states the change, and the
+// inverse if it has what gold has. Rates are counted over all items, separately for entities
+// and relationships, and shrunk by ten observations towards 0.7, 0.05 and 0.9. w is 1/(1 +
+// (S−1)ρ), where S is the number of systems and ρ the mean correlation of the misses of two
+// systems, so that systems with the same errors count less. The doubt orders findings; it is
+// not a probability.
 //
-// Extractions are compared as Rules does. Cost: three passes over the items, of which the
-// last reads those of the findings that are kept; each scores every output once or twice.
-// The error is one of Items, ctx, or of fewer than two systems (exit code 64).
+// Rules compares the extractions. Audit makes three passes over the items; the last one reads
+// only the items of kept findings. Each pass scores every output once or twice. The error is
+// that of Items or ctx, or has exit code 64 for fewer than two systems.
 func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	var result AuditResult
 	n := len(cfg.Systems)
@@ -101,17 +103,17 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	}
 	a := &audit{cfg: cfg, result: &result}
 	tallies := map[string]*tally{scoring.AnEntity: newTally(n), scoring.ARelationship: newTally(n)}
-	all := func(string) bool { return true }
+	every := func(string) bool { return true }
 	var err error
-	result.Skipped, err = a.eachItem(ctx, all, func(_ string, r *reading) func() {
-		counted := r.counted()
+	result.Skipped, err = a.eachItem(ctx, every, func(_ string, r *comparison) func() {
+		observed := r.observations()
 		return func() {
 			result.Items++
-			for _, c := range counted {
+			for _, c := range observed {
 				if count := tallies[c.about().what]; c.expected != nil {
-					count.element(c.stances)
+					count.addElement(c.stances)
 				} else {
-					count.beyond(c.stances)
+					count.addBeyond(c.stances)
 				}
 			}
 		}
@@ -125,13 +127,13 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	for s, name := range cfg.Systems {
 		result.Systems = append(result.Systems, AuditedSystem{name, entities.systems[s], relationships.systems[s]})
 	}
-	_, err = a.eachItem(ctx, all, func(id string, r *reading) func() {
+	_, err = a.eachItem(ctx, every, func(id string, r *comparison) func() {
 		claims := r.claims()
-		return func() { a.judge(id, claims) }
+		return func() { a.addFindings(id, claims) }
 	})
 	a.trim()
 	if err == nil && !cfg.Brief {
-		err = a.effects(ctx)
+		err = a.addEffects(ctx)
 	}
 	return result, err
 }
@@ -139,37 +141,38 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 type audit struct {
 	cfg    AuditConfig
 	result *AuditResult
-	rates  map[string]rates // by what they are about
+	rates  map[string]rates // by what
 	inputs extraction.Decoder
 }
 
-// eachItem reads every item that is wanted on all processors, and calls what find makes of
-// it in order. It returns how many cannot be used.
-func (a *audit) eachItem(ctx context.Context, wanted func(id string) bool, find func(id string, r *reading) (take func())) (skipped int, err error) {
+// eachItem reads the included items on all processors with find, and calls the resulting
+// functions in order. It returns the number of unusable items.
+func (a *audit) eachItem(ctx context.Context, include func(id string) bool, find func(id string, r *comparison) (apply func())) (skipped int, err error) {
 	items := func(yield func(AuditItem, error) bool) {
 		for item, err := range a.cfg.Items() {
-			if (err != nil || wanted(item.ID)) && !yield(item, err) {
+			if (err != nil || include(item.ID)) && !yield(item, err) {
 				return
 			}
 		}
 	}
-	found := stats.Parallel(0, items, func(item AuditItem) (take func(), err error) {
+	results := stats.Parallel(0, items, func(item AuditItem) (apply func(), err error) {
 		if r, ok := a.read(item); ok {
 			return find(item.ID, r), nil
 		}
 		return func() { skipped++ }, nil
 	})
-	for take, err := range found {
+	for apply, err := range results {
 		if err := cmp.Or(ctx.Err(), err); err != nil {
 			return skipped, err
 		}
-		take()
+		apply()
 	}
 	return skipped, nil
 }
 
-// read compares an item; not ok without gold, or without two outputs.
-func (a *audit) read(item AuditItem) (*reading, bool) {
+// read compares the outputs of an item with its gold; ok is false without gold or without two
+// outputs.
+func (a *audit) read(item AuditItem) (*comparison, bool) {
 	gold, _, err := extraction.DecodeExtraction(item.Expected)
 	if err != nil || gold.Entities == nil && gold.Relationships == nil {
 		return nil, false
@@ -179,20 +182,20 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 		return nil, false
 	}
 	n := len(item.Outputs)
-	r := &reading{gold: gold, expected: item.Expected, rules: a.cfg.Rules, index: extraction.NewIndex(document.Text),
+	r := &comparison{gold: gold, expected: item.Expected, rules: a.cfg.Rules, index: extraction.NewIndex(document.Text),
 		outputs: make([]*extraction.Extraction, n), results: make([]scoring.Result, n), faults: make([][]scoring.Fault, n),
-		pooled: map[string][][]stance{}, warned: map[string]seed.Finding{}, types: map[string][]string{}}
-	known := func(what, key, name string) {
-		r.types[what] = append(r.types[what], textutil.FoldType(key), textutil.FoldType(name))
+		poolStances: map[string][][]stance{}, goldFindings: map[string]seed.Finding{}, allowedTypes: map[string][]string{}}
+	addType := func(what, key, name string) {
+		r.allowedTypes[what] = append(r.allowedTypes[what], textutil.FoldType(key), textutil.FoldType(name))
 	}
 	for key, s := range document.Objects {
-		known(scoring.AnEntity, key, s.Name)
+		addType(scoring.AnEntity, key, s.Name)
 	}
 	for key, s := range document.Relationships {
-		known(scoring.ARelationship, key, s.Name)
+		addType(scoring.ARelationship, key, s.Name)
 	}
 	if len(document.AllowedTypes) > 0 {
-		r.types[scoring.AnEntity] = cli.Each(document.AllowedTypes, textutil.FoldType)
+		r.allowedTypes[scoring.AnEntity] = cli.Each(document.AllowedTypes, textutil.FoldType)
 	}
 	delivered := 0
 	for s, raw := range item.Outputs {
@@ -211,30 +214,30 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 			r.addToPool(s)
 		}
 	}
-	for i, kinds := range r.kinds {
-		r.pool.Entities[i].Type = r.commonest(kinds)
+	for i, kinds := range r.poolTypes {
+		r.pool.Entities[i].Type = r.mostCommonType(kinds)
 	}
 	for _, f := range seed.CheckGold(document, gold) {
 		place, _, ok := strings.Cut(f.Path, "]")
 		if ok && slices.Contains([]seed.Kind{seed.Duplicate, seed.Redundant, seed.Contradicts, seed.UnknownType, seed.EndType, seed.EmptyName}, f.Kind) {
-			r.warned[place] = f
+			r.goldFindings[place] = f
 		}
 	}
 	return r, true
 }
 
-// counted is what the rates are counted from: every element of gold, and every
-// statement beyond it.
-func (r *reading) counted() []claim {
+// observations returns the observations for the rates: every element of gold, and every statement
+// beyond it.
+func (r *comparison) observations() []claim {
 	list := r.elements()
 	for i, e := range elementsOf(&r.pool) {
-		list = append(list, claim{proposed: &e, stances: r.pooled[e.what][i]})
+		list = append(list, claim{proposed: &e, stances: r.poolStances[e.what][i]})
 	}
 	return list
 }
 
-// judge gives the claims of an item their doubts.
-func (a *audit) judge(id string, claims []claim) {
+// addFindings adds the claims of an item with their doubts.
+func (a *audit) addFindings(id string, claims []claim) {
 	for _, c := range claims {
 		what := c.about().what
 		d := Doubt{Item: id, Kind: c.kind, What: what, Doubt: a.rates[what].doubt(c), claim: c}
@@ -247,7 +250,7 @@ func (a *audit) judge(id string, claims []claim) {
 		a.result.Total++
 		a.result.Tenths[min(9, int(d.Doubt*10))]++
 		if a.cfg.Brief {
-			d.claim = claim{} // it holds the whole item
+			d.claim = claim{} // it references the whole item
 		}
 		if d.Doubt >= a.cfg.Least || a.cfg.Keep[d.Key] {
 			a.result.Findings = append(a.result.Findings, d)
@@ -258,7 +261,7 @@ func (a *audit) judge(id string, claims []claim) {
 	}
 }
 
-// trim keeps the findings of the highest doubt, and those that are asked for.
+// trim keeps the findings with the highest doubt, and those in Keep.
 func (a *audit) trim() {
 	list := a.result.Findings
 	slices.SortStableFunc(list, func(x, y Doubt) int { return cmp.Or(cmp.Compare(y.Doubt, x.Doubt), cmp.Compare(x.Item, y.Item)) })
@@ -272,15 +275,15 @@ func (a *audit) trim() {
 	a.result.Findings = kept
 }
 
-// effects completes the findings that are kept with what needs their items again.
-func (a *audit) effects(ctx context.Context) error {
-	of := map[string][]*Doubt{}
+// addEffects completes the kept findings from their items.
+func (a *audit) addEffects(ctx context.Context) error {
+	byItem := map[string][]*Doubt{}
 	for i := range a.result.Findings {
 		d := &a.result.Findings[i]
-		of[d.Item] = append(of[d.Item], d)
+		byItem[d.Item] = append(byItem[d.Item], d)
 	}
-	_, err := a.eachItem(ctx, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) func() {
-		for _, d := range of[id] {
+	_, err := a.eachItem(ctx, func(id string) bool { return len(byItem[id]) > 0 }, func(id string, r *comparison) func() {
+		for _, d := range byItem[id] {
 			d.Gold = dataset.GoldHash(r.expected)
 			d.complete(a.cfg.Systems, r, a.result.Items)
 		}

@@ -18,10 +18,10 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// TestRates_doubt: p/(1-p) is 1/19 of gold, 1 of suspect gold. Systems with found 0.8,
-// shared 0.05 and right 0.9: a statement that gold lacks counts 0.8/0.05 = 16 for and
-// (1-0.8)/(1-0.05) = 4/19 against; an element of gold that a system lacks 19/4, one that
-// it has 1/16; a change 9 for and 1/9 against.
+// TestRates_doubt: p/(1-p) is 1/19 for gold and 1 for suspect gold. Systems have found 0.8,
+// shared 0.05 and right 0.9. A statement that gold lacks counts 0.8/0.05 = 16 for and
+// (1-0.8)/(1-0.05) = 4/19 against; an element of gold that a system lacks 19/4, one that it has
+// 1/16; a change 9 for and 1/9 against.
 func TestRates_doubt(t *testing.T) {
 	two := rates{systems: []systemRates{{0.8, 0.05, 0.9}, {0.8, 0.05, 0.9}}, weight: 1}
 	half := rates{systems: two.systems, weight: 0.5}
@@ -49,49 +49,49 @@ func TestRates_doubt(t *testing.T) {
 	}
 }
 
-// TestTally_rates: 30 elements, of which the first system finds 24 and the second the
-// same 24: the misses are one and the same, phi is 1, but one of the 6 that all miss
-// (0.05·30 = 1.5, so 1) is excused; then still phi 1: the weight is 1/(1+1).
+// TestTally_rates: of 30 elements both systems find the same 24, so phi of the misses is 1. One
+// of the 6 elements that both miss (0.05·30 = 1.5, so 1) is excused; phi is still 1, and the
+// weight 1/(1+1).
 func TestTally_rates(t *testing.T) {
-	alike := newTally(2)
+	observed := newTally(2)
 	for i := range 30 {
 		st := []stance{against, against}
 		if i >= 24 {
 			st = []stance{agrees, agrees}
 		}
-		alike.element(st)
+		observed.addElement(st)
 	}
-	r := alike.rates()
+	r := observed.rates()
 	// (24 + 10·0.7)/(30+10) = 0.775; (24+9)/(24+10) of those found are right.
 	if r.weight != 0.5 || math.Abs(r.systems[0].Found-0.775) > 1e-12 || math.Abs(r.systems[1].Right-33.0/34) > 1e-12 {
 		t.Errorf("%+v", r)
 	}
-	// Beyond gold: 20 of another one, of which it has 5. 0.05·30 = 1.5 are taken for true,
-	// 0.775·1.5 = 1.1625 of its 5: (3.8375 + 0.5)/(18.5 + 10).
+	// Beyond gold: 20 of the other system, 5 of them shared. 0.05·30 = 1.5 are assumed to be
+	// true, and 0.775·1.5 = 1.1625 of the 5: (3.8375 + 0.5)/(18.5 + 10).
 	for i := range 20 {
 		st := []stance{against, agrees}
 		if i < 5 {
 			st[0] = agrees
 		}
-		alike.beyond(st)
+		observed.addBeyond(st)
 	}
-	if got, want := alike.rates().systems[0].Shared, (3.8375+0.5)/28.5; math.Abs(got-want) > 1e-12 {
+	if got, want := observed.rates().systems[0].Shared, (3.8375+0.5)/28.5; math.Abs(got-want) > 1e-12 {
 		t.Errorf("shared %v, want %v", got, want)
 	}
-	// One that failed says nothing.
-	before := alike.rates()
-	alike.element([]stance{absent, against})
-	alike.beyond([]stance{absent, agrees})
-	if after := alike.rates(); after.systems[0] != before.systems[0] || after.weight != before.weight {
+	// A failed item says nothing about the system.
+	before := observed.rates()
+	observed.addElement([]stance{absent, against})
+	observed.addBeyond([]stance{absent, agrees})
+	if after := observed.rates(); after.systems[0] != before.systems[0] || after.weight != before.weight {
 		t.Errorf("%+v, before %+v", after, before)
 	}
-	// Nor is a statement that nobody shares one that a system could have.
-	alike.beyond([]stance{agrees, against})
-	if after := alike.rates(); after.systems[0] != before.systems[0] {
+	// Nor does a statement that no other system has.
+	observed.addBeyond([]stance{agrees, against})
+	if after := observed.rates(); after.systems[0] != before.systems[0] {
 		t.Errorf("%+v, before %+v", after, before)
 	}
-	// Of 20, each misses one for itself, and both the same one, which 0.05·20 excuse: nothing in
-	// common is left.
+	// Of 20, each misses one alone, and both miss one, which 0.05·20 excuse: no common miss is
+	// left.
 	excused := newTally(2)
 	for i := range 20 {
 		st := []stance{against, against}
@@ -101,23 +101,23 @@ func TestTally_rates(t *testing.T) {
 		if i == 0 || i == 2 {
 			st[1] = agrees
 		}
-		excused.element(st)
+		excused.addElement(st)
 	}
 	if w := excused.rates().weight; w != 1 {
 		t.Errorf("the weight is %v, want 1", w)
 	}
-	// Misses that have nothing in common: phi is below 0, the weight 1.
-	apart := newTally(2)
+	// Without common misses phi is below 0, and the weight 1.
+	disjoint := newTally(2)
 	for i := range 30 {
-		apart.element([]stance{[]stance{against, agrees}[i%2], []stance{agrees, against}[i%2]})
+		disjoint.addElement([]stance{[]stance{against, agrees}[i%2], []stance{agrees, against}[i%2]})
 	}
-	if w := apart.rates().weight; w != 1 {
+	if w := disjoint.rates().weight; w != 1 {
 		t.Errorf("the weight is %v, want 1", w)
 	}
 }
 
-// one audits one item, of which several systems have what is written.
-func one(t *testing.T, text, expected string, outputs ...string) []Doubt {
+// auditOne audits one item with these outputs.
+func auditOne(t *testing.T, text, expected string, outputs ...string) []Doubt {
 	t.Helper()
 	input, err := json.Marshal(map[string]any{"document_text": text, "object_schemas": map[string]any{"Person": map[string]any{}, "City": map[string]any{}, "Port": map[string]any{}},
 		"relationship_schemas": map[string]any{"lives_in": map[string]any{"source_types": []string{"Person"}, "target_types": []string{"City"}}, "parent_of": map[string]any{}}})
@@ -128,10 +128,10 @@ func one(t *testing.T, text, expected string, outputs ...string) []Doubt {
 	for _, output := range outputs {
 		item.Outputs = append(item.Outputs, json.RawMessage(output))
 	}
-	return damaged{items: []AuditItem{item}}.audit(t, 100).Findings
+	return damagedData{items: []AuditItem{item}}.audit(t, 100).Findings
 }
 
-// TestAudit_kinds: what is found where, with two systems that say the same.
+// TestAudit_kinds: the findings for two systems with the same output.
 func TestAudit_kinds(t *testing.T) {
 	const text = "Ada Lovelace lived in London. Charles Babbage, who lived in Paris, knew her. Anne was the mother of Ada."
 	ada, babbage, london := `{"name":"Ada Lovelace","type":"Person"}`, `{"name":"Charles Babbage","type":"Person"}`, `,{"name":"London","type":"City"}`
@@ -181,7 +181,7 @@ func TestAudit_kinds(t *testing.T) {
 		{"not annotated", `{"entities":[` + ada + `]}`, list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`), ""},
 	} {
 		var got []string
-		for _, d := range one(t, text, c.expected, c.both, c.both) {
+		for _, d := range auditOne(t, text, c.expected, c.both, c.both) {
 			got = append(got, string(d.Kind)+": "+d.Change())
 			if d.Doubt <= 0 || d.Doubt >= 1 || len(d.Says) != 2 || d.Gold == "" || d.Reason == "" {
 				t.Errorf("%s: %+v", c.say, d)
@@ -194,10 +194,10 @@ func TestAudit_kinds(t *testing.T) {
 	}
 }
 
-// TestAudit_effects: gold has Ada alone, both systems have Ada and Babbage, F1 2/3; with
-// Babbage in gold it would be 1. The only item is the whole run.
+// TestAudit_effects: gold has only Ada, both systems have Ada and Babbage, so F1 is 2/3. With
+// Babbage in gold it would be 1. The item is the whole run.
 func TestAudit_effects(t *testing.T) {
-	list := one(t, "Ada Lovelace knew Charles Babbage.", `{"entities":[{"name":"Ada Lovelace"}]}`,
+	list := auditOne(t, "Ada Lovelace knew Charles Babbage.", `{"entities":[{"name":"Ada Lovelace"}]}`,
 		`{"entities":[{"name":"Ada Lovelace"},{"name":"Charles Babbage"}]}`, `{"entities":[{"name":"Charles Babbage"},{"name":"Ada Lovelace"}]}`)
 	if len(list) != 1 || len(list[0].Effects) != 2 {
 		t.Fatalf("%+v", list)
@@ -212,11 +212,11 @@ func TestAudit_effects(t *testing.T) {
 	}
 }
 
-// TestAudit_says: of four systems two have another type, one has gold's, one a third one, and
-// one failed.
+// TestAudit_says: of four systems two have another type, one has that of gold, one a third one;
+// a fifth system failed.
 func TestAudit_says(t *testing.T) {
 	of := func(kind string) string { return `{"entities":[{"name":"London","type":"` + kind + `"}]}` }
-	list := one(t, "She lived in London.", of("Person"), of("City"), of("City"), of("Person"), of("Port"), "null")
+	list := auditOne(t, "She lived in London.", of("Person"), of("City"), of("City"), of("Person"), of("Port"), "null")
 	if len(list) != 1 || list[0].Reason != "2 of 4 systems have this other type" {
 		t.Fatalf("%+v", list)
 	}
@@ -224,33 +224,34 @@ func TestAudit_says(t *testing.T) {
 	if d := cmp.Diff(want, list[0].Says); d != "" {
 		t.Error(d)
 	}
-	// Of two other types the first by name comes first; one that has nothing says nothing.
-	list = one(t, "She lived in London.", of("Person"), of("Port"), of("City"), of("Port"), of("City"), `{"entities":[]}`)
+	// The first of two other types by name comes first; a system without output for the entity
+	// says nothing.
+	list = auditOne(t, "She lived in London.", of("Person"), of("Port"), of("City"), of("Port"), of("City"), `{"entities":[]}`)
 	if len(list) != 2 || list[0].Proposed != "London (City)" || list[1].Proposed != "London (Port)" || list[0].Says[4].For != nil || list[0].Says[0].Has != "London (Port)" {
 		t.Errorf("%+v", list)
 	}
-	// Right is (0 + 9)/(1 + 10) of each, the odds are (9/2)²: over 1/19, and 1 where the schemas
-	// do not know the type of gold.
+	// Right is (0 + 9)/(1 + 10) for each, and the odds are (9/2)² times 1/19, or times 1 if the
+	// schemas do not know the type of gold.
 	for kind, prior := range map[string]float64{"Person": 1. / 19, "Town": 1} {
 		odds := prior * 81 / 4
-		if list := one(t, "She lived in London.", of(kind), of("City"), of("City")); len(list) != 1 || math.Abs(list[0].Doubt-odds/(1+odds)) > 1e-12 {
+		if list := auditOne(t, "She lived in London.", of(kind), of("City"), of("City")); len(list) != 1 || math.Abs(list[0].Doubt-odds/(1+odds)) > 1e-12 {
 			t.Errorf("%s: %+v, want %v", kind, list, odds/(1+odds))
 		}
 	}
-	// So of the other direction, where the schema does not take the ends as gold has them.
-	turned := func(kind, source, target string) string {
+	// The same holds for the other direction, if the schema does not take the ends of gold.
+	relationOf := func(kind, source, target string) string {
 		return `{"entities":[{"name":"Ann","type":"Person"},{"name":"London","type":"City"}],"relationships":[{"source_name":"` + source + `","relationship_type":"` + kind + `","target_name":"` + target + `"}]}`
 	}
 	for kind, prior := range map[string]float64{"parent_of": 1. / 19, "lives_in": 1} {
 		odds := prior * 81 / 4
-		list := one(t, "Ann lived in London.", turned(kind, "London", "Ann"), turned(kind, "Ann", "London"), turned(kind, "Ann", "London"))
+		list := auditOne(t, "Ann lived in London.", relationOf(kind, "London", "Ann"), relationOf(kind, "Ann", "London"), relationOf(kind, "Ann", "London"))
 		if len(list) != 1 || list[0].Kind != Reversed || math.Abs(list[0].Doubt-odds/(1+odds)) > 1e-12 {
 			t.Errorf("%s: %+v, want %v", kind, list, odds/(1+odds))
 		}
 	}
-	// Beyond gold: one lacks it, one failed.
+	// Beyond gold: one system lacks it, one failed.
 	bob := `{"entities":[{"name":"Ann"},{"name":"Bob"}]}`
-	list = one(t, "Ann and Bob", `{"entities":[{"name":"Ann"}]}`, bob, bob, `{"entities":[{"name":"Ann"}]}`, "null")
+	list = auditOne(t, "Ann and Bob", `{"entities":[{"name":"Ann"}]}`, bob, bob, `{"entities":[{"name":"Ann"}]}`, "null")
 	want = []SystemSays{{"system-1", new(true), ""}, {"system-2", new(true), ""}, {"system-3", new(false), ""}, {"system-4", nil, ""}}
 	if len(list) != 1 || list[0].Reason != "2 of 3 systems have it, and gold does not" {
 		t.Fatalf("%+v", list)
@@ -258,13 +259,13 @@ func TestAudit_says(t *testing.T) {
 	if d := cmp.Diff(want, list[0].Says); d != "" {
 		t.Error(d)
 	}
-	// Of what is added the type is the one that most have; of as many the first.
+	// An addition has the most common type, or the first on a tie.
 	add := func(kind string) string { return `{"entities":[{"name":"Ann"},{"name":"Bob","type":"` + kind + `"}]}` }
 	for _, tt := range []struct {
 		kinds []string
 		want  string
 	}{{[]string{"City", "Person", "person"}, "Bob (Person)"}, {[]string{"City", "Person"}, "Bob (City)"}, {[]string{"", "Person", ""}, "Bob (Person)"}, {[]string{"", ""}, "Bob"}, {[]string{"Town", "Person", "Town", "Person"}, "Bob (Person)"}} {
-		list := one(t, "Ann and Bob", `{"entities":[{"name":"Ann"}]}`, cli.Each(tt.kinds, add)...)
+		list := auditOne(t, "Ann and Bob", `{"entities":[{"name":"Ann"}]}`, cli.Each(tt.kinds, add)...)
 		if len(list) != 1 || list[0].Proposed != tt.want {
 			t.Errorf("%q: %+v, want %s", tt.kinds, list, tt.want)
 		}
@@ -274,31 +275,31 @@ func TestAudit_says(t *testing.T) {
 		output := json.RawMessage(`{"entities":[{"name":"Ann"},{"name":"Bob","type":"` + kind + `"}]}`)
 		item := AuditItem{ID: "i", Input: json.RawMessage(`{"document_text":"Ann and Bob","object_schemas":{"Person":{},"City":{}},"allowed_types":["person"]}`),
 			Expected: json.RawMessage(`{"entities":[{"name":"Ann"}]}`), Outputs: []json.RawMessage{output, output}}
-		if r := (damaged{items: []AuditItem{item}}).audit(t, 10); len(r.Findings) != want {
+		if r := (damagedData{items: []AuditItem{item}}).audit(t, 10); len(r.Findings) != want {
 			t.Errorf("%s: %+v", kind, r.Findings)
 		}
 	}
-	// A relationship has two places, of which the second is looked for near the first.
-	list = one(t, "Paris. Ann went to Paris.", `{"entities":[{"name":"Ann"}],"relationships":[{"source_name":"Ann","relationship_type":"lives_in","target_name":"Paris"},{"source_name":"Zed","relationship_type":"lives_in","target_name":"Ann"}]}`,
+	// A relationship has two places; the second is searched near the first.
+	list = auditOne(t, "Paris. Ann went to Paris.", `{"entities":[{"name":"Ann"}],"relationships":[{"source_name":"Ann","relationship_type":"lives_in","target_name":"Paris"},{"source_name":"Zed","relationship_type":"lives_in","target_name":"Ann"}]}`,
 		`{"entities":[{"name":"Ann"}],"relationships":[]}`, `{"entities":[{"name":"Ann"}],"relationships":[]}`)
 	if len(list) != 2 || len(list[0].Places) != 2 || list[0].Places[0].Start != 7 || list[0].Places[1].Start != 0 || len(list[1].Places) != 1 {
 		t.Errorf("%+v", list)
 	}
-	// What a relationship of gold names is missed rather than invented: the prior is even.
+	// The prior is even for an entity that a relationship of gold names.
 	const gold = `{"entities":[{"name":"Ada"}],"relationships":[{"source_name":"Ada","relationship_type":"lives_in","target_name":"Paris"}]}`
 	both := strings.Replace(gold, `{"name":"Ada"}`, `{"name":"Ada"},{"name":"Paris"}`, 1)
-	list = one(t, "Ada lived in Paris.", gold, both, both)
+	list = auditOne(t, "Ada lived in Paris.", gold, both, both)
 	if len(list) != 1 || list[0].Reason != "2 of 2 systems have it, and a relationship of gold names it" || list[0].Doubt < 0.9 {
 		t.Errorf("%+v", list)
 	}
-	for want, said := range map[string]Judged{"gold is wrong": {Wrong: new(true)}, "gold is right": {Wrong: new(false)}, "no usable answer": {}} {
-		if got := said.Verdict(); got != want {
-			t.Errorf("%+v: %q", said, got)
+	for want, judged := range map[string]Judged{"gold is wrong": {Wrong: new(true)}, "gold is right": {Wrong: new(false)}, "no usable answer": {}} {
+		if got := judged.Verdict(); got != want {
+			t.Errorf("%+v: %q", judged, got)
 		}
 	}
 }
 
-// TestAudit_config: what is kept, what is confirmed, and what cannot be used.
+// TestAudit_config: the findings that are kept, those that are confirmed, and unusable items.
 func TestAudit_config(t *testing.T) {
 	const input, gold, both, ada = `{"document_text":"Ada met Bob"}`, `{"entities":[{"name":"Ada"}]}`, `{"entities":[{"name":"Ada"},{"name":"Bob"}]}`, `{"entities":[{"name":"Ada"}]}`
 	item := func(id, input, gold string, outputs ...string) AuditItem {
@@ -338,8 +339,8 @@ func TestAudit_config(t *testing.T) {
 	if err != nil || r.Items != 3 || r.Skipped != 6 || r.Total != 2 || len(r.Findings) != 2 || len(r.Systems) != 2 || r.Systems[1].Name != "y" || r.Weight.Entities == 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	// Found (3 + 7)/(3 + 10), right (3 + 9)/(3 + 10). Beyond gold, of what another has, 2 of 2; 0.05·3
-	// of those are taken for true: (1.85 + 0.5)/(1.85 + 10).
+	// Found is (3 + 7)/(3 + 10) and Right (3 + 9)/(3 + 10). Beyond gold the system has 2 of 2;
+	// 0.05·3 of them are assumed to be true: (1.85 + 0.5)/(1.85 + 10).
 	if got := r.Systems[0].Entities; math.Abs(got.Found-10./13) > 1e-12 || math.Abs(got.Right-12./13) > 1e-12 || math.Abs(got.Shared-2.35/11.85) > 1e-12 {
 		t.Errorf("%+v", got)
 	}
@@ -382,11 +383,10 @@ func TestAudit_config(t *testing.T) {
 	}
 }
 
-// TestAudit_manyItems: of many items the findings come by item where the doubt is the
-// same.
+// TestAudit_manyItems: findings of equal doubt are ordered by item.
 func TestAudit_manyItems(t *testing.T) {
 	suite.Slow(t, "2,050 items")
-	var d damaged
+	var d damagedData
 	const n = 2050
 	for i := range n {
 		d.items = append(d.items, AuditItem{ID: fmt.Sprintf("%05d", i), Input: json.RawMessage(`{"document_text":"Ada"}`), Expected: json.RawMessage(`{"entities":[]}`),
@@ -398,19 +398,19 @@ func TestAudit_manyItems(t *testing.T) {
 	}
 }
 
-// TestAudit_tooFew: one system agrees with itself.
+// TestAudit_tooFew: one system is not enough.
 func TestAudit_tooFew(t *testing.T) {
 	if _, err := Audit(t.Context(), AuditConfig{Systems: []string{"a"}}); err == nil || cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "two systems") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestCorrected carries findings out, several at once, and refuses two that change the
-// same.
+// TestCorrected applies findings, several at once, and refuses two that change the same
+// element.
 func TestCorrected(t *testing.T) {
 	const gold = `{"entities":[{"name":"Lovelace","type":"City","description":"kept"},{"name":"Newton"},{"name":"Newton"}],
 		"relationships":[{"source_name":"Lovelace","relationship_type":"parent_of","target_name":"Babbage"}]}`
-	findings := one(t, "Ada Lovelace and Charles Babbage", gold,
+	findings := auditOne(t, "Ada Lovelace and Charles Babbage", gold,
 		`{"entities":[{"name":"Ada Lovelace","type":"City"},{"name":"Charles Babbage"}],"relationships":[]}`, `{"entities":[{"name":"Ada Lovelace","type":"City"},{"name":"Charles Babbage"}],"relationships":[]}`)
 	var chosen []Doubt
 	for _, d := range findings {
@@ -430,19 +430,19 @@ func TestCorrected(t *testing.T) {
 	if _, err := Corrected(json.RawMessage("[]"), chosen); err == nil {
 		t.Error("gold that cannot be read was corrected")
 	}
-	// A place stays where only the type changes.
+	// A mention stays if only the type changes.
 	const typed = `{"entities":[{"name":"London","type":"Person","mentions":[{"quote":"London","start":0,"end":6}]}]}`
 	const city = `{"entities":[{"name":"London","type":"City"}]}`
-	got, err = Corrected(json.RawMessage(typed), one(t, "London", typed, city, city))
+	got, err = Corrected(json.RawMessage(typed), auditOne(t, "London", typed, city, city))
 	if want := strings.Replace(typed, "Person", "City", 1); err != nil || string(got) != want {
 		t.Errorf("%v\n%s\n%s", err, got, want)
 	}
-	// Relationships, and a name that is no longer where it was said to be.
+	// Relationships, and an entity whose mentions do not fit its new name.
 	const before = `{"entities":[{"name":"Lovelace","type":"Person","mentions":[{"quote":"Lovelace","start":4,"end":12}]}],"relationships":[
 		{"source_name":"A","relationship_type":"parent_of","target_name":"B"},{"source_name":"B","relationship_type":"lives_in","target_name":"C"}]}`
 	const both = `{"entities":[{"name":"Ada Lovelace","type":"Person"}],"relationships":[
 		{"source_name":"B","relationship_type":"parent_of","target_name":"A"},{"source_name":"C","relationship_type":"parent_of","target_name":"A"}]}`
-	got, err = Corrected(json.RawMessage(before), one(t, "Ada Lovelace, A, B and C", before, both, both))
+	got, err = Corrected(json.RawMessage(before), auditOne(t, "Ada Lovelace, A, B and C", before, both, both))
 	const after = `{"entities":[{"name":"Ada Lovelace","type":"Person"}],"relationships":[{"source_name":"B","target_name":"A","relationship_type":"parent_of"},` +
 		`{"source_name":"C","target_name":"A","relationship_type":"parent_of"}]}`
 	if err != nil || string(got) != after {

@@ -19,94 +19,94 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// damage is one thing that was spoilt in gold.
+// damage is one error that was put into gold.
 type damage struct {
 	item, what, kind string // removed, invented, wrong_type, reversed
-	is, was          string // forms of the elements, folded
+	now, before      string // folded forms of the elements
 }
 
-// spoil damages a tenth of all elements of gold, each in one of four ways at random:
-// it is removed, another one is invented beside it, its type is exchanged, or, of a
-// relationship that says something else the other way round, its ends.
+// spoil damages a tenth of all elements of gold, each in a random way: it is removed, another
+// one is added beside it, its type is changed, or the ends of a relationship are swapped if
+// gold does not have that one too.
 func spoil(id string, gold extraction.Extraction, text string, types, kinds []string, r *rand.Rand) (extraction.Extraction, []damage) {
 	var out extraction.Extraction
-	var done []damage
-	words := candidates(text, gold, r)
+	var damages []damage
+	words := unknownPhrases(text, gold, r)
 	form := element.folded
 	out.Entities, out.Relationships = []extraction.Entity{}, []extraction.Relationship{}
 	for _, e := range gold.Entities {
-		switch was := form(ofEntity(e)); {
+		switch was := form(entityElement(e)); {
 		case r.Float64() >= 0.1:
 		case r.IntN(3) == 0:
-			done = append(done, damage{id, scoring.AnEntity, "removed", "", was})
+			damages = append(damages, damage{id, scoring.AnEntity, "removed", "", was})
 			continue
 		case r.IntN(2) == 0 && len(words) > 0:
 			other := extraction.Entity{Name: words[0], Type: e.Type}
 			words = words[1:]
-			done = append(done, damage{id, scoring.AnEntity, "invented", form(ofEntity(other)), ""})
+			damages = append(damages, damage{id, scoring.AnEntity, "invented", form(entityElement(other)), ""})
 			out.Entities = append(out.Entities, other)
 		case len(types) > 1:
-			e.Type = another(types, e.Type, r)
-			done = append(done, damage{id, scoring.AnEntity, "wrong_type", form(ofEntity(e)), was})
+			e.Type = otherThan(types, e.Type, r)
+			damages = append(damages, damage{id, scoring.AnEntity, "wrong_type", form(entityElement(e)), was})
 		}
 		out.Entities = append(out.Entities, e)
 	}
 	for _, e := range gold.Relationships {
-		was := form(ofRelationship(e))
+		was := form(relationshipElement(e))
 		switch {
 		case r.Float64() >= 0.1:
 		case r.IntN(4) == 0:
-			done = append(done, damage{id, scoring.ARelationship, "removed", "", was})
+			damages = append(damages, damage{id, scoring.ARelationship, "removed", "", was})
 			continue
 		case r.IntN(3) == 0 && len(gold.Entities) > 2:
 			other := extraction.Relationship{Source: gold.Entities[r.IntN(len(gold.Entities))].Name, Target: gold.Entities[r.IntN(len(gold.Entities))].Name, Type: e.Type}
-			if other.Source == other.Target || states(gold, other) {
+			if other.Source == other.Target || relates(gold, other) {
 				break
 			}
-			done = append(done, damage{id, scoring.ARelationship, "invented", form(ofRelationship(other)), ""})
+			damages = append(damages, damage{id, scoring.ARelationship, "invented", form(relationshipElement(other)), ""})
 			out.Relationships = append(out.Relationships, other)
 		case r.IntN(2) == 0 && len(kinds) > 1:
-			e.Type = another(kinds, e.Type, r)
-			done = append(done, damage{id, scoring.ARelationship, "wrong_type", form(ofRelationship(e)), was})
+			e.Type = otherThan(kinds, e.Type, r)
+			damages = append(damages, damage{id, scoring.ARelationship, "wrong_type", form(relationshipElement(e)), was})
 		case !slices.Contains(scoring.DefaultOptions().Symmetric, e.Type):
-			turned := e
-			turned.Source, turned.Target = e.Target, e.Source
-			if states(gold, turned) {
+			reversed := e
+			reversed.Source, reversed.Target = e.Target, e.Source
+			if relates(gold, reversed) {
 				break
 			}
-			e = turned
-			done = append(done, damage{id, scoring.ARelationship, "reversed", form(ofRelationship(e)), was})
+			e = reversed
+			damages = append(damages, damage{id, scoring.ARelationship, "reversed", form(relationshipElement(e)), was})
 		}
 		out.Relationships = append(out.Relationships, e)
 	}
-	return out, done
+	return out, damages
 }
 
-func ofEntity(e extraction.Entity) element {
+func entityElement(e extraction.Entity) element {
 	return elementAt(&extraction.Extraction{Entities: []extraction.Entity{e}}, scoring.AnEntity, 0)
 }
 
-func ofRelationship(r extraction.Relationship) element {
+func relationshipElement(r extraction.Relationship) element {
 	return elementAt(&extraction.Extraction{Relationships: []extraction.Relationship{r}}, scoring.ARelationship, 0)
 }
 
-func states(gold extraction.Extraction, r extraction.Relationship) bool {
+func relates(gold extraction.Extraction, r extraction.Relationship) bool {
 	return slices.ContainsFunc(gold.Relationships, func(g extraction.Relationship) bool {
 		return g.Source == r.Source && g.Target == r.Target
 	})
 }
 
-func another(list []string, than string, r *rand.Rand) string {
+func otherThan(list []string, excluded string, r *rand.Rand) string {
 	for {
-		if other := list[r.IntN(len(list))]; other != than {
+		if other := list[r.IntN(len(list))]; other != excluded {
 			return other
 		}
 	}
 }
 
-// candidates are stretches of one to three words of the text that have no word in
-// common with gold, in an order at random.
-func candidates(text string, gold extraction.Extraction, r *rand.Rand) []string {
+// unknownPhrases returns phrases of one to three words of the text that have no word in common with
+// gold, in random order.
+func unknownPhrases(text string, gold extraction.Extraction, r *rand.Rand) []string {
 	known := map[string]bool{}
 	for _, e := range gold.Entities {
 		for _, word := range strings.Fields(e.Name) {
@@ -129,19 +129,19 @@ func candidates(text string, gold extraction.Extraction, r *rand.Rand) []string 
 	return list
 }
 
-// system makes what a system with recall and precision 0.8 would extract of gold:
-// each element with a chance of 0.8, and a wrong one for every four of them: a name of
-// the text or a relation of two entities at random, of a type at random. One in
-// twenty has another type, one relation in twenty is the wrong way round.
-func system(gold extraction.Extraction, text string, types, kinds []string, r *rand.Rand) extraction.Extraction {
+// simulateSystem simulates the output of a system with recall and precision 0.8: each element of gold
+// with a chance of 0.8, and a wrong one for every four of them: a phrase of the text or a
+// relationship of two entities, at random. One in twenty entities has another type, one in
+// twenty relationships is reversed.
+func simulateSystem(gold extraction.Extraction, text string, types, kinds []string, r *rand.Rand) extraction.Extraction {
 	out := extraction.Extraction{Entities: []extraction.Entity{}, Relationships: []extraction.Relationship{}}
-	words := candidates(text, gold, r)
+	words := unknownPhrases(text, gold, r)
 	for _, e := range gold.Entities {
 		if r.Float64() < 0.2 && len(words) > 0 {
 			out.Entities = append(out.Entities, extraction.Entity{Name: words[r.IntN(len(words))], Type: types[r.IntN(len(types))]})
 		}
 		if r.Float64() < 0.05 && len(types) > 1 {
-			e.Type = another(types, e.Type, r)
+			e.Type = otherThan(types, e.Type, r)
 		}
 		if r.Float64() < 0.8 {
 			out.Entities = append(out.Entities, extraction.Entity{Name: e.Name, Type: e.Type})
@@ -162,17 +162,17 @@ func system(gold extraction.Extraction, text string, types, kinds []string, r *r
 	return out
 }
 
-// damaged is a dataset with known damage, and what systems extracted.
-type damaged struct {
+// damagedData is a dataset with known damage and the outputs of systems.
+type damagedData struct {
 	items  []AuditItem
 	damage []damage
 }
 
-// damagedSet makes one of items. Of the systems each draws half of what is random
-// from what all of them draw, if shared.
-func damagedSet(t testing.TB, items []dataset.Item, systems int, shared bool, seed uint64) damaged {
+// damagedSet makes one from items. If shared is true, each system draws half of its random
+// choices from a common source.
+func damagedSet(t testing.TB, items []dataset.Item, systems int, shared bool, seed uint64) damagedData {
 	t.Helper()
-	var d damaged
+	var d damagedData
 	for i, item := range items {
 		document, _, err := extraction.DecodeDocument(item.Input)
 		gold, _, errGold := extraction.DecodeExtraction(item.Expected)
@@ -191,31 +191,32 @@ func damagedSet(t testing.TB, items []dataset.Item, systems int, shared bool, se
 		if len(types) == 0 || len(kinds) == 0 {
 			continue
 		}
-		spoilt, done := spoil(item.ID, gold, document.Text, types, kinds, rand.New(rand.NewPCG(seed, uint64(i))))
+		spoilt, damages := spoil(item.ID, gold, document.Text, types, kinds, rand.New(rand.NewPCG(seed, uint64(i))))
 		a := AuditItem{ID: item.ID, Input: item.Input, Expected: marshal(t, spoilt)}
 		for s := range systems {
 			own := rand.New(rand.NewPCG(seed+1+uint64(s), uint64(i)))
-			out := system(gold, document.Text, types, kinds, own)
+			out := simulateSystem(gold, document.Text, types, kinds, own)
 			if shared {
-				all := system(gold, document.Text, types, kinds, rand.New(rand.NewPCG(seed+100, uint64(i))))
-				out = mix(out, all, own)
+				all := simulateSystem(gold, document.Text, types, kinds, rand.New(rand.NewPCG(seed+100, uint64(i))))
+				out = mixExtractions(out, all, own)
 			}
 			a.Outputs = append(a.Outputs, marshal(t, out))
 		}
-		d.items, d.damage = append(d.items, a), append(d.damage, done...)
+		d.items, d.damage = append(d.items, a), append(d.damage, damages...)
 	}
 	return d
 }
 
-// mix takes what both have, and of what one of them has each with a chance of a half.
-func mix(a, b extraction.Extraction, r *rand.Rand) extraction.Extraction {
+// mixExtractions returns the elements that both have, and each element of only one of them with a chance
+// of a half.
+func mixExtractions(a, b extraction.Extraction, r *rand.Rand) extraction.Extraction {
 	out := extraction.Extraction{Entities: []extraction.Entity{}, Relationships: []extraction.Relationship{}}
-	out.Entities = mixed(a.Entities, b.Entities, func(e extraction.Entity) string { return ofEntity(e).folded() }, r)
-	out.Relationships = mixed(a.Relationships, b.Relationships, func(e extraction.Relationship) string { return ofRelationship(e).folded() }, r)
+	out.Entities = mixLists(a.Entities, b.Entities, func(e extraction.Entity) string { return entityElement(e).folded() }, r)
+	out.Relationships = mixLists(a.Relationships, b.Relationships, func(e extraction.Relationship) string { return relationshipElement(e).folded() }, r)
 	return out
 }
 
-func mixed[T any](a, b []T, form func(T) string, r *rand.Rand) []T {
+func mixLists[T any](a, b []T, form func(T) string, r *rand.Rand) []T {
 	in := func(list []T, v T) bool {
 		return slices.ContainsFunc(list, func(o T) bool { return form(o) == form(v) })
 	}
@@ -242,8 +243,8 @@ func marshal(t testing.TB, e extraction.Extraction) json.RawMessage {
 	return raw
 }
 
-// hits reports whether the finding is about this damage.
-func (x damage) hits(d Doubt) bool {
+// matches reports whether the finding is about this damage.
+func (x damage) matches(d Doubt) bool {
 	if d.Item != x.item || d.What != x.what {
 		return false
 	}
@@ -255,13 +256,13 @@ func (x damage) hits(d Doubt) bool {
 	}
 	is, was := fold(d.claim.expected), fold(d.claim.proposed)
 	switch x.kind {
-	case "removed": // another type may be the commonest
-		name, _, _ := strings.Cut(x.was, " (")
-		return d.Kind == NotInGold && (was == x.was || x.what == scoring.AnEntity && strings.HasPrefix(was, name+" ("))
+	case "removed": // the most common type may be another one
+		name, _, _ := strings.Cut(x.before, " (")
+		return d.Kind == NotInGold && (was == x.before || x.what == scoring.AnEntity && strings.HasPrefix(was, name+" ("))
 	case "invented":
-		return d.claim.expected != nil && d.claim.proposed == nil && is == x.is
+		return d.claim.expected != nil && d.claim.proposed == nil && is == x.now
 	}
-	return is == x.is && (d.Kind == OtherType || d.Kind == Reversed || d.Kind == Contradiction || d.claim.proposed == nil)
+	return is == x.now && (d.Kind == OtherType || d.Kind == Reversed || d.Kind == Contradiction || d.claim.proposed == nil)
 }
 
 func sampleItems(t testing.TB) []dataset.Item {
@@ -288,7 +289,7 @@ func fileItems(t testing.TB, path string) []dataset.Item {
 	return items
 }
 
-func (d damaged) audit(t testing.TB, top int) AuditResult {
+func (d damagedData) audit(t testing.TB, top int) AuditResult {
 	t.Helper()
 	rules, err := scoring.New(scoring.DefaultOptions())
 	if err != nil {
@@ -313,12 +314,12 @@ func (d damaged) audit(t testing.TB, top int) AuditResult {
 	return result
 }
 
-// found counts which of the first findings are about damage, and by tenth of doubt.
-func (d damaged) found(list []Doubt) (hits int, kinds map[string][2]int, tenths [10][2]int) {
+// countHits counts the findings about damage, in all, by kind and by tenth of doubt.
+func (d damagedData) countHits(list []Doubt) (hits int, kinds map[string][2]int, tenths [10][2]int) {
 	kinds = map[string][2]int{}
 	seen := map[damage]bool{}
 	for _, f := range list {
-		i := slices.IndexFunc(d.damage, func(x damage) bool { return x.hits(f) })
+		i := slices.IndexFunc(d.damage, func(x damage) bool { return x.matches(f) })
 		tenth := &tenths[min(9, int(f.Doubt*10))]
 		tenth[1]++
 		if i < 0 {
@@ -339,9 +340,8 @@ func (d damaged) found(list []Doubt) (hits int, kinds map[string][2]int, tenths 
 	return hits, kinds, tenths
 }
 
-// TestAudit_damagedGold: of as many findings as there is damage, three of four are
-// about damage, when four systems err each for itself. Run with -v for the table of
-// docs/gold.md.
+// TestAudit_damagedGold: among as many findings as there is damage, three of four are about
+// damage, if four systems err independently. Run it with -v for the table of docs/gold.md.
 func TestAudit_damagedGold(t *testing.T) {
 	sets := map[string][]dataset.Item{"sample": sampleItems(t)}
 	seeds := uint64(1)
@@ -353,28 +353,28 @@ func TestAudit_damagedGold(t *testing.T) {
 	}
 	for name, items := range sets {
 		for _, c := range []struct {
-			say     string
-			systems int
-			shared  bool
-			least   float64
+			setting  string
+			systems  int
+			shared   bool
+			minShare float64
 		}{
 			{"four systems", 4, false, 0.75},
 			{"two systems", 2, false, 0},
 			{"four that share half of their errors", 4, true, 0},
 		} {
-			t.Run(name+"/"+c.say, func(t *testing.T) {
-				if c.least == 0 {
+			t.Run(name+"/"+c.setting, func(t *testing.T) {
+				if c.minShare == 0 {
 					suite.Slow(t, "of this the share is only printed")
 				}
-				hits, damages, all := 0, 0, [10][2]int{}
+				hits, damages, allTenths := 0, 0, [10][2]int{}
 				kinds := map[string][2]int{}
 				for seed := range seeds {
 					d := damagedSet(t, items, c.systems, c.shared, 1000*seed+7)
 					result := d.audit(t, len(d.damage))
-					n, k, tenths := d.found(result.Findings)
+					n, k, tenths := d.countHits(result.Findings)
 					hits, damages = hits+n, damages+len(d.damage)
-					for i := range all {
-						all[i][0], all[i][1] = all[i][0]+tenths[i][0], all[i][1]+tenths[i][1]
+					for i := range allTenths {
+						allTenths[i][0], allTenths[i][1] = allTenths[i][0]+tenths[i][0], allTenths[i][1]+tenths[i][1]
 					}
 					for key, v := range k {
 						kinds[key] = [2]int{kinds[key][0] + v[0], kinds[key][1] + v[1]}
@@ -382,7 +382,7 @@ func TestAudit_damagedGold(t *testing.T) {
 				}
 				share := float64(hits) / float64(damages)
 				t.Logf("%d of the first %d findings are about damage: %.2f", hits, damages, share)
-				for i, tenth := range all {
+				for i, tenth := range allTenths {
 					if tenth[1] > 0 {
 						t.Logf("doubt %.1f to %.1f: %d of %d", float64(i)/10, float64(i+1)/10, tenth[0], tenth[1])
 					}
@@ -395,8 +395,8 @@ func TestAudit_damagedGold(t *testing.T) {
 				for _, k := range names {
 					t.Logf("%s: %d of %d", k, kinds[k][0], kinds[k][1])
 				}
-				if share < c.least {
-					t.Errorf("%.2f of the first findings are about damage, wanted %.2f", share, c.least)
+				if share < c.minShare {
+					t.Errorf("%.2f of the first findings are about damage, wanted %.2f", share, c.minShare)
 				}
 			})
 		}

@@ -14,35 +14,35 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// Doubt is a finding: gold that may be wrong.
+// Doubt is a finding: a place in gold that may be wrong.
 type Doubt struct {
-	// Key names the finding; it depends on the item, the gold element and the change
-	// alone, so that it is the same in the next audit.
+	// Key identifies the finding. It depends only on the item, the gold element and the change,
+	// so that it is the same in the next audit.
 	Key  string    `json:"key"`
 	Item string    `json:"item"`
 	Kind DoubtKind `json:"kind"`
 	What string    `json:"what"` // "entity" or "relationship"
-	// Doubt is from 0 to 1, and no probability.
+	// Doubt is in [0, 1]; it is not a probability.
 	Doubt float64 `json:"doubt"`
-	// Expected is what gold says, and Proposed what would replace it: "" where
-	// gold lacks it, and where it would be taken out. Both are "" where an entity is
-	// taken out that has neither name nor type.
+	// Expected is the element of gold and Proposed its replacement. Expected is "" if gold
+	// lacks the element, and Proposed is "" for a removal. Both are "" for the removal of an
+	// entity without name and type.
 	Expected string `json:"expected,omitempty"`
 	Proposed string `json:"proposed,omitempty"`
 	Reason   string `json:"reason"`
-	// Gold is dataset.GoldHash of the item's expected output.
+	// Gold is the dataset.GoldHash of the expected output of the item.
 	Gold string `json:"gold"`
-	// Places are where the text names it.
+	// Places are the places of the names in the text.
 	Places  []Place      `json:"places,omitempty"`
 	Says    []SystemSays `json:"says"`
 	Effects []Effect     `json:"effects,omitempty"`
-	// Judged is what a model says of it; nil where none was asked.
+	// Judged is the opinion of a model, or nil if none was asked.
 	Judged *Judged `json:"judged,omitempty"`
 
 	claim claim
 }
 
-// Change says in a line what would change in gold.
+// Change describes the change of gold in one line.
 func (d Doubt) Change() string {
 	expected, proposed := textutil.Line(d.Expected), textutil.Line(d.Proposed)
 	switch {
@@ -59,11 +59,11 @@ func (d Doubt) Change() string {
 // Judged is the opinion of a model about a finding.
 type Judged struct {
 	Model  string `json:"model"`
-	Wrong  *bool  `json:"gold_is_wrong"` // nil where the answer could not be used
+	Wrong  *bool  `json:"gold_is_wrong"` // nil if the answer was not usable
 	Reason string `json:"reason"`
 }
 
-// Verdict is the opinion in words.
+// Verdict returns the opinion in words.
 func (j Judged) Verdict() string {
 	switch {
 	case j.Wrong == nil:
@@ -74,45 +74,44 @@ func (j Judged) Verdict() string {
 	return "gold is right"
 }
 
-// Place is a stretch of the document with what is around it; offsets count code
-// points.
+// Place is a section of the document with the text around it; offsets count code points.
 type Place struct {
 	extraction.Span
 	Before string `json:"before"`
 	After  string `json:"after"`
 }
 
-// around is how many code points of the document are on each side of a place.
-const around = 160
+// contextSize is how many code points of the document a Place has on each side.
+const contextSize = 160
 
-// SystemSays is what one system has to do with a finding.
+// SystemSays is the output of a system about a finding.
 type SystemSays struct {
 	System string `json:"system"`
-	// For is true where the system speaks for the change, false where it has what gold
-	// has, and nil where it says neither.
+	// For is true if the system supports the change, false if it has what gold has, and nil
+	// otherwise.
 	For *bool  `json:"for"`
-	Has string `json:"has,omitempty"` // where it has something else
+	Has string `json:"has,omitempty"` // the other element of the system, if it has one
 }
 
-// Effect is how a score would change if gold were changed.
+// Effect is how a score would change with gold.
 type Effect struct {
 	System string   `json:"system"`
 	Score  string   `json:"score"`
-	Before *float64 `json:"before"` // of the item; nil is undefined
+	Before *float64 `json:"before"` // for the item; nil is undefined
 	After  *float64 `json:"after"`
-	// Run is the change of the run's mean, failures counted as 0; nil where the score
+	// Run is the change of the mean of the run, with failures counted as 0, or nil if the score
 	// is undefined before or after.
 	Run *float64 `json:"run"`
 }
 
-// key is a hash of what the finding is about.
+// key returns a hash of the subject of the finding.
 func (d Doubt) key() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d %q %q", d.Item, d.Kind, d.claim.nth, d.Expected, d.Proposed))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d %q %q", d.Item, d.Kind, d.claim.occurrence, d.Expected, d.Proposed))
 	return hex.EncodeToString(sum[:6])
 }
 
-// complete adds places, reason, words of the systems and effects.
-func (d *Doubt) complete(systems []string, r *reading, items int) {
+// complete adds places, reason, outputs of the systems, and effects.
+func (d *Doubt) complete(systems []string, r *comparison, items int) {
 	c := d.claim
 	near := 0
 	for _, name := range c.about().names() {
@@ -121,8 +120,8 @@ func (d *Doubt) complete(systems []string, r *reading, items int) {
 			continue
 		}
 		near = span.Start
-		before, _ := r.index.Slice(max(0, span.Start-around), span.Start)
-		after, _ := r.index.Slice(span.End, min(span.End+around, r.index.Len(extraction.CodePoints)))
+		before, _ := r.index.Slice(max(0, span.Start-contextSize), span.Start)
+		after, _ := r.index.Slice(span.End, min(span.End+contextSize, r.index.Len(extraction.CodePoints)))
 		d.Places = append(d.Places, Place{Span: span, Before: before, After: after})
 	}
 	for s, st := range c.stances {
@@ -135,51 +134,51 @@ func (d *Doubt) complete(systems []string, r *reading, items int) {
 		}
 		d.Says = append(d.Says, says)
 	}
-	n := countOf(c.stances)
+	n := countStances(c.stances)
 	d.Reason = c.why(n[agrees], len(c.stances)-n[absent])
-	changed := corrected(r.gold, c)
+	changed := applyClaims(r.gold, c)
 	for s, output := range r.outputs {
 		if output == nil {
 			continue
 		}
 		before, after := r.results[s].Scores, r.rules.Measure(changed, *output).Scores
 		for _, name := range []string{scoring.EntityF1, scoring.RelationshipF1} {
-			was, _ := outcome.Lookup(before, name)
-			is, _ := outcome.Lookup(after, name)
-			effect := Effect{System: systems[s], Score: name, Before: was.Value, After: is.Value}
-			both := was.Value != nil && is.Value != nil
-			if both {
-				effect.Run = new((*is.Value - *was.Value) / float64(items))
+			oldScore, _ := outcome.Lookup(before, name)
+			newScore, _ := outcome.Lookup(after, name)
+			effect := Effect{System: systems[s], Score: name, Before: oldScore.Value, After: newScore.Value}
+			defined := oldScore.Value != nil && newScore.Value != nil
+			if defined {
+				effect.Run = new((*newScore.Value - *oldScore.Value) / float64(items))
 			}
-			if both && *was.Value != *is.Value || (was.Value == nil) != (is.Value == nil) {
+			if defined && *oldScore.Value != *newScore.Value || (oldScore.Value == nil) != (newScore.Value == nil) {
 				d.Effects = append(d.Effects, effect)
 			}
 		}
 	}
 }
 
-// why says in a sentence what speaks for the claim.
-func (c claim) why(agree, of int) string {
-	count := fmt.Sprintf("%d of %d systems", agree, of)
-	nothing := count + " find nothing of the kind"
+// why returns a sentence with the evidence for the claim.
+func (c claim) why(agree, total int) string {
+	count := fmt.Sprintf("%d of %d systems", agree, total)
+	noneFound := count + " find nothing of the kind"
 	if c.kind == NotInGold && c.suspect {
 		return count + " have it, and a relationship of gold names it"
 	}
 	return map[DoubtKind]string{
-		NotFound:      nothing + ", and the text has the name",
-		NotInText:     "the text does not have the name; " + nothing,
+		NotFound:      noneFound + ", and the text has the name",
+		NotInText:     "the text does not have the name; " + noneFound,
 		NotInGold:     count + " have it, and gold does not",
-		Contradiction: c.reason + "; " + nothing,
+		Contradiction: c.reason + "; " + noneFound,
 		Reversed:      count + " have the other direction",
 		OtherType:     count + " have this other type",
 		OtherName:     count + " have this other name",
 	}[c.kind]
 }
 
-// corrected changes gold as the claims want it.
-func corrected(gold extraction.Extraction, claims ...claim) extraction.Extraction {
+// applyClaims returns gold with the changes of the claims.
+func applyClaims(gold extraction.Extraction, claims ...claim) extraction.Extraction {
 	entities, relationships := slices.Clone(gold.Entities), slices.Clone(gold.Relationships)
-	noEntity, noRelationship := map[int]bool{}, map[int]bool{}
+	removedEntities, removedRelationships := map[int]bool{}, map[int]bool{}
 	for _, c := range claims {
 		entity := c.about().what == scoring.AnEntity
 		switch {
@@ -188,16 +187,16 @@ func corrected(gold extraction.Extraction, claims ...claim) extraction.Extractio
 		case c.expected == nil:
 			relationships = append(relationships, c.proposed.relationship())
 		case c.proposed == nil && entity:
-			noEntity[c.index] = true
+			removedEntities[c.index] = true
 		case c.proposed == nil:
-			noRelationship[c.index] = true
+			removedRelationships[c.index] = true
 		case entity:
 			e := &entities[c.index]
 			if textutil.FoldName(e.Name) != textutil.FoldName(c.proposed.name) {
 				e.Mentions = nil
 			}
 			e.Name, e.Type = c.proposed.name, c.proposed.kind
-			for i := range relationships { // what was said of the name is said of the new one
+			for i := range relationships { // relationships of the entity get its new name
 				for _, end := range []*string{&relationships[i].Source, &relationships[i].Target} {
 					if textutil.FoldName(*end) == textutil.FoldName(c.expected.name) {
 						*end = e.Name
@@ -209,106 +208,107 @@ func corrected(gold extraction.Extraction, claims ...claim) extraction.Extractio
 			r.Source, r.Target, r.Type = c.proposed.name, c.proposed.target, c.proposed.kind
 		}
 	}
-	return extraction.Extraction{Entities: without(entities, noEntity), Relationships: without(relationships, noRelationship)}
+	return extraction.Extraction{Entities: removeIndexes(entities, removedEntities), Relationships: removeIndexes(relationships, removedRelationships)}
 }
 
-// without takes elements out of a list by their indexes.
-func without[T any](list []T, gone map[int]bool) []T {
+// removeIndexes removes elements from a list by their indexes.
+func removeIndexes[T any](list []T, removed map[int]bool) []T {
 	i := -1
 	return slices.DeleteFunc(list, func(T) bool {
 		i++
-		return gone[i]
+		return removed[i]
 	})
 }
 
-// Corrected returns the expected output with findings of one audit of the item carried
-// out. The error names two that change the same element of gold.
+// Corrected returns the expected output with the changes of findings, which must be from one
+// audit of the item. It is an error if two findings change the same element of gold.
 func Corrected(expected json.RawMessage, findings []Doubt) (json.RawMessage, error) {
 	gold, _, err := extraction.DecodeExtraction(expected)
 	if err != nil {
 		return nil, err
 	}
-	touched := map[string]string{} // by claim.place
+	changedBy := map[string]string{} // finding by claim.place
 	var claims []claim
 	for _, d := range findings {
 		claims = append(claims, d.claim)
 		if d.claim.expected == nil {
 			continue
 		}
-		at := d.claim.place()
-		if other := touched[at]; other != "" {
+		place := d.claim.place()
+		if other := changedBy[place]; other != "" {
 			return nil, fmt.Errorf("item %q: the findings %s and %s change the same %s of gold: accept one of them", d.Item, other, d.Key, d.What)
 		}
-		touched[at] = d.Key
+		changedBy[place] = d.Key
 	}
-	return corrected(gold, claims...).MarshalJSON()
+	return applyClaims(gold, claims...).MarshalJSON()
 }
 
-// systemRates is how far a system is believed, for one of the two lists.
+// systemRates are the rates of a system for one of the two lists. They decide how much the
+// audit believes it.
 type systemRates struct {
-	// Found is the share of gold that it finds.
+	// Found is the share of gold that the system finds.
 	Found float64 `json:"found"`
-	// Shared is the chance that it says what another one wrongly says.
+	// Shared is the chance that the system repeats a wrong statement of another one.
 	Shared float64 `json:"shared"`
-	// Right is the share of gold that it has as gold does, where it has it at all.
+	// Right is the share of the found elements of gold that the system has like gold.
 	Right float64 `json:"right"`
 }
 
-// rates are those of all systems, for one of the two lists.
+// rates holds the rates of all systems for one of the two lists.
 type rates struct {
 	systems []systemRates
-	// weight is what the words of the systems together count for, see tally.
+	// weight is the factor for the evidence of all systems, see tally.weight.
 	weight float64
 }
 
 // The assumptions of the model; see Audit.
 const (
-	priorWrong = 0.05 // of what gold says or lacks
-	priorEven  = 0.5  // where gold itself gives a reason
-	shrinkage  = 10.0 // how many observations the first guesses are worth
-	firstFound = 0.7
-	firstShare = 0.05
-	firstRight = 0.9
+	priorWrong    = 0.05 // share of gold that is wrong or missing
+	priorSuspect  = 0.5  // if gold itself gives a reason
+	shrinkage     = 10.0 // weight of the initial rates, in observations
+	initialFound  = 0.7
+	initialShared = 0.05
+	initialRight  = 0.9
 )
 
-// tally counts what the rates are made of.
+// tally counts the observations for the rates.
 type tally struct {
-	elements, missed int // missed: by all systems
-	systems          []counts
-	pairs            map[pairOf]float64
+	elements, missedByAll int // missed counts elements that all systems miss
+	systems               []systemCounts
+	pairs                 map[missPair]float64
 }
 
-// pairOf is what two systems, by their numbers, make of an element of gold.
-type pairOf struct {
+// missPair is which of two systems, by index, miss an element of gold.
+type missPair struct {
 	a, b         int
 	missA, missB bool
 }
 
-// counts are those of a system.
-type counts struct {
-	found  int
-	asked  int // elements of items that did not fail
-	right  int // as gold has it
-	shared int // statements beyond gold that another has
-	joined int // of those, how many it has
+// systemCounts are the observations of one system.
+type systemCounts struct {
+	found     int
+	delivered int // elements of items that did not fail
+	right     int // found as in gold
+	shared    int // statements beyond gold that another system has
+	repeated  int // statements of shared that this system has too
 }
 
 func newTally(systems int) *tally {
-	return &tally{systems: make([]counts, systems), pairs: map[pairOf]float64{}}
+	return &tally{systems: make([]systemCounts, systems), pairs: map[missPair]float64{}}
 }
 
-// element counts an element of gold.
-func (t *tally) element(stances []stance) {
+// addElement counts an element of gold.
+func (t *tally) addElement(stances []stance) {
 	t.elements++
-	if countOf(stances)[agrees] == len(stances) {
-		t.missed++
+	if countStances(stances)[agrees] == len(stances) {
+		t.missedByAll++
 	}
 	for s, st := range stances {
 		n := &t.systems[s]
 		if st == absent {
 			continue
 		}
-		n.asked++
+		n.delivered++
 		if st != agrees {
 			n.found++
 		}
@@ -317,87 +317,88 @@ func (t *tally) element(stances []stance) {
 		}
 		for b, other := range stances[:s] {
 			if other != absent {
-				t.pairs[pairOf{s, b, st == agrees, other == agrees}]++
+				t.pairs[missPair{s, b, st == agrees, other == agrees}]++
 			}
 		}
 	}
 }
 
-// beyond counts a statement that gold does not have.
-func (t *tally) beyond(stances []stance) {
-	agreeing := countOf(stances)[agrees]
+// addBeyond counts a statement that gold does not have.
+func (t *tally) addBeyond(stances []stance) {
+	agreeing := countStances(stances)[agrees]
 	for s, st := range stances {
 		n := &t.systems[s]
 		switch {
 		case st == agrees && agreeing > 1:
 			n.shared++
-			n.joined++
+			n.repeated++
 		case st != agrees && st != absent && agreeing > 0:
 			n.shared++
 		}
 	}
 }
 
-// rates turns counts into rates, shrunk towards first guesses.
+// rates returns the rates, shrunk towards the initial ones.
 func (t *tally) rates() rates {
-	shrunk := func(k, n, first float64) float64 {
+	shrink := func(k, n, first float64) float64 {
 		return min(0.98, max(0.02, (max(0, k)+shrinkage*first)/(max(0, n)+shrinkage)))
 	}
 	r := rates{weight: t.weight()}
 	for _, n := range t.systems {
-		found := shrunk(float64(n.found), float64(n.asked), firstFound)
-		lacking := priorWrong * float64(n.asked) // statements beyond gold that are true
-		shared, joined := float64(n.shared)-lacking, float64(n.joined)-found*lacking
+		found := shrink(float64(n.found), float64(n.delivered), initialFound)
+		trueBeyond := priorWrong * float64(n.delivered) // expected number of true statements beyond gold
+		shared, repeated := float64(n.shared)-trueBeyond, float64(n.repeated)-found*trueBeyond
 		r.systems = append(r.systems, systemRates{
 			Found:  found,
-			Shared: min(found, shrunk(min(joined, shared), shared, firstShare)),
-			Right:  max(0.5, shrunk(float64(n.right), float64(n.found), firstRight)),
+			Shared: min(found, shrink(min(repeated, shared), shared, initialShared)),
+			Right:  max(0.5, shrink(float64(n.right), float64(n.found), initialRight)),
 		})
 	}
 	return r
 }
 
-// weight is 1/(1 + (S−1)ρ): ρ, at least 0, is the mean correlation (phi) of the
-// misses of two systems over the elements of gold. Of those that all miss as many
-// are left out as gold is assumed to have wrong: they say nothing of the systems.
+// weight returns 1/(1 + (S−1)ρ). ρ is the mean over pairs of systems of the correlation (phi,
+// at least 0) of their misses over the elements of gold. Among the elements that all systems
+// miss, as many are excluded as gold is assumed to have wrong, because they say nothing about
+// the systems.
 func (t *tally) weight() float64 {
 	systems := len(t.systems)
-	excused := float64(min(t.missed, int(priorWrong*float64(t.elements))))
+	excused := float64(min(t.missedByAll, int(priorWrong*float64(t.elements))))
 	sum := 0.0
 	for a := range systems {
 		for b := range a {
-			both := t.pairs[pairOf{a, b, true, true}] - excused
-			missA, missB := both+t.pairs[pairOf{a, b, true, false}], both+t.pairs[pairOf{a, b, false, true}]
-			n := missA + missB - both + t.pairs[pairOf{a, b, false, false}]
-			if spread := math.Sqrt(missA * (n - missA) * missB * (n - missB)); spread > 0 {
-				sum += max(0, (n*both-missA*missB)/spread)
+			both := t.pairs[missPair{a, b, true, true}] - excused
+			missA, missB := both+t.pairs[missPair{a, b, true, false}], both+t.pairs[missPair{a, b, false, true}]
+			n := missA + missB - both + t.pairs[missPair{a, b, false, false}]
+			if deviation := math.Sqrt(missA * (n - missA) * missB * (n - missB)); deviation > 0 {
+				sum += max(0, (n*both-missA*missB)/deviation)
 			}
 		}
 	}
 	return 1 / (1 + float64(systems-1)*sum/float64(systems*(systems-1)/2))
 }
 
-// doubt is how much speaks for a claim, see Audit.
+// doubt returns the doubt of a claim, see Audit.
 func (r rates) doubt(c claim) float64 {
 	prior := priorWrong
 	if c.suspect {
-		prior = priorEven
+		prior = priorSuspect
 	}
-	said := 0.0
+	evidence := 0.0
 	for s, st := range c.stances {
-		said += r.systems[s].evidence(c.kind, st)
+		evidence += r.systems[s].evidence(c.kind, st)
 	}
-	return 1 / (1 + math.Exp(-(math.Log(prior/(1-prior)) + r.weight*said)))
+	return 1 / (1 + math.Exp(-(math.Log(prior/(1-prior)) + r.weight*evidence)))
 }
 
-// evidence is the logarithm of the likelihood ratio of what a system says.
+// evidence returns the logarithm of the likelihood ratio for the stance of a system.
 func (s systemRates) evidence(kind DoubtKind, st stance) float64 {
 	yes, no := math.Log(s.Found/s.Shared), math.Log((1-s.Found)/(1-s.Shared))
 	switch kind {
 	case OtherType, OtherName, Reversed:
 		yes = math.Log(s.Right / (1 - s.Right))
 		no = -yes
-	case NotFound, NotInText, Contradiction: // of a removal it is the other way round
+	case NotFound, NotInText, Contradiction: // for a removal, the signs are reversed
 		yes, no = -no, -yes
 		if st == silent {
 			return 0

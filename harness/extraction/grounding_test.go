@@ -10,8 +10,8 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// TestGrounding works the rates out by hand; the document is "Ann  Lee met Bob
-// in Rome."
+// TestGrounding compares with rates that were calculated by hand; the document is "Ann  Lee met
+// Bob in Rome."
 func TestGrounding(t *testing.T) {
 	rules, err := scoring.New(scoring.DefaultOptions())
 	if err != nil {
@@ -20,12 +20,12 @@ func TestGrounding(t *testing.T) {
 	input := json.RawMessage(`{"document_text":"Ann  Lee met Bob in Rome."}`)
 	type counts struct{ standing, of, invented int64 }
 	for output, want := range map[string]*counts{
-		// By name, tolerant of white space and case; Zoe is invented.
+		// By name, regardless of white space and case; Zoe is invented.
 		`{"entities":[{"name":"ann lee"},{"name":"Bob"},{"name":"Zoe"}]}`: {2, 3, 1},
-		// An alias will do; part of a word will not.
+		// An alias is enough; part of a word is not.
 		`{"entities":[{"name":"Dr. L.","aliases":["Ann Lee"]},{"name":"Rom"}]}`: {1, 2, 1},
-		// A good quote grounds a name that does not occur; a false quote of a name
-		// that does occur neither grounds nor invents.
+		// A good quote grounds a name that does not occur. With a false quote, a name that
+		// occurs is neither grounded nor invented.
 		`{"entities":[{"name":"the couple","mentions":[{"quote":"Ann Lee met Bob","start":0,"end":16}]},{"name":"Rome","mentions":[{"quote":"in Paris","start":17,"end":25}]}]}`: {1, 2, 0},
 		// One of two quotes is enough.
 		`{"entities":[{"name":"x","mentions":[{"quote":"Paris","start":0,"end":5},{"quote":"Rome","start":0,"end":4}]}]}`: {1, 1, 0},
@@ -60,7 +60,7 @@ func TestGrounding(t *testing.T) {
 		t.Fatal(err)
 	}
 	scored, err := j.Score(json.RawMessage(`{"entities":[]}`))
-	if _, there := outcome.Lookup(scored.Scores, harness.GroundedRate); err != nil || there {
+	if _, exists := outcome.Lookup(scored.Scores, harness.GroundedRate); err != nil || exists {
 		t.Errorf("an item without a document has no grounding: %v", err)
 	}
 }

@@ -21,13 +21,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestMain has temporary folders in memory.
+// TestMain puts temporary folders into memory.
 func TestMain(m *testing.M) {
 	suite.InMemory()
 	m.Run()
 }
 
-// extractor answers what a test says.
+// extractor is an Extractor made of a function.
 type extractor func(extraction.Document) (extraction.Extraction, error)
 
 func (f extractor) Extract(_ context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
@@ -64,8 +64,8 @@ func TestTask_failures(t *testing.T) {
 	}
 }
 
-// TestScorer_goldKeys: keys of the expected output that nothing reads are named,
-// once for all the elements that have them.
+// TestScorer_goldKeys: unknown keys of the expected output are named once for all elements that
+// have them.
 func TestScorer_goldKeys(t *testing.T) {
 	scored, err := judge(t, `{"entities":[{"name":"Ann","type":"P","kind":"x"}],"relationships":[
 		{"from":"Ann","to":"Bob","type":"knows"},{"from":"Bob","to":"Ann","type":"knows"}],"annotator":"me"}`).Score(json.RawMessage(`{"entities":[{"name":"Ann","type":"P","of":1}]}`))
@@ -80,16 +80,16 @@ func TestScorer_goldKeys(t *testing.T) {
 	}
 }
 
-// reader is an extractor that remembers the documents that it was given.
-type reader struct{ documents []extraction.Document }
+// recordingExtractor is an extractor that records its documents.
+type recordingExtractor struct{ documents []extraction.Document }
 
-func (r *reader) Extract(_ context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
+func (r *recordingExtractor) Extract(_ context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
 	r.documents = append(r.documents, doc)
 	return extraction.Extraction{}, nil, nil
 }
 
-// TestTask_decoded: the task takes the document that the scorer has read, and reads it
-// itself where there is none; of what is expected it is given nothing.
+// TestTask_decoded: the task uses the document that the scorer has decoded, or else decodes it
+// itself. It gets nothing of the expected output.
 func TestTask_decoded(t *testing.T) {
 	rules, err := scoring.New(scoring.DefaultOptions())
 	if err != nil {
@@ -104,20 +104,20 @@ func TestTask_decoded(t *testing.T) {
 	if text := fmt.Sprintf("%+v", shared); strings.Contains(text, "Secret") || !strings.Contains(text, "Ann") {
 		t.Errorf("shared: %s", text)
 	}
-	var extractor reader
+	var extractor recordingExtractor
 	task := &harness.Task{Extractor: &extractor}
 	alone, err := task.Do(t.Context(), experiment.Item{ID: "a", Input: item.Input})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The input is not a document: only what was decoded can have been taken.
+	// The input is not a document, so the task can only have used the decoded one.
 	with, err := task.Do(t.Context(), experiment.Item{ID: "a", Input: json.RawMessage(`[]`), Decoded: shared})
 	if err != nil || !cmp.Equal(extractor.documents[0], extractor.documents[1], cmpopts.IgnoreUnexported(extraction.Document{})) || !cmp.Equal(alone, with) || len(with.Warnings) == 0 {
 		t.Errorf("%v, %+v and %+v", err, alone, with)
 	}
 }
 
-// TestTask_accepts: questions, as a dataset in Langfuse holds them, end the listing.
+// TestTask_accepts: a dataset of questions is refused.
 func TestTask_accepts(t *testing.T) {
 	accepts := func(inputs ...string) error {
 		var page []experiment.Item
@@ -173,8 +173,7 @@ func TestScorer(t *testing.T) {
 	}
 }
 
-// TestScorer_causes: a name that the document lacks is invented; without a
-// document nothing is.
+// TestScorer_causes: a name that the document lacks is invented; without a document no name is.
 func TestScorer_causes(t *testing.T) {
 	rules, err := scoring.New(scoring.DefaultOptions())
 	if err != nil {

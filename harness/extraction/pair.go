@@ -22,14 +22,14 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// pair is a line that goes in.
+// pair is an input line.
 type pair struct {
 	ID, Error                    string
 	Expected, Extracted, Options json.RawMessage
 }
 
-// scoredPair is the line that comes out. Counts and scores are null for a pair
-// that failed, and there are neither matches nor warnings.
+// scoredPair is an output line. A pair that failed has null counts and scores, and neither
+// matches nor warnings.
 type scoredPair struct {
 	ID       string              `json:"id"`
 	Counts   *scoring.Counts     `json:"counts"`
@@ -44,34 +44,34 @@ type matches struct {
 	Relationships []scoring.RelationshipMatch `json:"relationships"`
 }
 
-// lineRules makes the scorer of a line.
-type lineRules struct {
-	base    *scoring.Scorer
-	options scoring.Options
-	write   bool // of each line what comes of it, not only its scores
+// lineScorer scores lines, each with its own options.
+type lineScorer struct {
+	base       *scoring.Scorer
+	options    scoring.Options
+	withOutput bool // output lines are needed, not only scores
 }
 
-// score scores one line, and fills in its outcome.
-func (l *lineRules) score(line []byte, o *outcome.Outcome) (out scoredPair, err error) {
+// score scores one line and sets its outcome.
+func (l *lineScorer) score(line []byte, o *outcome.Outcome) (out scoredPair, err error) {
 	p, err := readPair(line)
 	if err != nil {
 		return out, err
 	}
-	scorer, err := l.of(p.Options)
+	scorer, err := l.scorerFor(p.Options)
 	if err != nil {
 		return out, err
 	}
 	var expected extraction.Extraction
-	var gold []string
+	var warningsOfGold []string
 	if !isAbsent(p.Expected) {
-		if expected, gold, err = extraction.DecodeExtraction(p.Expected); err != nil {
+		if expected, warningsOfGold, err = extraction.DecodeExtraction(p.Expected); err != nil {
 			return out, fmt.Errorf("expected: %w", err)
 		}
 	}
 	out.ID, o.Item, o.NothingExpected = p.ID, p.ID, isEmpty(expected)
 	if isAbsent(p.Extracted) {
 		out.Error = cmp.Or(p.Error, "nothing was extracted")
-		o.Class, o.Scores = classOf(out.Error), scorer.Undelivered(expected)
+		o.Class, o.Scores = failureClass(out.Error), scorer.Undelivered(expected)
 		o.Failure = &outcome.Failure{Class: o.Class, Message: out.Error}
 		return out, nil
 	}
@@ -80,19 +80,19 @@ func (l *lineRules) score(line []byte, o *outcome.Outcome) (out scoredPair, err 
 		return out, fmt.Errorf("extracted: %w", err)
 	}
 	score := scorer.Measure
-	if l.write {
+	if l.withOutput {
 		score = scorer.Score
 	}
 	result := score(expected, extracted)
-	if o.Scores, o.Groups = result.Scores, result.Groups; l.write {
-		result.Warnings = slices.Concat(ofGold(gold), warnings, result.Warnings)
-		out.fill(&result)
+	if o.Scores, o.Groups = result.Scores, result.Groups; l.withOutput {
+		result.Warnings = slices.Concat(goldWarnings(warningsOfGold), warnings, result.Warnings)
+		out.setResult(&result)
 	}
 	return out, nil
 }
 
-// fill takes over what a line shows of a result.
-func (s *scoredPair) fill(r *scoring.Result) {
+// setResult sets the fields of an output line from a result.
+func (s *scoredPair) setResult(r *scoring.Result) {
 	warnings := orEmpty(r.Warnings)
 	s.Counts, s.Warnings, s.Matches = &r.Counts, &warnings, &matches{orEmpty(r.Entities), orEmpty(r.Relationships)}
 	s.Scores = make(map[string]*float64, len(r.Scores))
@@ -101,8 +101,8 @@ func (s *scoredPair) fill(r *scoring.Result) {
 	}
 }
 
-// readPair reads a line and says in words what is wrong with it; encoding/json takes
-// several times as long.
+// readPair reads a line and explains what is wrong with it. It is several times as fast as
+// encoding/json.
 func readPair(line []byte) (p pair, err error) {
 	if !utf8.Valid(line) {
 		line = bytes.ToValidUTF8(line, []byte("\ufffd"))
@@ -116,14 +116,14 @@ func readPair(line []byte) (p pair, err error) {
 		case "options":
 			p.Options = value
 		case "id":
-			p.ID, err = text(key, value)
+			p.ID, err = stringMember(key, value)
 		case "error":
-			p.Error, err = text(key, value)
+			p.Error, err = stringMember(key, value)
 		}
 		return err == nil
 	}) {
-		if broken := json.Unmarshal(line, new(any)); broken != nil {
-			return p, fmt.Errorf("not JSON: %w", broken)
+		if jsonErr := json.Unmarshal(line, new(any)); jsonErr != nil {
+			return p, fmt.Errorf("not JSON: %w", jsonErr)
 		}
 	}
 	if err != nil {
@@ -135,17 +135,17 @@ func readPair(line []byte) (p pair, err error) {
 	return p, nil
 }
 
-// text reads a member that is a string, or null.
-func text(key string, value json.RawMessage) (string, error) {
+// stringMember reads a member that is a string or null.
+func stringMember(key string, value json.RawMessage) (string, error) {
 	if value[0] != '"' && !isAbsent(value) {
 		return "", fmt.Errorf("%s: expected a string, got %s", key, textutil.Cut(string(value), 40))
 	}
 	return textutil.JSONText(value), nil
 }
 
-// classOf is the class of failure that an error begins with; where it names none, the
+// failureClass returns the class with which an error text begins, or else provider, because the
 // extractor failed.
-func classOf(failure string) outcome.Class {
+func failureClass(failure string) outcome.Class {
 	name, _, _ := strings.Cut(failure, ":")
 	if c := outcome.Class(name); slices.Contains(outcome.Classes(), c) {
 		return c
@@ -153,7 +153,7 @@ func classOf(failure string) outcome.Class {
 	return outcome.Provider
 }
 
-// orEmpty makes a list that is written as [], not as null.
+// orEmpty returns a list that is marshalled as [] instead of null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -161,8 +161,8 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// of returns the scorer for the options of a line.
-func (l *lineRules) of(raw json.RawMessage) (*scoring.Scorer, error) {
+// scorerFor returns the scorer for the options of a line.
+func (l *lineScorer) scorerFor(raw json.RawMessage) (*scoring.Scorer, error) {
 	if isAbsent(raw) {
 		return l.base, nil
 	}
@@ -173,47 +173,45 @@ func (l *lineRules) of(raw json.RawMessage) (*scoring.Scorer, error) {
 	return scoring.New(options)
 }
 
-// maxPair bounds one line of pairs.
-const maxPair = 64 << 20
+// maxLine is the longest line, in bytes.
+const maxLine = 64 << 20
 
-// Pairs scores pairs of expected and extracted that anyone produced, without a
-// model and without Langfuse.
+// Pairs scores pairs of expected and extracted output from any source, without a model and
+// without Langfuse.
 type Pairs struct {
 	Options scoring.Options
-	// Name stands for the input in messages, such as its path.
+	// Name is the name of the input in messages, for example its path.
 	Name string
-	// Scored is told the outcome of each pair, in order; nil is told nothing.
+	// Scored, if not nil, is called with the outcome of each pair, in order.
 	Scored func(outcome.Outcome)
 }
 
-// Score reads pairs, one JSON object a line, and writes a line for each, in
-// order; none where w is nil. A line is {"id", "expected", "extracted", "error"?, "options"?};
-// "extracted": null is a failure; options of a line win over those of Pairs.
-// Lines are scored on all processors; some hundred are in memory at a time, and
-// some 70 bytes for each id.
+// Score reads pairs, one JSON object a line, and writes a line for each, in order, unless w is
+// nil. A line is {"id", "expected", "extracted", "error"?, "options"?}; "extracted": null is a
+// failure, and options of a line override those of Pairs. Lines are scored on all processors.
+// Some hundred lines are in memory at a time, and about 70 bytes for each id.
 //
-// Lines that cannot be used are left out of the output, and so is a line with
-// the id of one before; the error lists them with file and line, after
-// everything else was written. An input that cannot be
-// read on, or a line of more than 64 MiB, ends it, also after everything before
-// was written. Cancelling ctx stops it between two lines.
+// Unusable lines, and lines with the id of an earlier one, have no output line; after all
+// others are written, the error lists them with file and line. A read error, or a line of more
+// than 64 MiB, ends the input, after everything before it is written. Cancelling ctx stops
+// Score between two lines.
 func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	base, err := scoring.New(p.Options)
 	if err != nil {
 		return err
 	}
 	in, out := bufio.NewScanner(r), bufio.NewWriterSize(cmp.Or(w, io.Discard), 1<<20)
-	in.Buffer(make([]byte, 0, 1<<20), maxPair)
+	in.Buffer(make([]byte, 0, 1<<20), maxLine)
 	var problems dataset.Problems
-	seen := map[[sha256.Size]byte]int{} // the line of each id
+	seen := map[[sha256.Size]byte]int{} // line of each id
 	number := 0
-	batches := func(yield func([]scored, error) bool) {
+	batches := func(yield func([]lineResult, error) bool) {
 		for {
 			lines, err := readLines(in, &number)
 			if len(lines) > 0 && !yield(lines, nil) {
 				return
 			}
-			if err != nil { // the input ends there; what was read before it is scored all the same
+			if err != nil { // the input ends here; the lines before are scored
 				yield(nil, fmt.Errorf("reading %s: line %d: %w", p.Name, number, err))
 			}
 			if err != nil || len(lines) == 0 {
@@ -221,23 +219,23 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 			}
 		}
 	}
-	score := func(lines []scored) ([]scored, error) {
-		rules := lineRules{base: base, options: p.Options, write: w != nil}
+	score := func(lines []lineResult) ([]lineResult, error) {
+		scorer := lineScorer{base: base, options: p.Options, withOutput: w != nil}
 		for i := range lines {
-			rules.fill(&lines[i])
+			scorer.scoreLine(&lines[i])
 		}
 		return lines, nil
 	}
-	emit := func(batch []scored) error {
+	emit := func(batch []lineResult) error {
 		for _, s := range batch {
 			if s.err != nil {
 				problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: s.err.Error()})
 				continue
 			}
 			if id := s.outcome.Item; id != "" {
-				hash := sha256.Sum256([]byte(id)) // so that a long one takes no more memory
-				if before, twice := seen[hash]; twice {
-					problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: fmt.Sprintf("the id %q is that of line %d", textutil.Cut(id, 100), before)})
+				hash := sha256.Sum256([]byte(id)) // bounds the memory of long ids
+				if firstLine, duplicate := seen[hash]; duplicate {
+					problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: fmt.Sprintf("the id %q is that of line %d", textutil.Cut(id, 100), firstLine)})
 					continue
 				}
 				seen[hash] = s.line
@@ -251,8 +249,8 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 		}
 		return nil
 	}
-	for batch, broken := range stats.Parallel(0, batches, score) {
-		if err = cmp.Or(ctx.Err(), broken); err == nil {
+	for batch, readErr := range stats.Parallel(0, batches, score) {
+		if err = cmp.Or(ctx.Err(), readErr); err == nil {
 			err = emit(batch)
 		}
 		if err != nil {
@@ -262,10 +260,10 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	return errors.Join(err, out.Flush(), problems.Err())
 }
 
-// scored is a line, and what comes of it.
-type scored struct {
+// lineResult is a line and its outcome.
+type lineResult struct {
 	line    int
-	text    []byte // as it was read; then JSON and line end
+	text    []byte // the input line, then the output line
 	outcome outcome.Outcome
 	err     error
 }
@@ -276,10 +274,10 @@ const (
 	batchBytes = 1 << 20
 )
 
-// readLines returns the next lines that are not blank, those before an error
-// beside it; none at the end.
-func readLines(in *bufio.Scanner, number *int) ([]scored, error) {
-	var lines []scored
+// readLines returns the next lines that are not blank; none at the end. With an error it
+// returns the lines before it.
+func readLines(in *bufio.Scanner, number *int) ([]lineResult, error) {
+	var lines []lineResult
 	for size := 0; len(lines) < batchLines && size < batchBytes && in.Scan() && in.Err() == nil; {
 		*number++
 		line := bytes.Clone(in.Bytes())
@@ -287,26 +285,26 @@ func readLines(in *bufio.Scanner, number *int) ([]scored, error) {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			lines = append(lines, scored{line: *number, text: line})
+			lines = append(lines, lineResult{line: *number, text: line})
 			size += len(line)
 		}
 	}
 	if in.Err() == nil {
 		return lines, nil
 	}
-	*number++ // what was read of that line is not the whole
+	*number++ // the line that could not be read
 	if errors.Is(in.Err(), bufio.ErrTooLong) {
-		return lines, fmt.Errorf("longer than %d bytes", maxPair)
+		return lines, fmt.Errorf("longer than %d bytes", maxLine)
 	}
 	return lines, in.Err()
 }
 
-// fill scores a line that was read.
-func (l *lineRules) fill(s *scored) {
+// scoreLine scores a line and replaces its text by the output line.
+func (l *lineScorer) scoreLine(s *lineResult) {
 	s.outcome = outcome.Outcome{Seq: int64(s.line), Trial: 1, Attempt: 1}
 	out, err := l.score(s.text, &s.outcome)
 	s.text, s.err = nil, err
-	if err == nil && l.write {
+	if err == nil && l.withOutput {
 		s.text, s.err = textutil.MarshalJSON(out)
 		s.text = append(s.text, '\n')
 	}

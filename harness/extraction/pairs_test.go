@@ -19,8 +19,8 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// generator makes pairs of lists that resemble each other: names misspelled,
-// left out, repeated, invented; relationships inverted, swapped, dangling.
+// generator makes pairs of similar lists: names misspelled, left out, repeated, invented;
+// relationships inverted, swapped, dangling.
 type generator struct{ *rand.Rand }
 
 var (
@@ -61,13 +61,13 @@ func (g generator) relationships(n int, entities []map[string]any) []map[string]
 	return list
 }
 
-// side is one half of a pair; disturbed, it is the other half.
-func (g generator) side() map[string]any {
+// extraction returns one half of a pair; disturbed makes the other half of it.
+func (g generator) extraction() map[string]any {
 	e := g.entities(g.IntN(8))
 	return map[string]any{"entities": e, "relationships": g.relationships(g.IntN(6), e)}
 }
 
-func (g generator) disturbed(side map[string]any) map[string]any {
+func (g generator) disturb(side map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, list := range side {
 		var kept []map[string]any
@@ -87,7 +87,7 @@ func (g generator) disturbed(side map[string]any) map[string]any {
 	return out
 }
 
-func (g generator) shuffled(side map[string]any) map[string]any {
+func (g generator) shuffle(side map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, list := range side {
 		mixed := append([]map[string]any{}, list.([]map[string]any)...)
@@ -97,7 +97,7 @@ func (g generator) shuffled(side map[string]any) map[string]any {
 	return out
 }
 
-func line(t testing.TB, id int, expected, extracted map[string]any) string {
+func pairLine(t testing.TB, id int, expected, extracted map[string]any) string {
 	raw, err := json.Marshal(map[string]any{"id": fmt.Sprint(id), "expected": expected, "extracted": extracted})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ type scoredLine struct {
 	Scores map[string]*float64
 }
 
-func score(t testing.TB, pairs string) []scoredLine {
+func scorePairs(t testing.TB, pairs string) []scoredLine {
 	t.Helper()
 	var out bytes.Buffer
 	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "pairs"}
@@ -130,19 +130,19 @@ func score(t testing.TB, pairs string) []scoredLine {
 	}
 }
 
-// TestPairs_shuffled scores 2,000 generated pairs, then the same with all
-// lists shuffled: no count and no score may change.
+// TestPairs_shuffled scores 2,000 generated pairs, and again with all lists shuffled: no count
+// and no score may change.
 func TestPairs_shuffled(t *testing.T) {
 	pairs := suite.Of(200, 2000)
 	g := generator{rand.New(rand.NewPCG(1, 2))}
 	var plain, mixed strings.Builder
 	for i := range pairs {
-		expected := g.side()
-		extracted := g.disturbed(expected)
-		plain.WriteString(line(t, i, expected, extracted))
-		mixed.WriteString(line(t, i, g.shuffled(expected), g.shuffled(extracted)))
+		expected := g.extraction()
+		extracted := g.disturb(expected)
+		plain.WriteString(pairLine(t, i, expected, extracted))
+		mixed.WriteString(pairLine(t, i, g.shuffle(expected), g.shuffle(extracted)))
 	}
-	a, b := score(t, plain.String()), score(t, mixed.String())
+	a, b := scorePairs(t, plain.String()), scorePairs(t, mixed.String())
 	if len(a) != pairs || len(b) != pairs {
 		t.Fatalf("%d and %d lines of %d", len(a), len(b), pairs)
 	}
@@ -161,7 +161,7 @@ func TestPairs_shuffled(t *testing.T) {
 		}
 		matched += *a[i].Counts["matched_entities"]
 	}
-	if matched < int64(pairs) { // else the pairs would prove nothing
+	if matched < int64(pairs) { // otherwise the test proves little
 		t.Errorf("only %d entities matched in all", matched)
 	}
 }
@@ -194,15 +194,15 @@ not json
 	}
 }
 
-// TestPairs_broken: what was read before the input broke off is written, all of it.
+// TestPairs_broken: all lines before a read error are written.
 func TestPairs_broken(t *testing.T) {
 	const pairs = 1000
-	gone := errors.New("the disk is gone")
+	diskErr := errors.New("the disk is gone")
 	good := strings.Repeat(`{"expected":{"entities":[]},"extracted":{}}`+"\n", pairs) // ids may be missing
 	var out bytes.Buffer
 	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "x.jsonl"}
-	err := p.Score(t.Context(), io.MultiReader(strings.NewReader(good+`{"id":`), iotest.ErrReader(gone)), &out)
-	if !errors.Is(err, gone) || !strings.Contains(err.Error(), "x.jsonl: line 1001") {
+	err := p.Score(t.Context(), io.MultiReader(strings.NewReader(good+`{"id":`), iotest.ErrReader(diskErr)), &out)
+	if !errors.Is(err, diskErr) || !strings.Contains(err.Error(), "x.jsonl: line 1001") {
 		t.Errorf("got %v", err)
 	}
 	if lines := strings.Count(out.String(), "\n"); lines != pairs {
@@ -219,7 +219,7 @@ func FuzzPairs(f *testing.F) {
 		var out, unusual bytes.Buffer
 		p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "fuzz"}
 		_ = p.Score(t.Context(), strings.NewReader(text), &out) // any error, no panic
-		// With an unknown key, lines are read by encoding/json.
+		// An unknown key must not change the result.
 		text = regexp.MustCompile(`(?m)^\s*\{`).ReplaceAllString(text, "${0}\"ignored\":0,")
 		_ = p.Score(t.Context(), strings.NewReader(text), &unusual)
 		if out.String() != unusual.String() {
@@ -233,14 +233,14 @@ func FuzzPairs(f *testing.F) {
 	})
 }
 
-// BenchmarkPairs scores generated pairs from a stream; B/op over the number of
-// pairs stays flat as the stream grows.
+// BenchmarkPairs scores generated pairs from a stream; B/op divided by the number of pairs
+// stays constant as the stream grows.
 func BenchmarkPairs(b *testing.B) {
 	g := generator{rand.New(rand.NewPCG(1, 2))}
 	var one strings.Builder
 	for i := range 1000 {
-		expected := g.side()
-		one.WriteString(line(b, i, expected, g.disturbed(expected)))
+		expected := g.extraction()
+		one.WriteString(pairLine(b, i, expected, g.disturb(expected)))
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -252,8 +252,8 @@ func BenchmarkPairs(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/1000, "µs/pair")
 }
 
-// TestPairs_kinds: an id is a string or null, an error names its class or none, and bytes
-// that are not UTF-8 are read as encoding/json reads them.
+// TestPairs_kinds: an id is a string or null, an error may begin with a class, and bytes that
+// are not UTF-8 are read like encoding/json reads them.
 func TestPairs_kinds(t *testing.T) {
 	in := `{"id":5,"expected":{},"extracted":{}}
 {"id":null,"expected":{},"extracted":null,"error":"no luck"}

@@ -1,8 +1,7 @@
-// Package extraction is the harness of knowledge extraction: the task gives a
-// dataset item's document to an extractor, the scorer compares the entities
-// and relationships that come back with the expected ones. Here JSON becomes
-// documents and extractions: a document once, by the scorer, which hands it to the
-// task. The engine sees only JSON.
+// Package extraction is the harness of knowledge extraction: the task passes the document of a
+// dataset item to an extractor, and the scorer compares the extracted entities and
+// relationships with the expected ones. This package decodes the JSON: the scorer decodes each
+// document once and passes it to the task. The engine sees only JSON.
 package extraction
 
 import (
@@ -23,43 +22,44 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// Name is how run files call this harness.
+// Name is the name of this harness in run files.
 const Name = "extraction"
 
-// Primary is the score by which items are called best and worst.
+// Primary is the score that ranks items.
 const Primary = scoring.EntityF1
 
-// Task extracts from the document of an item. It is safe for concurrent use if
-// the extractor is.
+// Task extracts from the document of an item. It is safe for concurrent use if the extractor
+// is.
 type Task struct {
 	Extractor pipeline.Extractor
 }
 
-// document is an input as it was read, once for scorer and task.
+// document is a decoded input, shared by scorer and task.
 type document struct {
 	extraction.Document
 	warnings []string
 	err      error
 }
 
-// Do extracts. An input that is not a document fails with class "item"; an error of
-// the extractor is returned as it is.
+// Do extracts from one item. An input that is not a document fails with class "item". Errors of
+// the extractor are returned unchanged.
 func (t *Task) Do(ctx context.Context, item experiment.Item) (result experiment.TaskResult, err error) {
-	read, ok := item.Decoded.(*document)
+	decoded, ok := item.Decoded.(*document)
 	if !ok {
-		read = new(document)
-		read.Document, read.warnings, read.err = extraction.DecodeDocument(item.Input)
+		decoded = new(document)
+		decoded.Document, decoded.warnings, decoded.err = extraction.DecodeDocument(item.Input)
 	}
-	doc := read.Document
-	result.Warnings = slices.Clone(read.warnings)
-	if read.err != nil {
-		return result, &outcome.Failure{Class: outcome.Item, Message: read.err.Error()}
+	doc := decoded.Document
+	result.Warnings = slices.Clone(decoded.warnings)
+	if decoded.err != nil {
+		return result, &outcome.Failure{Class: outcome.Item, Message: decoded.err.Error()}
 	}
 	if len(doc.Objects)+len(doc.Relationships)+len(doc.AllowedTypes) == 0 {
 		result.Warnings = append(result.Warnings, "the item has no schemas: nothing tells the extractor what to look for")
 	}
 	doc.Metadata = item.Metadata
-	// An item that is tried again had no usable answer, so that a cache must ask.
+	// A new attempt means that the earlier ones had no usable answer, so a cache must not
+	// return it.
 	ctx = pipeline.WithTrial(ctx, pipeline.Trial{Number: item.Trial, Again: item.Attempt > 1})
 	var found extraction.Extraction
 	found, result.Calls, err = t.Extractor.Extract(ctx, doc)
@@ -67,13 +67,13 @@ func (t *Task) Do(ctx context.Context, item experiment.Item) (result experiment.
 		result.Warnings = append(result.Warnings, result.Calls[i].Warnings...)
 	}
 	if err == nil {
-		err = write(&result, found)
+		err = setOutput(&result, found)
 	}
 	return result, err
 }
 
-// write puts what was found into the result.
-func write(result *experiment.TaskResult, found extraction.Extraction) (err error) {
+// setOutput writes the extraction into the result.
+func setOutput(result *experiment.TaskResult, found extraction.Extraction) (err error) {
 	if extraction.ReadsBack(found) {
 		result.Decoded = found
 	}
@@ -87,8 +87,8 @@ func write(result *experiment.TaskResult, found extraction.Extraction) (err erro
 	return nil
 }
 
-// Accepts refuses items of which none has a document, but questions or nothing, with
-// exit code 64; among others such an item is a failed one.
+// Accepts refuses a dataset if none of its first items has a document, with exit code 64;
+// questions or nothing are not documents. A single item without a document only fails itself.
 func (*Task) Accepts(first []experiment.Item) error {
 	if slices.ContainsFunc(first, func(item experiment.Item) bool { return !isAbsent(item.Input) && !IsQuestion(item.Input) }) {
 		return nil
@@ -96,31 +96,30 @@ func (*Task) Accepts(first []experiment.Item) error {
 	return cli.Usage("the items have no document: it belongs into input.document_text, or a column document_text; questions about a document are asked by experiment answers run")
 }
 
-// IsQuestion reports whether an input is that of another harness: a question, and no
-// document.
+// IsQuestion reports whether an input has a question and no document, and so is for another
+// harness.
 func IsQuestion(input json.RawMessage) bool {
 	var keys map[string]json.RawMessage
-	_ = json.Unmarshal(input, &keys) // what is not an object has no keys
+	_ = json.Unmarshal(input, &keys) // other values have no keys
 	return keys["question"] != nil && keys["document_text"] == nil && keys["text"] == nil
 }
 
-// GroundedRate is the share of the extracted entities that are in the document:
-// one that carries quotes if at least one of them occurs, any other if its name or
-// an alias does. 0 to 1, more is better. It needs no expected output, only the
-// document.
+// GroundedRate is the share of the extracted entities that occur in the document: an entity
+// with quotes if at least one quote occurs, any other if its name or an alias does. It is in
+// [0, 1], higher is better. It needs the document, but no expected output.
 const GroundedRate = "grounded_rate"
 
-// InventedRate is a score that runs of older versions have: 1 less
-// GroundedRate, but for entities that occur with another quote. Less is better.
+// InventedRate is a score in runs of older versions: 1 − GroundedRate, except for entities that
+// occur with another quote. Lower is better.
 const InventedRate = "invented_rate"
 
-// inventedEntities counts, for GroundedRate, the entities of which neither a
-// quote, nor the name, nor an alias occurs.
+// inventedEntities is the count, beside GroundedRate, of entities of which neither a quote, nor
+// the name, nor an alias occurs.
 const inventedEntities = "invented_entities"
 
-// Grounding returns GroundedRate of what was extracted from a document; of nothing
-// it is undefined. It looks for every entity as extraction.Index.Locate does: white space,
-// case and the like do not matter. Time is linear but for logarithms.
+// Grounding returns the GroundedRate of an extraction from a document; it is undefined without
+// entities. It searches for entities like extraction.Index.Locate, regardless of white space
+// and case. Time is linear apart from logarithms.
 func Grounding(index *extraction.Index, found extraction.Extraction) outcome.Score {
 	quoted, inText, invented := 0, 0, 0
 	for _, e := range found.Entities {
@@ -148,21 +147,19 @@ func Grounding(index *extraction.Index, found extraction.Extraction) outcome.Sco
 	}
 }
 
-// Scorer compares extractions with the expected output of items. It is safe
-// for concurrent use.
+// Scorer compares extractions with the expected output of items. It is safe for concurrent use.
 type Scorer struct {
 	Rules *scoring.Scorer
-	// Documents remembers schemas that many items share; nil remembers none.
+	// Documents caches schemas that many items share; nil caches none.
 	Documents *extraction.Decoder
 }
 
-// Judge reads the expected output of an item. An item without any is judged
-// by nothing but whether it failed and what of it is in the document. Gold
-// of the wrong shape is an error.
+// Judge reads the expected output of an item. Without one, the only scores are about failures
+// and grounding in the document. Expected output of the wrong shape is an error.
 func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	documents := cmp.Or(s.Documents, new(extraction.Decoder))
 	j := judge{rules: s.Rules, document: new(document)}
-	j.document.Document, j.document.warnings, j.document.err = documents.Document(item.Input) // the task says what is wrong
+	j.document.Document, j.document.warnings, j.document.err = documents.Document(item.Input) // the task reports the error
 	if isAbsent(item.Expected) {
 		return j, nil
 	}
@@ -170,19 +167,19 @@ func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	if err != nil {
 		return nil, &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the expected output cannot be used: %v", err)}
 	}
-	j.expected, j.warnings = expected, ofGold(warnings)
+	j.expected, j.warnings = expected, goldWarnings(warnings)
 	return j, nil
 }
 
-// index is the place of an element in a list.
-var index = textutil.Pattern(`\[[0-9]+\]`)
+// indexPattern matches the index of an element in a list.
+var indexPattern = textutil.Pattern(`\[[0-9]+\]`)
 
-// ofGold says warnings about an expected output once each, whatever the elements
-// that they are about, so that those of all items can be counted.
-func ofGold(warnings []string) []string {
+// goldWarnings returns the warnings about an expected output without indexes and repetitions,
+// so that they can be counted over all items.
+func goldWarnings(warnings []string) []string {
 	var list []string
 	for _, w := range warnings {
-		if w = "expected output: " + index().ReplaceAllString(w, ""); !slices.Contains(list, w) {
+		if w = "expected output: " + indexPattern().ReplaceAllString(w, ""); !slices.Contains(list, w) {
 			list = append(list, w)
 		}
 	}
@@ -196,7 +193,7 @@ type judge struct {
 	document *document
 }
 
-// Decoded returns the document, for the task.
+// Decoded returns the document for the task.
 func (j judge) Decoded() any { return j.document }
 
 // Score compares an extraction with the expected one.
@@ -204,8 +201,8 @@ func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
 	return j.ScoreContext(context.Background(), output, nil)
 }
 
-// ScoreContext is Score; it waits for nobody, and reads the output only where the task
-// has not said what is in it.
+// ScoreContext is Score. It does not use ctx, and decodes the output only if decoded is not an
+// extraction.
 func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded any) (experiment.Scored, error) {
 	var warnings []string
 	extracted, ok := decoded.(extraction.Extraction)
@@ -216,7 +213,7 @@ func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded a
 		}
 	}
 	result := j.rules.Score(j.expected, extracted)
-	result.Faults = scoring.Classify(result, j.contains())
+	result.Faults = scoring.Classify(result, j.nameFinder())
 	explanation, err := json.Marshal(result.Explanation)
 	if err != nil {
 		return experiment.Scored{}, fmt.Errorf("encoding the matches: %w", err)
@@ -235,8 +232,7 @@ func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded a
 	}, nil
 }
 
-// NothingExpected reports whether the expected output says that there is nothing to
-// find.
+// NothingExpected reports whether the expected output is annotated and empty.
 func (j judge) NothingExpected() bool { return isEmpty(j.expected) }
 
 // isEmpty reports whether entities or relationships are annotated, and there are none.
@@ -244,7 +240,7 @@ func isEmpty(e extraction.Extraction) bool {
 	return len(e.Entities)+len(e.Relationships) == 0 && (e.Entities != nil || e.Relationships != nil)
 }
 
-// Undelivered returns the scores that an extraction would have had.
+// Undelivered returns the scores that an extraction would have had, without values.
 func (j judge) Undelivered() []outcome.Score { return j.rules.Undelivered(j.expected) }
 
 func isAbsent(raw json.RawMessage) bool {
@@ -252,8 +248,8 @@ func isAbsent(raw json.RawMessage) bool {
 	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
 }
 
-// contains looks for names in the document; without one, all are there.
-func (j judge) contains() func(string) bool {
+// nameFinder returns a function that searches the document for a name, or nil without a document.
+func (j judge) nameFinder() func(string) bool {
 	if j.document.Text == "" {
 		return nil
 	}
@@ -263,7 +259,7 @@ func (j judge) contains() func(string) bool {
 	}
 }
 
-// causes counts the faults by kind.
+// causes counts the faults by kind, most frequent first.
 func causes(faults []scoring.Fault) []outcome.Cause {
 	type kind struct{ what, name string }
 	counts := map[kind]int64{}

@@ -1,11 +1,10 @@
 package extraction
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -179,15 +178,7 @@ func damagedSet(t testing.TB, items []dataset.Item, systems int, shared bool, se
 		if err != nil || errGold != nil {
 			continue
 		}
-		var types, kinds []string
-		for name := range document.Objects {
-			types = append(types, name)
-		}
-		for name := range document.Relationships {
-			kinds = append(kinds, name)
-		}
-		slices.Sort(types)
-		slices.Sort(kinds)
+		types, kinds := slices.Sorted(maps.Keys(document.Objects)), slices.Sorted(maps.Keys(document.Relationships))
 		if len(types) == 0 || len(kinds) == 0 {
 			continue
 		}
@@ -210,10 +201,12 @@ func damagedSet(t testing.TB, items []dataset.Item, systems int, shared bool, se
 // mixExtractions returns the elements that both have, and each element of only one of them with a chance
 // of a half.
 func mixExtractions(a, b extraction.Extraction, r *rand.Rand) extraction.Extraction {
-	out := extraction.Extraction{Entities: []extraction.Entity{}, Relationships: []extraction.Relationship{}}
-	out.Entities = mixLists(a.Entities, b.Entities, func(e extraction.Entity) string { return entityElement(e).folded() }, r)
-	out.Relationships = mixLists(a.Relationships, b.Relationships, func(e extraction.Relationship) string { return relationshipElement(e).folded() }, r)
-	return out
+	entity := func(e extraction.Entity) string { return entityElement(e).folded() }
+	relationship := func(e extraction.Relationship) string { return relationshipElement(e).folded() }
+	return extraction.Extraction{
+		Entities:      mixLists(a.Entities, b.Entities, entity, r),
+		Relationships: mixLists(a.Relationships, b.Relationships, relationship, r),
+	}
 }
 
 func mixLists[T any](a, b []T, form func(T) string, r *rand.Rand) []T {
@@ -265,22 +258,10 @@ func (x damage) matches(d Doubt) bool {
 	return is == x.now && (d.Kind == OtherType || d.Kind == Reversed || d.Kind == Contradiction || d.claim.proposed == nil)
 }
 
-func sampleItems(t testing.TB) []dataset.Item {
+func allItems(t testing.TB, file iter.Seq2[dataset.Located, error]) []dataset.Item {
 	t.Helper()
 	var items []dataset.Item
-	for located, err := range dataset.Read(configs.OpenSample(), dataset.JSONL, "sample") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		items = append(items, located.Item)
-	}
-	return items
-}
-
-func fileItems(t testing.TB, path string) []dataset.Item {
-	t.Helper()
-	var items []dataset.Item
-	for located, err := range dataset.ReadFile(context.Background(), path) {
+	for located, err := range file {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,12 +324,13 @@ func (d damagedData) countHits(list []Doubt) (hits int, kinds map[string][2]int,
 // TestAudit_damagedGold: among as many findings as there is damage, three of four are about
 // damage, if four systems err independently. Run it with -v for the table of docs/gold.md.
 func TestAudit_damagedGold(t *testing.T) {
-	sets := map[string][]dataset.Item{"sample": sampleItems(t)}
+	sets := map[string][]dataset.Item{"sample": allItems(t, dataset.Read(configs.OpenSample(), dataset.JSONL, "sample"))}
 	seeds := uint64(1)
 	if suite.Full() {
 		seeds = 3
-		if path := "../../../shared/data/documents60.jsonl"; exists(path) {
-			sets["documents60"] = fileItems(t, path)
+		path := "../../../shared/data/documents60.jsonl"
+		if _, err := os.Stat(path); err == nil {
+			sets["documents60"] = allItems(t, dataset.ReadFile(t.Context(), path))
 		}
 	}
 	for name, items := range sets {
@@ -387,12 +369,7 @@ func TestAudit_damagedGold(t *testing.T) {
 						t.Logf("doubt %.1f to %.1f: %d of %d", float64(i)/10, float64(i+1)/10, tenth[0], tenth[1])
 					}
 				}
-				var names []string
-				for k := range kinds {
-					names = append(names, k)
-				}
-				slices.SortFunc(names, cmp.Compare[string])
-				for _, k := range names {
+				for _, k := range slices.Sorted(maps.Keys(kinds)) {
 					t.Logf("%s: %d of %d", k, kinds[k][0], kinds[k][1])
 				}
 				if share < c.minShare {
@@ -401,9 +378,4 @@ func TestAudit_damagedGold(t *testing.T) {
 			})
 		}
 	}
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

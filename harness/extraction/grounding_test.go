@@ -7,16 +7,11 @@ import (
 	"extraction-experiment/dataset"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/outcome"
-	"extraction-experiment/scoring"
 )
 
 // TestGrounding compares with rates that were calculated by hand; the document is "Ann  Lee met
 // Bob in Rome."
 func TestGrounding(t *testing.T) {
-	rules, err := scoring.New(scoring.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
 	input := json.RawMessage(`{"document_text":"Ann  Lee met Bob in Rome."}`)
 	type counts struct{ standing, of, invented int64 }
 	for output, want := range map[string]*counts{
@@ -32,7 +27,7 @@ func TestGrounding(t *testing.T) {
 		`{"entities":[]}`: nil,
 	} {
 		for _, expected := range []string{`null`, `{"entities":[{"name":"Bob"}]}`} {
-			j, err := harness.Scorer{Rules: rules}.Judge(dataset.Item{ID: "a", Input: input, Expected: json.RawMessage(expected)})
+			j, err := newScorer(t).Judge(dataset.Item{ID: "a", Input: input, Expected: json.RawMessage(expected)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +50,7 @@ func TestGrounding(t *testing.T) {
 			}
 		}
 	}
-	j, err := harness.Scorer{Rules: rules}.Judge(dataset.Item{ID: "a", Expected: json.RawMessage(`{"entities":[]}`)})
+	j, err := newScorer(t).Judge(dataset.Item{ID: "a", Expected: json.RawMessage(`{"entities":[]}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,12 +91,8 @@ func (r *recordingExtractor) Extract(_ context.Context, doc extraction.Document)
 // TestTask_decoded: the task uses the document that the scorer has decoded, or else decodes it
 // itself. It gets nothing of the expected output.
 func TestTask_decoded(t *testing.T) {
-	rules, err := scoring.New(scoring.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
 	item := dataset.Item{ID: "a", Input: json.RawMessage(`{"document_text":"Ann","object_schemas":{"Person":{"description":"p"}},"odd":1}`), Expected: json.RawMessage(`{"entities":[{"name":"Secret","type":"Person"}]}`)}
-	judge, err := harness.Scorer{Rules: rules}.Judge(item)
+	judge, err := newScorer(t).Judge(item)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,13 +132,18 @@ func TestTask_accepts(t *testing.T) {
 	}
 }
 
-func judge(t *testing.T, expected string) experiment.Judge {
+func newScorer(t *testing.T) harness.Scorer {
 	t.Helper()
 	rules, err := scoring.New(scoring.DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := harness.Scorer{Rules: rules}.Judge(dataset.Item{ID: "a", Expected: json.RawMessage(expected)})
+	return harness.Scorer{Rules: rules}
+}
+
+func judge(t *testing.T, expected string) experiment.Judge {
+	t.Helper()
+	j, err := newScorer(t).Judge(dataset.Item{ID: "a", Expected: json.RawMessage(expected)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,15 +176,11 @@ func TestScorer(t *testing.T) {
 
 // TestScorer_causes: a name that the document lacks is invented; without a document no name is.
 func TestScorer_causes(t *testing.T) {
-	rules, err := scoring.New(scoring.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
 	for input, want := range map[string][]outcome.Cause{
 		`{"document_text":"Ada Love-\nlace left London."}`: {{What: "entity", Name: "invented", Count: 1}, {What: "entity", Name: "missed", Count: 1}, {What: "entity", Name: "spurious", Count: 1}},
 		`null`: {{What: "entity", Name: "spurious", Count: 2}, {What: "entity", Name: "missed", Count: 1}},
 	} {
-		j, err := harness.Scorer{Rules: rules}.Judge(dataset.Item{ID: "a", Input: json.RawMessage(input), Expected: json.RawMessage(`{"entities":[{"name":"London"}]}`)})
+		j, err := newScorer(t).Judge(dataset.Item{ID: "a", Input: json.RawMessage(input), Expected: json.RawMessage(`{"entities":[{"name":"London"}]}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,11 +224,7 @@ func TestScorer_undelivered(t *testing.T) {
 }
 
 func TestScorer_goldOfTheWrongShape(t *testing.T) {
-	rules, err := scoring.New(scoring.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = harness.Scorer{Rules: rules}.Judge(dataset.Item{Expected: json.RawMessage(`{"entities":{}}`)})
+	_, err := newScorer(t).Judge(dataset.Item{Expected: json.RawMessage(`{"entities":{}}`)})
 	var failure *outcome.Failure
 	if !errors.As(err, &failure) || failure.Class != outcome.Item {
 		t.Errorf("got %v", err)

@@ -2,10 +2,8 @@ package provider
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -128,27 +126,26 @@ func TestGemini_request(t *testing.T) {
 		"instruction_only": {modelConfig{Model: "tunedModels/mine", Capabilities: pipeline.Capabilities{InstructionOnly: true}}, fullGemini(), "/v1beta/tunedModels/mine:generateContent"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []byte
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, err := io.ReadAll(r.Body)
-				if err != nil {
-					t.Error(err)
-				}
-				got = body
-				if r.Method != "POST" || r.RequestURI != "/gateway"+c.url || r.Header.Get("Content-Type") != "application/json" || int(r.ContentLength) != len(body) {
+			var length int64
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				length = r.ContentLength
+				if r.Method != "POST" || r.RequestURI != "/gateway"+c.url || r.Header.Get("Content-Type") != "application/json" {
 					t.Errorf("got %s %s %v", r.Method, r.RequestURI, r.Header)
 				}
 				if r.Header.Get("X-Goog-Api-Key") != contractKey || r.Header.Get("X-Tenant") != "seven" {
 					t.Errorf("headers: %v", r.Header)
 				}
 				_, _ = io.WriteString(w, geminiWire().Answer("ok"))
-			}))
-			defer s.Close()
+			})
 			c.cfg.BaseURL, c.cfg.Headers = s.URL+"/gateway/", map[string]secret.Secret{"x-tenant": secret.New("seven")}
 			if _, err := openGeminiAt(t, c.cfg).Generate(t.Context(), c.req); err != nil {
 				t.Fatal(err)
 			}
+			got := s.onlyBody(t)
 			checkGolden(t, filepath.Join("testdata", "gemini", name+".json"), got)
+			if int(length) != len(got) {
+				t.Errorf("Content-Length is %d of %d", length, len(got))
+			}
 		})
 	}
 }
@@ -230,8 +227,8 @@ func TestGemini_malformed(t *testing.T) {
 		`{"usageMetadata":{"promptTokenCount":1e12}}`, `{"usageMetadata":{"promptTokenCount":0.5}}`,
 	} {
 		_, err := askGemini(t, 200, body)
-		var failed *pipeline.ModelError
-		if !errors.As(err, &failed) || failed.Failure.Class != outcome.Provider || failed.Retry || !strings.Contains(err.Error(), "not the expected JSON") {
+		failed := modelFailure(t, err)
+		if failed.Failure.Class != outcome.Provider || failed.Retry || !strings.Contains(err.Error(), "not the expected JSON") {
 			t.Errorf("%s: got %v", body, err)
 		}
 	}
@@ -281,8 +278,8 @@ func TestGemini_googleErrors(t *testing.T) {
 		"unknown model":                   {404, `{"error":{"code":404,"message":"models/x is not found for API version v1beta","status":"NOT_FOUND"}}`, outcome.Provider, false, 0, `has the model "gemini-2.5-flash"`},
 	} {
 		_, err := askGemini(t, c.status, c.body)
-		var failed *pipeline.ModelError
-		if !errors.As(err, &failed) || failed.Failure.Class != c.class || failed.Status != c.status || failed.Retry != c.retry || failed.RetryAfter != c.after || !strings.Contains(err.Error(), c.want) {
+		failed := modelFailure(t, err)
+		if failed.Failure.Class != c.class || failed.Status != c.status || failed.Retry != c.retry || failed.RetryAfter != c.after || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %+v, %v", name, failed, err)
 		}
 	}

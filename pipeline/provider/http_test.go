@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"syscall"
@@ -34,15 +33,14 @@ func askThrough(t *testing.T, client *http.Client, url string) error {
 
 func TestClient_largeAnswer(t *testing.T) {
 	suite.Slow(t, "it reads 64 MiB")
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		chunk := strings.Repeat("x", 1<<20)
 		for range maxBody>>20 + 8 {
 			if _, err := io.WriteString(w, chunk); err != nil {
 				return
 			}
 		}
-	}))
-	defer s.Close()
+	})
 	fault := modelFailure(t, askThrough(t, s.Client(), s.URL))
 	if fault.Retry || !strings.Contains(fault.Failure.Message, "larger than 64 MiB") {
 		t.Errorf("%+v", fault)

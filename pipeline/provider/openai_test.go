@@ -8,7 +8,6 @@ import (
 	"flag"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,18 +127,16 @@ func TestOpenAI_request(t *testing.T) {
 		"warm":              {modelConfig{Model: "gpt-6-sol"}, pipeline.Request{Messages: fullOpenAI().Messages[:2], Parameters: pipeline.Parameters{Temperature: new(0.7), TopP: new(0.95)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []byte
 			var seen *http.Request
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				seen = r
-				got = readBody(t, r)
 				_, _ = io.WriteString(w, openaiWire().Answer("ok"))
-			}))
-			defer s.Close()
+			})
 			c.cfg.BaseURL = s.URL + "/v1/"
 			if _, err := openOpenAIAt(t, c.cfg).Generate(t.Context(), c.req); err != nil {
 				t.Fatal(err)
 			}
+			got := s.onlyBody(t)
 			checkGolden(t, filepath.Join("testdata", "openai", name+".json"), got)
 			if seen.Method != "POST" || seen.URL.String() != "/v1/chat/completions" || seen.Header.Get("Content-Type") != "application/json" ||
 				seen.Header.Get("Authorization") != "Bearer "+contractKey || int(seen.ContentLength) != len(got) {
@@ -164,7 +161,7 @@ func TestOpenAI_addresses(t *testing.T) {
 		"o-name on deployment": {modelConfig{Model: "o1-mini", Azure: true, APIVersion: "1"}, "", "/openai/deployments/o1-mini/chat/completions?api-version=1", "Api-Key"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.RequestURI != c.url {
 					t.Errorf("got %s, want %s", r.RequestURI, c.url)
 				}
@@ -177,8 +174,7 @@ func TestOpenAI_addresses(t *testing.T) {
 					t.Errorf("headers are missing: %v", r.Header)
 				}
 				_, _ = io.WriteString(w, openaiWire().Answer("ok"))
-			}))
-			defer s.Close()
+			})
 			c.cfg.BaseURL, c.cfg.Headers = s.URL+c.path, header
 			if _, err := openOpenAIAt(t, c.cfg).Generate(t.Context(), fullOpenAI()); err != nil {
 				t.Fatal(err)
@@ -204,14 +200,6 @@ func TestOpenAI_response(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
-}
-
-func readBody(t *testing.T, r *http.Request) []byte {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Error(err)
-	}
-	return body
 }
 
 // checkGolden compares JSON with a golden file of indented JSON: names, order and digits count,
@@ -328,8 +316,8 @@ func TestOpenAI_errorBodies(t *testing.T) {
 		"error of another shape": {200, `{"error":"nope"}`, outcome.Provider, false, "answered with an error: nope"},
 	} {
 		_, err := askOpenAI(t, c.status, c.body)
-		var failed *pipeline.ModelError
-		if !errors.As(err, &failed) || failed.Failure.Class != c.class || failed.Status != c.status || failed.Retry != c.retry || !strings.Contains(err.Error(), c.want) {
+		failed := modelFailure(t, err)
+		if failed.Failure.Class != c.class || failed.Status != c.status || failed.Retry != c.retry || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %+v, %v", name, failed, err)
 		}
 	}
@@ -350,26 +338,20 @@ func TestOpenAI_azureFilter(t *testing.T) {
 
 // TestOpenAI_clientTimeout: the client times out, not the context of the caller.
 func TestOpenAI_clientTimeout(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		readBody(t, r) // a server only notices then that its client has disconnected
-		<-r.Context().Done()
-	}))
-	defer s.Close()
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	model := openOpenAIAt(t, modelConfig{BaseURL: s.URL, HTTPClient: &http.Client{Timeout: 30 * time.Millisecond}})
 	got, err := model.Generate(t.Context(), fullOpenAI())
-	var failed *pipeline.ModelError
-	if !errors.As(err, &failed) || failed.Failure.Class != outcome.Timeout || !failed.Retry || errors.Is(err, context.DeadlineExceeded) || got.Attempts != 1 {
+	if failed := modelFailure(t, err); failed.Failure.Class != outcome.Timeout || !failed.Retry || errors.Is(err, context.DeadlineExceeded) || got.Attempts != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
 // TestOpenAI_headersStaySecret: no message shows the keys of gateways.
 func TestOpenAI_headersStaySecret(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, "refused "+r.Header.Get("Authorization")+" and "+r.Header.Get("X-Key"))
-	}))
-	defer s.Close()
+	})
 	_, err := openOpenAIAt(t, modelConfig{BaseURL: s.URL, Headers: map[string]secret.Secret{
 		"authorization": secret.New("Bearer gateway-secret"), "x-key": secret.New("another-secret"),
 	}}).Generate(t.Context(), fullOpenAI())

@@ -35,6 +35,45 @@ func createTape(t *testing.T) (*Tape, string) {
 	return tape, path
 }
 
+// fataler is a *testing.T, *testing.B or *rapid.T.
+type fataler interface {
+	Helper()
+	Fatal(...any)
+}
+
+func closeTape(t fataler, tape *Tape) {
+	t.Helper()
+	if err := tape.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// generate sends a small request, which must succeed.
+func generate(t fataler, model pipeline.Model, text string) pipeline.Response {
+	t.Helper()
+	response, err := model.Generate(context.Background(), smallRequest(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+func writeFile(t fataler, path string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readGolden(t fataler) []byte {
+	t.Helper()
+	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return golden
+}
+
 // openReplay opens a cassette.
 func openReplay(t *testing.T, path string) *cassette {
 	t.Helper()
@@ -83,9 +122,7 @@ func TestGolden(t *testing.T) {
 	for _, r := range []pipeline.Request{req, req, smallRequest("other")} {
 		model.Generate(t.Context(), r)
 	}
-	if err := tape.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeTape(t, tape)
 	got, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -96,11 +133,7 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+	if diff := cmp.Diff(string(readGolden(t)), string(got)); diff != "" {
 		t.Error(diff)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -143,20 +176,12 @@ func TestModel_repeats(t *testing.T) {
 		return pipeline.Response{Text: fmt.Sprint(call)}, nil
 	}), tape)
 	for _, text := range []string{"a", "b", "a"} { // the answers are 1, 2, 3
-		if _, err := model.Generate(t.Context(), smallRequest(text)); err != nil {
-			t.Fatal(err)
-		}
+		generate(t, model, text)
 	}
-	if err := tape.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeTape(t, tape)
 	replayed, got := openReplay(t, path), ""
 	for _, text := range []string{"a", "a", "b", "a", "b"} {
-		response, err := replayed.Generate(t.Context(), smallRequest(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got += response.Text
+		got += generate(t, replayed, text).Text
 	}
 	// a: 1, then 3, then 3 again; b: 2, then 2 again.
 	if got != "13232" {
@@ -167,12 +192,8 @@ func TestModel_repeats(t *testing.T) {
 func TestModel_missing(t *testing.T) {
 	tape, path := createTape(t)
 	model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, nil }), tape)
-	if _, err := model.Generate(t.Context(), smallRequest("known")); err != nil {
-		t.Fatal(err)
-	}
-	if err := tape.Close(); err != nil {
-		t.Fatal(err)
-	}
+	generate(t, model, "known")
+	closeTape(t, tape)
 	zero, replayed := 0.0, openReplay(t, path)
 	long := "Extract from: " + strings.Repeat("é", 200) + " THE END"
 	for name, tt := range map[string]struct {
@@ -232,9 +253,7 @@ func TestConcurrent(t *testing.T) {
 		wg.Wait()
 	}
 	runConcurrently(model)
-	if err := tape.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeTape(t, tape)
 	replayed := openReplay(t, path)
 	if replayed.exchanges() != 40 {
 		t.Errorf("%d exchanges", replayed.exchanges())
@@ -245,11 +264,7 @@ func TestConcurrent(t *testing.T) {
 // A call that was not made because the run stops is not recorded: when it is repeated after
 // resuming, it is the only one, and is replayed.
 func TestRecord_runStops(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.cassette")
-	tape, err := CreateTape(path, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tape, path := createTape(t)
 	stops := []error{limit.ErrStopped, &pipeline.BudgetError{}, fmt.Errorf("item 3: %w", &limit.TrippedError{Reason: "401"})}
 	for _, stop := range stops {
 		stopped := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
@@ -259,21 +274,16 @@ func TestRecord_runStops(t *testing.T) {
 			t.Errorf("%v became %v", stop, err)
 		}
 	}
-	if err := tape.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if tape, err = ContinueTape(path, source); err != nil {
+	closeTape(t, tape)
+	tape, err := ContinueTape(path, source)
+	if err != nil {
 		t.Fatal(err)
 	}
 	answering := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: "{}", Attempts: 1}, nil
 	}), tape)
-	if _, err := answering.Generate(t.Context(), smallRequest("other")); err != nil {
-		t.Fatal(err)
-	}
-	if err := tape.Close(); err != nil {
-		t.Fatal(err)
-	}
+	generate(t, answering, "other")
+	closeTape(t, tape)
 	model := openReplay(t, path)
 	if r, err := model.Generate(t.Context(), smallRequest("other")); err != nil || r.Text != "{}" || model.exchanges() != 1 {
 		t.Errorf("%d exchanges, %+v, %v", model.exchanges(), r, err)
@@ -289,9 +299,7 @@ func TestRecord_stopped(t *testing.T) {
 			t.Errorf("got %v, want %v", got, err)
 		}
 	}
-	if err := tape.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeTape(t, tape)
 	model := openReplay(t, path)
 	_, err := model.Generate(t.Context(), smallRequest("late"))
 	if got, want := outcome.FailureOf(err, outcome.Provider), outcome.FailureOf(deadline, outcome.Provider); got != want || got.Class != outcome.Timeout {
@@ -344,9 +352,7 @@ func TestRecord_noJSON(t *testing.T) {
 
 func TestCreate_problems(t *testing.T) {
 	tape, path := createTape(t)
-	if err := tape.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeTape(t, tape)
 	if _, err := CreateTape(path, source); cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), "not overwritten") {
 		t.Errorf("a file that exists: %v", err)
 	}
@@ -358,16 +364,11 @@ func TestCreate_problems(t *testing.T) {
 // TestContinue: a recording that was killed anywhere can be continued. It keeps all calls with
 // complete lines, and their numbers continue.
 func TestContinue(t *testing.T) {
-	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	golden := readGolden(t)
 	head := strings.Index(string(golden), "\n") + 1
 	path := filepath.Join(t.TempDir(), "run.cassette")
 	for end := head; end <= len(golden); end += 1 + end%53 {
-		if err := os.WriteFile(path, golden[:end], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, path, golden[:end])
 		tape, err := ContinueTape(path, source)
 		if err != nil {
 			t.Fatalf("cut after %d bytes: %v", end, err)
@@ -375,12 +376,8 @@ func TestContinue(t *testing.T) {
 		model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 			return pipeline.Response{Text: "new"}, nil
 		}), tape)
-		if _, err := model.Generate(t.Context(), smallRequest("other")); err != nil {
-			t.Fatal(err)
-		}
-		if err := tape.Close(); err != nil {
-			t.Fatal(err)
-		}
+		generate(t, model, "other")
+		closeTape(t, tape)
 		// A line is complete with its last brace, even without its line feed.
 		complete := strings.Count(string(golden[head:end]), "}\n")
 		if end < len(golden) && golden[end] == '\n' {
@@ -398,9 +395,7 @@ func TestContinue(t *testing.T) {
 
 func TestContinue_problems(t *testing.T) {
 	tape, path := createTape(t)
-	if err := tape.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closeTape(t, tape)
 	if _, err := ContinueTape(path, Recording{Provider: "openai", Model: "gpt-4"}); cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), "openai/gpt-4") {
 		t.Errorf("another model: %v", err)
 	}
@@ -412,10 +407,7 @@ func TestContinue_problems(t *testing.T) {
 const testHeader = `{"cassette":1,"provider":"openai","model":"gpt-4o"}` + "\n"
 
 func TestOpen_problems(t *testing.T) {
-	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	golden := readGolden(t)
 	lines := strings.SplitAfter(string(golden), "\n")
 	swap := func(old, now string) string { return lines[0] + strings.Replace(lines[3], old, now, 1) }
 	tests := map[string]struct{ text, want string }{
@@ -439,9 +431,7 @@ func TestOpen_problems(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.cassette")
-			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, path, []byte(tt.text))
 			_, err := openCassette(path)
 			if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("got %v, want %q", err, tt.want)
@@ -466,10 +456,7 @@ func noAnswerCassette() string {
 
 // TestOpen_edited: the usual changes by an editor are not damage.
 func TestOpen_edited(t *testing.T) {
-	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	golden := readGolden(t)
 	for name, text := range map[string][]byte{
 		"last line feed gone": bytes.TrimSuffix(golden, []byte("\n")),
 		"Windows":             bytes.ReplaceAll(golden, []byte("\n"), []byte("\r\n")),
@@ -477,9 +464,7 @@ func TestOpen_edited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x")
-			if err := os.WriteFile(path, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, path, text)
 			model := openReplay(t, path)
 			response, err := model.Generate(t.Context(), smallRequest("other"))
 			if model.exchanges() != 3 || response.Usage.Input != 3 || outcome.FailureOf(err, "").Class != outcome.InvalidOutput {
@@ -517,13 +502,9 @@ func TestReplay(t *testing.T) {
 			return pipeline.Response{Text: answers[call-1], Attempts: call}, nil
 		}), tape)
 		for _, text := range texts {
-			if _, err := model.Generate(t.Context(), smallRequest(text)); err != nil {
-				rt.Fatal(err)
-			}
+			generate(rt, model, text)
 		}
-		if err := tape.Close(); err != nil {
-			rt.Fatal(err)
-		}
+		closeTape(rt, tape)
 		replayed, err := openCassette(path)
 		if err != nil {
 			rt.Fatal(err)
@@ -540,19 +521,12 @@ func TestReplay(t *testing.T) {
 // TestModel_changed: a file that is changed or removed while the cassette is open gives an
 // error.
 func TestModel_changed(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readGolden(t)
 	path := filepath.Join(t.TempDir(), "x")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, path, text)
 	model := openReplay(t, path)
-	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("other"), []byte("OTHER")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = model.Generate(t.Context(), smallRequest("other"))
+	writeFile(t, path, bytes.ReplaceAll(text, []byte("other"), []byte("OTHER")))
+	_, err := model.Generate(t.Context(), smallRequest("other"))
 	if outcome.FailureOf(err, "").Class != outcome.Internal || !strings.Contains(err.Error(), "line 4") {
 		t.Errorf("changed: got %v", err)
 	}
@@ -566,10 +540,7 @@ func TestModel_changed(t *testing.T) {
 }
 
 func FuzzScan(f *testing.F) {
-	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	golden := readGolden(f)
 	f.Add(golden)
 	f.Add([]byte(testHeader))
 	f.Add([]byte(noAnswerCassette()))
@@ -610,13 +581,9 @@ func BenchmarkOpen(b *testing.B) {
 		return pipeline.Response{Text: strings.Repeat("answer ", 1500)}, nil
 	}), tape)
 	for i := range 1000 {
-		if _, err := model.Generate(b.Context(), smallRequest(fmt.Sprint(i, strings.Repeat(" document", 1100)))); err != nil {
-			b.Fatal(err)
-		}
+		generate(b, model, fmt.Sprint(i, strings.Repeat(" document", 1100)))
 	}
-	if err := tape.Close(); err != nil {
-		b.Fatal(err)
-	}
+	closeTape(b, tape)
 	b.SetBytes(tape.size)
 	b.ReportAllocs()
 	for b.Loop() {

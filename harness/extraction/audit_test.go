@@ -124,11 +124,15 @@ func auditOne(t *testing.T, text, expected string, outputs ...string) []Doubt {
 	if err != nil {
 		t.Fatal(err)
 	}
-	item := AuditItem{ID: "i", Input: input, Expected: json.RawMessage(expected)}
+	return damagedData{items: []AuditItem{auditItem("i", string(input), expected, outputs...)}}.audit(t, 100).Findings
+}
+
+func auditItem(id, input, expected string, outputs ...string) AuditItem {
+	item := AuditItem{ID: id, Input: json.RawMessage(input), Expected: json.RawMessage(expected)}
 	for _, output := range outputs {
 		item.Outputs = append(item.Outputs, json.RawMessage(output))
 	}
-	return damagedData{items: []AuditItem{item}}.audit(t, 100).Findings
+	return item
 }
 
 // TestAudit_kinds: the findings for two systems with the same output.
@@ -272,9 +276,8 @@ func TestAudit_says(t *testing.T) {
 	}
 	// Allowed types narrow those of the schemas.
 	for kind, want := range map[string]int{"Person": 1, "City": 0} {
-		output := json.RawMessage(`{"entities":[{"name":"Ann"},{"name":"Bob","type":"` + kind + `"}]}`)
-		item := AuditItem{ID: "i", Input: json.RawMessage(`{"document_text":"Ann and Bob","object_schemas":{"Person":{},"City":{}},"allowed_types":["person"]}`),
-			Expected: json.RawMessage(`{"entities":[{"name":"Ann"}]}`), Outputs: []json.RawMessage{output, output}}
+		item := auditItem("i", `{"document_text":"Ann and Bob","object_schemas":{"Person":{},"City":{}},"allowed_types":["person"]}`,
+			`{"entities":[{"name":"Ann"}]}`, add(kind), add(kind))
 		if r := (damagedData{items: []AuditItem{item}}).audit(t, 10); len(r.Findings) != want {
 			t.Errorf("%s: %+v", kind, r.Findings)
 		}
@@ -302,17 +305,10 @@ func TestAudit_says(t *testing.T) {
 // TestAudit_config: the findings that are kept, those that are confirmed, and unusable items.
 func TestAudit_config(t *testing.T) {
 	const input, gold, both, ada = `{"document_text":"Ada met Bob"}`, `{"entities":[{"name":"Ada"}]}`, `{"entities":[{"name":"Ada"},{"name":"Bob"}]}`, `{"entities":[{"name":"Ada"}]}`
-	item := func(id, input, gold string, outputs ...string) AuditItem {
-		a := AuditItem{ID: id, Input: json.RawMessage(input), Expected: json.RawMessage(gold)}
-		for _, output := range outputs {
-			a.Outputs = append(a.Outputs, json.RawMessage(output))
-		}
-		return a
-	}
 	items := []AuditItem{
-		item("a", input, gold, both, both), item("b", input, gold, both, both), item("fine", input, gold, ada, ada),
-		item("of no gold", input, "null", both, both), item("of broken gold", input, `{"entities":1}`, both, both), item("of none", input, "{}", both, both),
-		item("of no text", `{}`, gold, both, both), item("of one system", input, gold, both, ""), item("of a broken output", input, gold, both, "[]"),
+		auditItem("a", input, gold, both, both), auditItem("b", input, gold, both, both), auditItem("fine", input, gold, ada, ada),
+		auditItem("of no gold", input, "null", both, both), auditItem("of broken gold", input, `{"entities":1}`, both, both), auditItem("of none", input, "{}", both, both),
+		auditItem("of no text", `{}`, gold, both, both), auditItem("of one system", input, gold, both, ""), auditItem("of a broken output", input, gold, both, "[]"),
 	}
 	rules, err := scoring.New(scoring.DefaultOptions())
 	if err != nil {
@@ -321,18 +317,7 @@ func TestAudit_config(t *testing.T) {
 	broken := fmt.Errorf("the disk is gone")
 	run := func(ctx context.Context, cfg AuditConfig, err error) (AuditResult, error) {
 		cfg.Systems, cfg.Rules = []string{"x", "y"}, rules
-		cfg.Items = func() iter.Seq2[AuditItem, error] {
-			return func(yield func(AuditItem, error) bool) {
-				for _, item := range items {
-					if !yield(item, nil) {
-						return
-					}
-				}
-				if err != nil {
-					yield(AuditItem{}, err)
-				}
-			}
-		}
+		cfg.Items = func() iter.Seq2[AuditItem, error] { return itemSeq(items, err) }
 		return Audit(ctx, cfg)
 	}
 	r, err := run(t.Context(), AuditConfig{Top: 10}, nil)
@@ -389,8 +374,8 @@ func TestAudit_manyItems(t *testing.T) {
 	var d damagedData
 	const n = 2050
 	for i := range n {
-		d.items = append(d.items, AuditItem{ID: fmt.Sprintf("%05d", i), Input: json.RawMessage(`{"document_text":"Ada"}`), Expected: json.RawMessage(`{"entities":[]}`),
-			Outputs: []json.RawMessage{json.RawMessage(`{"entities":[{"name":"Ada"}]}`), json.RawMessage(`{"entities":[{"name":"Ada"}]}`)}})
+		const ada = `{"entities":[{"name":"Ada"}]}`
+		d.items = append(d.items, auditItem(fmt.Sprintf("%05d", i), `{"document_text":"Ada"}`, `{"entities":[]}`, ada, ada))
 	}
 	r := d.audit(t, 10)
 	if r.Items != n || r.Total != n || r.Skipped != 0 || len(r.Findings) != 10 || r.Findings[9].Item != "00009" {

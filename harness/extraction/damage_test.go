@@ -270,6 +270,20 @@ func allItems(t testing.TB, file iter.Seq2[dataset.Located, error]) []dataset.It
 	return items
 }
 
+// itemSeq iterates over items, and over an error at the end if err is not nil.
+func itemSeq(items []AuditItem, err error) iter.Seq2[AuditItem, error] {
+	return func(yield func(AuditItem, error) bool) {
+		for _, item := range items {
+			if !yield(item, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(AuditItem{}, err)
+		}
+	}
+}
+
 func (d damagedData) audit(t testing.TB, top int) AuditResult {
 	t.Helper()
 	rules, err := scoring.New(scoring.DefaultOptions())
@@ -280,15 +294,8 @@ func (d damagedData) audit(t testing.TB, top int) AuditResult {
 	for s := range d.items[0].Outputs {
 		names = append(names, fmt.Sprintf("system-%d", s+1))
 	}
-	result, err := Audit(t.Context(), AuditConfig{Systems: names, Rules: rules, Top: top, Items: func() iter.Seq2[AuditItem, error] {
-		return func(yield func(AuditItem, error) bool) {
-			for _, item := range d.items {
-				if !yield(item, nil) {
-					return
-				}
-			}
-		}
-	}})
+	items := func() iter.Seq2[AuditItem, error] { return itemSeq(d.items, nil) }
+	result, err := Audit(t.Context(), AuditConfig{Systems: names, Rules: rules, Top: top, Items: items})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,6 +108,15 @@ func (s *recordingServer) onlyBody(t *testing.T) []byte {
 	return s.bodies[0]
 }
 
+// askOnce sends a small request to a model at a server, which must send exactly one.
+func askOnce(t *testing.T, open openAt, handler http.HandlerFunc) (pipeline.Response, error) {
+	t.Helper()
+	s := serve(t, handler)
+	got, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+	s.onlyBody(t)
+	return got, err
+}
+
 // reply answers with a status and a body, which is JSON unless a header says otherwise.
 func reply(status int, body string, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -133,33 +142,27 @@ func testAnswers(t *testing.T, open openAt, wire wireForm) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, reply(http.StatusOK, c.body))
-			got, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+			got, err := askOnce(t, open, reply(http.StatusOK, c.body))
 			if err != nil || got.Text != c.text || got.Finish != c.finish || got.Attempts != 1 {
 				t.Errorf("got %+v, %v", got, err)
 			}
-			s.onlyBody(t)
 		})
 	}
 	for name, body := range wire.Refused {
 		t.Run("refused/"+name, func(t *testing.T) {
-			s := serve(t, reply(http.StatusOK, body))
-			got, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+			got, err := askOnce(t, open, reply(http.StatusOK, body))
 			if err != nil || got.Finish != pipeline.FinishRefused || got.Text == "" || got.Attempts != 1 {
 				t.Errorf("got %+v, %v", got, err)
 			}
-			s.onlyBody(t)
 		})
 	}
 	for name, body := range wire.Empty {
 		t.Run("empty/"+name, func(t *testing.T) {
-			s := serve(t, reply(http.StatusOK, body))
-			got, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+			got, err := askOnce(t, open, reply(http.StatusOK, body))
 			failed := modelFailure(t, err)
 			if failed.Failure.Class != outcome.InvalidOutput || got.Text != "" || got.Attempts != 1 {
 				t.Errorf("got %+v, %v", got, err)
 			}
-			s.onlyBody(t)
 		})
 	}
 }
@@ -315,8 +318,7 @@ func testStatuses(t *testing.T, open openAt, wire wireForm) {
 		"invalid letters in text": {500, "bad \xff\xfe", nil, outcome.Provider, true, 0, "500: bad \uFFFD"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, reply(c.status, c.body, c.headers...))
-			got, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+			got, err := askOnce(t, open, reply(c.status, c.body, c.headers...))
 			failed := modelFailure(t, err)
 			if failed.Failure.Class != c.class || failed.Status != c.status || failed.Retry != c.retry || failed.RetryAfter != c.after {
 				t.Errorf("got %+v", failed)
@@ -327,7 +329,6 @@ func testStatuses(t *testing.T, open openAt, wire wireForm) {
 			if got.Attempts != 1 || got.Text != "" {
 				t.Errorf("got %+v", got)
 			}
-			s.onlyBody(t)
 		})
 	}
 }
@@ -368,13 +369,11 @@ func testBrokenBodies(t *testing.T, open openAt, wire wireForm) {
 		"zero bytes":    {strings.Repeat("\x00", 1000), "application/json", "not the expected JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, reply(http.StatusOK, c.body, "Content-Type", c.kind))
-			_, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+			_, err := askOnce(t, open, reply(http.StatusOK, c.body, "Content-Type", c.kind))
 			failed := modelFailure(t, err)
 			if failed.Failure.Class != outcome.Provider || failed.Status != 200 || !strings.Contains(failed.Failure.Message, c.want) {
 				t.Errorf("got %+v", failed)
 			}
-			s.onlyBody(t)
 		})
 	}
 }
@@ -383,28 +382,24 @@ func testBrokenConnections(t *testing.T, open openAt, wire wireForm) {
 	whole := wire.Answer("a text")
 	t.Run("in the middle of the body", func(t *testing.T) {
 		for status, want := range map[int]string{200: "broke", 500: "500: "} {
-			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, err := askOnce(t, open, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", strconv.Itoa(len(whole)))
 				w.WriteHeader(status)
 				_, _ = io.WriteString(w, whole[:len(whole)/2])
 				_ = http.NewResponseController(w).Flush()
 				panic(http.ErrAbortHandler)
 			})
-			_, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
 			failed := modelFailure(t, err)
 			if failed.Failure.Class != outcome.Provider || !failed.Retry || failed.Status != status || !strings.Contains(failed.Failure.Message, want) {
 				t.Errorf("got %+v", failed)
 			}
-			s.onlyBody(t)
 		}
 	})
 	t.Run("before the answer", func(t *testing.T) {
-		s := serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-		_, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
+		_, err := askOnce(t, open, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 		if failed := modelFailure(t, err); failed.Failure.Class != outcome.Provider || !failed.Retry || failed.Status != 0 {
 			t.Errorf("got %+v", failed)
 		}
-		s.onlyBody(t)
 	})
 	t.Run("nobody listens", func(t *testing.T) {
 		s := serve(t, reply(http.StatusOK, whole))

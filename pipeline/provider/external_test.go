@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -264,18 +263,16 @@ func TestExternal_neverAnswers(t *testing.T) {
 		"too many at once": {map[int64]int{3: http.StatusTooManyRequests}, 0},
 	} {
 		var requests atomic.Int64
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		extract := openTarget(t, func(w http.ResponseWriter, r *http.Request) {
 			status, ok := test.statuses[requests.Add(1)]
 			if !ok {
 				status = http.StatusBadGateway
 			}
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, `{"entities": []}`)
-		}))
-		defer server.Close()
-		extract := openTarget(t, server.URL)
+		})
 		for n := range 20 {
-			err := extract(t.Context())
+			err := extract()
 			if tripped, ok := errors.AsType[*limit.TrippedError](err); ok != (test.stops > 0 && n+1 >= test.stops) || ok && !strings.Contains(tripped.Reason, "502") {
 				t.Errorf("%s: request %d: %v", name, n+1, err)
 			}
@@ -284,7 +281,7 @@ func TestExternal_neverAnswers(t *testing.T) {
 	t.Run("slower than those that fail", func(t *testing.T) {
 		var requests atomic.Int64
 		started, release := make(chan struct{}), make(chan struct{})
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		extract := openTarget(t, func(w http.ResponseWriter, r *http.Request) {
 			if requests.Add(1) > 1 {
 				w.WriteHeader(http.StatusBadGateway)
 				return
@@ -292,14 +289,12 @@ func TestExternal_neverAnswers(t *testing.T) {
 			close(started)
 			<-release
 			_, _ = io.WriteString(w, `{"entities": []}`)
-		}))
-		defer server.Close()
-		extract := openTarget(t, server.URL)
+		})
 		first := make(chan error, 1)
-		go func() { first <- extract(t.Context()) }()
+		go func() { first <- extract() }()
 		<-started
 		for range 20 {
-			if err := extract(t.Context()); err == nil || limit.StopsRun(err) {
+			if err := extract(); err == nil || limit.StopsRun(err) {
 				t.Errorf("while the first is on its way: %v", err)
 			}
 		}
@@ -310,16 +305,12 @@ func TestExternal_neverAnswers(t *testing.T) {
 	})
 }
 
-// openTarget returns a function that asks an address about a document.
-func openTarget(t *testing.T, address string) func(ctx context.Context) error {
+// openTarget returns a function that asks a server about a document.
+func openTarget(t *testing.T, handler http.HandlerFunc) func() error {
 	t.Helper()
-	e, err := NewExternal(ExternalConfig{Target: address, Concurrency: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	return func(ctx context.Context) error {
-		_, _, err := e.Extract(ctx, extraction.Document{Text: "a"})
+	e := servePipeline(t, handler, func(c *ExternalConfig) { c.Concurrency = 2 })
+	return func() error {
+		_, _, err := e.Extract(t.Context(), extraction.Document{Text: "a"})
 		return err
 	}
 }

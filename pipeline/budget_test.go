@@ -156,8 +156,8 @@ func TestBudgetError(t *testing.T) {
 	}
 }
 
-// Ten calls that are estimated at 10 and use 1 fit into 20, because later calls wait for those
-// in flight.
+// TestBudget_waitsForWhatIsUnderWay: ten calls that are estimated at 10 and use 1 fit into 20,
+// because later calls wait for those in flight.
 func TestBudget_waitsForWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1.0
@@ -185,8 +185,8 @@ func TestBudget_waitsForWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// The bound is exceeded only by what the calls in flight use beyond the estimate of 10,
-// whatever calls cost and however many run at once.
+// TestBudget_neverPassed: the bound is exceeded only by what the calls in flight use beyond the
+// estimate of 10, whatever calls cost and however many run at once.
 func TestBudget_neverPassed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		bound := rapid.Float64Range(1, 200).Draw(rt, "bound")
@@ -226,9 +226,9 @@ func TestBudget_neverPassed(t *testing.T) {
 	})
 }
 
-// Calls that wait for the limiter do not know what the first one used: with one call at a time,
-// 64 workers and 8,000 tokens instead of the estimated 1,033, the budget is exceeded only by
-// the one call in flight.
+// TestBudget_waitingCallsAreCheckedWhenSent: calls that wait for the limiter do not know what
+// the first one used: with one call at a time, 64 workers and 8,000 tokens instead of the
+// estimated 1,033, the budget is exceeded only by the one call in flight.
 func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{Most: 1, RequestsPerMinute: 300})
@@ -251,8 +251,8 @@ func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 	})
 }
 
-// A failed request is charged on its own, and the next try asks the budget again: 10 tokens
-// each, timed out, into 25.
+// TestBudget_everyTry: a failed request is charged on its own, and the next try asks the budget
+// again: 10 tokens each, timed out, into 25.
 func TestBudget_everyTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 25})

@@ -60,8 +60,8 @@ func useFolder(path string) error {
 	return cache.Err()
 }
 
-// Two processes and this one write and read the same answers at the same time: no process reads
-// a part of an answer, and no answer is lost.
+// TestCached_processes: two processes and this one write and read the same answers at the same
+// time: no process reads a part of an answer, and no answer is lost.
 func TestCached_processes(t *testing.T) {
 	suite.Slow(t, "three processes that wait for each other")
 	binary, err := os.Executable()

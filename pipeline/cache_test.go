@@ -110,7 +110,7 @@ func files(t testing.TB, path string) []string {
 	return found
 }
 
-// Every part of a request is part of the key.
+// TestCached_otherQuestions: every part of a request is part of the key.
 func TestCached_otherQuestions(t *testing.T) {
 	zero, one, tokens, seed := 0.0, 1.0, 5, int64(0)
 	model := &countingModel{response: paidResponse()}
@@ -146,7 +146,8 @@ func TestCached_otherQuestions(t *testing.T) {
 	try("no schema", source, t.Context(), func(r *pipeline.Request) { r.Schema = nil })
 }
 
-// A context without a trial means trial 1. Again asks the model and replaces the answer.
+// TestCached_trials: a context without a trial means trial 1. Again asks the model and replaces
+// the answer.
 func TestCached_trials(t *testing.T) {
 	model := &countingModel{response: paidResponse()}
 	cached := pipeline.Cached(model, openCache(t, t.TempDir()), source)
@@ -188,8 +189,8 @@ func TestCached_notKept(t *testing.T) {
 	}
 }
 
-// A file that is cut or changed at any byte is a miss, never another answer; the answer is then
-// written again.
+// TestCached_corrupted: a file that is cut or changed at any byte is a miss, never another
+// answer; the answer is then written again.
 func TestCached_corrupted(t *testing.T) {
 	path := t.TempDir()
 	model := &countingModel{response: paidResponse()}
@@ -237,7 +238,8 @@ func TestOpen_cannotBeWritten(t *testing.T) {
 	}
 }
 
-// If the folder disappears while in use, calls still succeed, and Err reports it.
+// TestFolder_Err: if the folder disappears while in use, calls still succeed, and Err reports
+// it.
 func TestFolder_Err(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	cache, err := pipeline.OpenCache(path)

@@ -20,7 +20,7 @@ const (
 	DefaultRetryPause = 500 * time.Millisecond
 	maxPauseFactor    = 60 // multiple of LimitedConfig.Pause
 
-	// mostRejections is how many requests of one call the provider may reject for its limits
+	// maxRejections is how many requests of one call the provider may reject for its limits
 	// while it answers other calls. While it answers no call, the patience of the limiter
 	// decides.
 	maxRejections = 10

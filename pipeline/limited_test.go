@@ -50,8 +50,9 @@ func newLimited(t *testing.T, cfg pipeline.LimitedConfig) pipeline.Model {
 	return pipeline.Limited(cfg)
 }
 
-// Two failures of a second with pauses of 0.5 s and 1 s, then an answer after a second: 3.5 s
-// of waiting. The first failure cost 5 tokens of input and 1 of output.
+// TestLimited_waitingIsNoLatency: two failures of a second with pauses of 0.5 s and 1 s, then
+// an answer after a second: 3.5 s of waiting. The first failure cost 5 tokens of input and 1 of
+// output.
 func TestLimited_waitingIsNoLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cents := func(n float64) *float64 { n /= 100; return &n }
@@ -105,8 +106,8 @@ func TestLimited_whatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A request that is always rejected while others are answered, for example because it is larger
-// than the limit, ends after 10 rejections and one more.
+// TestLimited_rejectedAlone: a request that is always rejected while others are answered, for
+// example because it is larger than the limit, ends after 10 rejections and one more.
 func TestLimited_rejectedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{Most: 2})
@@ -138,8 +139,8 @@ func TestLimited_rejectedAlone(t *testing.T) {
 	})
 }
 
-// A request that hangs is given up after the timeout and sent again; the clock of the item
-// stands still meanwhile.
+// TestLimited_hanging: a request that hangs is given up after the timeout and sent again; the
+// clock of the item stands still meanwhile.
 func TestLimited_hanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := &scriptedModel{answer: func(ctx context.Context, n int) (pipeline.Response, error) {
@@ -157,7 +158,8 @@ func TestLimited_hanging(t *testing.T) {
 	})
 }
 
-// With a limit of one call, a call that pauses after a failure lets another one through.
+// TestLimited_noPlaceHeldWhilePausing: with a limit of one call, a call that pauses after a
+// failure lets another one through.
 func TestLimited_noPlaceHeldWhilePausing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{Most: 1})
@@ -184,7 +186,8 @@ func TestLimited_noPlaceHeldWhilePausing(t *testing.T) {
 	})
 }
 
-// A pause of ten minutes that the provider asks for does not use up the minute of an item.
+// TestLimited_waitingIsNotTheItemsTime: a pause of ten minutes that the provider asks for does
+// not use up the minute of an item.
 func TestLimited_waitingIsNotTheItemsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := &scriptedModel{answer: func(_ context.Context, n int) (pipeline.Response, error) {
@@ -204,7 +207,7 @@ func TestLimited_waitingIsNotTheItemsTime(t *testing.T) {
 	})
 }
 
-// A wrong key is found with one request, however many items wait.
+// TestLimited_wrongKey: a wrong key is found with one request, however many items wait.
 func TestLimited_wrongKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
@@ -244,8 +247,8 @@ func TestLimited_cancelled(t *testing.T) {
 	})
 }
 
-// When the run is stopped, waiting calls end without sending anything, both in a pause of the
-// provider and before a retry; a request in flight is finished.
+// TestLimited_stopped: when the run is stopped, waiting calls end without sending anything,
+// both in a pause of the provider and before a retry; a request in flight is finished.
 func TestLimited_stopped(t *testing.T) {
 	for name, first := range map[string]*pipeline.ModelError{
 		"pause":       {Failure: outcome.Failure{Class: outcome.RateLimited, Message: "busy"}, Status: 429, Retry: true, RetryAfter: 10 * time.Minute},
@@ -298,7 +301,8 @@ func TestLimited_stoppedWhileUnderWay(t *testing.T) {
 	})
 }
 
-// A model that panics returns its permit: with a limit of one call, the next call is sent.
+// TestLimited_panic: a model that panics returns its permit: with a limit of one call, the next
+// call is sent.
 func TestLimited_panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{Most: 1})
@@ -322,8 +326,9 @@ func TestLimited_panic(t *testing.T) {
 	})
 }
 
-// If there never was a connection to the provider, all calls end within 20 s, however many
-// there are and however often they may retry. After any answer they do not.
+// TestLimited_neverConnected: if there never was a connection to the provider, all calls end
+// within 20 s, however many there are and however often they may retry. After any answer they
+// do not.
 func TestLimited_neverConnected(t *testing.T) {
 	refused := &pipeline.ModelError{Failure: outcome.Failure{Class: outcome.Provider, Message: "connection refused"}, Retry: true, Unreached: true}
 	for name, c := range map[string]struct {

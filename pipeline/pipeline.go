@@ -173,7 +173,7 @@ type conversation struct {
 	doc      extraction.Document
 	name     string
 	part     answer.Part
-	// known are the entities of the first stage, while asking for relationships.
+	// entities are the entities of the first stage, while asking for relationships.
 	entities []extraction.Entity
 	calls    []outcome.Call
 }

@@ -285,8 +285,8 @@ func segment(t *rapid.T, value string) (written, compiled string) {
 	return text, text
 }
 
-// Exactly the identifiers are replaced by exactly the value, whatever surrounds them and is in
-// the value.
+// TestCompile_replacesExactly: exactly the identifiers are replaced by exactly the value,
+// whatever surrounds them and is in the value.
 func TestCompile_replacesExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"{{v}}", "{{", "}}", "{{ other }}", "$1", "\\"})).Draw(t, "value")

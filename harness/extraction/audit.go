@@ -141,7 +141,7 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 type audit struct {
 	cfg    AuditConfig
 	result *AuditResult
-	rates  map[string]rates // by what
+	rates  map[string]rates // by element.what
 	inputs extraction.Decoder
 }
 

@@ -144,11 +144,11 @@ type comparison struct {
 	faults       [][]scoring.Fault
 	index        *extraction.Index
 	pool         extraction.Extraction // elements beyond gold
-	poolStances  map[string][][]stance // stances on the elements of pool, by what
+	poolStances  map[string][][]stance // stances on the elements of pool, by element.what
 	poolTypes    [][]string            // for each entity of pool, the types that systems gave
 	rules        *scoring.Scorer
 	goldFindings map[string]seed.Finding // findings about gold, by claim.place
-	allowedTypes map[string][]string     // allowed types, folded, by what; empty allows all
+	allowedTypes map[string][]string     // allowed types, folded, by element.what; empty allows all
 }
 
 // lacksType reports whether the schemas of the item do not have or allow the type of an

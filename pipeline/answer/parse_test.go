@@ -200,7 +200,7 @@ func TestParse_warnings(t *testing.T) {
 	}
 }
 
-// A broken answer is a problem, never silently a smaller answer.
+// TestParse_brokenIsNotSmaller: a broken answer is a problem, never silently a smaller answer.
 func TestParse_brokenIsNotSmaller(t *testing.T) {
 	for i := range validAnswer {
 		broken := validAnswer[:i] + "@" + validAnswer[i:]

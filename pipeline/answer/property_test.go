@@ -69,7 +69,7 @@ func drawAnswer(t *rapid.T, e extraction.Extraction) (text string, want extracti
 	return text, want
 }
 
-// Parse of valid output returns it unchanged.
+// TestParse_identity: Parse of valid output returns it unchanged.
 func TestParse_identity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, want := drawAnswer(t, drawExtraction(t))
@@ -83,8 +83,8 @@ func TestParse_identity(t *testing.T) {
 	})
 }
 
-// An answer that is cut anywhere gives its first entities and relationships, or a problem:
-// never other ones, and never one in part.
+// TestParse_cutAnywhere: an answer that is cut anywhere gives its first entities and
+// relationships, or a problem: never other ones, and never one in part.
 func TestParse_cutAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, want := drawAnswer(t, drawExtraction(t))
@@ -108,7 +108,7 @@ func TestParse_cutAnywhere(t *testing.T) {
 	})
 }
 
-// The same is true for every place of one answer.
+// TestParse_cutEverywhere: the same is true for every place of one answer.
 func TestParse_cutEverywhere(t *testing.T) {
 	whole, err := Parse(validAnswer)
 	if err != nil {

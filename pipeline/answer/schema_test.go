@@ -78,8 +78,8 @@ func TestSchema_accepts(t *testing.T) {
 	}
 }
 
-// Strict servers require that every object lists all its properties as required and allows no
-// others, and know few keywords.
+// TestSchema_strict: strict servers require that every object lists all its properties as
+// required and allows no others, and know few keywords.
 func TestSchema_strict(t *testing.T) {
 	known := []string{"type", "properties", "required", "additionalProperties", "items", "enum", "description"}
 	var check func(path string, schema map[string]any)
@@ -138,8 +138,8 @@ func TestSchema_enums(t *testing.T) {
 	}
 }
 
-// The schema of each document compiles, and Parse reads the annotators' answer without
-// warnings.
+// TestSchema_documents: the schema of each document compiles, and Parse reads the annotators'
+// answer without warnings.
 func TestSchema_documents(t *testing.T) {
 	raw, err := os.ReadFile("../../../shared/data/documents60.jsonl")
 	if err != nil {

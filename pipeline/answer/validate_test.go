@@ -91,7 +91,7 @@ func TestValidate_bounded(t *testing.T) {
 	}
 }
 
-// A name of more than maxKinds types may be at any end.
+// TestValidate_manyTypesOfOneName: a name of more than maxTypesOfName types may be at any end.
 func TestValidate_manyTypesOfOneName(t *testing.T) {
 	var e extraction.Extraction
 	for i := range maxTypesOfName + 10 {
@@ -137,8 +137,8 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-// The name inside a schema stands for its key, unless two schemas have it or it is another
-// type.
+// TestNormalise_namesInSchemas: the name inside a schema stands for its key, unless two schemas
+// have it or it is another type.
 func TestNormalise_namesInSchemas(t *testing.T) {
 	doc := extraction.Document{Objects: map[string]extraction.ObjectSchema{
 		"org": {Name: "Organisation"}, "a": {Name: "Both"}, "b": {Name: "both"}, "c": {Name: "org"}, "d": {}, "_": {Name: "-"},

@@ -36,7 +36,7 @@ func TestExtract_call(t *testing.T) {
 	}
 }
 
-// The times of the call are in UTC, like those of every other extractor.
+// TestExtract_times: the times of the call are in UTC, like those of every other extractor.
 func TestExtract_times(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.FixedZone("", 3600))
 	e := newBaseline(func() time.Time { return at })

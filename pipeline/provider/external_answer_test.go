@@ -50,8 +50,8 @@ func TestReadAnswer_everyFieldOfACall(t *testing.T) {
 	}
 }
 
-// The test adds up usage and cost like the runner: usage over all calls, cost over generations,
-// unknown as soon as one is.
+// TestReadAnswer_usageAndCostCountOnce: the test adds up usage and cost like the runner: usage
+// over all calls, cost over generations, unknown as soon as one is.
 func TestReadAnswer_usageAndCostCountOnce(t *testing.T) {
 	tests := map[string]struct {
 		top   string
@@ -131,8 +131,8 @@ func TestReadAnswer_warningsAreBounded(t *testing.T) {
 	}
 }
 
-// Any answer of a pipeline becomes an extraction or a failure with a class, with calls that can
-// be marshalled.
+// FuzzReadAnswer: any answer of a pipeline becomes an extraction or a failure with a class,
+// with calls that can be marshalled.
 func FuzzReadAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"entities":[{"id":"e1","name":"a","type":"T"}],"relationships":[{"source_ref":"e1","target":"b","type":"r"}]}`,

@@ -119,7 +119,7 @@ func TestEndpoint_statuses(t *testing.T) {
 	}
 }
 
-// The document is only sent to the given address.
+// TestEndpoint_redirects: the document is only sent to the given address.
 func TestEndpoint_redirects(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	defer elsewhere.Close()

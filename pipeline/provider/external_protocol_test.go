@@ -32,7 +32,7 @@ func pageBlocks(t *testing.T, language string) []string {
 	return blocks
 }
 
-// The request on the page has exactly the keys that are sent.
+// TestProtocolPage_request: the request on the page has exactly the keys that are sent.
 func TestProtocolPage_request(t *testing.T) {
 	documented := []byte(pageBlocks(t, "json")[0])
 	doc, warnings, err := extraction.DecodeDocument(documented)

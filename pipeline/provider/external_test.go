@@ -65,7 +65,8 @@ func TestExtract_program(t *testing.T) {
 	group.Wait()
 }
 
-// A program that dies at every 10th request fails documents 10, 20, … 60.
+// TestExtract_programThatDiesAtEveryTenth: a program that dies at every 10th request fails
+// documents 10, 20, … 60.
 func TestExtract_programThatDiesAtEveryTenth(t *testing.T) {
 	e := openChild(t, "tenth", nil)
 	for n := 1; n <= 60; n++ {

@@ -173,7 +173,7 @@ type reason struct {
 	// Codes are the codes beside the message, for example "insufficient_quota" or
 	// "API_KEY_INVALID".
 	Codes []string
-	// Stated means that the body is JSON with an error.
+	// HasError means that the body is JSON with an error.
 	HasError bool
 	// HTML means that the body is a web page.
 	HTML bool

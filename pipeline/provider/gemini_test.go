@@ -317,7 +317,7 @@ func TestGemini_environment(t *testing.T) {
 	}
 }
 
-// The time of an answer in many parts is linear in its length.
+// TestGemini_manyParts: the time of an answer in many parts is linear in its length.
 func TestGemini_manyParts(t *testing.T) {
 	const parts = 200_000
 	body := `{"candidates":[{"content":{"parts":[{"text":"ab"}` + strings.Repeat(`,{"text":"ab"}`, parts-1) + `]},"finishReason":"STOP"}]}`

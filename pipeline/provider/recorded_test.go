@@ -261,8 +261,8 @@ func TestConcurrent(t *testing.T) {
 	runConcurrently(replayed)
 }
 
-// A call that was not made because the run stops is not recorded: when it is repeated after
-// resuming, it is the only one, and is replayed.
+// TestRecord_runStops: a call that was not made because the run stops is not recorded: when it
+// is repeated after resuming, it is the only one, and is replayed.
 func TestRecord_runStops(t *testing.T) {
 	tape, path := createTape(t)
 	stops := []error{limit.ErrStopped, &pipeline.BudgetError{}, fmt.Errorf("item 3: %w", &limit.TrippedError{Reason: "401"})}

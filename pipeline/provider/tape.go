@@ -232,7 +232,7 @@ type tapeIndex struct {
 	// feed.
 	end     int64
 	newline bool
-	// cut is set if the last line is incomplete, as after a killed recording.
+	// truncated is set if the last line is incomplete, as after a killed recording.
 	truncated error
 }
 

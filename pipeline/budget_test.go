@@ -23,12 +23,17 @@ func dollarPrice(model string) (pipeline.Price, bool) {
 	return pipeline.Price{Input: 1e6, CachedInput: 1e6, Output: 1e6}, model == "known"
 }
 
-func newBudgetModel(t interface{ Fatal(...any) }, model pipeline.Model, cfg pipeline.BudgetConfig) (pipeline.Model, *pipeline.Budget) {
-	cfg.Model, cfg.Prices = "known", dollarPrice
+func newBudget(t interface{ Fatal(...any) }, cfg pipeline.BudgetConfig) *pipeline.Budget {
 	budget, err := pipeline.NewBudget(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return budget
+}
+
+func newBudgetModel(t interface{ Fatal(...any) }, model pipeline.Model, cfg pipeline.BudgetConfig) (pipeline.Model, *pipeline.Budget) {
+	cfg.Model, cfg.Prices = "known", dollarPrice
+	budget := newBudget(t, cfg)
 	limiter := limit.New(limit.Config{Most: 64})
 	return pipeline.Limited(pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(limiter, budget), Tries: 1}), budget
 }
@@ -130,10 +135,7 @@ func TestBudget_longContext(t *testing.T) {
 		"beyond":             {outcome.Usage{Input: 21, Output: 2}, nil, 46},
 		"beyond, but stated": {outcome.Usage{Input: 21, Output: 2}, &half, 0.5},
 	} {
-		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: 100, Model: "m", Prices: price})
-		if err != nil {
-			t.Fatal(err)
-		}
+		budget := newBudget(t, pipeline.BudgetConfig{USD: 100, Model: "m", Prices: price})
 		budget.Book(c.cost, c.usage, outcome.Usage{})
 		if usd, tokens := budget.Spent(); usd != c.usd || tokens != c.usage.Total() {
 			t.Errorf("%s: %v USD, %d tokens, want %v, %d", name, usd, tokens, c.usd, c.usage.Total())
@@ -144,12 +146,9 @@ func TestBudget_longContext(t *testing.T) {
 // TestBudgetError: small amounts are written with two significant digits.
 func TestBudgetError(t *testing.T) {
 	for usd, want := range map[float64]string{2: "2.00 USD", 0.5: "0.50 USD", 0.0123: "0.012 USD", 0.000456: "0.00046 USD"} {
-		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: usd, Model: "known", Prices: dollarPrice})
-		if err != nil {
-			t.Fatal(err)
-		}
+		budget := newBudget(t, pipeline.BudgetConfig{USD: usd, Model: "known", Prices: dollarPrice})
 		model := pipeline.Limited(pipeline.LimitedConfig{Model: pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) { panic("asked") }), Admission: pipeline.NewAdmission(limit.New(limit.Config{}), budget)})
-		_, err = model.Generate(t.Context(), tenTokenRequest())
+		_, err := model.Generate(t.Context(), tenTokenRequest())
 		if err == nil || !strings.Contains(err.Error(), "the budget of "+want+" has less left than the next call may take (0.00 USD so far)") {
 			t.Errorf("%v: %v, want %s", usd, err, want)
 		}
@@ -232,10 +231,7 @@ func TestBudget_neverPassed(t *testing.T) {
 func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{Most: 1, RequestsPerMinute: 300})
-		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 150_000})
-		if err != nil {
-			t.Fatal(err)
-		}
+		budget := newBudget(t, pipeline.BudgetConfig{Tokens: 150_000})
 		model := pipeline.Limited(pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, budget), Model: pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 			time.Sleep(time.Second)
 			return pipeline.Response{Attempts: 1, Text: "{}", Usage: outcome.Usage{Input: 3000, Output: 5000}}, nil
@@ -255,15 +251,12 @@ func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 // again: 10 tokens each, timed out, into 25.
 func TestBudget_everyTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 25})
-		if err != nil {
-			t.Fatal(err)
-		}
+		budget := newBudget(t, pipeline.BudgetConfig{Tokens: 25})
 		limiter := limit.New(limit.Config{})
 		model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
 			return pipeline.Response{Attempts: 1}, modelError(outcome.Timeout, 0, true)
 		}}
-		_, err = newLimited(t, pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(limiter, budget)}).Generate(t.Context(), tenTokenRequest())
+		_, err := newLimited(t, pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(limiter, budget)}).Generate(t.Context(), tenTokenRequest())
 		var stop *pipeline.BudgetError
 		if _, tokens := budget.Spent(); model.calls != 2 || tokens != 20 || !errors.As(err, &stop) {
 			t.Errorf("%d requests, %d tokens: %v", model.calls, tokens, err)

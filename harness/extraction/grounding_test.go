@@ -1,10 +1,8 @@
 package extraction_test
 
 import (
-	"encoding/json"
 	"testing"
 
-	"extraction-experiment/dataset"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/outcome"
 )
@@ -12,7 +10,7 @@ import (
 // TestGrounding compares with rates that were calculated by hand; the document is "Ann  Lee met
 // Bob in Rome."
 func TestGrounding(t *testing.T) {
-	input := json.RawMessage(`{"document_text":"Ann  Lee met Bob in Rome."}`)
+	const input = `{"document_text":"Ann  Lee met Bob in Rome."}`
 	type counts struct{ standing, of, invented int64 }
 	for output, want := range map[string]*counts{
 		// By name, regardless of white space and case; Zoe is invented.
@@ -27,14 +25,7 @@ func TestGrounding(t *testing.T) {
 		`{"entities":[]}`: nil,
 	} {
 		for _, expected := range []string{`null`, `{"entities":[{"name":"Bob"}]}`} {
-			j, err := newScorer(t).Judge(dataset.Item{ID: "a", Input: input, Expected: json.RawMessage(expected)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			scored, err := j.Score(json.RawMessage(output))
-			if err != nil {
-				t.Fatal(err)
-			}
+			scored := score(t, judge(t, input, expected), output)
 			got, ok := outcome.Lookup(scored.Scores, harness.GroundedRate)
 			if _, old := outcome.Lookup(scored.Scores, harness.InventedRate); !ok || old {
 				t.Errorf("%s: the scores are %+v", output, scored.Scores)
@@ -50,12 +41,8 @@ func TestGrounding(t *testing.T) {
 			}
 		}
 	}
-	j, err := newScorer(t).Judge(dataset.Item{ID: "a", Expected: json.RawMessage(`{"entities":[]}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	scored, err := j.Score(json.RawMessage(`{"entities":[]}`))
-	if _, exists := outcome.Lookup(scored.Scores, harness.GroundedRate); err != nil || exists {
-		t.Errorf("an item without a document has no grounding: %v", err)
+	scored := score(t, judge(t, "", `{"entities":[]}`), `{"entities":[]}`)
+	if _, exists := outcome.Lookup(scored.Scores, harness.GroundedRate); exists {
+		t.Error("an item without a document has no grounding")
 	}
 }

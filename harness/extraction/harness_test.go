@@ -67,7 +67,7 @@ func TestTask_failures(t *testing.T) {
 // TestScorer_goldKeys: unknown keys of the expected output are named once for all elements that
 // have them.
 func TestScorer_goldKeys(t *testing.T) {
-	scored, err := judge(t, `{"entities":[{"name":"Ann","type":"P","kind":"x"}],"relationships":[
+	scored, err := judge(t, "", `{"entities":[{"name":"Ann","type":"P","kind":"x"}],"relationships":[
 		{"from":"Ann","to":"Bob","type":"knows"},{"from":"Bob","to":"Ann","type":"knows"}],"annotator":"me"}`).Score(json.RawMessage(`{"entities":[{"name":"Ann","type":"P","of":1}]}`))
 	want := []string{
 		`expected output: entities: unknown keys are kept but not used: "kind"`,
@@ -91,18 +91,14 @@ func (r *recordingExtractor) Extract(_ context.Context, doc extraction.Document)
 // TestTask_decoded: the task uses the document that the scorer has decoded, or else decodes it
 // itself. It gets nothing of the expected output.
 func TestTask_decoded(t *testing.T) {
-	item := dataset.Item{ID: "a", Input: json.RawMessage(`{"document_text":"Ann","object_schemas":{"Person":{"description":"p"}},"odd":1}`), Expected: json.RawMessage(`{"entities":[{"name":"Secret","type":"Person"}]}`)}
-	judge, err := newScorer(t).Judge(item)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shared := judge.(interface{ Decoded() any }).Decoded()
+	const input = `{"document_text":"Ann","object_schemas":{"Person":{"description":"p"}},"odd":1}`
+	shared := judge(t, input, `{"entities":[{"name":"Secret","type":"Person"}]}`).(interface{ Decoded() any }).Decoded()
 	if text := fmt.Sprintf("%+v", shared); strings.Contains(text, "Secret") || !strings.Contains(text, "Ann") {
 		t.Errorf("shared: %s", text)
 	}
 	var extractor recordingExtractor
 	task := &harness.Task{Extractor: &extractor}
-	alone, err := task.Do(t.Context(), experiment.Item{ID: "a", Input: item.Input})
+	alone, err := task.Do(t.Context(), experiment.Item{ID: "a", Input: json.RawMessage(input)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,21 +137,27 @@ func newScorer(t *testing.T) harness.Scorer {
 	return harness.Scorer{Rules: rules}
 }
 
-func judge(t *testing.T, expected string) experiment.Judge {
+func judge(t *testing.T, input, expected string) experiment.Judge {
 	t.Helper()
-	j, err := newScorer(t).Judge(dataset.Item{ID: "a", Expected: json.RawMessage(expected)})
+	j, err := newScorer(t).Judge(dataset.Item{ID: "a", Input: json.RawMessage(input), Expected: json.RawMessage(expected)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return j
 }
 
-func TestScorer(t *testing.T) {
-	j := judge(t, `{"entities":[{"name":"Ann","type":"P"},{"name":"Zoe","type":"P"}],"relationships":[]}`)
-	scored, err := j.Score(json.RawMessage(`{"entities":[{"name":"ANN","type":"p"}]}`))
+func score(t *testing.T, j experiment.Judge, output string) experiment.Scored {
+	t.Helper()
+	scored, err := j.Score(json.RawMessage(output))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return scored
+}
+
+func TestScorer(t *testing.T) {
+	j := judge(t, "", `{"entities":[{"name":"Ann","type":"P"},{"name":"Zoe","type":"P"}],"relationships":[]}`)
+	scored := score(t, j, `{"entities":[{"name":"ANN","type":"p"}]}`)
 	// 1 matched of 2 expected and 1 extracted: P = 1/1, R = 1/2, F1 = 2/3.
 	for name, want := range map[string]float64{"entity_precision": 1, "entity_recall": 0.5, "entity_f1": 2.0 / 3, "type_accuracy": 1, "relationship_accuracy": 1} {
 		if s, ok := outcome.Lookup(scored.Scores, name); !ok || *s.Value != want {
@@ -180,14 +182,8 @@ func TestScorer_causes(t *testing.T) {
 		`{"document_text":"Ada Love-\nlace left London."}`: {{What: "entity", Name: "invented", Count: 1}, {What: "entity", Name: "missed", Count: 1}, {What: "entity", Name: "spurious", Count: 1}},
 		`null`: {{What: "entity", Name: "spurious", Count: 2}, {What: "entity", Name: "missed", Count: 1}},
 	} {
-		j, err := newScorer(t).Judge(dataset.Item{ID: "a", Input: json.RawMessage(input), Expected: json.RawMessage(`{"entities":[{"name":"London"}]}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		scored, err := j.Score(json.RawMessage(`{"entities":[{"name":"Ada Lovelace"},{"name":"Charles Babbage"}]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := judge(t, input, `{"entities":[{"name":"London"}]}`)
+		scored := score(t, j, `{"entities":[{"name":"Ada Lovelace"},{"name":"Charles Babbage"}]}`)
 		if diff := cmp.Diff(want, scored.Causes); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", input, diff)
 		}
@@ -206,7 +202,7 @@ func TestScorer_undelivered(t *testing.T) {
 		`null`:                                     {},
 	} {
 		got := map[string]bool{}
-		for _, s := range judge(t, expected).Undelivered() {
+		for _, s := range judge(t, "", expected).Undelivered() {
 			got[s.Name] = true
 			if s.Value != nil || s.Reason == "" {
 				t.Errorf("%s: %+v has a value or no reason", expected, s)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/google/go-cmp/cmp"
+
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
@@ -148,16 +150,8 @@ func TestPairs_shuffled(t *testing.T) {
 	}
 	matched := int64(0)
 	for i := range a {
-		x, err := json.Marshal(a[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		y, err := json.Marshal(b[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(x) != string(y) {
-			t.Fatalf("pair %d:\n%s\nshuffled:\n%s", i, x, y)
+		if diff := cmp.Diff(a[i], b[i]); diff != "" {
+			t.Fatalf("pair %d, shuffled:\n%s", i, diff)
 		}
 		matched += *a[i].Counts["matched_entities"]
 	}

@@ -261,14 +261,14 @@ func (j judge) nameFinder() func(string) bool {
 
 // causes counts the faults by kind, most frequent first.
 func causes(faults []scoring.Fault) []outcome.Cause {
-	type kind struct{ what, name string }
-	counts := map[kind]int64{}
+	counts := map[outcome.Cause]int64{} // keys without Count
 	for _, f := range faults {
-		counts[kind{f.What, string(f.Cause)}]++
+		counts[outcome.Cause{What: f.What, Name: string(f.Cause)}]++
 	}
 	var list []outcome.Cause
-	for k, n := range counts {
-		list = append(list, outcome.Cause{What: k.what, Name: k.name, Count: n})
+	for c, n := range counts {
+		c.Count = n
+		list = append(list, c)
 	}
 	slices.SortFunc(list, func(a, b outcome.Cause) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Name, b.Name))

@@ -240,11 +240,11 @@ func (r *recentMax) add(value int64) {
 func (r *recentMax) largest() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var most int64
+	var largest int64
 	for _, value := range r.values {
-		most = max(most, value)
+		largest = max(largest, value)
 	}
-	return most
+	return largest
 }
 
 // Estimator is a Model that sends no requests: it adds up their estimated input and answers

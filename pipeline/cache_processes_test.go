@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// repeats is a model that answers with a long text made from the request.
-func repeats(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
+// repeatRequest is a model that answers with a long text made from the request.
+func repeatRequest(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
 	return pipeline.Response{Text: longAnswer(req), Finish: pipeline.FinishStop}, nil
 }
 
@@ -42,7 +42,7 @@ func useFolder(path string) error {
 	if err != nil {
 		return err
 	}
-	model := pipeline.Cached(pipeline.ModelFunc(repeats), cache, source)
+	model := pipeline.Cached(pipeline.ModelFunc(repeatRequest), cache, source)
 	for i := range 90 {
 		ctx := pipeline.WithTrial(context.Background(), pipeline.Trial{Again: i%3 == 0})
 		req := pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: fmt.Sprintf("<%d>", i%7)}}}

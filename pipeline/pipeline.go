@@ -122,7 +122,7 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 	grounded, report := doc.Index().Ground(merged)
 	return answer.Normalise(grounded, doc), append(calls, outcome.Call{
 		Name: "merge", Kind: "span", Started: started, Ended: p.cfg.Now().UTC(),
-		Output:   encoded(mergeReport{len(parts), report.Invented, report.Lost, warnings}),
+		Output:   marshal(mergeReport{len(parts), report.Invented, report.Lost, warnings}),
 		Warnings: warnings,
 	}), nil
 }
@@ -250,7 +250,7 @@ func (c *conversation) request() (Request, error) {
 		known := cli.Each(c.entities, func(e extraction.Entity) map[string]string {
 			return map[string]string{"name": e.Name, "type": e.Type}
 		})
-		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(encoded(known))
+		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(marshal(known))
 	}
 	switch {
 	case !cfg.Capabilities.SendsSchema():
@@ -312,7 +312,7 @@ func Record(ctx context.Context, model Model, req Request, call *outcome.Call, n
 	call.Input, req.Sent = nil, &call.Input
 	res, err = model.Generate(ctx, req)
 	call.Ended = now().UTC()
-	call.Parameters = encoded(req.Parameters)
+	call.Parameters = marshal(req.Parameters)
 	if call.Input == nil {
 		call.Input = AppendMessages(nil, req.Messages)
 	}
@@ -327,7 +327,7 @@ func Record(ctx context.Context, model Model, req Request, call *outcome.Call, n
 	}
 	call.Usage, call.Assumed, call.CostUSD, call.Finish = res.Usage, res.Assumed, res.CostUSD, string(res.Finish)
 	if res.Text != "" {
-		call.Output = encoded(res.Text)
+		call.Output = marshal(res.Text)
 	}
 	if res.Odd != "" {
 		call.Warnings = append(call.Warnings, call.Name+": "+res.Odd)
@@ -338,8 +338,8 @@ func Record(ctx context.Context, model Model, req Request, call *outcome.Call, n
 	return res, err
 }
 
-// encoded returns the JSON of a value that can always be marshalled.
-func encoded(v any) json.RawMessage {
+// marshal returns the JSON of a value that can always be marshalled.
+func marshal(v any) json.RawMessage {
 	raw, _ := json.Marshal(v)
 	return raw
 }

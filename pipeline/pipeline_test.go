@@ -28,7 +28,7 @@ func (m *fakeModel) Generate(_ context.Context, req pipeline.Request) (pipeline.
 	return m.answer(n, req)
 }
 
-func answering(texts ...string) *fakeModel {
+func answeringModel(texts ...string) *fakeModel {
 	return &fakeModel{answer: func(n int, _ pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: texts[min(n, len(texts)-1)], Finish: pipeline.FinishStop, Usage: outcome.Usage{Input: 10, Output: 5}}, nil
 	}}
@@ -57,7 +57,7 @@ func newPipeline(t *testing.T, m pipeline.Model, change func(*pipeline.Config)) 
 
 func TestPipeline(t *testing.T) {
 	zero := 0.0
-	m := answering("```json\n" + validAnswer + "\n```")
+	m := answeringModel("```json\n" + validAnswer + "\n```")
 	found, calls, err := newPipeline(t, m, func(c *pipeline.Config) { c.Parameters.Temperature = &zero }).Extract(t.Context(), document)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestPipeline(t *testing.T) {
 }
 
 func TestPipeline_instruction(t *testing.T) {
-	m := answering(validAnswer)
+	m := answeringModel(validAnswer)
 	newPipeline(t, m, func(c *pipeline.Config) { c.Capabilities.InstructionOnly = true }).Extract(t.Context(), document)
 	if req := m.requests[0]; req.Schema != nil || !strings.Contains(req.Messages[0].Content, "relationship_type") {
 		t.Errorf("without a schema the form must stand in the prompt: %+v", req)
@@ -102,7 +102,7 @@ func TestPipeline_repair(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			m := answering(tt.answers...)
+			m := answeringModel(tt.answers...)
 			found, calls, err := newPipeline(t, m, nil).Extract(t.Context(), document)
 			if got := outcome.FailureOf(err, outcome.Provider).Class; got != tt.class {
 				t.Fatalf("class %q (%v), want %q", got, err, tt.class)
@@ -209,7 +209,7 @@ func TestPipeline_longDocument(t *testing.T) {
 }
 
 func TestPipeline_twoStages(t *testing.T) {
-	m := answering(`{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"London","type":"City"}]}`,
+	m := answeringModel(`{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"London","type":"City"}]}`,
 		`{"relationships":[{"source_name":"Ada Lovelace","target_name":"London","relationship_type":"born_in"}]}`)
 	found, calls, err := newPipeline(t, m, func(c *pipeline.Config) { c.TwoStages = true }).Extract(t.Context(), document)
 	if err != nil || len(found.Entities) != 2 || len(found.Relationships) != 1 || len(m.requests) != 2 {
@@ -221,7 +221,7 @@ func TestPipeline_twoStages(t *testing.T) {
 	if second := m.requests[1].Messages[0].Content; !strings.Contains(second, `{"name":"London","type":"City"}`) {
 		t.Errorf("the second stage is not told of the entities: %s", second)
 	}
-	empty := answering(`{"entities":[]}`)
+	empty := answeringModel(`{"entities":[]}`)
 	found, _, err = newPipeline(t, empty, func(c *pipeline.Config) { c.TwoStages = true }).Extract(t.Context(), document)
 	if err != nil || len(empty.requests) != 1 || found.Relationships == nil {
 		t.Errorf("without entities nothing more is asked: %d requests, %+v, %v", len(empty.requests), found, err)
@@ -233,7 +233,7 @@ func TestPipeline_placeholders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := answering(validAnswer)
+	m := answeringModel(validAnswer)
 	p := newPipeline(t, m, func(c *pipeline.Config) {
 		c.Prompt = chat
 		c.Placeholders = map[string][]pipeline.Message{"examples": {{Role: pipeline.RoleUser, Content: "An example: {{document_text}}"}}}
@@ -251,7 +251,7 @@ func TestPipeline_placeholders(t *testing.T) {
 
 // TestPipeline_missingValue: an item that lacks a value of the prompt fails without a request.
 func TestPipeline_missingValue(t *testing.T) {
-	m := answering(validAnswer)
+	m := answeringModel(validAnswer)
 	p := newPipeline(t, m, func(c *pipeline.Config) { c.Vars = []pipeline.Var{{Name: "v", Path: "metadata.x"}} })
 	_, calls, err := p.Extract(t.Context(), document)
 	if failure := outcome.FailureOf(err, outcome.Internal); failure.Class != outcome.Item || len(calls)+len(m.requests) > 0 {
@@ -260,7 +260,7 @@ func TestPipeline_missingValue(t *testing.T) {
 }
 
 func TestPipeline_schemaOfThePrompt(t *testing.T) {
-	m := answering(validAnswer)
+	m := answeringModel(validAnswer)
 	promptSchema := json.RawMessage(`{"type":"object"}`)
 	if _, _, err := newPipeline(t, m, func(c *pipeline.Config) { c.Schema = promptSchema }).Extract(t.Context(), document); err != nil {
 		t.Fatal(err)
@@ -285,7 +285,7 @@ func FuzzPipeline(f *testing.F) {
 	f.Add(validAnswer)
 	f.Add("{")
 	f.Fuzz(func(t *testing.T, text string) {
-		cfg := pipeline.Config{Model: answering(text), Name: "m", Prompt: pipeline.ParseText("{{document_text}}")}
+		cfg := pipeline.Config{Model: answeringModel(text), Name: "m", Prompt: pipeline.ParseText("{{document_text}}")}
 		p, err := pipeline.New(cfg)
 		if err != nil {
 			t.Fatal(err)

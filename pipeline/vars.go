@@ -126,7 +126,7 @@ type Vars struct {
 // gives document_text, which is only a chunk if the document was split. A missing or null value
 // is an error that names the path and what exists there.
 func DocumentVars(doc extraction.Document, variables ...Var) (Vars, error) {
-	shared := extraction.Derive(doc, sharedKey{}, shareTexts)
+	shared := extraction.Derive(doc, sharedKey{}, newSharedTexts)
 	if shared.err != nil {
 		return Vars{}, shared.err
 	}
@@ -156,7 +156,7 @@ type sharedTexts struct {
 // sharedKey is the key for extraction.Derive.
 type sharedKey struct{}
 
-func shareTexts(doc extraction.Document) (s sharedTexts) {
+func newSharedTexts(doc extraction.Document) (s sharedTexts) {
 	allowed := doc.AllowedTypes
 	if len(allowed) == 0 {
 		allowed = slices.Sorted(maps.Keys(doc.Objects))

@@ -90,11 +90,11 @@ func (c *candidate) readBareList(raw json.RawMessage) {
 		_, known, _ = c.appendSpelled(nil, first)
 		break
 	}
-	c.answerInList = has(known, listNames...)
+	c.answerInList = containsAny(known, listNames...)
 	switch {
-	case has(known, anySource...) || has(known, anyTarget...):
+	case containsAny(known, anySource...) || containsAny(known, anyTarget...):
 		c.lists["relationships"], c.bareList = raw, true
-	case has(known, "name"):
+	case containsAny(known, "name"):
 		c.lists["entities"], c.bareList = raw, true
 	}
 }
@@ -114,12 +114,12 @@ func (c *candidate) extractionJSON() []byte {
 		switch {
 		case list == nil:
 		case list[0] != '[':
-			raw = fmt.Appendf(comma(raw), "%q:%s", name, list)
+			raw = fmt.Appendf(appendComma(raw), "%q:%s", name, list)
 		default:
-			raw = fmt.Appendf(comma(raw), "%q:[", name)
+			raw = fmt.Appendf(appendComma(raw), "%q:[", name)
 			n := 0
 			for unit := range textutil.JSONElements(list) {
-				raw = c.appendUnit(comma(raw), name, n, unit)
+				raw = c.appendUnit(appendComma(raw), name, n, unit)
 				n++
 			}
 			if raw = append(raw, ']'); n > maxListed {
@@ -130,8 +130,8 @@ func (c *candidate) extractionJSON() []byte {
 	return append(raw, '}')
 }
 
-// comma appends a comma after a value.
-func comma(raw []byte) []byte {
+// appendComma appends a comma after a value.
+func appendComma(raw []byte) []byte {
 	if last := raw[len(raw)-1]; last == '{' || last == '[' {
 		return raw
 	}
@@ -145,9 +145,9 @@ func (c *candidate) appendUnit(raw []byte, list string, i int, unit json.RawMess
 		return append(raw, unit...)
 	}
 	raw, known, unknown := c.appendSpelled(raw, unit)
-	complete, names := has(known, "name"), `"name" and "type"`
+	complete, names := containsAny(known, "name"), `"name" and "type"`
 	if list == "relationships" {
-		complete = has(known, anySource...) && has(known, anyTarget...) && has(known, "relationship_type", "type")
+		complete = containsAny(known, anySource...) && containsAny(known, anyTarget...) && containsAny(known, "relationship_type", "type")
 		names = `"source_name", "target_name" and "relationship_type"`
 	}
 	if len(unknown) > 0 && !complete && len(c.problems) < maxMessageItems {
@@ -170,13 +170,13 @@ func (c *candidate) appendSpelled(raw []byte, unit json.RawMessage) (spelled []b
 			if len(unknown) < maxMessageItems {
 				unknown = append(unknown, brief(string(key)))
 			}
-		case !has(known, name):
+		case !containsAny(known, name):
 			known = append(known, name)
 			if keyText != name {
 				c.repaired, key = true, fmt.Appendf(nil, "%q", name)
 			}
 		}
-		raw = append(append(append(comma(raw), key...), ':'), value...)
+		raw = append(append(append(appendComma(raw), key...), ':'), value...)
 	}
 	return append(raw, '}'), known, unknown
 }
@@ -186,7 +186,7 @@ var (
 	anyTarget = []string{"target_name", "target", "target_ref"}
 )
 
-func has(known []string, names ...string) bool {
+func containsAny(known []string, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(known, name) })
 }
 

@@ -89,7 +89,7 @@ func Parse(text string) (Result, error) {
 	if strings.Trim(text, " \t\r\n\ufeff") == "" {
 		return Result{}, problem("the answer is empty: answer with one JSON object")
 	}
-	c, brokenAnswer := search(text, afterThoughts(text))
+	c, brokenAnswer := search(text, skipThinking(text))
 	switch {
 	case c != nil:
 		return newResult(text, c)
@@ -187,8 +187,8 @@ func excerpt(text string, pos int) string {
 	return strings.ToValidUTF8(text[max(0, pos-before):min(len(text), pos+after)], "")
 }
 
-// afterThoughts returns the offset of the text after a leading <think>…</think>.
-func afterThoughts(text string) int {
+// skipThinking returns the offset of the text after a leading <think>…</think>.
+func skipThinking(text string) int {
 	const opening, closing = "<think>", "</think>"
 	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n\ufeff"), opening) {
 		return 0

@@ -81,17 +81,17 @@ func (v *validator) checkRelationship(i int, r extraction.Relationship) {
 	kind := v.relationships.spell(r.Type)
 	if kind == "" && len(v.relationships.names) > 0 {
 		v.addProblem("%s: the relationship_type is none of the relationship schemas: %s",
-			describe(i, r), typeList{v.relationships, r.Type})
+			describeRelationship(i, r), typeList{v.relationships, r.Type})
 	}
 	if fault := v.checkEnd(r.Source, r.SourceRef, v.sources[kind]); fault != "" {
-		v.addProblem("%s: the source %s", describe(i, r), fault)
+		v.addProblem("%s: the source %s", describeRelationship(i, r), fault)
 	}
 	if fault := v.checkEnd(r.Target, r.TargetRef, v.targets[kind]); fault != "" {
-		v.addProblem("%s: the target %s", describe(i, r), fault)
+		v.addProblem("%s: the target %s", describeRelationship(i, r), fault)
 	}
 }
 
-func describe(i int, r extraction.Relationship) string {
+func describeRelationship(i int, r extraction.Relationship) string {
 	return fmt.Sprintf("relationships[%d] %q %s %q", i, brief(r.Source), brief(r.Type), brief(r.Target))
 }
 

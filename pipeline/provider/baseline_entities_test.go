@@ -13,8 +13,8 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// named maps names to types.
-func named(e extraction.Extraction) map[string]string {
+// typesByName maps names to types.
+func typesByName(e extraction.Extraction) map[string]string {
 	names := map[string]string{}
 	for _, entity := range e.Entities {
 		names[entity.Name] = entity.Type
@@ -86,7 +86,7 @@ func TestExtract_entities(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, named(extract(t, generalDocument(tt.text)))); diff != "" {
+			if diff := cmp.Diff(tt.want, typesByName(extract(t, generalDocument(tt.text)))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -112,7 +112,7 @@ func TestExtract_schemaDecides(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			found := extract(t, extraction.Document{Text: text, Objects: tt.objects, AllowedTypes: tt.allowed})
-			if diff := cmp.Diff(tt.want, named(found)); diff != "" {
+			if diff := cmp.Diff(tt.want, typesByName(found)); diff != "" {
 				t.Error(diff)
 			}
 		})

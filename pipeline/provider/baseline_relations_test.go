@@ -59,7 +59,7 @@ func TestExtract_direction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := extract(t, oneRelation(tt.text, tt.relation, tt.description, tt.source, tt.target))
 			if diff := cmp.Diff([]string{tt.want}, relationTexts(found)); diff != "" {
-				t.Errorf("%s\nentities %v", diff, named(found))
+				t.Errorf("%s\nentities %v", diff, typesByName(found))
 			}
 		})
 	}

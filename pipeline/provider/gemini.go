@@ -119,7 +119,7 @@ func (*gemini) parseAnswer(body []byte) (r parsedAnswer, err error) {
 			text.WriteString(part.Text)
 		}
 	}
-	r.Text, r.Finish = text.String(), finish(candidate.FinishReason)
+	r.Text, r.Finish = text.String(), finishReason(candidate.FinishReason)
 	r.emptyMessage = fmt.Sprintf("the answer is empty (finish reason %.300q)", candidate.FinishReason)
 	if r.Finish == pipeline.FinishRefused && strings.TrimSpace(r.Text) == "" {
 		r.Text = "the answer was blocked: " + candidate.FinishReason

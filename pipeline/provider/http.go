@@ -192,8 +192,8 @@ func (x *exchange) promptFiltered() (string, bool) {
 	return reason.Text, reason.has("content_filter", "ResponsibleAIPolicyViolation")
 }
 
-// finish translates a finish reason of OpenAI (small letters) or Gemini (capitals).
-func finish(reason string) pipeline.Finish {
+// finishReason translates a finish reason of OpenAI (small letters) or Gemini (capitals).
+func finishReason(reason string) pipeline.Finish {
 	switch reason {
 	case "stop", "STOP":
 		return pipeline.FinishStop

@@ -154,7 +154,7 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 		return r, nil
 	}
 	choice := answer.Choices[0]
-	r.Finish, r.emptyMessage = finish(choice.Finish), "the answer is empty"
+	r.Finish, r.emptyMessage = finishReason(choice.Finish), "the answer is empty"
 	if r.Text, r.textErr = openAIText(choice.Message.Content); r.textErr != nil {
 		return r, nil
 	}

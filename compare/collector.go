@@ -183,7 +183,7 @@ func lookup(raw json.RawMessage, path string) (string, bool) {
 		if json.Unmarshal(value, &text) == nil && text != nil {
 			return *text, true
 		}
-		if canonical, err := dataset.Canonical(value); err == nil && isValue(canonical) {
+		if canonical, err := dataset.Canonical(value); err == nil && !textutil.AbsentJSON(canonical) {
 			return string(canonical), true
 		}
 	}
@@ -299,7 +299,7 @@ func (r *collector) comments(trials []outcome.Outcome) string {
 // matches returns the matches of all trials.
 func (r *collector) matches(trials []outcome.Outcome) (all []string, err error) {
 	for _, o := range trials {
-		if r.Matches == nil || !isValue(o.Explanation) {
+		if r.Matches == nil || textutil.AbsentJSON(o.Explanation) {
 			continue
 		}
 		lines, err := r.Matches(o.Explanation)
@@ -356,8 +356,6 @@ func failureText(trials []outcome.Outcome) string {
 	}
 	return text
 }
-
-func isValue(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // amounts accumulates the consumption of items in both runs, for example cost.
 type amounts struct {

@@ -118,7 +118,7 @@ type runItem struct {
 // the same way.
 func (u *runItem) sameResults(v *runItem) bool {
 	return slices.EqualFunc(u.trials, v.trials, func(a, b outcome.Outcome) bool {
-		return a.Class == b.Class && (a.Class != outcome.OK || isValue(a.Output)) && sameJSON(a.Output, b.Output)
+		return a.Class == b.Class && (a.Class != outcome.OK || !textutil.AbsentJSON(a.Output)) && sameJSON(a.Output, b.Output)
 	})
 }
 

@@ -218,7 +218,7 @@ func GoldHash(expected json.RawMessage) string {
 	if err != nil {
 		canonical = expected
 	}
-	if len(canonical) == 0 || string(canonical) == "null" {
+	if textutil.AbsentJSON(canonical) {
 		return ""
 	}
 	return hexSum(canonical)[:16]

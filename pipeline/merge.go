@@ -190,7 +190,7 @@ func (c cluster) unite() extraction.Entity {
 		if strings.TrimSpace(e.Description) == "" {
 			e.Description = other.Description
 		}
-		if len(e.Properties) == 0 || string(e.Properties) == "null" {
+		if textutil.AbsentJSON(e.Properties) {
 			e.Properties = other.Properties
 		}
 		for _, alias := range other.Aliases {

@@ -79,7 +79,7 @@ func lookUp(roots map[string]json.RawMessage, path string) (text, problem string
 		}
 		walked += "." + segment
 	}
-	if len(raw) == 0 || string(raw) == "null" {
+	if textutil.AbsentJSON(raw) {
 		return "", fmt.Sprintf("the item has no value at %s", brief(walked))
 	}
 	if json.Unmarshal(raw, &text) == nil {

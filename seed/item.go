@@ -238,7 +238,7 @@ func (m *mapper) newSource(trace langfuse.Trace, o langfuse.Observation) (source
 // isAbsent reports whether a value stands for an absent one. v4 returns "" for absent.
 func isAbsent(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
-	return len(raw) == 0 || string(raw) == "null" || string(raw) == `""`
+	return textutil.AbsentJSON(raw) || string(raw) == `""`
 }
 
 func orDefault(raw, fallback json.RawMessage) json.RawMessage {

@@ -19,6 +19,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/schema"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 )
 
@@ -152,7 +153,7 @@ func digestOf(item dataset.Item) digest {
 }
 
 func hash(value []byte) uint64 {
-	if len(value) == 0 || string(value) == "null" {
+	if textutil.AbsentJSON(value) {
 		return 0
 	}
 	sum := sha256.Sum256(value)

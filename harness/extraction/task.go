@@ -243,10 +243,7 @@ func isEmpty(e extraction.Extraction) bool {
 // Undelivered returns the scores that an extraction would have had, without values.
 func (j judge) Undelivered() []outcome.Score { return j.rules.Undelivered(j.expected) }
 
-func isAbsent(raw json.RawMessage) bool {
-	raw = bytes.TrimSpace(raw)
-	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
-}
+func isAbsent(raw json.RawMessage) bool { return textutil.AbsentJSON(bytes.TrimSpace(raw)) }
 
 // nameFinder returns a function that searches the document for a name, or nil without a document.
 func (j judge) nameFinder() func(string) bool {

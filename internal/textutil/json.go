@@ -65,6 +65,9 @@ func CutJSON(raw []byte) (value, rest []byte) {
 	return raw[:end], raw[end:]
 }
 
+// AbsentJSON reports whether raw is empty or null, which counts as no value.
+func AbsentJSON(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
+
 // JSONText returns the text of a JSON string, or "" for any other value.
 func JSONText(raw []byte) string {
 	return strings.Clone(JSONTextIn(raw))

@@ -107,7 +107,7 @@ func (a *externalAnswer) decode(path string, raw json.RawMessage, into any) {
 func (a *externalAnswer) readExtraction() {
 	lists, missing := map[string]json.RawMessage{}, 0
 	for _, key := range []string{"entities", "relationships"} {
-		if lists[key] = a.fields[key]; isAbsent(lists[key]) {
+		if lists[key] = a.fields[key]; textutil.AbsentJSON(lists[key]) {
 			lists[key] = json.RawMessage("[]")
 			missing++
 		}
@@ -215,10 +215,10 @@ func (a *externalAnswer) call(path string, r reportedCall) outcome.Call {
 		Finish: name(r.Finish), Attempts: 1, Error: textutil.Cut(r.Error, outcome.MaxMessage),
 		Started: a.timestamp(path+".started", r.Started, a.span.Started), Ended: a.timestamp(path+".ended", r.Ended, a.span.Ended),
 	}
-	if isAbsent(c.Input) {
+	if textutil.AbsentJSON(c.Input) {
 		c.Input = nil
 	}
-	if isAbsent(c.Output) {
+	if textutil.AbsentJSON(c.Output) {
 		c.Output = nil
 	}
 	if r.Kind == "span" {
@@ -239,7 +239,7 @@ func (a *externalAnswer) usage(path string, t *reportedUsage) outcome.Usage {
 	if t == nil {
 		return outcome.Usage{}
 	}
-	if isAbsent(t.Input) && isAbsent(t.Output) {
+	if textutil.AbsentJSON(t.Input) && textutil.AbsentJSON(t.Output) {
 		a.warn("%s: it has neither input nor output, the numbers of tokens", path)
 	}
 	count := func(key string, raw json.RawMessage) int64 {
@@ -261,7 +261,7 @@ func (a *externalAnswer) usage(path string, t *reportedUsage) outcome.Usage {
 
 // number reads a number from 0 to most, or returns nil.
 func (a *externalAnswer) number(path string, raw json.RawMessage, maximum float64) *float64 {
-	if isAbsent(raw) {
+	if textutil.AbsentJSON(raw) {
 		return nil
 	}
 	var n float64
@@ -284,5 +284,3 @@ func (a *externalAnswer) timestamp(path, text string, fallback time.Time) time.T
 	}
 	return instant.UTC()
 }
-
-func isAbsent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

@@ -265,15 +265,15 @@ func (s *rescoredOutcome) score(gold, output json.RawMessage, ways []way) error 
 	var expected, extracted extraction.Extraction
 	var err error
 	delivered := s.Class == outcome.OK
-	if !absent(gold) {
+	if !textutil.AbsentJSON(gold) {
 		if expected, _, err = extraction.DecodeExtraction(gold); err != nil && delivered {
 			return cli.Usage("the expected output cannot be used: %w", err)
 		}
 	}
-	if canonical, err := dataset.Canonical(output); err == nil && !absent(output) {
+	if canonical, err := dataset.Canonical(output); err == nil && !textutil.AbsentJSON(output) {
 		s.Output = fmt.Appendf(nil, `"%x"`, sha256.Sum256(canonical))
 	}
-	if delivered && absent(output) {
+	if delivered && textutil.AbsentJSON(output) {
 		return cli.Usage("has no output, and --sensitivity scores the outputs again: outputs are needed")
 	}
 	if delivered {
@@ -296,8 +296,6 @@ func (s *rescoredOutcome) score(gold, output json.RawMessage, ways []way) error 
 	}
 	return nil
 }
-
-func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 // Items yields the items that the way does not leave out.
 func (v view) Items(ctx context.Context) iter.Seq2[compare.Item, error] {

@@ -16,7 +16,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// constant is an evaluator that always says the same.
+// constant is an evaluator that always gives the score 1.
 type constant struct{ command []string }
 
 func (constant) Evaluate(context.Context, evaluator.Case) (evaluator.Verdict, error) {
@@ -25,13 +25,14 @@ func (constant) Evaluate(context.Context, evaluator.Case) (evaluator.Verdict, er
 
 func (c constant) Command() []string { return c.command }
 
-// TestCertify: a certificate counts for the evaluator that it was given to, as it was then.
-func TestCertify(t *testing.T) {
+// TestCheckCertificate: a certificate counts only for the evaluator that it names, and only
+// while that evaluator has not changed.
+func TestCheckCertificate(t *testing.T) {
 	good := conformance.Report{Evaluator: []string{"sh", "judge.sh"}, Fingerprint: "f1", Compatible: true, Consistent: true, Pass: true, TotalRuns: 4, Runs: 2, TotalFixtures: 2}
 	for name, tt := range map[string]struct {
-		change      func(*conformance.Report) string // what the file holds if it is not the report
+		change      func(*conformance.Report) string // changes the report, or returns another text for the file
 		file        string
-		uncertified string // "" where it counts
+		uncertified string // "" if the certificate counts
 		problem     string
 	}{
 		"as it was":        {},
@@ -71,7 +72,7 @@ func TestCertify(t *testing.T) {
 		}
 		var c outcome.CustomScorer
 		opened := Evaluator{Evaluator: constant{good.Evaluator}, Fingerprint: "f1"}
-		err = certify(t.Context(), &c, entry, dir, opened)
+		err = checkCertificate(t.Context(), &c, entry, dir, opened)
 		switch {
 		case tt.problem != "":
 			if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), tt.problem) {

@@ -18,43 +18,43 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// Config says what is to be measured: a team's own pipeline, an extractor that needs
+// Config names the system to measure: a team's own pipeline, an extractor that needs
 // no model, or a model with its prompt.
 type Config struct {
 	Model string
-	// ModelGiven says that the model was named, and is not the default.
+	// ModelGiven is false if Model is the default.
 	ModelGiven bool
 	Pipeline   string // a program or an address
 	Record     string // the file of a recording
 	Limits     Limits
-	Resume     bool               // the recording goes on, too
-	Prompt     langfuse.PromptRef // without a name where none was given
+	Resume     bool               // also continues the recording
+	Prompt     langfuse.PromptRef // its name is empty if none was given
 	PromptFile string
 	Asking
-	// Estimator, if set, is asked in place of the model.
+	// Estimator, if set, answers instead of the model.
 	Estimator *pipeline.Estimator
 }
 
-// Asking says how a model is asked beside its prompt.
+// Asking holds the parts of a request to a model other than the prompt.
 type Asking struct {
 	Vars       []pipeline.Var      `json:"vars,omitempty"`
 	Parameters pipeline.Parameters `json:"parameters"`
 	TwoStages  bool                `json:"two_stages,omitempty"`
-	// Schema is that of the prompt's config, which gives messages by name, too.
+	// Schema and Placeholders, which are messages by name, come from the prompt's config.
 	Schema       json.RawMessage               `json:"schema,omitempty"`
 	Placeholders map[string][]pipeline.Message `json:"placeholders,omitempty"`
 }
 
-// AsksPrompt reports whether a prompt was asked for.
+// AsksPrompt reports whether the settings name a prompt or a file with one.
 func (c Config) AsksPrompt() bool {
 	return c.Prompt != (langfuse.PromptRef{}) || c.PromptFile != ""
 }
 
-// OnlyAsks reports whether opening the system leaves everything as it is: no
-// prompt is pushed, no recording begun.
+// OnlyAsks reports whether opening the system changes nothing: it pushes no prompt and
+// begins no recording.
 func (c Config) OnlyAsks() bool { return c.PromptFile == "" && c.Record == "" }
 
-// Read reads what the settings say of the system under test, and notes what is wrong.
+// Read reads the settings of the system under test and adds every mistake to p.
 func Read(p *settings.Problems, s settings.Values) Config {
 	c := Config{
 		Model: s.Text("model"), ModelGiven: s["model"].From != settings.FromDefault, Pipeline: s.Text("pipeline"), Record: s.Text("record"), Limits: readLimits(p, s), Resume: p.Switch(s, "resume"),
@@ -68,8 +68,8 @@ func Read(p *settings.Problems, s settings.Values) Config {
 			TopP:        p.Number("top-p", s.Text("top-p"), 0, 1),
 		}},
 	}
-	for _, word := range s.All("var") {
-		v, err := pipeline.ParseVar(word)
+	for _, text := range s.All("var") {
+		v, err := pipeline.ParseVar(text)
 		if err != nil {
 			p.Add("--var: %v", err)
 		}
@@ -114,47 +114,48 @@ func readLimits(p *settings.Problems, s settings.Values) Limits {
 	return c
 }
 
-// IsBaseline reports whether a model is the extractor that needs none.
+// IsBaseline reports whether model names the built-in extractor, which needs no model.
 func IsBaseline(model string) bool { return strings.EqualFold(strings.TrimSpace(model), "baseline") }
 
-// promptConfig reads the config that is stored with a version of a prompt.
-// Teams keep keys of their own in it, so an unknown one is told, not refused.
+// promptConfig reads the config that is stored with a version of a prompt. Teams keep keys
+// of their own in it, so unknown keys give a note and no error.
 type promptConfig struct {
-	where    string
+	source   string
 	values   map[string]json.RawMessage
 	problems []error
 }
 
-// fillFrom takes what the command line leaves open from the prompt's config,
-// and returns what a person should know of it.
+// fillFrom sets what the command line does not set from the prompt's config. It returns
+// notes for the user about unknown keys.
 func (c *Config) fillFrom(t pipeline.Template) ([]string, error) {
 	if text := bytes.TrimSpace(t.Config); len(text) == 0 || string(text) == "null" {
 		return nil, nil
 	}
-	p := promptConfig{where: fmt.Sprintf("the config of prompt %s@%d", t.Name, t.Version)}
+	p := promptConfig{source: fmt.Sprintf("the config of prompt %s@%d", t.Name, t.Version)}
 	if err := json.Unmarshal(t.Config, &p.values); err != nil {
-		return nil, cli.Usage("%s: an object with keys such as model and temperature is expected", p.where)
+		return nil, cli.Usage("%s: an object with keys such as model and temperature is expected", p.source)
 	}
 	var model string
-	take(&p, "model", "a text", &model, nil)
+	takeValue(&p, "model", "a text", &model, nil)
 	if !c.ModelGiven && model != "" {
 		c.Model = model
 	}
-	take(&p, "placeholders", `lists of messages by name, such as {"history": [{"role": "user", "content": "…"}]}`, &c.Placeholders, nil)
-	take(&p, "schema", "a JSON Schema, which is an object,", &c.Schema, func(raw json.RawMessage) bool { return raw[0] == '{' })
+	takeValue(&p, "placeholders", `lists of messages by name, such as {"history": [{"role": "user", "content": "…"}]}`, &c.Placeholders, nil)
+	takeValue(&p, "schema", "a JSON Schema, which is an object,", &c.Schema, func(raw json.RawMessage) bool { return raw[0] == '{' })
 	takeNumber(&p, "temperature", "a number from 0 to 10", 0, 10, &c.Parameters.Temperature)
 	takeNumber(&p, "top_p", "a number from 0 to 1", 0, 1, &c.Parameters.TopP)
 	takeNumber(&p, "max_tokens", "a whole number from 1 on", 1, math.MaxInt32, &c.Parameters.MaxTokens)
 	takeNumber(&p, "seed", "a whole number", math.MinInt64, math.MaxInt64, &c.Parameters.Seed)
 	var unknown []string
 	if len(p.values) > 0 {
-		unknown = []string{fmt.Sprintf("%s has keys that are not used here: %s", p.where, strings.Join(slices.Sorted(maps.Keys(p.values)), ", "))}
+		unknown = []string{fmt.Sprintf("%s has keys that are not used here: %s", p.source, strings.Join(slices.Sorted(maps.Keys(p.values)), ", "))}
 	}
-	return unknown, refused(errors.Join(p.problems...))
+	return unknown, usageError(errors.Join(p.problems...))
 }
 
-// take moves the value of a key into a variable; null counts as absent.
-func take[T any](p *promptConfig, key, expected string, into *T, valid func(T) bool) {
+// takeValue removes a key and stores its value in target. It ignores null, and records a
+// problem if the value has another type or valid, if not nil, refuses it.
+func takeValue[T any](p *promptConfig, key, expected string, target *T, valid func(T) bool) {
 	raw, ok := p.values[key]
 	delete(p.values, key)
 	if !ok || string(bytes.TrimSpace(raw)) == "null" {
@@ -162,15 +163,16 @@ func take[T any](p *promptConfig, key, expected string, into *T, valid func(T) b
 	}
 	var v T
 	if json.Unmarshal(raw, &v) != nil || valid != nil && !valid(v) {
-		p.problems = append(p.problems, fmt.Errorf("%s: %s: %s is expected", p.where, key, expected))
+		p.problems = append(p.problems, fmt.Errorf("%s: %s: %s is expected", p.source, key, expected))
 		return
 	}
-	*into = v
+	*target = v
 }
 
-// takeNumber takes a number from low to high where none is given yet.
-func takeNumber[T int | int64 | float64](p *promptConfig, key, expected string, low, high T, into **T) {
+// takeNumber is takeValue for a number from low to high. It keeps a number that *target
+// already has.
+func takeNumber[T int | int64 | float64](p *promptConfig, key, expected string, low, high T, target **T) {
 	var v *T
-	take(p, key, expected, &v, func(v *T) bool { return *v >= low && *v <= high })
-	*into = cmp.Or(*into, v)
+	takeValue(p, key, expected, &v, func(v *T) bool { return *v >= low && *v <= high })
+	*target = cmp.Or(*target, v)
 }

@@ -22,12 +22,11 @@ import (
 	"extraction-experiment/pipeline/provider"
 )
 
-// Definition is what a worker on another machine is told of the system that a run
-// measures. The system is only named: command, address, path and secrets are the
-// worker's own.
+// Definition describes the system of a run to a worker on another machine. It only names
+// the system: the worker has its own command, address, path and secrets.
 type Definition struct {
 	Measured Identity `json:"measured"`
-	// Model is what is handed on to a team's own pipeline.
+	// Model is the model name that a team's own pipeline receives.
 	Model  string                     `json:"model,omitempty"`
 	Prompt []pipeline.TemplateMessage `json:"prompt,omitempty"`
 	Asking
@@ -35,29 +34,29 @@ type Definition struct {
 	Timeout time.Duration `json:"timeout_ns"` // of an item
 }
 
-// Identity names a system on every machine alike.
+// Identity names a system in the same way on every machine.
 type Identity struct {
 	// Name is provider and model, or "pipeline" with the words of its command without
 	// folders, or with the path of its address.
 	Name string `json:"name"`
-	// Hash is the beginning of a SHA-256: over what answers in the name's place, as far
-	// as this machine knows it, such as the program's or the recording's bytes.
+	// Hash is the beginning of a SHA-256 over the name and what this machine knows about
+	// the system, for example the bytes of the program or of the recording.
 	Hash string `json:"hash"`
 }
 
-// String is name and hash.
+// String returns name and hash.
 func (i Identity) String() string { return i.Name + " (" + i.Hash + ")" }
 
-// definition is that of what a Config measures, but for its identity.
+// definition returns the Definition of the system, without its identity.
 func (c Config) definition(template pipeline.Template) Definition {
 	return Definition{Prompt: template.Messages, Asking: c.Asking, Retries: c.Limits.Retries, Timeout: c.Limits.Timeout}
 }
 
-// OpenDefinition opens what a Definition names with one of the worker's own systems,
-// of which Model, Pipeline and Limits count; admit makes the admission of a
-// workers.LimitGroup. Where none of them is the one, the error names them all.
+// OpenDefinition opens the system of d if it is one of the worker's own systems, of which
+// it uses Model, Pipeline and Limits. admit returns the admission of a workers.LimitGroup.
+// If no system matches, the error names all of the worker's.
 func (o Opener) OpenDefinition(d Definition, own []Config, admit func(group string) pipeline.Admission) (System, error) {
-	var runs []string
+	var names []string
 	for _, cfg := range own {
 		identity, err := o.Identify(cfg)
 		switch {
@@ -67,10 +66,10 @@ func (o Opener) OpenDefinition(d Definition, own []Config, admit func(group stri
 			cfg.Limits.Admission = admit
 			return o.openDefined(d, cfg)
 		}
-		runs = append(runs, identity.String())
+		names = append(names, identity.String())
 	}
 	return System{}, fmt.Errorf("the run measures %s, and this worker runs %s: start one with the --model or --pipeline of the run, of the same version",
-		d.Measured, strings.Join(runs, ", "))
+		d.Measured, strings.Join(names, ", "))
 }
 
 func (o Opener) openDefined(d Definition, cfg Config) (System, error) {
@@ -84,12 +83,12 @@ func (o Opener) openDefined(d Definition, cfg Config) (System, error) {
 		return System{}, err
 	}
 	if opened.Extractor != nil {
-		return System{Extractor: opened.Extractor, Close: nothing}, nil
+		return System{Extractor: opened.Extractor, Close: noClose}, nil
 	}
-	return o.overModel(opened, known, pipeline.Template{Messages: d.Prompt}, outcome.Prompt{}, cfg)
+	return o.openModelExtractor(opened, known, pipeline.Template{Messages: d.Prompt}, outcome.Prompt{}, cfg)
 }
 
-// Identify names the model or the pipeline of a Config. Nothing is sent or started.
+// Identify names the model or the pipeline of a Config. It sends and starts nothing.
 func (o Opener) Identify(cfg Config) (Identity, error) {
 	if cfg.Pipeline != "" {
 		return pipelineIdentity(cfg.Pipeline)
@@ -108,9 +107,9 @@ func (o Opener) Identify(cfg Config) (Identity, error) {
 	return identity(name, opened.Info.Pipeline)
 }
 
-// pipelineIdentity is that of a program, over its words without folders and the bytes of
-// the files among them (not of an interpreter's, where another word names a file), or of an
-// address, over its path: the host is the worker's own.
+// pipelineIdentity identifies a program by its words without folders and by the bytes of the
+// files that they name. The program file itself counts only if no other word names a file,
+// as a script does. It identifies an address by its path, as each worker has its own host.
 func pipelineIdentity(target string) (Identity, error) {
 	target = strings.TrimSpace(target)
 	if u, err := url.Parse(target); err == nil && strings.Contains(target, "://") {
@@ -121,7 +120,7 @@ func pipelineIdentity(target string) (Identity, error) {
 		return Identity{}, cli.Usage("--pipeline: %w", err)
 	}
 	name := []string{"pipeline"}
-	for _, word := range strings.Fields(provider.ShownTarget(target)) { // without what it is given in confidence
+	for _, word := range strings.Fields(provider.ShownTarget(target)) { // with secrets masked
 		if flag, value, joined := strings.Cut(word, "="); joined {
 			name = append(name, flag+"="+filepath.Base(value))
 		} else {
@@ -138,15 +137,15 @@ func pipelineIdentity(target string) (Identity, error) {
 	return identity(strings.Join(name, " "), "", files...)
 }
 
-// identity is that of a name: its hash is over the name, what is known beside it, and the
-// bytes of files.
-func identity(name, beside string, files ...string) (Identity, error) {
+// identity returns the Identity of a name, with a hash over the name, the detail and the
+// bytes of the files.
+func identity(name, detail string, files ...string) (Identity, error) {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n%s\n", name, beside)
+	fmt.Fprintf(sum, "%s\n%s\n", name, detail)
 	for _, path := range files {
 		file, err := os.Open(path)
 		if err != nil {
-			return Identity{}, refused(err)
+			return Identity{}, usageError(err)
 		}
 		_, err = io.Copy(sum, file)
 		if err = errors.Join(err, file.Close()); err != nil {

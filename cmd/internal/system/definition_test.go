@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The same program in another folder is the same; another version of it is not, and no
-// secret, folder or host is in a name.
+// TestIdentify: a program in another folder has the same identity, another version of it has
+// not, and no name contains a secret, folder or host.
 func TestIdentify(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	write := func(folder, name, text string) string {

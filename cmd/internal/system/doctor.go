@@ -25,12 +25,12 @@ import (
 
 // The states of a finding.
 const (
-	foundOK      = "ok"
-	foundNote    = "note"    // works, with a limit that one should know
-	foundProblem = "problem" // does not work
+	stateOK      = "ok"
+	stateNote    = "note"    // works, with a limitation
+	stateProblem = "problem" // does not work
 )
 
-// finding is one line of the doctor's report.
+// finding is one entry of the doctor's report.
 type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
@@ -38,26 +38,25 @@ type finding struct {
 	Advice string `json:"advice,omitempty"`
 }
 
-// doctor collects findings, and the errors behind the problems for the exit
-// code.
+// doctor collects findings, and the errors of the problems for the exit code.
 type doctor struct {
 	env      cli.Env
-	json     bool // else a finding is printed at once: a server that does not answer takes long
+	json     bool // if false, each finding is printed at once, as a check may wait for a server
 	findings []finding
 	problems []error
-	failed   error // what is not a finding, such as a write error
+	err      error // an error that is not a finding, for example of writing
 }
 
-// DoctorConfig is what the doctor is asked beside the usual.
+// DoctorConfig selects optional checks and the output of Doctor.
 type DoctorConfig struct {
-	Model        string // to be asked for a word, which may cost a little
-	ScoreConfigs bool   // of the scores that runs publish are to be made
-	JSON         bool   // is printed at the end
+	Model        string // asked for one word, which may cost a little; empty for none
+	ScoreConfigs bool   // create the missing score configurations of published scores
+	JSON         bool   // print all findings as JSON at the end
 }
 
-// Doctor looks at keys, Langfuse, model and folder, and prints what it finds and
-// what to do about what is wrong. It makes every check it can, whatever the others
-// found. The error is that of the worst problem.
+// Doctor checks keys, Langfuse, model and folder, and prints what it finds and how to fix
+// problems. A failed check does not stop the others. The error has the exit code of the
+// worst problem.
 func Doctor(ctx context.Context, env cli.Env, cfg DoctorConfig) error {
 	d := &doctor{env: env, json: cfg.JSON}
 	d.keys()
@@ -69,38 +68,37 @@ func Doctor(ctx context.Context, env cli.Env, cfg DoctorConfig) error {
 	}
 	d.folder(ctx)
 	if cfg.JSON {
-		d.failed = errors.Join(d.failed, runs.PrintJSON(env, d.findings))
+		d.err = errors.Join(d.err, runs.PrintJSON(env, d.findings))
 	}
 	if n := len(d.problems); n > 0 {
 		code := cli.ExitCode(errors.Join(d.problems...))
-		d.failed = errors.Join(d.failed, cli.Errorf(code, "%s, see above", textutil.Counted(n, "problem")))
+		d.err = errors.Join(d.err, cli.Errorf(code, "%s, see above", textutil.Counted(n, "problem")))
 	}
-	return d.failed
+	return d.err
 }
 
 func (d *doctor) add(check, state, found, advice string) {
 	f := finding{check, state, found, advice}
 	d.findings = append(d.findings, f)
 	if !d.json {
-		d.failed = errors.Join(d.failed, cli.Written(f.print(d.env.Stdout)))
+		d.err = errors.Join(d.err, cli.Written(f.print(d.env.Stdout)))
 	}
 }
 
 func (d *doctor) ok(check, format string, args ...any) {
-	d.add(check, foundOK, fmt.Sprintf(format, args...), "")
+	d.add(check, stateOK, fmt.Sprintf(format, args...), "")
 }
 
-func (d *doctor) note(check, found, advice string) { d.add(check, foundNote, found, advice) }
+func (d *doctor) note(check, found, advice string) { d.add(check, stateNote, found, advice) }
 
-// problem files an error; its text already says what to do, unless there is
-// advice.
+// problem adds an error as a finding. advice is empty if the error already says what to do.
 func (d *doctor) problem(check string, err error, advice string) {
-	d.add(check, foundProblem, err.Error(), advice)
+	d.add(check, stateProblem, err.Error(), advice)
 	d.problems = append(d.problems, err)
 }
 
-// langfuse finds the server of the environment, or of this folder, and makes score
-// configurations there if they are asked for.
+// langfuse checks the server of the environment or of this folder, and creates score
+// configurations there if scoreConfigs is set.
 func (d *doctor) langfuse(ctx context.Context, scoreConfigs bool) {
 	lf, err := settings.Connect(ctx, d.env.Getenv)
 	if err != nil {
@@ -113,35 +111,35 @@ func (d *doctor) langfuse(ctx context.Context, scoreConfigs bool) {
 			d.problem("scores", err, "")
 		}
 	}
-	d.failed = errors.Join(d.failed, lf.Close())
+	d.err = errors.Join(d.err, lf.Close())
 }
 
-// print writes check, state and finding in columns, advice below.
+// print writes check, state and finding in columns, and the advice below them.
 func (f finding) print(w io.Writer) error {
-	const wide = len("project") // the longest check
-	indent := "\n" + strings.Repeat(" ", wide+len(foundProblem)+4)
+	const width = len("project") // the longest check
+	indent := "\n" + strings.Repeat(" ", width+len(stateProblem)+4)
 	text := textutil.Line(f.Found)
-	if f.State != foundOK { // errors and limits may have several lines
+	if f.State != stateOK { // notes and problems may have several lines
 		text = strings.ReplaceAll(strings.TrimRight(textutil.Block(f.Found), "\n"), "\n", indent)
 	}
 	if f.Advice != "" {
 		text += indent + textutil.Line(f.Advice)
 	}
-	_, err := fmt.Fprintf(w, "%-*s  %-*s  %s\n", wide, f.Check, len(foundProblem), f.State, text)
+	_, err := fmt.Fprintf(w, "%-*s  %-*s  %s\n", width, f.Check, len(stateProblem), f.State, text)
 	return err
 }
 
-// maxSkew is how far the clocks may differ without a word: what Langfuse shows
-// by time then still fits together.
+// maxSkew is the difference of the clocks from which the doctor gives a note. Below it,
+// Langfuse still shows events in a sensible order.
 const maxSkew = 30 * time.Second
 
-// answerTimeout is how long a model may take for one word.
+// answerTimeout bounds the test request to a model.
 const answerTimeout = time.Minute
 
-// keys says which variables of Langfuse are set, and nothing of their values
-// but the beginning of the public key.
+// keys reports which variables of Langfuse are set. It shows no value except the beginning
+// of the public key.
 func (d *doctor) keys() {
-	set := d.given(langfuse.EnvPublicKey, langfuse.EnvSecretKey, langfuse.EnvBaseURL, langfuse.EnvHost)
+	set := d.setVariables(langfuse.EnvPublicKey, langfuse.EnvSecretKey, langfuse.EnvBaseURL, langfuse.EnvHost)
 	key := strings.TrimSpace(d.env.Getenv(langfuse.EnvPublicKey))
 	if strings.HasPrefix(key, "pk-lf-") && len(key) >= 16 {
 		set[0] += " (" + key[:10] + "…)"
@@ -156,12 +154,12 @@ func (d *doctor) keys() {
 	}
 }
 
-// given returns those of the variables that are set.
-func (d *doctor) given(names ...string) []string {
+// setVariables returns the names of the variables that are not blank. It changes names.
+func (d *doctor) setVariables(names ...string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return strings.TrimSpace(d.env.Getenv(name)) == "" })
 }
 
-// server says what the keys lead to.
+// server reports address, version, mode, project, clock and limits of the server.
 func (d *doctor) server(lf *settings.Langfuse) {
 	s := lf.Server
 	address := lf.Client.BaseURL()
@@ -190,16 +188,16 @@ func (d *doctor) clock(s langfuse.Server) {
 	case skew.Abs() < maxSkew:
 		d.ok("clock", "in step with the server")
 	default:
-		where := "behind"
+		direction := "behind"
 		if skew < 0 {
-			where = "ahead of"
+			direction = "ahead of"
 		}
-		d.note("clock", fmt.Sprintf("this machine is %s %s the server", skew.Abs().Round(time.Second), where),
+		d.note("clock", fmt.Sprintf("this machine is %s %s the server", skew.Abs().Round(time.Second), direction),
 			"correct the clock: Langfuse sorts and joins traces and scores by time")
 	}
 }
 
-// limits names what follows from the version.
+// limits names the features that the version of the server does not have.
 func (d *doctor) limits(can langfuse.Capabilities) {
 	var limits []string
 	if !can.DatasetVersions() {
@@ -218,36 +216,36 @@ func (d *doctor) limits(can langfuse.Capabilities) {
 	d.note("limits", strings.Join(limits, "\n"), "upgrade Langfuse")
 }
 
-// scoreConfigs makes the score configurations of what runs publish by default,
-// those of which there are none of that name.
+// scoreConfigs creates the score configurations of the scores that runs publish by default,
+// except those whose name exists already. It is safe to repeat.
 func (d *doctor) scoreConfigs(ctx context.Context, client *langfuse.Client) error {
-	there := map[string]bool{}
+	existing := map[string]bool{}
 	for config, err := range client.ListScoreConfigs(ctx) {
 		if err != nil {
 			return err
 		}
-		there[config.Name] = true
+		existing[config.Name] = true
 	}
-	var made []string
+	var created []string
 	wanted := scoreConfigs()
 	for _, want := range wanted {
-		if there[want.Name] {
+		if existing[want.Name] {
 			continue
 		}
 		if _, err := client.CreateScoreConfig(ctx, want); err != nil {
 			return err
 		}
-		made = append(made, want.Name)
+		created = append(created, want.Name)
 	}
-	if len(made) == 0 {
+	if len(created) == 0 {
 		d.ok("scores", "all %d score configurations are there", len(wanted))
 		return nil
 	}
-	d.ok("scores", "%s made: %s", textutil.Counted(len(made), "score configuration"), strings.Join(made, ", "))
+	d.ok("scores", "%s made: %s", textutil.Counted(len(created), "score configuration"), strings.Join(created, ", "))
 	return nil
 }
 
-// scoreConfigs describes the scores that runs publish by default.
+// scoreConfigs returns the configurations of the scores that runs publish by default.
 func scoreConfigs() []langfuse.ScoreConfig {
 	var list []langfuse.ScoreConfig
 	for _, d := range scoring.Catalog() {
@@ -258,9 +256,9 @@ func scoreConfigs() []langfuse.ScoreConfig {
 	return append(list, langfuse.ScoreConfig{Name: outcome.ErrorScore, Type: langfuse.ScoreBoolean, Description: "Whether the item failed."})
 }
 
-// modelKeys says which variables of model providers are set.
+// modelKeys reports which variables of model providers are set.
 func (d *doctor) modelKeys() {
-	set := d.given(provider.Variables()...)
+	set := d.setVariables(provider.Variables()...)
 	if len(set) == 0 {
 		d.ok("model", "no key of a model provider is set; the baseline needs none")
 		return
@@ -268,7 +266,7 @@ func (d *doctor) modelKeys() {
 	d.ok("model", "set: %s; --model MODEL asks one", strings.Join(set, ", "))
 }
 
-// model sends one short request.
+// model sends one short request to a model.
 func (d *doctor) model(ctx context.Context, spec string) {
 	opened, _, err := Opener{Getenv: d.env.Getenv}.openModel(spec)
 	switch {
@@ -296,11 +294,11 @@ func (d *doctor) model(ctx context.Context, spec string) {
 	d.ok("model", "%s answers, after %s", name, time.Since(began).Round(time.Millisecond))
 }
 
-// folder says where runs are kept, and tries to write there.
+// folder reports the folder of the runs, whether it is writable, and its broken runs.
 func (d *doctor) folder(ctx context.Context) {
 	path, err := filepath.Abs(settings.Folder)
 	if err == nil {
-		err = tryToWrite(settings.Folder)
+		err = checkWritable(settings.Folder)
 	}
 	if err != nil {
 		d.problem("folder", cli.Errorf(cli.ExitIO, "runs cannot be kept in %s: %w", path, err), "go to a folder that can be written")
@@ -319,9 +317,9 @@ func (d *doctor) folder(ctx context.Context) {
 	}
 }
 
-// tryToWrite creates a file and removes it, in the folder or, where there is
-// none yet, beside the place where it will be.
-func tryToWrite(folder string) error {
+// checkWritable creates and removes a file in the folder, or in its parent if the folder
+// does not exist.
+func checkWritable(folder string) error {
 	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
 		folder = filepath.Dir(folder)
 	}

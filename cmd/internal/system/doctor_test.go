@@ -12,7 +12,7 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// What is known before the server is asked is printed before.
+// TestDoctor_atOnce: the doctor prints its first findings before it asks the server.
 func TestDoctor_atOnce(t *testing.T) {
 	var out bytes.Buffer
 	early := ""

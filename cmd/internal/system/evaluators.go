@@ -27,18 +27,18 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// envEvaluatorToken is sent to an evaluator's address as a bearer token.
+// envEvaluatorToken names the variable of the bearer token for an evaluator's address.
 const envEvaluatorToken = "EXPERIMENT_EVALUATOR_TOKEN"
 
-// Evaluator is an evaluator that is ready to be asked.
+// Evaluator is an opened evaluator.
 type Evaluator struct {
 	Evaluator   conformance.Evaluator
 	Fingerprint string
-	model       string // whose price holds, of a judging model
+	model       string // the name for the price of a judging model; empty for other evaluators
 }
 
-// OpenEvaluator makes the evaluator that a file names; paths in it are relative
-// to dir, the folder of that file.
+// OpenEvaluator opens the evaluator of a specification. Paths in it are relative to dir,
+// the folder of the file that has the specification.
 func (o Opener) OpenEvaluator(ctx context.Context, spec conformance.Spec, dir string, timeout time.Duration) (Evaluator, error) {
 	var opened Evaluator
 	if spec.Scorer != "" {
@@ -59,16 +59,17 @@ func (o Opener) OpenEvaluator(ctx context.Context, spec conformance.Spec, dir st
 			return opened, err
 		}
 	}
-	made, err := evaluator.New(cfg)
+	external, err := evaluator.New(cfg)
 	if err == nil {
-		opened.Evaluator = made
-		opened.Fingerprint, err = made.Fingerprint()
+		opened.Evaluator = external
+		opened.Fingerprint, err = external.Fingerprint()
 	}
-	return opened, refused(err)
+	return opened, usageError(err)
 }
 
-// judgeModel opens the model and finds its prompt: in a file, or in Langfuse by
-// name, label or version. The name is that of the model for its provider.
+// judgeModel opens the model of a judge and its prompt, and sets them in cfg. The prompt
+// comes from a file, or from Langfuse by name, label or version; without either it is
+// evaluator.DefaultPrompt. The result is the provider's name of the model.
 func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir string, cfg *evaluator.Config) (name string, err error) {
 	if cfg.Prompt, err = o.judgePrompt(ctx, spec, dir); err != nil {
 		return "", err
@@ -111,27 +112,27 @@ func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir stri
 // Scorers are the external evaluators that a configuration names.
 type Scorers struct {
 	Described []outcome.CustomScorer
-	opened    []Evaluator // in the same order
+	opened    []Evaluator // in the order of Described
 }
 
-// OpenScorers opens the evaluators under scorers: in the file at path, and looks
-// whether each is certified. Every problem is reported at once.
+// OpenScorers opens the evaluators under "scorers:" in the file at path and checks the
+// certificate of each. The error has all problems.
 func (o Opener) OpenScorers(ctx context.Context, file configs.Experiment, path string) (Scorers, error) {
-	var all Scorers
+	var scorers Scorers
 	var problems []error
 	for i, entry := range file.Scorers {
-		if err := o.openScorer(ctx, &all, entry, filepath.Dir(path)); err != nil {
+		if err := o.openScorer(ctx, &scorers, entry, filepath.Dir(path)); err != nil {
 			problems = append(problems, fmt.Errorf("%s: scorers[%d] (%s): %w", path, i, entry.Name, err))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
-		return all, refused(err)
+		return scorers, usageError(err)
 	}
-	// What is wrong with the names is found before anything is connected.
-	if _, err := all.Judge(harness.Scorer{}, nil, nil); err != nil {
-		return all, fmt.Errorf("%s: %w", path, err)
+	// Judge finds invalid names before anything is connected.
+	if _, err := scorers.Judge(harness.Scorer{}, nil, nil); err != nil {
+		return scorers, fmt.Errorf("%s: %w", path, err)
 	}
-	return all, nil
+	return scorers, nil
 }
 
 func (o Opener) openScorer(ctx context.Context, s *Scorers, entry configs.Scorer, dir string) error {
@@ -149,17 +150,17 @@ func (o Opener) openScorer(ctx context.Context, s *Scorers, entry configs.Scorer
 	if err != nil {
 		return err
 	}
-	described := outcome.CustomScorer{
+	description := outcome.CustomScorer{
 		Name: entry.Name, Evaluator: strings.Join(opened.Evaluator.Command(), " "), Criteria: entry.Criteria, Fingerprint: opened.Fingerprint,
 	}
-	if err := certify(ctx, &described, entry, dir, opened); err != nil {
+	if err := checkCertificate(ctx, &description, entry, dir, opened); err != nil {
 		return err
 	}
-	s.opened, s.Described = append(s.opened, opened), append(s.Described, described)
+	s.opened, s.Described = append(s.opened, opened), append(s.Described, description)
 	return nil
 }
 
-// Check finds evaluators that are not there, before anything is paid for.
+// Check reports the evaluators that cannot be reached, before the run costs anything.
 func (s Scorers) Check(ctx context.Context) error {
 	var problems []error
 	for i, o := range s.opened {
@@ -172,8 +173,8 @@ func (s Scorers) Check(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// Judge is base with the scores of the evaluators, whose models draw on the budget of
-// the run; order is that of all scores.
+// Judge returns base with the scores of the evaluators added. Judging models spend from
+// budget, if it is not nil. order has the names of all scores in their order.
 func (s Scorers) Judge(base experiment.Scorer, order []string, budget *pipeline.Budget) (experiment.Scorer, error) {
 	if len(s.opened) == 0 {
 		return base, nil
@@ -182,34 +183,34 @@ func (s Scorers) Judge(base experiment.Scorer, order []string, budget *pipeline.
 	for i, o := range s.opened {
 		d := s.Described[i]
 		if judge, ok := o.Evaluator.(*evaluator.Evaluator); ok && o.model != "" && budget != nil {
-			own, err := budget.For(o.model)
+			modelBudget, err := budget.For(o.model)
 			if err != nil {
-				return nil, fmt.Errorf("the model that gives %s: %w", d.Name, refused(err))
+				return nil, fmt.Errorf("the model that gives %s: %w", d.Name, usageError(err))
 			}
-			o.Evaluator = judge.Within(own)
+			o.Evaluator = judge.Within(modelBudget)
 		}
 		extra = append(extra, experiment.Evaluated{Name: d.Name, Criteria: d.Criteria, Evaluator: o.Evaluator})
 	}
-	made, err := experiment.WithEvaluators(base, order, extra...)
-	return made, refused(err)
+	scorer, err := experiment.WithEvaluators(base, order, extra...)
+	return scorer, usageError(err)
 }
 
-// Budget bounds what judging models take of a run whose own system has no budget,
-// as a team's pipeline has none; nil where there are no such models, or no bound.
+// Budget returns the budget of the judging models of a run whose system has none, which is
+// so for a team's pipeline. It is nil if there are no judging models or no bound.
 func (s Scorers) Budget(c Limits, getenv func(string) string) (*pipeline.Budget, error) {
-	at := slices.IndexFunc(s.opened, func(o Evaluator) bool { return o.model != "" })
-	if at < 0 {
+	i := slices.IndexFunc(s.opened, func(o Evaluator) bool { return o.model != "" })
+	if i < 0 {
 		return nil, nil
 	}
 	known, err := ReadCatalogue(getenv)
 	if err != nil {
 		return nil, err
 	}
-	budget, err := c.budget(s.opened[at].model, known)
-	return budget, refused(err)
+	budget, err := c.budget(s.opened[i].model, known)
+	return budget, usageError(err)
 }
 
-// Judges counts the language models among the evaluators.
+// Judges returns the number of evaluators that are language models.
 func (s Scorers) Judges() (n int) {
 	for _, o := range s.opened {
 		if o.model != "" {
@@ -219,9 +220,9 @@ func (s Scorers) Judges() (n int) {
 	return n
 }
 
-// certify says what the certificate of an evaluator is worth: why it counts as not
-// certified, or on what terms it is.
-func certify(ctx context.Context, c *outcome.CustomScorer, entry configs.Scorer, dir string, opened Evaluator) error {
+// checkCertificate reads the certificate of an evaluator and sets in c either why the
+// evaluator counts as not certified, or the terms of the certificate and its weak points.
+func checkCertificate(ctx context.Context, c *outcome.CustomScorer, entry configs.Scorer, dir string, opened Evaluator) error {
 	if entry.Certificate == "" {
 		c.Uncertified = "it has no certificate (experiment conformance --output FILE writes one)"
 		return nil
@@ -251,21 +252,20 @@ func certify(ctx context.Context, c *outcome.CustomScorer, entry configs.Scorer,
 	return nil
 }
 
-// Rules are the rules of scoring, with the options that they were made of and the
-// evaluators beside them.
+// Rules are the rules of scoring with their options, and the external evaluators.
 type Rules struct {
 	Scorer *scoring.Scorer
 	Raw    json.RawMessage // the options
 	Custom Scorers
 }
 
-// Judge is the scorer of a run: ours, with those of external evaluators, whose models
-// draw on its budget.
+// Judge returns the scorer of a run: the built-in scores and those of the external
+// evaluators, whose models spend from budget if it is not nil.
 func (r Rules) Judge(budget *pipeline.Budget) (experiment.Scorer, error) {
 	return r.Custom.Judge(harness.Scorer{Rules: r.Scorer, Documents: new(extraction.Decoder)}, runs.ScoreOrder(), budget)
 }
 
-// ReadRules makes those of the configuration file's options.
+// ReadRules returns the Rules of a configuration file's options, without evaluators.
 func ReadRules(file configs.Experiment) (Rules, error) {
 	raw, err := file.ScoringJSON()
 	if err != nil {
@@ -278,7 +278,7 @@ func ReadRules(file configs.Experiment) (Rules, error) {
 	return NewRules(options)
 }
 
-// NewRules makes those of options, without evaluators.
+// NewRules returns the Rules of options, without evaluators.
 func NewRules(options scoring.Options) (Rules, error) {
 	rules, err := scoring.New(options)
 	if err != nil {

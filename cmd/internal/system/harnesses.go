@@ -15,15 +15,15 @@ import (
 	"extraction-experiment/pipeline/provider"
 )
 
-// maxExternalAnswer bounds what a team's own system may reply, in bytes: an
-// answer and what it reports of its calls.
+// maxExternalAnswer bounds the reply of a team's own system, in bytes. A reply has the
+// answer and a report of the calls to models.
 const maxExternalAnswer = 4 << 20
 
-// AnswersConfig says what answers questions about a document.
+// AnswersConfig names the system that answers questions about a document.
 type AnswersConfig struct {
 	Config
 	Command, URL string // a team's own program or service
-	Passages     int    // how many the model is given
+	Passages     int    // the number of passages that the model receives
 }
 
 // OpenAnswerer opens the system under test and describes it.
@@ -36,7 +36,7 @@ func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answer
 			return nil, System{}, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
 		}
 		opened := provider.Opened{Info: provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}}
-		return answers.Extractive{Document: doc}, System{Header: describe(opened, cfg.Config, outcome.Prompt{}), Close: nothing}, nil
+		return answers.Extractive{Document: doc}, System{Header: systemHeader(opened, cfg.Config, outcome.Prompt{}), Close: noClose}, nil
 	}
 	return o.openModelAnswerer(ctx, cfg, doc)
 }
@@ -65,7 +65,7 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 	if err != nil {
 		return nil, s, err
 	}
-	s.Close, s.Header.Prompt = s.Asks.closing, pin
+	s.Close, s.Header.Prompt = s.Asks.saveWindow, pin
 	s.Header.Pipeline = strings.TrimSpace(s.Header.Pipeline + " retrieve@2 passages:" + strconv.Itoa(cfg.Passages))
 	return answers.Asking{
 		Document: doc, Model: s.Asks.Model, Name: s.Header.Model, Provider: s.Header.Provider,
@@ -73,7 +73,7 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 	}, s, nil
 }
 
-// answersPrompt finds the prompt that is asked for, else the built-in one.
+// answersPrompt returns the prompt that the settings name, or the built-in one.
 func (o Opener) answersPrompt(ctx context.Context, cfg Config) (pipeline.Template, outcome.Prompt, error) {
 	if !cfg.AsksPrompt() {
 		template := answers.DefaultPrompt()
@@ -89,16 +89,16 @@ func (o Opener) answersPrompt(ctx context.Context, cfg Config) (pipeline.Templat
 	return template, pin, err
 }
 
-// OpenBench opens what a Config names and answers the cases of the bench: a team's own
-// pipeline, a model, or an extractor that needs none. Without a name it is nil, and what
-// is stored answers.
+// OpenBench opens the system that answers the cases of the bench: a team's own pipeline, a
+// model, or an extractor that needs no model. The Answerer is nil if the Config names none;
+// stored answers are then scored.
 func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
 	switch {
 	case cfg.Pipeline != "":
-		asks, s, err := o.openExternal(cfg.Pipeline, "", cfg, 0)
-		return benches.External{Asker: asks}, s, err
+		external, s, err := o.openExternal(cfg.Pipeline, "", cfg, 0)
+		return benches.External{Asker: external}, s, err
 	case cfg.Model == "":
-		return nil, System{Close: nothing}, nil
+		return nil, System{Close: noClose}, nil
 	}
 	cfg.Limits.Retries = pipeline.DefaultTries - 1
 	s, err := o.OpenModel(cfg)
@@ -108,7 +108,7 @@ func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
 	if s.Asks.Model == nil {
 		return benches.Extracting{Extractor: s.Extractor}, s, nil
 	}
-	asked := benches.Prompt()
-	s.Header.Prompt = outcome.Prompt{Name: asked.Name + " (built in)", SHA256: asked.SHA256()}
+	prompt := benches.Prompt()
+	s.Header.Prompt = outcome.Prompt{Name: prompt.Name + " (built in)", SHA256: prompt.SHA256()}
 	return benches.Asking{Model: s.Asks.Model, Name: s.Header.Model, Provider: s.Header.Provider}, s, nil
 }

@@ -24,81 +24,82 @@ import (
 	"extraction-experiment/pipeline/provider"
 )
 
-// Limits say how a model may be asked; 0 is without a limit.
+// Limits bound the requests to a model; 0 means no limit.
 type Limits struct {
 	RPM, TPM, Retries int
-	Cache             string // a folder of answers; empty keeps none
+	Cache             string // a folder of answers; empty for no cache
 	USD               float64
 	Tokens            int
 	Concurrency       int
 	Timeout           time.Duration // of an item
-	// Limiters are those that the runs of a sweep share, by model and host; nil for one run.
+	// Limiters, which the runs of a sweep share, are by model and host; nil for a single run.
 	Limiters map[string]*limit.Limiter
-	// Admission, if set, makes the admission of a workers.LimitGroup, which another
-	// process has: its limits and its budget hold.
+	// Admission, if set, returns the admission of a workers.LimitGroup by another process.
+	// The limits and the budget of that process then apply.
 	Admission func(group string) pipeline.Admission
 }
 
-// Limited reports whether anything was asked for that only a model has.
+// Limited reports whether a setting is used that only a model has: a rate, a cache or a budget.
 func (c Limits) Limited() bool {
 	return c.RPM > 0 || c.TPM > 0 || c.Cache != "" || c.USD > 0 || c.Tokens > 0
 }
 
-// Model is a model within its limits, with what is to be asked of them later.
+// Model is a model with its limits, budget and cache.
 type Model struct {
 	pipeline.Model
-	waits  *atomic.Pointer[waiting] // nil for a recording
-	window string                   // the key of its pace in this folder
-	// limiter is nil for a recording, and where another process has the limits.
-	limiter *limit.Limiter
-	remote  pipeline.Model   // under the cache; nil for a recording
-	Budget  *pipeline.Budget // nil without a bound
-	cache   *pipeline.Cache  // nil without one
-	group   string           // its workers.LimitGroup
-	own     pipeline.Admission
-	limits  Limits
+	onWait *atomic.Pointer[waitFunc] // nil for a recording
+	window string                    // the windowKey
+	// limiter is nil for a recording, and if another process has the limits.
+	limiter   *limit.Limiter
+	remote    pipeline.Model   // the model without the cache; nil for a recording
+	Budget    *pipeline.Budget // nil without a bound
+	cache     *pipeline.Cache  // nil without one
+	group     string           // its workers.LimitGroup
+	admission pipeline.Admission
+	limits    Limits
 }
 
-// Admission is that of a workers.LimitGroup: the model's own, or one of a worker with
-// another key or host, for which the same numbers hold, and the same budget.
+// Admission returns the admission of a workers.LimitGroup. A group other than the model's
+// own, of a worker with another key or host, gets a new limiter with the same limits, and
+// the same budget.
 func (a Model) Admission(group string) pipeline.Admission {
 	if group == a.group {
-		return a.own
+		return a.admission
 	}
 	return pipeline.NewAdmission(limit.New(a.limits.config(pace{})), a.Budget)
 }
 
-// waiting is told why requests to a provider wait.
-type waiting = func(provider string, wait pipeline.Wait)
+// waitFunc receives the reason why a request to a provider waits.
+type waitFunc = func(provider string, wait pipeline.Wait)
 
-// Follow has somebody told of what waits.
-func (a Model) Follow(told waiting) {
-	if a.waits != nil {
-		a.waits.Store(&told)
+// Follow sets the function that is called when a request waits. It replaces an earlier one,
+// has no effect on a recording, and is safe to call concurrently with requests.
+func (a Model) Follow(notify waitFunc) {
+	if a.onWait != nil {
+		a.onWait.Store(&notify)
 	}
 }
 
-// within puts a model under limits, a budget and a cache. A request may take
-// half of the time of an item, so that one that hangs is sent again.
-// A recording has no limits.
-func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model, error) {
+// withLimits adds limits, a budget and a cache to a model; a recording gets none. The
+// timeout of a request is half of that of an item, so that a hanging request is retried.
+func (o Opener) withLimits(opened provider.Opened, known Catalogue, c Limits) (Model, error) {
 	priced := pipeline.Priced(opened.Model, opened.Info.Model, known.Price)
 	if opened.Info.Pipeline == provider.Recorded {
 		return Model{Model: priced}, nil
 	}
 	group := workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, hostOf(opened.Address), opened.Key.Reveal())
-	a := Model{waits: new(atomic.Pointer[waiting]), group: group, limits: c}
+	a := Model{onWait: new(atomic.Pointer[waitFunc]), group: group, limits: c}
 	var err error
 	if c.Admission != nil {
-		a.own = c.Admission(a.group)
-	} else if err = a.limit(opened, known); err != nil {
+		a.admission = c.Admission(a.group)
+	} else if err = a.openAdmission(opened, known); err != nil {
 		return Model{}, err
 	}
 	a.remote = pipeline.Limited(pipeline.LimitedConfig{
-		Model: priced, Admission: a.own, Tries: c.Retries + 1, Timeout: c.Timeout / 2,
+		Model: priced, Admission: a.admission, Tries: c.Retries + 1, Timeout: c.Timeout / 2,
 		Waits: func(wait pipeline.Wait) {
-			if told := a.waits.Load(); told != nil {
-				(*told)(opened.Provider, wait)
+			if notify := a.onWait.Load(); notify != nil {
+				(*notify)(opened.Provider, wait)
 			}
 		},
 	})
@@ -112,10 +113,11 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 	return a, err
 }
 
-// limit makes the admission of one process. Runs of a sweep have the limiter of a model in
-// common: what one of them learned about the provider holds for the next.
-func (a *Model) limit(opened provider.Opened, known Catalogue) (err error) {
-	a.window = windowOf(opened)
+// openAdmission sets the limiter, the budget and the admission of this process. The runs of
+// a sweep share the limiter of a model, so that each run starts with what the earlier ones
+// learned about the provider.
+func (a *Model) openAdmission(opened provider.Opened, known Catalogue) (err error) {
+	a.window = windowKey(opened)
 	if a.limiter = a.limits.Limiters[a.window]; a.limiter == nil {
 		a.limiter = limit.New(a.limits.config(readWindows()[a.window]))
 		if a.limits.Limiters != nil {
@@ -123,11 +125,11 @@ func (a *Model) limit(opened provider.Opened, known Catalogue) (err error) {
 		}
 	}
 	a.Budget, err = a.limits.budget(opened.Info.Model, known)
-	a.own = pipeline.NewAdmission(a.limiter, a.Budget)
+	a.admission = pipeline.NewAdmission(a.limiter, a.Budget)
 	return err
 }
 
-// budget is that of a model; nil without a bound.
+// budget returns a new budget for a model; nil without a bound.
 func (c Limits) budget(model string, known Catalogue) (*pipeline.Budget, error) {
 	if c.USD == 0 && c.Tokens == 0 {
 		return nil, nil
@@ -135,26 +137,26 @@ func (c Limits) budget(model string, known Catalogue) (*pipeline.Budget, error) 
 	return pipeline.NewBudget(pipeline.BudgetConfig{USD: c.USD, Tokens: int64(c.Tokens), Model: model, Prices: known.Price})
 }
 
-func (c Limits) config(before pace) limit.Config {
+func (c Limits) config(last pace) limit.Config {
 	return limit.Config{
-		Most: c.Concurrency, Start: max(0, before.Calls), Latency: max(0, before.Latency),
+		Most: c.Concurrency, Start: max(0, last.Calls), Latency: max(0, last.Latency),
 		RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM),
 	}
 }
 
-// pace is how many calls at once a model of a provider took at the end of its last run, and
-// how long one took, so that the next run need not find it out.
+// pace is the number of concurrent calls that a model accepted at the end of its last run,
+// and the latency of a call. The next run starts with it.
 type pace struct {
 	Calls   int           `json:"calls"`
 	Latency time.Duration `json:"latency_ns"`
 }
 
-// windowOf is the key of a model at its address, of which the host counts.
-func windowOf(opened provider.Opened) string {
+// windowKey returns the key of a model's pace: provider, model and host.
+func windowKey(opened provider.Opened) string {
 	return strings.TrimSpace(opened.Provider + "/" + opened.Info.Model + " " + hostOf(opened.Address))
 }
 
-// hostOf is the host of an address; "" of one that is none.
+// hostOf returns the host of an address; "" if the address is invalid.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -165,43 +167,44 @@ func hostOf(address string) string {
 
 func windowsPath() string { return filepath.Join(experiment.Folder, "cache", "windows.json") }
 
-// readWindows never fails: what cannot be read is not known.
+// readWindows returns the stored paces by windowKey. It is empty if they cannot be read.
 func readWindows() map[string]pace {
-	var all map[string]pace
+	var windows map[string]pace
 	raw, err := files.Read(context.Background(), windowsPath(), 1<<20)
-	if err != nil || json.Unmarshal(raw, &all) != nil || all == nil {
+	if err != nil || json.Unmarshal(raw, &windows) != nil || windows == nil {
 		return map[string]pace{}
 	}
-	return all
+	return windows
 }
 
-// closing writes the window down, unless it was not learned. One that cannot be written
-// costs the next run a moment.
-func (a Model) closing() error {
-	const enough = 20 // answers
+// saveWindow stores the pace of the model, if the run had enough answers to learn it. It
+// ignores errors of writing, since without a pace the next run only starts more slowly.
+func (a Model) saveWindow() error {
+	const minAnswers = 20
 	if a.limiter == nil {
 		return nil
 	}
-	all, state := readWindows(), a.limiter.State()
-	before, now := all[a.window], pace{max(1, int(state.Window)), state.Latency}
-	if !state.Limited && now.Calls <= max(limit.Start, before.Calls) { // it was not more that was asked for
-		now.Calls = before.Calls
+	windows, state := readWindows(), a.limiter.State()
+	previous, current := windows[a.window], pace{max(1, int(state.Window)), state.Latency}
+	if !state.Limited && current.Calls <= max(limit.Start, previous.Calls) { // --concurrency or the load kept it small
+		current.Calls = previous.Calls
 	}
-	if state.Answers < enough || now.Calls == 0 || now.Calls == before.Calls && now.Latency/2 <= before.Latency && before.Latency/2 <= now.Latency {
+	if state.Answers < minAnswers || current.Calls == 0 || current.Calls == previous.Calls && current.Latency/2 <= previous.Latency && previous.Latency/2 <= current.Latency {
 		return nil
 	}
-	all[a.window] = now
+	windows[a.window] = current
 	if os.MkdirAll(filepath.Dir(windowsPath()), 0o700) == nil {
-		_ = files.Write(windowsPath(), func(out io.Writer) error { return json.NewEncoder(out).Encode(all) })
+		_ = files.Write(windowsPath(), func(out io.Writer) error { return json.NewEncoder(out).Encode(windows) })
 	}
 	return nil
 }
 
-// nothing is the end of a system that holds nothing.
-func nothing() error { return nil }
+// noClose is the Close of a system without resources.
+func noClose() error { return nil }
 
-// spent books an outcome that the run, or its sweep, had already; nil without a budget.
-func (a Model) spent() func(outcome.Outcome) {
+// restoreSpent returns a function that charges an earlier outcome of the run or its sweep to
+// the budget; nil without a budget.
+func (a Model) restoreSpent() func(outcome.Outcome) {
 	if a.Budget == nil {
 		return nil
 	}
@@ -213,8 +216,8 @@ func (a Model) spent() func(outcome.Outcome) {
 	}
 }
 
-// NotKept says which answers could not be kept, after the run, which that does
-// not harm; it is empty if all were.
+// NotKept describes why answers could not be written to the cache, or is empty. Call it
+// after the run, which such an error does not affect.
 func (a Model) NotKept() string {
 	if a.cache == nil || a.cache.Err() == nil {
 		return ""
@@ -222,27 +225,28 @@ func (a Model) NotKept() string {
 	return a.cache.Err().Error() + "; the run itself is not harmed"
 }
 
-// The files that replace or complete what is built in about models.
+// The variables that name files which replace or complete the built-in data about models.
 const (
 	EnvModels = "EXPERIMENT_MODELS_FILE"
 	EnvPrices = "EXPERIMENT_PRICES_FILE"
 )
 
-// Catalogue is what is known of models: what they cannot do, whose they are,
-// and what they cost.
+// Catalogue has the providers, the missing capabilities and the prices of models.
 type Catalogue struct {
 	models configs.Models
 	prices configs.Prices
 }
 
-// ReadCatalogue reads what is known of models, with the files that the environment names.
+// ReadCatalogue reads the built-in data about models and the files that EnvModels and
+// EnvPrices name. The exit code of an error is 64.
 func ReadCatalogue(getenv func(string) string) (Catalogue, error) {
 	models, err := configs.LoadModels(getenv(EnvModels))
-	prices, failed := configs.LoadPrices(getenv(EnvPrices))
-	return Catalogue{models, prices}, refused(errors.Join(err, failed))
+	prices, pricesErr := configs.LoadPrices(getenv(EnvPrices))
+	return Catalogue{models, prices}, usageError(errors.Join(err, pricesErr))
 }
 
-// ProviderConfig tells providers what the environment and the data say.
+// ProviderConfig returns the configuration of providers from the environment and the
+// catalogue.
 func (c Catalogue) ProviderConfig(getenv func(string) string) provider.Config {
 	return provider.Config{
 		Getenv: getenv,
@@ -260,15 +264,15 @@ func (c Catalogue) ProviderConfig(getenv func(string) string) provider.Config {
 	}
 }
 
-// Price is what a model costs, as the pipeline asks for it.
+// Price returns the price of a model, and false if it is unknown.
 func (c Catalogue) Price(model string) (pipeline.Price, bool) {
 	p, ok := c.prices.Lookup(model)
 	return pipeline.Price(p), ok
 }
 
-// endpointOf says which server the model is asked at: its host and the beginning
-// of a hash of the address, which may hold more than a stranger should read;
-// "default" for the provider's own, and empty where no server is asked.
+// endpointOf names the server of a model: its host and the beginning of a hash of the
+// address, since the address may contain secrets. It is "default" for the provider's own
+// server, and empty if there is no server, as for the baseline and recordings.
 func endpointOf(opened provider.Opened) string {
 	if opened.Model == nil || strings.HasPrefix(opened.Pipeline, provider.Recorded) {
 		return ""
@@ -278,7 +282,7 @@ func endpointOf(opened provider.Opened) string {
 		return "default"
 	}
 	if u, err := url.Parse(address); err == nil {
-		u.User = nil // who asks is not where
+		u.User = nil // credentials do not identify the server
 		address = u.String()
 	}
 	hash := sha256.Sum256([]byte(address))

@@ -26,10 +26,9 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// The prompts in Langfuse for a person: what strangers wrote into them cannot steer a
-// terminal.
+// The functions of this file escape the text of prompts, so that it cannot steer a terminal.
 
-// ListPrompts returns the prompts by name, their labels in order.
+// ListPrompts returns the prompts of Langfuse, sorted by name, each with sorted labels.
 func ListPrompts(ctx context.Context, client *langfuse.Client) ([]langfuse.PromptSummary, error) {
 	list := []langfuse.PromptSummary{}
 	for summary, err := range client.ListPrompts(ctx, "", "") {
@@ -43,7 +42,8 @@ func ListPrompts(ctx context.Context, client *langfuse.Client) ([]langfuse.Promp
 	return list, nil
 }
 
-// PromptTable has one line for each prompt. Names stay whole, to be copied.
+// PromptTable returns a table with a line for each prompt. It does not shorten names, so
+// that they can be copied.
 func PromptTable(list []langfuse.PromptSummary, zone *time.Location) string {
 	if len(list) == 0 {
 		return "no prompts\n"
@@ -60,7 +60,7 @@ func PromptTable(list []langfuse.PromptSummary, zone *time.Location) string {
 	return t.Text()
 }
 
-// ranges writes numbers in order, runs of several shortened: 1-4, 6-7, 9.
+// ranges formats numbers in ascending order, with consecutive ones as ranges: 1-4, 6-7, 9.
 func ranges(numbers []int) string {
 	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
 	var parts []string
@@ -78,13 +78,13 @@ func ranges(numbers []int) string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-// labelWords lists labels, in the order of the alphabet.
-func labelWords(labels []string) string {
+// labelList formats labels in alphabetical order.
+func labelList(labels []string) string {
 	return cmp.Or(strings.Join(slices.Sorted(slices.Values(labels)), ", "), "none")
 }
 
-// findSummary returns the prompt of that name with all its versions and labels; where there
-// is none the error says which there are.
+// findSummary returns the prompt of that name with all its versions and labels. If there is
+// none, the error lists the existing ones.
 func findSummary(ctx context.Context, client *langfuse.Client, name string) (langfuse.PromptSummary, error) {
 	found, err := namedPrompt(ctx, client, name, "")
 	if err != nil || found.Name != "" {
@@ -98,7 +98,8 @@ func findSummary(ctx context.Context, client *langfuse.Client, name string) (lan
 	return found, cli.Usage("there is no prompt %q; there are: %s", name, textutil.Listed(name, names))
 }
 
-// namedPrompt returns the one of the query's name; without a name where there is none.
+// namedPrompt returns the prompt with this name and, unless it is "", label. The result has
+// no name if there is none.
 func namedPrompt(ctx context.Context, client *langfuse.Client, name, label string) (langfuse.PromptSummary, error) {
 	for summary, err := range client.ListPrompts(ctx, name, label) {
 		if err != nil || summary.Name == name {
@@ -108,8 +109,9 @@ func namedPrompt(ctx context.Context, client *langfuse.Client, name, label strin
 	return langfuse.PromptSummary{}, nil
 }
 
-// GetPrompt returns one version, references to other prompts filled in as a model would get
-// them. Where there is none, the error (exit code 64) says which there are.
+// GetPrompt returns one version of a prompt, with references to other prompts replaced by
+// their text. If there is none, the error (exit code 64) lists the existing versions and
+// labels.
 func GetPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.PromptRef) (langfuse.Prompt, error) {
 	found, err := client.GetPrompt(ctx, ref)
 	if errors.Is(err, langfuse.ErrNotFound) {
@@ -118,47 +120,48 @@ func GetPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.Prompt
 	return found, err
 }
 
-// missingPrompt says of a prompt that Langfuse does not have which there are.
+// missingPrompt returns the error for a prompt that Langfuse does not have. It lists the
+// prompts, or the versions and labels, that exist.
 func missingPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.PromptRef) error {
-	of, err := findSummary(ctx, client, ref.Name)
+	summary, err := findSummary(ctx, client, ref.Name)
 	if err != nil {
 		return err
 	}
 	if ref.Label == "" && ref.Version > 0 {
-		return cli.Usage("the prompt %q has no version %d; %s", of.Name, ref.Version, choices(of))
+		return cli.Usage("the prompt %q has no version %d; %s", summary.Name, ref.Version, choices(summary))
 	}
 	label := cmp.Or(ref.Label, "production")
-	return cli.Usage("the prompt %q has no label %q; %s; experiment prompts label %s VERSION %s sets it", of.Name, label, choices(of), cli.Quote(of.Name), label)
+	return cli.Usage("the prompt %q has no label %q; %s; experiment prompts label %s VERSION %s sets it", summary.Name, label, choices(summary), cli.Quote(summary.Name), label)
 }
 
-func choices(of langfuse.PromptSummary) string {
-	return fmt.Sprintf("its versions: %s; its labels: %s", ranges(of.Versions), labelWords(of.Labels))
+func choices(summary langfuse.PromptSummary) string {
+	return fmt.Sprintf("its versions: %s; its labels: %s", ranges(summary.Versions), labelList(summary.Labels))
 }
 
 // ComparePrompts returns the difference between two versions of a prompt, each named by its
-// number or a label. A number that is not one of its versions may be a label.
+// number or a label. A number that is no version but a label counts as the label.
 func ComparePrompts(ctx context.Context, client *langfuse.Client, name, a, b string) (string, error) {
 	summary, err := findSummary(ctx, client, name)
 	if err != nil {
 		return "", err
 	}
-	var both []langfuse.Prompt
-	for _, word := range []string{a, b} {
-		ref := langfuse.PromptRef{Name: name, Label: word}
-		version := versionOf(word)
-		if version > 0 && (slices.Contains(summary.Versions, version) || !slices.Contains(summary.Labels, word)) {
+	var versions []langfuse.Prompt
+	for _, selector := range []string{a, b} {
+		ref := langfuse.PromptRef{Name: name, Label: selector}
+		version := versionOf(selector)
+		if version > 0 && (slices.Contains(summary.Versions, version) || !slices.Contains(summary.Labels, selector)) {
 			ref = langfuse.PromptRef{Name: name, Version: version}
 		}
 		found, err := GetPrompt(ctx, client, ref)
 		if err != nil {
 			return "", err
 		}
-		both = append(both, found)
+		versions = append(versions, found)
 	}
-	return promptDiff(both[0], both[1]), nil
+	return promptDiff(versions[0], versions[1]), nil
 }
 
-// versionOf reads the number of a version; 0 is none.
+// versionOf returns the number of a version; 0 if word is not one.
 func versionOf(word string) int {
 	if version, err := strconv.ParseUint(word, 10, 31); err == nil {
 		return int(version)
@@ -166,8 +169,8 @@ func versionOf(word string) int {
 	return 0
 }
 
-// LabelPrompt sets labels on a version beside those that it has, and says where each was
-// before. What cannot be a label Langfuse refuses.
+// LabelPrompt adds labels to a version and returns a text that says where each label was
+// before. Langfuse refuses invalid labels.
 func LabelPrompt(ctx context.Context, client *langfuse.Client, name, version string, labels []string) (string, error) {
 	labels = slices.Compact(slices.Sorted(slices.Values(labels)))
 	summary, err := findSummary(ctx, client, name)
@@ -182,45 +185,46 @@ func LabelPrompt(ctx context.Context, client *langfuse.Client, name, version str
 	if err != nil {
 		return "", err
 	}
-	said, err := moves(ctx, client, name, n, labels)
+	message, err := labelMoves(ctx, client, name, n, labels)
 	if err != nil {
 		return "", err
 	}
-	// Langfuse keeps latest on the newest version itself, and lets nobody set it.
-	kept := slices.DeleteFunc(target.Labels, func(label string) bool {
+	// Langfuse itself sets latest on the newest version and does not accept it from clients.
+	otherLabels := slices.DeleteFunc(target.Labels, func(label string) bool {
 		return label == "latest" || slices.Contains(labels, label)
 	})
-	if target, err = client.SetPromptLabels(ctx, name, n, slices.Concat(labels, kept)); err != nil {
+	if target, err = client.SetPromptLabels(ctx, name, n, slices.Concat(labels, otherLabels)); err != nil {
 		return "", err
 	}
-	return said + fmt.Sprintf("%s, version %d: labels %s\n",
-		textutil.Line(target.Name), target.Version, textutil.Line(labelWords(target.Labels))), nil
+	return message + fmt.Sprintf("%s, version %d: labels %s\n",
+		textutil.Line(target.Name), target.Version, textutil.Line(labelList(target.Labels))), nil
 }
 
-// moves says of labels that are set on a version where each was before.
-func moves(ctx context.Context, client *langfuse.Client, name string, version int, labels []string) (said string, err error) {
+// labelMoves says on which version each label was before it is set on this one.
+func labelMoves(ctx context.Context, client *langfuse.Client, name string, version int, labels []string) (message string, err error) {
 	for _, label := range labels {
 		found, err := namedPrompt(ctx, client, name, label)
 		switch {
 		case err != nil:
 			return "", err
 		case len(found.Versions) == 0:
-			said += fmt.Sprintf("%s: new, on version %d\n", label, version)
+			message += fmt.Sprintf("%s: new, on version %d\n", label, version)
 		case slices.Max(found.Versions) == version:
-			said += fmt.Sprintf("%s: stays on version %d\n", label, version)
+			message += fmt.Sprintf("%s: stays on version %d\n", label, version)
 		default:
-			said += fmt.Sprintf("%s: moved from version %d to version %d\n", label, slices.Max(found.Versions), version)
+			message += fmt.Sprintf("%s: moved from version %d to version %d\n", label, slices.Max(found.Versions), version)
 		}
 	}
-	return said, nil
+	return message, nil
 }
 
-// PromptPage is a version for a person: what it is, its messages and its configuration.
+// PromptPage formats one version of a prompt as text: its name, labels, tags and commit
+// message, its messages and its configuration.
 func PromptPage(p langfuse.Prompt) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, version %d, %s\n", textutil.Line(p.Name), p.Version, textutil.Line(p.Type))
 	for _, row := range []struct{ title, text string }{
-		{"labels", labelWords(p.Labels)},
+		{"labels", labelList(p.Labels)},
 		{"tags", strings.Join(p.Tags, ", ")},
 		{"commit", p.CommitMessage},
 	} {
@@ -235,9 +239,8 @@ func PromptPage(p langfuse.Prompt) string {
 	return b.String()
 }
 
-// promptDiff is a unified diff of the lines of two versions. It is anchored at the lines that
-// each version has once, which is readable and takes n log n steps, whatever
-// strangers wrote.
+// promptDiff returns a unified diff of the lines of two versions. Its anchors are the lines
+// that occur once in each version, so that any content takes at most n log n steps.
 func promptDiff(a, b langfuse.Prompt) string {
 	text := func(p langfuse.Prompt) []byte { return []byte(strings.Join(promptLines(p), "\n") + "\n") }
 	raw := diff.Diff("a", text(a), "b", text(b))
@@ -250,7 +253,7 @@ func promptDiff(a, b langfuse.Prompt) string {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "--- %s\n+++ %s\n", versionTitle(a), versionTitle(b))
-	for _, line := range strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")[3:] { // after its own titles
+	for _, line := range strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")[3:] { // without the titles of package diff
 		if strings.HasPrefix(line, "@@") {
 			out.WriteString(line + "\n")
 		} else {
@@ -261,11 +264,11 @@ func promptDiff(a, b langfuse.Prompt) string {
 }
 
 func versionTitle(p langfuse.Prompt) string {
-	return fmt.Sprintf("%s, version %d (%s)", textutil.Line(p.Name), p.Version, textutil.Line(labelWords(p.Labels)))
+	return fmt.Sprintf("%s, version %d (%s)", textutil.Line(p.Name), p.Version, textutil.Line(labelList(p.Labels)))
 }
 
-// promptLine makes a line harmless; what a terminal would break stays behind
-// the mark and the line's indentation, so that it cannot pass for a heading.
+// promptLine escapes a line. If a terminal would break it, each part gets the mark and the
+// indentation of the line, so that no part looks like a heading.
 func promptLine(mark, line string) string {
 	text := strings.TrimLeft(line, " ")
 	indent := mark + line[:len(line)-len(text)]
@@ -280,59 +283,58 @@ func promptLine(mark, line string) string {
 	return b.String()
 }
 
-// promptLines writes the messages and the configuration of a prompt as lines:
-// headings at the margin, content two spaces in. The lines hold the words of
-// strangers as they are.
+// promptLines returns the messages and the configuration of a prompt as lines: headings
+// at the margin, content indented by two spaces. The content is not escaped.
 func promptLines(p langfuse.Prompt) []string {
 	var lines []string
 	if text, err := p.Text(); err == nil {
-		lines = section(lines, "text", text)
+		lines = appendSection(lines, "text", text)
 	} else {
-		lines = messageLines(lines, p.Prompt)
+		lines = appendMessages(lines, p.Prompt)
 	}
 	config := bytes.TrimSpace(p.Config)
 	if len(config) == 0 || string(config) == "null" {
 		config = []byte("{}")
 	}
-	return section(lines, "config", canonicalJSON(config))
+	return appendSection(lines, "config", canonicalJSON(config))
 }
 
-// messageLines adds the messages, each under its role, or a placeholder under its name.
-// One that is more than that, and a prompt of another form, is shown as JSON.
-func messageLines(lines []string, raw json.RawMessage) []string {
+// appendMessages appends the messages, each under its role, and placeholders by name. A
+// message with other fields, and a prompt of another form, is appended as JSON.
+func appendMessages(lines []string, raw json.RawMessage) []string {
 	var messages []map[string]json.RawMessage
 	if json.Unmarshal(raw, &messages) != nil || slices.ContainsFunc(messages, func(m map[string]json.RawMessage) bool { return m == nil }) {
-		return section(lines, "prompt", canonicalJSON(raw))
+		return appendSection(lines, "prompt", canonicalJSON(raw))
 	}
 	for _, m := range messages {
-		if kind := string(m["type"]); kind == `"message"` || kind == `"chatmessage"` { // what Langfuse notes beside a role
+		if kind := string(m["type"]); kind == `"message"` || kind == `"chatmessage"` { // which Langfuse adds
 			delete(m, "type")
 		}
 		var role, content, name string
-		isText := func(key string, into *string) bool { return m[key] != nil && json.Unmarshal(m[key], into) == nil }
-		hasRole := isText("role", &role)
+		readText := func(key string, target *string) bool { return m[key] != nil && json.Unmarshal(m[key], target) == nil }
+		hasRole := readText("role", &role)
 		switch {
-		case len(m) == 2 && hasRole && isText("content", &content):
-			lines = section(lines, role, content)
-		case len(m) == 2 && string(m["type"]) == `"placeholder"` && isText("name", &name):
+		case len(m) == 2 && hasRole && readText("content", &content):
+			lines = appendSection(lines, role, content)
+		case len(m) == 2 && string(m["type"]) == `"placeholder"` && readText("name", &name):
 			lines = append(lines, textutil.Line("placeholder "+name), "")
 		default:
-			whole, _ := json.Marshal(m) // it was read as JSON
-			lines = section(lines, cmp.Or(role, "message"), canonicalJSON(whole))
+			whole, _ := json.Marshal(m) // m was read from JSON, so it cannot fail
+			lines = appendSection(lines, cmp.Or(role, "message"), canonicalJSON(whole))
 		}
 	}
 	return lines
 }
 
-func section(lines []string, title, body string) []string {
-	lines = append(lines, textutil.Line(title)) // which does not look like content
+func appendSection(lines []string, title, body string) []string {
+	lines = append(lines, textutil.Line(title)) // Line removes leading spaces
 	for line := range strings.SplitSeq(body, "\n") {
 		lines = append(lines, "  "+line)
 	}
 	return append(lines, "")
 }
 
-// canonicalJSON writes JSON with its keys in order, and anything else as it is.
+// canonicalJSON formats JSON with sorted keys. It returns invalid JSON unchanged.
 func canonicalJSON(raw json.RawMessage) string {
 	canonical, err := dataset.Canonical(raw)
 	if err != nil {
@@ -341,13 +343,14 @@ func canonicalJSON(raw json.RawMessage) string {
 	return report.Indented(canonical)
 }
 
-// findPrompt fetches the prompt that is asked for, of that name unless it has one, or
-// pushes the file if check finds that it can be used.
+// findPrompt fetches the prompt of the settings, with name as its default name. If they name
+// a file, it instead pushes the prompt of the file to Langfuse, unless check refuses it. An
+// estimate reads the file and does not push it.
 func (o Opener) findPrompt(ctx context.Context, cfg Config, name string, check func(pipeline.Template) error) (pipeline.Template, outcome.Prompt, error) {
 	ref := cfg.Prompt
 	ref.Name = cmp.Or(ref.Name, name)
 	if cfg.PromptFile == "" {
-		return o.FetchPrompt(ctx, ref, promptFromFile)
+		return o.FetchPrompt(ctx, ref, promptFileHint)
 	}
 	template, err := readPrompt(ctx, cfg.PromptFile, check)
 	if err != nil || cfg.Estimator != nil {
@@ -356,24 +359,24 @@ func (o Opener) findPrompt(ctx context.Context, cfg Config, name string, check f
 	return tracking.PushPrompt(ctx, o.Langfuse.Client, ref.Name, template)
 }
 
-// promptFromFile is how else a run comes to a prompt.
-const promptFromFile = "--prompt-file FILE creates one"
+// promptFileHint is the hint of FetchPrompt for runs.
+const promptFileHint = "--prompt-file FILE creates one"
 
-// FetchPrompt finds a prompt in Langfuse; without label and version, that of
-// production. otherwise tells a person what to do where there is none.
-func (o Opener) FetchPrompt(ctx context.Context, ref langfuse.PromptRef, otherwise string) (pipeline.Template, outcome.Prompt, error) {
+// FetchPrompt fetches a prompt from Langfuse; without label and version, the one labelled
+// production. If there is none, the error ends in hint.
+func (o Opener) FetchPrompt(ctx context.Context, ref langfuse.PromptRef, hint string) (pipeline.Template, outcome.Prompt, error) {
 	if ref.Label == "" && ref.Version == 0 {
 		ref.Label = "production"
 	}
 	template, pin, err := tracking.FindPrompt(ctx, o.Langfuse.Client, ref)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return template, pin, fmt.Errorf("%w; %s", missingPrompt(ctx, o.Langfuse.Client, ref), otherwise)
+		return template, pin, fmt.Errorf("%w; %s", missingPrompt(ctx, o.Langfuse.Client, ref), hint)
 	}
 	return template, pin, err
 }
 
-// readPrompt reads a prompt from a file: messages where it ends in .json, else
-// a text. check says whether it can be used.
+// readPrompt reads a prompt from a file: messages if its name ends in .json, else a text.
+// It returns the error of check, with exit code 64, if check refuses the prompt.
 func readPrompt(ctx context.Context, path string, check func(pipeline.Template) error) (pipeline.Template, error) {
 	raw, err := files.Read(ctx, path, files.MaxText)
 	if err != nil {

@@ -105,9 +105,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// FuzzPage: whatever Langfuse serves, the page and the diff can be looked
-// at, and only headings are at the margin: their number follows from the
-// lines, not from what is in them.
+// FuzzPage: for any prompt, the page and the diff contain nothing that steers a terminal,
+// and only headings are at the margin, one for each heading of promptLines.
 func FuzzPage(f *testing.F) {
 	f.Add("chat", `[{"role":"a\nb","content":"x\r\ny\u2028z"}]`, `{"a":[1]}`)
 	f.Add("text", `"\u001b[2J"`, "null")

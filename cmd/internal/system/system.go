@@ -1,6 +1,6 @@
-// Package system opens what an experiment measures: a team's pipeline, an extractor,
-// or a model with its prompt, within limits, budget and cache; the evaluators that judge
-// it; and the workers that carry a run out on other machines.
+// Package system opens the system that an experiment measures: a team's pipeline, an
+// extractor, or a model with its prompt, limits, budget and cache. It also opens the
+// evaluators that judge the system and the workers that do a run's tasks on other machines.
 package system
 
 import (
@@ -20,37 +20,36 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// Opener opens systems. All fields are needed.
+// Opener opens systems. Langfuse is needed for prompts, Stderr for programs.
 type Opener struct {
 	Langfuse *experiment.Langfuse
 	Getenv   func(string) string
-	Stderr   io.Writer // what programs write to their standard error
+	Stderr   io.Writer // receives the standard error of programs
 }
 
-// System is what is measured: an extractor, described for the run's header.
+// System is an opened system: an extractor with its description for the run's header.
 type System struct {
 	Extractor pipeline.Extractor
 	Header    outcome.System
 	Close     func() error
 	Asks      Model
-	Notes     []string // what a person should know before it begins
-	// Workers says in words who carries out its task on other machines; nil: this one does.
+	Notes     []string // for the user, before the run begins
+	// Workers describes the machines that work on the run; nil if only this process does.
 	Workers func() string
-	// Definition is what a worker on another machine is told of it.
+	// Definition describes the system to workers on other machines.
 	Definition Definition
-	// reached reports whether a team's own system ever answered; nil where that
-	// is not known.
+	// reached reports whether a team's own system ever answered; nil if that is unknown.
 	reached func() bool
 }
 
-// Measured is the system as the engine takes it.
+// Measured returns the system for the engine, with its task and scorer.
 func (s *System) Measured(task experiment.Task, judge experiment.Scorer) experiment.System {
 	reached := s.reached
 	if reached == nil && s.Asks.remote != nil {
 		reached = func() bool { return pipeline.Reached(s.Asks.remote) }
 	}
 	return experiment.System{
-		Task: task, Scorer: judge, Header: s.Header, Notes: s.Notes, Spent: s.Asks.spent(), Reached: reached, Close: s.Close,
+		Task: task, Scorer: judge, Header: s.Header, Notes: s.Notes, Spent: s.Asks.restoreSpent(), Reached: reached, Close: s.Close,
 	}
 }
 
@@ -59,7 +58,7 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 	if cfg.Pipeline != "" {
 		return o.openPipeline(cfg)
 	}
-	if cfg.ModelGiven { // a mistake in the model is found before a prompt is pushed
+	if cfg.ModelGiven { // finds a mistake in the model before a prompt is pushed
 		if _, _, err := o.openModel(cfg.Model); err != nil {
 			return System{}, err
 		}
@@ -85,72 +84,72 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 		if cfg.AsksPrompt() || cfg.Parameters != (pipeline.Parameters{}) || cfg.Record != "" || cfg.TwoStages || len(cfg.Vars) > 0 || cfg.Limits.Limited() {
 			return System{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
 		}
-		return System{Extractor: opened.Extractor, Header: describe(opened, cfg, pin), Close: nothing, Notes: notes, Definition: cfg.definition(template)}, nil
+		return System{Extractor: opened.Extractor, Header: systemHeader(opened, cfg, pin), Close: noClose, Notes: notes, Definition: cfg.definition(template)}, nil
 	}
-	made, err := o.overModel(opened, known, template, pin, cfg)
-	made.Notes, made.Definition = notes, cfg.definition(template)
-	return made, err
+	system, err := o.openModelExtractor(opened, known, template, pin, cfg)
+	system.Notes, system.Definition = notes, cfg.definition(template)
+	return system, err
 }
 
-// overModel puts the pipeline over a model that is priced, and recorded where
-// that is asked for.
-func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipeline.Template, pin outcome.Prompt, cfg Config) (System, error) {
-	var asks Model
+// openModelExtractor returns an extractor that asks a model with a prompt, within limits,
+// and records the answers if cfg.Record is set.
+func (o Opener) openModelExtractor(opened provider.Opened, known Catalogue, template pipeline.Template, pin outcome.Prompt, cfg Config) (System, error) {
+	var model Model
 	var err error
-	if cfg.Estimator != nil { // no folder of answers is made, no recording begun
-		asks, cfg.Record = Model{Model: cfg.Estimator}, ""
-	} else if asks, err = o.within(opened, known, cfg.Limits); err != nil {
-		return System{}, refused(err)
+	if cfg.Estimator != nil { // needs no limits, and writes neither a cache nor a recording
+		model, cfg.Record = Model{Model: cfg.Estimator}, ""
+	} else if model, err = o.withLimits(opened, known, cfg.Limits); err != nil {
+		return System{}, usageError(err)
 	}
 	config := pipeline.Config{
-		Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
+		Model: model.Model, Name: opened.Info.Model, Provider: opened.Provider,
 		Prompt: template, Vars: cfg.Vars, Parameters: cfg.Parameters, Capabilities: opened.Capabilities,
 		TwoStages: cfg.TwoStages, Schema: cfg.Schema, Placeholders: cfg.Placeholders,
 		Vocabulary: pipeline.Vocabulary(scoring.SpecificationVocabulary()),
 	}
 	opened.Pipeline = pipelineName(opened.Info, cfg)
-	s := System{Header: describe(opened, cfg, pin), Close: asks.closing, Asks: asks}
+	s := System{Header: systemHeader(opened, cfg, pin), Close: model.saveWindow, Asks: model}
 	if s.Extractor, err = pipeline.New(config); err != nil {
 		return System{}, cli.Errorf(cli.ExitUsage, "model %s: %w", opened.Info.Model, err)
 	}
 	if cfg.Record == "" {
 		return s, nil
 	}
-	begin := provider.CreateTape
+	openTape := provider.CreateTape
 	if cfg.Resume {
-		begin = provider.ContinueTape
+		openTape = provider.ContinueTape
 	}
-	tape, err := begin(cfg.Record, provider.Recording{Provider: opened.Provider, Model: opened.Info.Model})
+	tape, err := openTape(cfg.Record, provider.Recording{Provider: opened.Provider, Model: opened.Info.Model})
 	if err != nil {
 		return System{}, err
 	}
-	s.Close = func() error { return errors.Join(tape.Close(), asks.closing()) }
+	s.Close = func() error { return errors.Join(tape.Close(), model.saveWindow()) }
 	config.Model = provider.Record(config.Model, tape)
-	s.Extractor, err = pipeline.New(config) // which was found right above
+	s.Extractor, err = pipeline.New(config)
 	return s, err
 }
 
-// openModel opens what a name of --model stands for.
+// openModel opens the model or extractor that --model names.
 func (o Opener) openModel(name string) (opened provider.Opened, known Catalogue, err error) {
 	if known, err = ReadCatalogue(o.Getenv); err == nil {
 		opened, err = provider.Open(name, known.ProviderConfig(o.Getenv))
 	}
-	return opened, known, refused(err)
+	return opened, known, usageError(err)
 }
 
-// openExternal opens a team's own program or address, with the model that it is handed on;
-// maxAnswer bounds its answers, 0 is the usual bound.
+// openExternal opens a team's own program or address, which receives the name of a model.
+// maxAnswer bounds its answers in bytes; 0 is the default bound.
 func (o Opener) openExternal(target, model string, cfg Config, maxAnswer int) (*provider.External, System, error) {
-	asks, err := provider.NewExternal(provider.ExternalConfig{
-		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: &harmless{to: o.Stderr}, Token: o.Getenv(EnvPipelineToken),
+	external, err := provider.NewExternal(provider.ExternalConfig{
+		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: &lineWriter{out: o.Stderr}, Token: o.Getenv(EnvPipelineToken),
 		MaxAnswer: maxAnswer, Model: model, Parameters: cfg.Parameters,
 	})
 	if err != nil {
 		return nil, System{}, err
 	}
-	info := provider.Info{Provider: provider.ExternalName, Model: cmp.Or(model, provider.ExternalName), Pipeline: asks.Target()}
-	header := describe(provider.Opened{Info: info}, cfg, outcome.Prompt{})
-	return asks, System{Header: header, Close: asks.Close, reached: asks.Reached}, nil
+	info := provider.Info{Provider: provider.ExternalName, Model: cmp.Or(model, provider.ExternalName), Pipeline: external.Target()}
+	header := systemHeader(provider.Opened{Info: info}, cfg, outcome.Prompt{})
+	return external, System{Header: header, Close: external.Close, reached: external.Reached}, nil
 }
 
 func (o Opener) openPipeline(cfg Config) (System, error) {
@@ -167,11 +166,11 @@ func (o Opener) openPipeline(cfg Config) (System, error) {
 	return s, nil
 }
 
-// EnvPipelineToken is sent to a pipeline's address as a bearer token.
+// EnvPipelineToken names the variable of the bearer token for a pipeline's address.
 const EnvPipelineToken = "EXPERIMENT_PIPELINE_TOKEN"
 
-// pipelineName describes how the model is asked, so that runs that ask in
-// another way are told apart, and are not resumed as one.
+// pipelineName describes how the model is asked. A run that asks in another way has another
+// name, and does not resume this one.
 func pipelineName(info provider.Info, cfg Config) string {
 	parts := []string{cmp.Or(info.Pipeline, "ask@2")}
 	if cfg.TwoStages {
@@ -183,8 +182,8 @@ func pipelineName(info provider.Info, cfg Config) string {
 	return strings.Join(parts, " ")
 }
 
-// describe is a system as the header of a run has it.
-func describe(opened provider.Opened, cfg Config, pin outcome.Prompt) outcome.System {
+// systemHeader describes a system for the header of a run.
+func systemHeader(opened provider.Opened, cfg Config, pin outcome.Prompt) outcome.System {
 	return outcome.System{
 		Model: opened.Info.Model, Provider: opened.Provider, Pipeline: opened.Pipeline, Prompt: pin,
 		Temperature: cfg.Parameters.Temperature, TopP: cfg.Parameters.TopP,
@@ -193,50 +192,50 @@ func describe(opened provider.Opened, cfg Config, pin outcome.Prompt) outcome.Sy
 	}
 }
 
-// refused gives a refused configuration exit code 64 where it has none.
-func refused(err error) error { return cli.WithCode(cli.ExitUsage, err) }
+// usageError gives an error without an exit code the exit code 64.
+func usageError(err error) error { return cli.WithCode(cli.ExitUsage, err) }
 
-// harmless passes on what a team's program writes to standard error in whole lines, so that it
-// cannot steer a terminal; of a line that it wrote over, as progress bars do, the last state.
-// One write at a time.
-type harmless struct {
-	to   io.Writer
-	kept []byte // a line that has not ended
+// lineWriter writes the standard error of a team's program in whole, escaped lines, so that
+// it cannot steer a terminal. Of a line that the program overwrites, as a progress bar does,
+// it writes the last state. It is not safe for concurrent use.
+type lineWriter struct {
+	out     io.Writer
+	pending []byte // a line that has not ended
 }
 
-// mostKept is how long a line may be that has not ended.
-const mostKept = 4 << 10
+// maxPending is the length in bytes from which an unfinished line is written.
+const maxPending = 4 << 10
 
-func (h *harmless) Write(text []byte) (int, error) {
-	h.kept = append(h.kept, text...)
-	end := bytes.LastIndexByte(h.kept, '\n') + 1
+func (h *lineWriter) Write(text []byte) (int, error) {
+	h.pending = append(h.pending, text...)
+	end := bytes.LastIndexByte(h.pending, '\n') + 1
 	var whole []byte
-	for line := range bytes.Lines(h.kept[:end]) {
+	for line := range bytes.Lines(h.pending[:end]) {
 		whole = append(append(whole, lastState(bytes.TrimRight(line, "\r\n"))...), '\n')
 	}
-	if h.kept = bytes.Clone(lastState(h.kept[end:])); len(h.kept) > mostKept {
-		whole, h.kept = append(append(whole, h.kept...), '\n'), nil
+	if h.pending = bytes.Clone(lastState(h.pending[end:])); len(h.pending) > maxPending {
+		whole, h.pending = append(append(whole, h.pending...), '\n'), nil
 	}
 	if len(whole) == 0 {
 		return len(text), nil
 	}
-	_, err := io.WriteString(h.to, textutil.Block(string(whole)))
+	_, err := io.WriteString(h.out, textutil.Block(string(whole)))
 	return len(text), err
 }
 
-// lastState is what a terminal shows of a line.
+// lastState returns the part of a line after the last carriage return.
 func lastState(line []byte) []byte { return line[bytes.LastIndexByte(line, '\r')+1:] }
 
-// OpenModel opens a model alone, within its limits; Asks.Model is nil of an extractor
-// that needs none.
+// OpenModel opens a model with its limits and without a prompt. Asks.Model is nil for an
+// extractor that needs no model.
 func (o Opener) OpenModel(cfg Config) (System, error) {
 	opened, known, err := o.openModel(cfg.Model)
 	if err != nil {
 		return System{}, err
 	}
-	s := System{Extractor: opened.Extractor, Header: describe(opened, cfg, outcome.Prompt{}), Close: nothing}
+	s := System{Extractor: opened.Extractor, Header: systemHeader(opened, cfg, outcome.Prompt{}), Close: noClose}
 	if opened.Model != nil {
-		s.Asks, err = o.within(opened, known, cfg.Limits)
+		s.Asks, err = o.withLimits(opened, known, cfg.Limits)
 	}
-	return s, refused(err)
+	return s, usageError(err)
 }

@@ -8,8 +8,8 @@ import (
 	"extraction-experiment/pipeline/provider"
 )
 
-// TestEndpoint: another server is told apart, another key is not, and what asks no
-// server has none.
+// TestEndpoint: servers have different endpoints, keys do not change an endpoint, and a
+// system without a server has none.
 func TestEndpoint(t *testing.T) {
 	at := func(name, way, address string) string {
 		s := provider.Opened{Info: provider.Info{Model: "m", Provider: name, Pipeline: way}, Address: address}
@@ -19,8 +19,8 @@ func TestEndpoint(t *testing.T) {
 		return endpointOf(s)
 	}
 	tests := map[string]struct {
-		began, now string
-		same       bool
+		began, current string
+		same           bool
 	}{
 		"the same":              {at("openai", "", "http://a:1/v1"), at("openai", "", "http://a:1/v1/"), true},
 		"another user":          {at("openai", "", "http://x:key@a:1/v1"), at("openai", "", "http://a:1/v1"), true},
@@ -34,20 +34,20 @@ func TestEndpoint(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if strings.Contains(tt.began+tt.now, "key") {
+			if strings.Contains(tt.began+tt.current, "key") {
 				t.Errorf("a key is kept: %q", tt.began)
 			}
-			if (tt.began == tt.now) != tt.same {
-				t.Errorf("%q and %q", tt.began, tt.now)
+			if (tt.began == tt.current) != tt.same {
+				t.Errorf("%q and %q", tt.began, tt.current)
 			}
 		})
 	}
 }
 
-// TestHarmless: what a program writes cannot steer the terminal, and comes in whole lines; a
-// progress bar is what it was at the end of its line.
-func TestHarmless(t *testing.T) {
-	long := strings.Repeat("x", mostKept)
+// TestLineWriter: output is escaped and written in whole lines, and a progress bar in the
+// state that it had at the end of its line.
+func TestLineWriter(t *testing.T) {
+	long := strings.Repeat("x", maxPending)
 	for name, test := range map[string]struct {
 		writes []string
 		want   string
@@ -61,7 +61,7 @@ func TestHarmless(t *testing.T) {
 		"too long":     {[]string{long, "y", "z\n"}, long + "y\nz\n"},
 	} {
 		var b strings.Builder
-		h := &harmless{to: &b}
+		h := &lineWriter{out: &b}
 		for _, text := range test.writes {
 			if n, err := h.Write([]byte(text)); n != len(text) || err != nil {
 				t.Errorf("%s: %d, %v", name, n, err)

@@ -7,12 +7,12 @@ import (
 	"extraction-experiment/pipeline/provider"
 )
 
-// TestWindow: a window that was found, or is larger than any run begins with, is there
-// for the next run over the same model and host.
+// TestWindow: the next run over the same model and host starts with a window that the
+// provider limited, or that grew beyond the initial one.
 func TestWindow(t *testing.T) {
 	t.Chdir(t.TempDir())
 	at := func(address string) string {
-		return windowOf(provider.Opened{Info: provider.Info{Provider: "openai", Model: "m"}, Address: address})
+		return windowKey(provider.Opened{Info: provider.Info{Provider: "openai", Model: "m"}, Address: address})
 	}
 	run := func(most, answers int, rejected bool) {
 		t.Helper()
@@ -33,7 +33,7 @@ func TestWindow(t *testing.T) {
 		if rejected {
 			ended(limit.Rejected)
 		}
-		if err := a.closing(); err != nil {
+		if err := a.saveWindow(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestWindow(t *testing.T) {
 	}
 	run(4, 5, true)
 	size(1) // too few answers
-	if err := (Model{}).closing(); err != nil {
+	if err := (Model{}).saveWindow(); err != nil {
 		t.Error(err)
 	}
 }

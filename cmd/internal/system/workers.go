@@ -25,16 +25,16 @@ import (
 	"extraction-experiment/report"
 )
 
-// MostCalls is the bound of a window that many workers share.
+// MostCalls bounds the concurrent calls of all workers of a run.
 const MostCalls = 10_000
 
-// WorkersServer says which NATS server is meant.
+// WorkersServer is the address of a NATS server.
 type WorkersServer struct {
 	Address  string
-	Insecure bool
+	Insecure bool // allows a remote server without TLS
 }
 
-// connect connects with what the environment knows.
+// connect connects to the server with the credentials of the environment.
 func (s WorkersServer) connect(ctx context.Context, env cli.Env, note func(string)) (*workers.Conn, error) {
 	return workers.Connect(ctx, workers.Config{
 		Address: s.Address, Insecure: s.Insecure, Version: cli.Version(), Note: note,
@@ -42,8 +42,9 @@ func (s WorkersServer) connect(ctx context.Context, env cli.Env, note func(strin
 	})
 }
 
-// Coordinate has the task of a system carried out by the workers at a server. measured is
-// the opened system for the engine; opened.Workers says who works once the run has begun.
+// Coordinate connects to a server and returns measured, the system for the engine, changed
+// so that workers at the server carry out its task. It sets opened.Workers when the run
+// begins. Close of the result also closes the connection.
 func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, opened *System, measured experiment.System, note func(string)) (experiment.System, error) {
 	identity, err := (Opener{Getenv: env.Getenv}).Identify(cfg)
 	if err != nil {
@@ -68,26 +69,27 @@ func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, o
 		opened.Workers = coordinator.State
 		return coordinator, nil
 	}
-	closing := measured.Close
+	closeSystem := measured.Close
 	measured.Close = func() (err error) {
 		if coordinator != nil {
 			err = coordinator.Close()
 		}
 		conn.Close()
-		return errors.Join(err, closing())
+		return errors.Join(err, closeSystem())
 	}
-	measured.Reached = nil // the workers reach the model
+	measured.Reached = nil // only the workers know
 	measured.Notes = append(slices.Clip(measured.Notes), "unless its sync_interval is always, a NATS server acknowledges before it syncs: what a power cut takes there is asked, and paid, again")
 	return measured, nil
 }
 
-// insecureFlag is --insecure of worker and workers.
+// insecureFlag returns the flag --insecure of worker and workers.
 func insecureFlag() urfave.Flag {
 	return &urfave.BoolFlag{Name: "insecure", Usage: "allow a server on another machine without TLS: documents travel unencrypted"}
 }
 
-// serverOf reads the address, the only word of a command.
-func serverOf(c *urfave.Context, env cli.Env) (WorkersServer, error) {
+// parseServer reads the address of the server, which is the only argument of a command, or
+// else EXPERIMENT_WORKERS.
+func parseServer(c *urfave.Context, env cli.Env) (WorkersServer, error) {
 	address := cmp.Or(c.Args().First(), env.Getenv("EXPERIMENT_WORKERS"))
 	if c.NArg() > 1 || address == "" {
 		return WorkersServer{}, cli.Usage("%s takes one address of a NATS server, such as nats://127.0.0.1:4222", c.Command.Name)
@@ -95,9 +97,10 @@ func serverOf(c *urfave.Context, env cli.Env) (WorkersServer, error) {
 	return WorkersServer{address, c.Bool("insecure")}, nil
 }
 
-// WorkerCommand is experiment worker. until returns a context that ends when the work is to
-// stop at once, and a channel that is closed when it is to stop softly.
-func WorkerCommand(env cli.Env, until func(context.Context) (ctx context.Context, soft <-chan struct{}, end func())) *urfave.Command {
+// WorkerCommand returns the command experiment worker. stopContext returns a context that
+// ends when the worker must stop at once, a channel that closes when it must finish its
+// items and stop, and a function that releases both.
+func WorkerCommand(env cli.Env, stopContext func(context.Context) (ctx context.Context, soft <-chan struct{}, end func())) *urfave.Command {
 	return &urfave.Command{
 		Name:      "worker",
 		Usage:     "work on items that experiment run --workers hands out",
@@ -114,13 +117,13 @@ func WorkerCommand(env cli.Env, until func(context.Context) (ctx context.Context
 			&urfave.StringFlag{Name: "cache", Usage: "cache answers in the folder `DIR`; a cached answer costs nothing"},
 			insecureFlag(),
 		},
-		Action: func(c *urfave.Context) error { return workUntilStopped(c, env, until) },
+		Action: func(c *urfave.Context) error { return workUntilStopped(c, env, stopContext) },
 	}
 }
 
-// workUntilStopped works until it is told to stop.
-func workUntilStopped(c *urfave.Context, env cli.Env, until func(context.Context) (context.Context, <-chan struct{}, func())) error {
-	server, err := serverOf(c, env)
+// workUntilStopped serves runs until stopContext says to stop.
+func workUntilStopped(c *urfave.Context, env cli.Env, stopContext func(context.Context) (context.Context, <-chan struct{}, func())) error {
+	server, err := parseServer(c, env)
 	if err != nil {
 		return err
 	}
@@ -147,7 +150,7 @@ func workUntilStopped(c *urfave.Context, env cli.Env, until func(context.Context
 	if err != nil {
 		return err
 	}
-	ctx, soft, end := until(c.Context)
+	ctx, soft, end := stopContext(c.Context)
 	defer end()
 	conn, err := server.connect(ctx, env, nil)
 	if err != nil {
@@ -174,7 +177,7 @@ func workUntilStopped(c *urfave.Context, env cli.Env, until func(context.Context
 	return err
 }
 
-// WorkersCommand is experiment workers.
+// WorkersCommand returns the command experiment workers.
 func WorkersCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "workers",
@@ -182,7 +185,7 @@ func WorkersCommand(env cli.Env) *urfave.Command {
 		UsageText: "experiment workers nats://HOST:4222 [--json]",
 		Flags:     []urfave.Flag{insecureFlag(), settings.JSONFlag()},
 		Action: func(c *urfave.Context) error {
-			server, err := serverOf(c, env)
+			server, err := parseServer(c, env)
 			if err != nil {
 				return err
 			}
@@ -201,7 +204,8 @@ func WorkersCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-// workersTable has a line for each worker, and what it refuses below it.
+// workersTable returns a table with a line for each worker, and below it the runs that
+// workers refuse.
 func workersTable(list []workers.Presence, known map[string]workers.Run) string {
 	if len(list) == 0 {
 		return "no workers\n"
@@ -211,19 +215,19 @@ func workersTable(list []workers.Presence, known map[string]workers.Run) string 
 		{Title: "in hand", Right: true}, {Title: "of", Right: true}, {Title: "done", Right: true}, {Title: "a second", Right: true}, {Title: "clock"}}}
 	var refused []string
 	for _, p := range list {
-		inHand := 0
-		var works []string
+		held := 0
+		var working []string
 		for id, n := range p.InHand {
-			inHand += n
-			works = append(works, run(id))
+			held += n
+			working = append(working, run(id))
 		}
-		slices.Sort(works)
+		slices.Sort(working)
 		for id, why := range p.Refused {
 			refused = append(refused, fmt.Sprintf("%s does not work for %s: %s\n", textutil.Line(p.Name), run(id), textutil.Line(why)))
 		}
 		skew := time.Since(p.Clock).Round(time.Second)
 		t.Rows = append(t.Rows, report.Row{Cells: []string{textutil.Line(p.Name), textutil.Line(p.Host), textutil.Line(strings.Join(p.Systems, ", ")),
-			cmp.Or(strings.Join(works, ", "), "–"), fmt.Sprint(inHand), fmt.Sprint(p.Concurrency), fmt.Sprint(p.Done), fmt.Sprintf("%.1f", p.PerSecond),
+			cmp.Or(strings.Join(working, ", "), "–"), fmt.Sprint(held), fmt.Sprint(p.Concurrency), fmt.Sprint(p.Done), fmt.Sprintf("%.1f", p.PerSecond),
 			map[bool]string{true: "right", false: "off by " + skew.String()}[skew.Abs() <= 5*time.Second]}})
 	}
 	slices.Sort(refused)

@@ -57,10 +57,7 @@ func TestCheckCertificate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text != "" {
-			raw = []byte(text)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "cert.json"), raw, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "cert.json"), []byte(cmp.Or(text, string(raw))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		entry := configs.Scorer{Certificate: cmp.Or(tt.file, "cert.json")}

@@ -71,14 +71,13 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// two is an error with a text of its own and several causes, one of them nil.
+// two is an error with its own message and several causes, one of them nil.
 type two struct{ a, b error }
 
 func (two) Error() string     { return "two things" }
 func (t two) Unwrap() []error { return []error{t.a, t.b} }
 
-// TestDistinct: what is said already is left out, unless it decides the exit
-// code.
+// TestDistinct: repeated errors are left out, unless they decide the exit code.
 func TestDistinct(t *testing.T) {
 	full := errors.New("no space left")
 	for name, tt := range map[string]struct {

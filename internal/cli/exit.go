@@ -1,5 +1,5 @@
-// Package cli holds what every command shares: the exit codes, the process with its
-// streams, and files that are written as a whole. It knows no command and nothing of
+// Package cli has what every command needs: exit codes, the process with its streams, and files
+// that are written completely or not at all. It knows nothing about single commands or
 // experiments.
 package cli
 
@@ -14,24 +14,24 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// The exit codes of every command.
+// Exit codes of every command.
 const (
 	ExitOK           = 0
 	ExitGate         = 1  // a gate or check failed
 	ExitIncompatible = 2  // the runs cannot be compared
 	ExitFailures     = 4  // finished, with more failed items than allowed
 	ExitInterrupted  = 5  // stopped by a person or a budget; can be resumed
-	ExitInconclusive = 6  // only where it was asked for
+	ExitInconclusive = 6 // only if the command line asks for it
 	ExitUsage        = 64 // usage, unknown dataset, malformed input
 	ExitUnavailable  = 69 // Langfuse, model or evaluator cannot be reached
 	ExitBug          = 70 // a bug in this program
 	ExitIO           = 74 // cannot write; can be resumed
 )
 
-// precedence orders the codes where several apply: the first one found wins.
+// precedence orders the codes by severity; the first one of several errors wins.
 var precedence = [...]int{ExitBug, ExitIO, ExitInterrupted, ExitUsage, ExitUnavailable, ExitIncompatible, ExitGate, ExitFailures, ExitInconclusive}
 
-// coder is what an error has that decides the exit code.
+// coder is an error that decides the exit code.
 type coder interface{ ExitCode() int }
 
 // Error is an error with an exit code.
@@ -40,15 +40,15 @@ type Error struct {
 	Err  error
 }
 
-// Errorf makes an Error; %w works as in fmt.Errorf.
+// Errorf returns an Error; %w works as in fmt.Errorf.
 func Errorf(code int, format string, args ...any) error {
 	return &Error{code, fmt.Errorf(format, args...)}
 }
 
-// Usage makes an error of exit code 64.
+// Usage returns an error with exit code 64.
 func Usage(format string, args ...any) error { return Errorf(ExitUsage, format, args...) }
 
-// WithCode gives an error that has no exit code this one. Nil stays nil.
+// WithCode adds an exit code to an error that has none. Nil stays nil.
 func WithCode(code int, err error) error {
 	var coded coder
 	if err == nil || errors.As(err, &coded) {
@@ -57,8 +57,8 @@ func WithCode(code int, err error) error {
 	return &Error{code, err}
 }
 
-// Written gives an error of writing, as on standard output, exit code 74, unless
-// it has one of its own, as that of reading what is written has.
+// Written gives an error of writing exit code 74, unless it has a code already: the error may
+// come from reading what is written.
 func Written(err error) error { return WithCode(ExitIO, err) }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -69,9 +69,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // ExitCode returns the code.
 func (e *Error) ExitCode() int { return e.Code }
 
-// ExitCode returns the code that an error asks for: 0 for nil, 70 for an error
-// that asks for none. Of joined errors the most severe code counts; one without a
-// code is a remark to the others.
+// ExitCode returns the exit code of an error: 0 for nil, 70 if it has none. Of joined errors the
+// most severe code counts, and errors without a code are ignored.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK
@@ -85,7 +84,7 @@ func ExitCode(err error) int {
 	return ExitBug
 }
 
-// codesOf walks an error tree; the outermost code of each branch counts.
+// codesOf returns the outermost code of each branch of an error tree.
 func codesOf(err error) []int {
 	switch e := err.(type) {
 	case coder:
@@ -98,27 +97,27 @@ func codesOf(err error) []int {
 	return nil
 }
 
-// Distinct leaves out what an earlier error says already: a disk that fails is
-// met by everybody who writes. An error that changes the exit code stays.
+// Distinct joins errors, but leaves out each whose text an earlier one contains: if a disk
+// fails, every writer reports it. It keeps an error that changes the exit code.
 func Distinct(problems ...error) error {
 	var kept []error
 	for _, err := range problems {
 		if err == nil {
 			continue
 		}
-		said := slices.ContainsFunc(kept, func(earlier error) bool { return strings.Contains(earlier.Error(), err.Error()) })
+		repeated := slices.ContainsFunc(kept, func(earlier error) bool { return strings.Contains(earlier.Error(), err.Error()) })
 		with := append(slices.Clip(kept), err)
-		if !said || ExitCode(errors.Join(with...)) != ExitCode(errors.Join(kept...)) {
+		if !repeated || ExitCode(errors.Join(with...)) != ExitCode(errors.Join(kept...)) {
 			kept = with
 		}
 	}
 	return errors.Join(kept...)
 }
 
-// Separate returns what errors.Join joined.
+// Separate returns the errors that errors.Join joined.
 func Separate(err error) []error {
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		return many.Unwrap()
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
 	}
 	if err == nil {
 		return nil
@@ -126,11 +125,11 @@ func Separate(err error) []error {
 	return []error{err}
 }
 
-// Report prints an error for a person, each of several joined ones on lines of
-// its own, after the name of the program. Text of strangers in it cannot steer
-// the terminal.
+// Report prints an error after the name of the program, and each of several joined errors on its
+// own line. It escapes characters that could control the terminal.
 func Report(w io.Writer, program string, err error) {
-	// Other errors with several causes have a text of their own, which says more than the causes.
+	// Other errors with several causes have a message of their own, which says more than the
+	// causes.
 	if joined := Separate(err); len(joined) > 1 && errors.Join(joined...).Error() == err.Error() {
 		for _, one := range joined {
 			Report(w, program, one)
@@ -141,8 +140,8 @@ func Report(w io.Writer, program string, err error) {
 	fmt.Fprintln(w, program+": "+strings.ReplaceAll(text, "\n", "\n  "))
 }
 
-// Recover, deferred in the outermost function, turns a panic into exit code 70
-// and a message that asks to report it.
+// Recover, deferred in the outermost function, turns a panic into exit code 70 and prints a
+// message that asks to report it.
 func Recover(w io.Writer, code *int) {
 	if p := recover(); p != nil {
 		*code = ExitBug

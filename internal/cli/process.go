@@ -21,22 +21,22 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// release is the version of the program; CHANGELOG.md says what it brought.
+// release is the version of the program; CHANGELOG.md lists the changes.
 const release = "0.2.0"
 
-// Env is the outside world of a command; tests replace it.
+// Env is the environment of a command; tests replace it.
 type Env struct {
 	Args   []string // without the program's name
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
 	Getenv func(string) string
-	// Terminal reports the width of the terminal of Stderr, 0 if there is none.
-	// It is asked again each time, because windows are resized.
+	// Terminal returns the width of the terminal of Stderr, 0 if there is none. The width may
+	// change between calls.
 	Terminal func() int
 }
 
-// Process is the outside world of this process.
+// Process returns the environment of this process.
 func Process() Env {
 	return Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Terminal: terminalWidth}
 }
@@ -48,13 +48,13 @@ func terminalWidth() int {
 	}
 	width, _, err := term.GetSize(fd)
 	if err != nil || width <= 0 {
-		return 80 // a terminal that does not tell, as over a serial line
+		return 80 // the terminal does not know its width, such as on a serial line
 	}
 	return width
 }
 
-// Columns is how wide standard output is: as COLUMNS says, else as its terminal is; 0 for a
-// file or pipe.
+// Columns returns the width of standard output: COLUMNS if it is set, else that of the terminal;
+// 0 for a file or pipe.
 func (e Env) Columns() (width int) {
 	if n, err := strconv.Atoi(e.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
@@ -65,8 +65,8 @@ func (e Env) Columns() (width int) {
 	return width
 }
 
-// EndSignals are the signals that end a program: Ctrl-C, SIGTERM, and that of the
-// end of the terminal (SIGHUP), unless it is ignored as nohup has it.
+// EndSignals returns the signals that end a program: SIGINT (Ctrl-C), SIGTERM, and SIGHUP (the
+// terminal was closed) unless it is ignored, as nohup does.
 func EndSignals() []os.Signal {
 	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -75,9 +75,8 @@ func EndSignals() []os.Signal {
 	return list
 }
 
-// Version returns the release with the revision it was built from, such as
-// "0.1.0 (3f2a9c1b7d04, modified)"; without version control at build time, as
-// under "go run", only the release.
+// Version returns the release with the revision of the build, such as "0.1.0 (3f2a9c1b7d04,
+// modified)". Builds without version control, such as "go run", have only the release.
 func Version() string {
 	if revision := Revision(); revision != "" {
 		return release + " (" + revision + ")"
@@ -85,8 +84,7 @@ func Version() string {
 	return release
 }
 
-// Revision returns the revision that the program was built from, shortened, or
-// "" where it is not known.
+// Revision returns the revision of the build, shortened, or "" if it is not known.
 func Revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -104,29 +102,28 @@ func Revision() string {
 	return strings.Join(revision, ", ")
 }
 
-// Each returns what of makes of each of a list; nil for none.
-func Each[T, U any](list []T, of func(T) U) (made []U) {
-	for _, one := range list {
-		made = append(made, of(one))
+// Each returns the results of a function for each element of a list; nil for an empty list.
+func Each[T, U any](list []T, f func(T) U) (results []U) {
+	for _, element := range list {
+		results = append(results, f(element))
 	}
-	return made
+	return results
 }
 
-// plain is a word that a shell takes as it is.
-var plain = textutil.Pattern(`^[a-zA-Z0-9_./@:+%=-]+$`)
+// shellSafe matches a word that needs no quotes in a shell.
+var shellSafe = textutil.Pattern(`^[a-zA-Z0-9_./@:+%=-]+$`)
 
-// Quote returns a word as one would write it in a shell.
+// Quote quotes a word for a shell if that is necessary.
 func Quote(word string) string {
-	if plain().MatchString(word) {
+	if shellSafe().MatchString(word) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// WriteFile lets write fill a file and gives it its name only when all of it
-// is there, so that an error leaves what was there before. Devices and pipes
-// are written as they are. The file is for its owner only; errors that have no
-// exit code get 74.
+// WriteFile writes a file through write and gives the file its name only when it is complete, so
+// an error leaves the previous content. It writes directly to devices and pipes. Only the owner
+// may read the file. Errors without an exit code get 74.
 func WriteFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -138,7 +135,8 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return Written(files.Write(path, write))
 }
 
-// CanWrite checks before a long work that WriteFile will find the folder.
+// CanWrite checks, before long work, that path is not a folder and its folder exists. Errors
+// have exit code 64.
 func CanWrite(path string) error {
 	info, err := os.Stat(filepath.Dir(path))
 	if err == nil && !info.IsDir() {
@@ -153,50 +151,51 @@ func CanWrite(path string) error {
 	return nil
 }
 
-// SameFile reports whether two paths lead to one file that exists.
+// SameFile reports whether two paths lead to the same existing file.
 func SameFile(a, b string) bool {
 	one, errA := os.Stat(a)
 	other, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(one, other)
 }
 
-// envProfile names a folder for what a process costs: cpu.pprof, allocs.pprof and
-// memory.json; or only a file *.json for the last, which costs next to nothing. It is for
-// those who work on this program, see docs/performance.md.
+// envProfile is the variable that turns profiling on, for work on the program itself (see
+// docs/performance.md). It names a folder for cpu.pprof, allocs.pprof and memory.json, or a file
+// *.json for only the last, which costs next to nothing.
 const envProfile = "EXPERIMENT_PROFILE"
 
-// Profiled runs f and, where the environment names a place, writes down what it cost.
+// Profiled runs f and returns its result. It writes profiles if EXPERIMENT_PROFILE is set.
 func Profiled(f func() int) int {
-	place := os.Getenv(envProfile)
-	if place == "" {
+	path := os.Getenv(envProfile)
+	if path == "" {
 		return f()
 	}
-	code, err := profile(place, f)
+	code, err := profile(path, f)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "experiment: %s: %v\n", envProfile, err)
 	}
 	return code
 }
 
-// profile writes where time was spent and memory was allocated, or how much alone.
-func profile(dir string, f func() int) (int, error) {
-	if filepath.Ext(dir) == ".json" {
-		return f(), writeMemory(dir)
+// profile runs f and writes all profiles to a folder, or only memory.json if path is a file
+// *.json.
+func profile(path string, f func() int) (int, error) {
+	if filepath.Ext(path) == ".json" {
+		return f(), writeMemory(path)
 	}
-	cpu, err := os.Create(filepath.Join(dir, "cpu.pprof"))
+	cpu, err := os.Create(filepath.Join(path, "cpu.pprof"))
 	if err == nil {
 		err = pprof.StartCPUProfile(cpu)
 	}
 	code := f()
 	pprof.StopCPUProfile()
-	allocs, failed := os.Create(filepath.Join(dir, "allocs.pprof"))
-	if failed == nil {
-		failed = errors.Join(pprof.Lookup("allocs").WriteTo(allocs, 0), allocs.Close())
+	allocs, allocsErr := os.Create(filepath.Join(path, "allocs.pprof"))
+	if allocsErr == nil {
+		allocsErr = errors.Join(pprof.Lookup("allocs").WriteTo(allocs, 0), allocs.Close())
 	}
-	return code, errors.Join(err, cpu.Close(), failed, writeMemory(filepath.Join(dir, "memory.json")))
+	return code, errors.Join(err, cpu.Close(), allocsErr, writeMemory(filepath.Join(path, "memory.json")))
 }
 
-// writeMemory writes how much was allocated in all.
+// writeMemory writes how much the process has allocated.
 func writeMemory(path string) error {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)

@@ -21,7 +21,7 @@ const (
 	ExitIncompatible = 2  // the runs cannot be compared
 	ExitFailures     = 4  // finished, with more failed items than allowed
 	ExitInterrupted  = 5  // stopped by a person or a budget; can be resumed
-	ExitInconclusive = 6 // only if the command line asks for it
+	ExitInconclusive = 6  // only if the command line asks for it
 	ExitUsage        = 64 // usage, unknown dataset, malformed input
 	ExitUnavailable  = 69 // Langfuse, model or evaluator cannot be reached
 	ExitBug          = 70 // a bug in this program

@@ -17,27 +17,27 @@ import (
 	"extraction-experiment/report"
 )
 
-// Run carries out one command line of a program, which may have commands or none, and
-// returns the exit code.
+// Run runs one command line of a program with or without commands, and returns the exit code. It
+// prints errors to env.Stderr and turns a panic into exit code 70.
 func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 	defer cli.Recover(env.Stderr, &code)
-	var help strings.Builder // the command library writes nothing else
+	var help strings.Builder // the library writes only help to it
 	app.Version, app.Writer, app.ErrWriter = cli.Version(), &help, env.Stderr
 	app.EnableBashCompletion, app.HideHelpCommand, app.DisableSliceFlagSeparator = true, true, true
 	app.OnUsageError = usageError
-	app.ExitErrHandler = func(*urfave.Context, error) {} // it is decided below
+	app.ExitErrHandler = func(*urfave.Context, error) {} // Run reports the error below
 	for _, c := range app.Commands {
 		c.OnUsageError, c.HideHelpCommand = usageError, true // a run may be called help
-		plainDefaults(c.Flags)
+		setDefaultTexts(c.Flags)
 	}
-	plainDefaults(app.Flags)
+	setDefaultTexts(app.Flags)
 	args, err := arrange(app, env.Args)
 	if err == nil {
 		err = app.RunContext(ctx, append([]string{app.Name}, args...))
 	}
 	if help.Len() > 0 {
-		_, written := io.WriteString(env.Stdout, foldHelp(help.String(), env.Columns()))
-		err = cmp.Or(err, cli.Written(written))
+		_, writeErr := io.WriteString(env.Stdout, foldHelp(help.String(), env.Columns()))
+		err = cmp.Or(err, cli.Written(writeErr))
 	}
 	if err != nil {
 		cli.Report(env.Stderr, app.Name, err)
@@ -45,8 +45,8 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 	return cli.ExitCode(err)
 }
 
-// plainDefaults has help show defaults as they are typed, and none of switches.
-func plainDefaults(flags []urfave.Flag) {
+// setDefaultTexts makes the help show default values unquoted, and none for switches.
+func setDefaultTexts(flags []urfave.Flag) {
 	for _, flag := range flags {
 		switch f := flag.(type) {
 		case *urfave.BoolFlag:
@@ -57,8 +57,8 @@ func plainDefaults(flags []urfave.Flag) {
 	}
 }
 
-// foldHelp breaks the lines of help at a width; 0 leaves them. What is said of a flag stays
-// right of its name, or below it where the name takes half of the width.
+// foldHelp breaks the lines of the help at a width; 0 leaves them. The usage of a flag stays to
+// the right of its name, or moves below it if the name takes more than half of the width.
 func foldHelp(text string, width int) string {
 	if width <= 0 {
 		return text
@@ -72,29 +72,29 @@ func foldHelp(text string, width int) string {
 			if end := strings.Index(line[len(name):], "  "); end >= 0 && len(name)+end <= width {
 				name = line[:len(line)-len(strings.TrimLeft(line[len(name)+end:], " "))]
 			}
-			said, indent := line[len(name):], utf8.RuneCountInString(name)
+			usage, indent := line[len(name):], utf8.RuneCountInString(name)
 			if indent > width/2 {
 				name, indent = strings.TrimRight(name, " ")+"\n"+strings.Repeat(" ", 10), 10
 			}
-			line = name + strings.Join(report.Wrap(said, width-indent), "\n"+strings.Repeat(" ", indent))
+			line = name + strings.Join(report.Wrap(usage, width-indent), "\n"+strings.Repeat(" ", indent))
 		}
 		folded.WriteString(line + "\n")
 	}
 	return folded.String()
 }
 
-// arrange brings a command line into the order that the command library needs: the
-// command, its flags, its arguments. A word that is not a command is an error that names
-// the nearest one: the library would do what the program does without a command.
+// arrange sorts a command line into the order that the library needs: the command, its flags,
+// its arguments. An unknown command is an error that names the nearest one, because the library
+// would run the default action of the program.
 func arrange(app *urfave.App, args []string) ([]string, error) {
 	if len(args) > 0 && args[len(args)-1] == "--generate-bash-completion" {
 		return args, nil
 	}
-	if len(args) > 0 && len(app.Commands) > 0 && args[0] == "help" { // as other tools have it
+	if len(args) > 0 && len(app.Commands) > 0 && args[0] == "help" { // as in other tools
 		args = append(slices.Clone(args[1:]), "--help")
 	}
 	if len(args) == 0 || isFlag(args[0]) || len(app.Commands) == 0 {
-		ordered, err := order(app, app.Name, append([]urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}, app.Flags...), args)
+		ordered, err := flagsFirst(app, app.Name, append([]urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}, app.Flags...), args)
 		if at := slices.Index(ordered, "--"); at >= 0 && len(app.Commands) > 0 {
 			return nil, unknownCommand(app, ordered[at+1])
 		}
@@ -107,30 +107,29 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 	if WantsHelp(args) {
 		return []string{command.Name, "--help"}, nil
 	}
-	ordered, err := order(app, app.Name+" "+command.Name, append([]urfave.Flag{urfave.HelpFlag}, command.Flags...), args[1:])
+	ordered, err := flagsFirst(app, app.Name+" "+command.Name, append([]urfave.Flag{urfave.HelpFlag}, command.Flags...), args[1:])
 	return append([]string{command.Name}, ordered...), err
 }
 
-// order moves flags before arguments, because the command library stops reading flags
-// at the first argument and would silently ignore the rest. "--" ends the flags; a
-// lone "-" is an argument.
+// flagsFirst moves flags before arguments, because the library stops reading flags at the first
+// argument and would silently ignore the rest. "--" ends the flags; a lone "-" is an argument.
 //
-// A flag that needs a value and has none is an error of usage: what begins with a dash
-// is no value, but for "-" and negative numbers, with or without a unit. After =
-// anything is one. A flag of a command that names a file is refused with an empty name,
-// as a variable of a shell that is not set leaves it: the work would be done, and the
-// file written nowhere.
-func order(app *urfave.App, command string, list []urfave.Flag, args []string) ([]string, error) {
+// It returns a usage error for an unknown flag and for a missing value. A word that begins with
+// a dash is not a value, except "-" and negative numbers, with or without a unit; after "="
+// every word is one. If the program has commands, an empty value for a flag that names a file is
+// an error too: a shell variable that is not set leads to it, and the command would work without
+// writing the file.
+func flagsFirst(app *urfave.App, command string, list []urfave.Flag, args []string) ([]string, error) {
 	known := byName(list)
-	var flags, words []string
+	var flags, positional []string
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		if arg == "--" {
-			words = append(words, args[i+1:]...)
+			positional = append(positional, args[i+1:]...)
 			break
 		}
 		if !isFlag(arg) {
-			words = append(words, arg)
+			positional = append(positional, arg)
 			continue
 		}
 		flags = append(flags, arg)
@@ -139,7 +138,7 @@ func order(app *urfave.App, command string, list []urfave.Flag, args []string) (
 		switch f := known[name]; {
 		case f == nil:
 			return nil, unknownFlag(known, command, flag)
-		case standsAlone(f):
+		case takesNoValue(f):
 			continue
 		case inline:
 		case i+1 == len(args) || args[i+1] == "--":
@@ -155,10 +154,10 @@ func order(app *urfave.App, command string, list []urfave.Flag, args []string) (
 			return nil, cli.Usage("%s needs a value, and it is empty: give one, or leave the flag out", flag)
 		}
 	}
-	if len(words) > 0 {
+	if len(positional) > 0 {
 		flags = append(flags, "--")
 	}
-	return append(flags, words...), nil
+	return append(flags, positional...), nil
 }
 
 func byName(list []urfave.Flag) map[string]urfave.Flag {
@@ -173,31 +172,32 @@ func byName(list []urfave.Flag) map[string]urfave.Flag {
 
 func isFlag(word string) bool { return strings.HasPrefix(word, "-") && word != "-" }
 
-// isValue tells a value from a flag, whose name does not begin with a digit.
+// isValue reports whether a word can be the value of a flag; names of flags do not begin with a
+// digit.
 func isValue(word string) bool {
 	rest, dashed := strings.CutPrefix(word, "-")
 	return !dashed || rest == "" || strings.ContainsRune(".0123456789", rune(rest[0]))
 }
 
-// standsAlone reports whether the word after the flag is not its value.
-func standsAlone(f urfave.Flag) bool {
+// takesNoValue reports whether the word after the flag is not its value.
+func takesNoValue(f urfave.Flag) bool {
 	switch f.(type) {
-	case *urfave.BoolFlag, *urfave.GenericFlag: // which is Setting.Bare
+	case *urfave.BoolFlag, *urfave.GenericFlag: // GenericFlag is Setting.Bare
 		return true
 	}
 	return false
 }
 
-// takesFile reports whether the value of a flag may be a file: the word in backquotes
-// that stands for it in the help says so.
+// takesFile reports whether the value of a flag may be a file: the placeholder in its usage, in
+// backquotes, contains FILE.
 func takesFile(f urfave.Flag) bool {
-	_, rest, _ := strings.Cut(f.(urfave.DocGenerationFlag).GetUsage(), "`") // every flag of the library is one
+	_, rest, _ := strings.Cut(f.(urfave.DocGenerationFlag).GetUsage(), "`") // every flag of the library implements it
 	value, _, _ := strings.Cut(rest, "`")
 	return slices.Contains(strings.Split(value, "|"), "FILE")
 }
 
-// WantsHelp reports whether help is asked for; the library would take the other words
-// for its topic.
+// WantsHelp reports whether the arguments contain -h or --help before any "--". The library
+// would take the other arguments for the topic of the help.
 func WantsHelp(args []string) bool {
 	at := slices.IndexFunc(args, func(arg string) bool { return arg == "--help" || arg == "-h" || arg == "--" })
 	return at >= 0 && args[at] != "--"
@@ -215,19 +215,19 @@ func unknownCommand(app *urfave.App, word string) error {
 	return cli.Usage("there is no command %q%s", word, hint)
 }
 
-// unknownFlag says that there is no flag of that name, and which one may be meant.
+// unknownFlag returns the error for an unknown flag, with the nearest known flag.
 func unknownFlag(known map[string]urfave.Flag, command, flag string) error {
 	name := strings.TrimLeft(flag, "-")
-	if meant := textutil.Nearest(name, slices.Collect(maps.Keys(known))); len(name) > 1 && meant != "" {
-		return cli.Usage("there is no flag %s; did you mean --%s?", flag, meant)
+	if nearest := textutil.Nearest(name, slices.Collect(maps.Keys(known))); len(name) > 1 && nearest != "" {
+		return cli.Usage("there is no flag %s; did you mean --%s?", flag, nearest)
 	}
 	return cli.Usage("there is no flag %s (%s --help lists the flags)", flag, command)
 }
 
-// badValue is how the library says that a value is not of the kind of its flag.
+// badValue matches the library's error for a value of the wrong type.
 var badValue = textutil.Pattern(`^invalid (?:boolean )?value (".*") for (?:flag )?-(\S+): (parse error|value out of range)$`)
 
-// usageError is what becomes of the library's own errors.
+// usageError rewrites the usage errors of the library.
 func usageError(c *urfave.Context, err error, _ bool) error {
 	if found := badValue().FindStringSubmatch(err.Error()); found != nil {
 		wanted := "of the expected kind"
@@ -251,18 +251,19 @@ func usageError(c *urfave.Context, err error, _ bool) error {
 	return cli.Usage("%w (%s --help lists the flags)", err, c.Command.HelpName)
 }
 
-// Action is what a command can be told to do by its first argument: the command
-// library knows no flags after the arguments of commands within commands.
+// Action is something that a command does, selected by the first argument of the command.
+// Subcommands of the library do not serve for this, because flags may not follow their
+// arguments.
 type Action struct {
-	Name, Usage string        // Usage is a whole command line
-	Least, Most int           // arguments after the name; Most is -1 for any number
-	Flags       []urfave.Flag // those that mean something here
+	Name, Usage string        // Usage is a complete command line
+	Least, Most int           // number of arguments after the name; no limit if Most is -1
+	Flags       []urfave.Flag // flags that the action accepts
 	Run         func(c *urfave.Context, words []string) error
 }
 
-// SetActions gives a command its actions, with the flags of all of them. Without words it
-// does the usual one; "" is none.
-func SetActions(command *urfave.Command, list []Action, usual string) *urfave.Command {
+// SetActions gives a command its actions and the flags of all of them. defaultAction is the
+// action of a command line without arguments; if it is empty, they are required.
+func SetActions(command *urfave.Command, list []Action, defaultAction string) *urfave.Command {
 	command.UsageText = strings.Join(cli.Each(list, func(a Action) string { return a.Usage }), "\n")
 	known := byName(command.Flags)
 	for _, a := range list {
@@ -273,21 +274,21 @@ func SetActions(command *urfave.Command, list []Action, usual string) *urfave.Co
 			}
 		}
 	}
-	command.Action = func(c *urfave.Context) error { return act(c, list, usual) }
+	command.Action = func(c *urfave.Context) error { return runAction(c, list, defaultAction) }
 	return command
 }
 
-// act carries out the action that the words of a command line name. A flag that the
-// action does not have is refused.
-func act(c *urfave.Context, list []Action, usual string) error {
+// runAction runs the action that the first argument names. It refuses flags that the action does
+// not accept.
+func runAction(c *urfave.Context, list []Action, defaultAction string) error {
 	words := c.Args().Slice()
-	if len(words) == 0 && usual != "" {
-		words = []string{usual}
+	if len(words) == 0 && defaultAction != "" {
+		words = []string{defaultAction}
 	}
 	names := cli.Each(list, func(a Action) string { return a.Name })
 	if len(words) == 0 {
-		form := "experiment " + c.Command.Name + " "
-		return cli.Usage("%s needs an action: %s", c.Command.Name, form+strings.Join(names, ", or "+form))
+		prefix := "experiment " + c.Command.Name + " "
+		return cli.Usage("%s needs an action: %s", c.Command.Name, prefix+strings.Join(names, ", or "+prefix))
 	}
 	at := slices.Index(names, words[0])
 	if at < 0 {
@@ -301,9 +302,9 @@ func act(c *urfave.Context, list []Action, usual string) error {
 		more := map[bool]string{true: " more"}[a.Most > 0]
 		return cli.Usage("%s %s takes no argument%s, got %s: %s", c.Command.Name, a.Name, more, cli.Quote(words[a.Most]), a.Usage)
 	}
-	p, own := Problems{}, byName(a.Flags)
+	p, allowed := Problems{}, byName(a.Flags)
 	for _, flag := range c.Command.Flags {
-		if name := flag.Names()[0]; name != "help" && c.IsSet(name) && own[name] == nil {
+		if name := flag.Names()[0]; name != "help" && c.IsSet(name) && allowed[name] == nil {
 			p.Join(cli.Usage("%s %s has no --%s: %s", c.Command.Name, a.Name, name, a.Usage))
 		}
 	}

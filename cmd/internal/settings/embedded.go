@@ -26,29 +26,29 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// storePath and addressPath are the embedded server's data, and the note by
-// which "experiment serve" is found.
+// storePath is the database of the embedded server. addressPath is the file that tells other
+// commands where "experiment serve" listens.
 func storePath() string   { return filepath.Join(Folder, "langfuse.db") }
 func addressPath() string { return filepath.Join(Folder, "langfuse.json") }
 
-// address is what a running "experiment serve" writes down.
+// address is the content of the address file, written by a running "experiment serve".
 type address struct {
 	URL  string        `json:"url"`
 	PID  int           `json:"pid"`
 	Mode embedded.Mode `json:"mode"`
 }
 
-// patience is how long a server is waited for that is there and does not answer.
-const patience = 30 * time.Second
+// answerTimeout limits the wait for a running server that does not answer.
+const answerTimeout = 30 * time.Second
 
-// openEmbedded finds the server that runs in this folder, or starts one inside
-// this process, on a free port of the loopback address and in the mode that the store was
-// served in last.
+// openEmbedded connects to the server that runs in this folder. If there is none, it starts one
+// in this process, on a free port of the loopback address and in the mode that the store was
+// last served in.
 func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if err := MakeFolder(); err != nil {
 		return nil, err
 	}
-	l, noted, err := findRunning(ctx, mode, patience)
+	l, noted, err := findRunning(ctx, mode, answerTimeout)
 	if l != nil || err != nil {
 		return l, err
 	}
@@ -56,31 +56,31 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if err != nil {
 		return nil, err
 	}
-	return serve(ctx, listener, mode, noted) // a server that was not ended in order may come back
+	return serve(ctx, listener, mode, noted) // storedMode is that of a killed server, which may come back
 }
 
-// kept says that it is the folder where the server inside could not keep something:
-// that is all that its 500 can mean.
-func kept(err error) error {
+// saveError marks a status 500 of the server in this process as a problem of the folder: the
+// server answers it only if it cannot save something.
+func saveError(err error) error {
 	if answer, ok := errors.AsType[*langfuse.APIError](err); ok && answer.Status == http.StatusInternalServerError {
 		return folderError(err)
 	}
 	return err
 }
 
-// findRunning connects to the server of the address note. A note without a
-// server behind it is what a killed process leaves, and its port may have gone
-// to the server of another folder meanwhile: both count as none, and noted is the
-// mode in which the store was served. A server that is there and does not answer for
-// so long is an error, and so is one that does not speak the mode that is insisted on.
-func findRunning(ctx context.Context, mode langfuse.Mode, patience time.Duration) (l *Langfuse, noted embedded.Mode, err error) {
+// findRunning connects to the server of the address file. It returns nil without an error if
+// there is none; storedMode is the mode of the store then, if known. An address file without a
+// server counts as none: a killed process leaves its file, and another folder's server may have
+// taken the port. It is an error if the server is alive but does not answer within the timeout,
+// or does not have the required mode.
+func findRunning(ctx context.Context, mode langfuse.Mode, timeout time.Duration) (l *Langfuse, storedMode embedded.Mode, err error) {
 	at, err := readAddress(ctx)
 	if err != nil || at.URL == "" {
 		return nil, "", err
 	}
 	for began := time.Now(); l == nil; {
-		quick, cancel := context.WithTimeout(ctx, 3*time.Second)
-		l, err = dial(quick, withKeys(at.URL), "", nil)
+		attempt, cancel := context.WithTimeout(ctx, 3*time.Second)
+		l, err = dial(attempt, embeddedConfig(at.URL), "", nil)
 		cancel()
 		switch {
 		case err == nil:
@@ -88,24 +88,24 @@ func findRunning(ctx context.Context, mode langfuse.Mode, patience time.Duration
 			return nil, "", ctx.Err()
 		case !at.alive():
 			return nil, at.Mode, nil
-		case time.Since(began) > patience:
+		case time.Since(began) > timeout:
 			return nil, "", cli.Errorf(cli.ExitUnavailable, "the embedded Langfuse of this folder, process %d at %s, does not answer: wait, or stop it (%w)", at.PID, at.URL, err)
 		default:
-			time.Sleep(100 * time.Millisecond) // it may have refused at once
+			time.Sleep(100 * time.Millisecond) // the connection may have been refused at once
 		}
 	}
 	if l.Server.Project.Name != projectName() {
 		return nil, at.Mode, l.Close()
 	}
-	if l.Server, err = inMode(l.Server, mode); err != nil {
+	if l.Server, err = forceMode(l.Server, mode); err != nil {
 		return nil, "", errors.Join(err, l.Close())
 	}
 	l.Embedded, l.Shared = true, true
 	return l, at.Mode, nil
 }
 
-// readAddress reads the address note; without one it is zero. What names another
-// machine was not written by a server of this folder.
+// readAddress reads the address file; without one, the address is zero. An address of another
+// machine is an error, because no server of this folder wrote it.
 func readAddress(ctx context.Context) (at address, err error) {
 	raw, err := files.Read(ctx, addressPath(), 64<<10)
 	switch {
@@ -124,8 +124,8 @@ func readAddress(ctx context.Context) (at address, err error) {
 	return at, nil
 }
 
-// alive reports whether the process still runs that wrote the note. That its number
-// is in use does not say so where nobody has the store open.
+// alive reports whether the process that wrote the address file still runs. The process number
+// may belong to another process, so the store must be in use too.
 func (a address) alive() bool {
 	p, err := os.FindProcess(a.PID)
 	if err != nil || !embedded.InUse(storePath()) {
@@ -135,21 +135,21 @@ func (a address) alive() bool {
 	return !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
 }
 
-func withKeys(url string) langfuse.Config {
+func embeddedConfig(url string) langfuse.Config {
 	return langfuse.Config{BaseURL: url, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey), MaxAttempts: 3, Uncompressed: true}
 }
 
-// projectName tells the servers of different folders apart.
+// projectName returns a name that differs between the servers of different folders.
 func projectName() string {
-	folder, _ := filepath.Abs(".") // where the folder is gone, opening the store says so
+	folder, _ := filepath.Abs(".") // if the folder is gone, embedded.Open fails
 	return "embedded in " + folder
 }
 
 // serve serves the store of this folder in a mode, with the built-in dataset and prompt, and
-// connects to it; insisted is the mode that it must have, if one is insisted on.
-func serve(ctx context.Context, listener net.Listener, insisted langfuse.Mode, mode embedded.Mode) (*Langfuse, error) {
+// connects to it. required is the mode that the connection must have; empty for any.
+func serve(ctx context.Context, listener net.Listener, required langfuse.Mode, mode embedded.Mode) (*Langfuse, error) {
 	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: projectName(), Mode: mode})
-	if _, other := errors.AsType[*embedded.ModeError](err); other {
+	if _, wrongMode := errors.AsType[*embedded.ModeError](err); wrongMode {
 		return nil, errors.Join(err, listener.Close())
 	}
 	if embedded.IsBusy(err) {
@@ -159,47 +159,46 @@ func serve(ctx context.Context, listener net.Listener, insisted langfuse.Mode, m
 	if err != nil {
 		return nil, folderError(errors.Join(err, listener.Close()))
 	}
-	if err := server.Import(configs.SampleName, configs.SampleDescription, builtIn); err != nil {
+	if err := server.Import(configs.SampleName, configs.SampleDescription, builtInItems); err != nil {
 		return nil, folderError(errors.Join(fmt.Errorf("writing the built-in dataset: %w", err), listener.Close(), server.Close()))
 	}
-	serving, cancel := context.WithCancel(context.Background())
-	gone := make(chan struct{})
-	var failed error
+	serveCtx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	var serveErr error
 	go func() {
-		defer close(gone)
-		failed = server.Serve(serving, listener)
+		defer close(done)
+		serveErr = server.Serve(serveCtx, listener)
 	}()
 	stop := sync.OnceValue(func() error {
 		cancel()
-		<-gone
-		return errors.Join(failed, server.Close())
+		<-done
+		return errors.Join(serveErr, server.Close())
 	})
-	l, err := dial(ctx, withKeys("http://"+listener.Addr().String()), insisted, nil)
+	l, err := dial(ctx, embeddedConfig("http://"+listener.Addr().String()), required, nil)
 	if err == nil {
-		err = kept(tracking.CreateDefaultPrompt(ctx, l.Client))
+		err = saveError(tracking.CreateDefaultPrompt(ctx, l.Client))
 	}
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	l.Embedded, l.stop, l.server, l.gone = true, stop, server, gone
+	l.Embedded, l.stop, l.server, l.done = true, stop, server, done
 	return l, nil
 }
 
-// DefaultPort is where "experiment serve" listens unless told otherwise; the
-// next free one is taken if it is in use.
+// DefaultPort is the port of "experiment serve" without --port. If it is in use, the next free
+// one is taken.
 const DefaultPort = 4711
 
-// Serve runs the embedded server of this folder until ctx is done, or it cannot
-// go on. It listens on the port, or if that is in use and next is set, on the next
-// free one.
-// Of play the mode and the faults count; the faults begin once the server is
-// ready. pages is called once, with a connection to it, and makes what is served
-// outside of the API. started is called with its address then.
-func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages func(*Langfuse) http.Handler, started func(url string)) error {
+// Serve runs the embedded server of this folder until ctx is done or the server fails. It
+// listens on the port; if that is in use and next is set, on the first free one of the next 50.
+// Serve reads only Mode and Faults of config; faults begin when the server is ready. Before that
+// it calls pages once, with a connection to the server, for the handler of everything outside of
+// the API. Then it calls started with the address of the server.
+func Serve(ctx context.Context, port int, next bool, config embedded.Config, pages func(*Langfuse) http.Handler, started func(url string)) error {
 	if err := MakeFolder(); err != nil {
 		return err
 	}
-	switch l, _, err := findRunning(ctx, "", patience); {
+	switch l, _, err := findRunning(ctx, "", answerTimeout); {
 	case err != nil:
 		return err
 	case l != nil:
@@ -209,39 +208,39 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 	if err != nil {
 		return err
 	}
-	l, err := serve(ctx, listener, "", play.Mode)
+	l, err := serve(ctx, listener, "", config.Mode)
 	if err != nil {
 		return err
 	}
 	url := l.Client.BaseURL()
 	l.server.SetPages(pages(l))
-	if err = announce(url, play.Mode); err == nil {
-		err = l.server.SetFaults(play.Faults)
+	if err = writeAddress(url, config.Mode); err == nil {
+		err = l.server.SetFaults(config.Faults)
 	}
 	if err == nil {
 		started(url)
-		serving, stop := context.WithCancel(ctx)
+		idleCtx, stop := context.WithCancel(ctx)
 		go func() {
 			defer stop()
 			select {
-			case <-serving.Done():
-			case <-l.gone: // by an error, which Close returns
+			case <-idleCtx.Done():
+			case <-l.done: // Close returns the error of the server
 			}
 		}()
-		l.server.SettleIdle(serving)
+		l.server.SettleIdle(idleCtx)
 	}
-	return errors.Join(err, withdraw(url), l.Close())
+	return errors.Join(err, removeAddress(url), l.Close())
 }
 
-// announce writes down where the store is served.
-func announce(url string, mode embedded.Mode) error {
+// writeAddress writes the address file.
+func writeAddress(url string, mode embedded.Mode) error {
 	return folderError(files.Write(addressPath(), func(w io.Writer) error {
 		return json.NewEncoder(w).Encode(address{URL: url, PID: os.Getpid(), Mode: mode})
 	}))
 }
 
-// withdraw removes the address note, unless another server wrote its own.
-func withdraw(url string) error {
+// removeAddress removes the address file, unless another server wrote it.
+func removeAddress(url string) error {
 	if at, err := readAddress(context.Background()); err != nil || at.URL != url {
 		return err
 	}
@@ -266,12 +265,12 @@ func listen(port int, next bool) (net.Listener, error) {
 	return nil, cli.Errorf(cli.ExitUnavailable, "listening on port %d: %w", port, err)
 }
 
-// builtIn gives the items of the built-in dataset, whose lines are what a server is told.
-func builtIn() ([]json.RawMessage, error) {
-	var bodies []json.RawMessage
+// builtInItems returns the items of the built-in dataset as JSON.
+func builtInItems() ([]json.RawMessage, error) {
+	var items []json.RawMessage
 	lines, err := io.ReadAll(configs.OpenSample())
 	for line := range bytes.Lines(lines) {
-		bodies = append(bodies, line)
+		items = append(items, line)
 	}
-	return bodies, err
+	return items, err
 }

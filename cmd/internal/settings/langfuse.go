@@ -21,38 +21,37 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// Folder is where a project folder keeps runs and the embedded store.
+// Folder is the folder of runs and of the embedded store, below the current folder.
 const Folder = experiment.Folder
 
-// Langfuse is a server that was found to answer, with its client.
+// Langfuse is a server that answered, with its client.
 type Langfuse struct {
 	experiment.Langfuse
-	Shared bool // the embedded server is run by another process
+	Shared bool // another process runs the embedded server
 	stop   func() error
 	paused *atomic.Pointer[pause]
-	server *embedded.Server // of this process, which Close ends; else nil
-	gone   <-chan struct{}  // closed when that answers no more
+	server *embedded.Server // the embedded server of this process, which Close ends; else nil
+	done   <-chan struct{}  // closed when server no longer answers
 }
 
-// EnvMode forces how the server is spoken to, in the words of
-// langfuse.ParseMode; empty, it is found out.
+// EnvMode forces the mode of the server, in the words of langfuse.ParseMode. If it is empty, the
+// mode is detected.
 const EnvMode = "EXPERIMENT_LANGFUSE_MODE"
 
-// Connect connects to the Langfuse of the environment, or, where no LANGFUSE_*
-// variable is set, to the embedded one of this folder, and probes it; it never falls back
-// from the first to the second. The caller closes it.
+// Connect connects to the Langfuse of the environment and probes it. If no LANGFUSE_* variable
+// is set, it connects to the embedded server of this folder; it never falls back from the first
+// to the second. The caller must close the result.
 //
-// The embedded server of a folder keeps its data in .experiment/langfuse.db.
-// While "experiment serve" runs there, other commands talk to it; otherwise
-// each opens the store for as long as it runs. All who have it open do so in one
-// mode.
+// The embedded server of a folder keeps its data in .experiment/langfuse.db. While "experiment
+// serve" runs there, other commands connect to it; otherwise each command opens the store
+// itself. All processes that have the store open use one mode.
 func Connect(ctx context.Context, getenv func(string) string) (*Langfuse, error) {
 	return ConnectAsking(ctx, getenv, nil)
 }
 
-// ConnectAsking is Connect for those who have something to ask that any server answers:
-// it is asked while a server of the environment is probed, and given up where that
-// fails. Of the embedded one nothing is asked: there is no way to save.
+// ConnectAsking is Connect that calls ask while it probes a server of the environment, to save
+// time. ask may send requests that any server answers; its context is canceled if the probe
+// fails. ask is not called for the embedded server, where it would save nothing.
 func ConnectAsking(ctx context.Context, getenv func(string) string, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
 	config, set, err := langfuse.ConfigFromEnv(func(name string) (string, bool) {
 		value := getenv(name)
@@ -71,8 +70,7 @@ func ConnectAsking(ctx context.Context, getenv func(string) string, ask func(con
 	return dial(ctx, config, mode, ask)
 }
 
-// dial connects to a server and finds out what it can do, while something else is
-// asked of it; nil asks nothing.
+// dial connects to a server and probes it, while ask, if not nil, runs.
 func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
 	paused := &atomic.Pointer[pause]{}
 	config.UserAgent = "extraction-experiment/" + cli.Version()
@@ -81,17 +79,17 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask f
 	if err != nil {
 		return nil, err
 	}
-	inner, cancel := context.WithCancel(ctx)
+	askCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var asked sync.WaitGroup
+	var asking sync.WaitGroup
 	if ask != nil {
-		asked.Go(func() { ask(inner, client) })
+		asking.Go(func() { ask(askCtx, client) })
 	}
 	server, err := probe(ctx, config, mode)
 	if err != nil {
 		cancel()
 	}
-	asked.Wait()
+	asking.Wait()
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Langfuse at %s: %w", client.BaseURL(), err)
 	}
@@ -101,8 +99,8 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask f
 	}}, nil
 }
 
-// probe asks the server what it is, less patiently than results are sent: a
-// person is waiting. One that accepts and never answers takes some 17 seconds.
+// probe finds out what the server can do. It waits less than requests that send results do,
+// because a person waits: at most some 17 seconds for a server that accepts and never answers.
 func probe(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (langfuse.Server, error) {
 	config.Timeout, config.MaxAttempts = 8*time.Second, 2
 	client, err := langfuse.New(config)
@@ -111,21 +109,22 @@ func probe(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (lan
 	}
 	defer client.CloseIdleConnections()
 	server, err := client.Probe(ctx)
-	for tries := 0; tries < 4 && busy(err); tries++ { // one that is not there is not asked again
+	for tries := 0; tries < 4 && busy(err); tries++ { // only a server that answered is asked again
 		server, err = client.Probe(ctx)
 	}
-	var silent *langfuse.ConnectionError
-	if mode == "" || errors.As(err, &silent) && strings.HasSuffix(silent.Path, "/health") {
+	var connErr *langfuse.ConnectionError
+	if mode == "" || errors.As(err, &connErr) && strings.HasSuffix(connErr.Path, "/health") {
 		return server, err
 	}
-	if err != nil { // what it is cannot be found out; the mode is insisted on
+	if err != nil { // the server does not say what it is; the mode is given
 		return client.ProbeAs(ctx, mode)
 	}
-	return inMode(server, mode)
+	return forceMode(server, mode)
 }
 
-// inMode is the server as it is spoken to in a mode; "" leaves it as it is.
-func inMode(server langfuse.Server, mode langfuse.Mode) (langfuse.Server, error) {
+// forceMode returns the server with the capabilities of a mode; an empty mode leaves it as it
+// is. It is an error if the server lacks them.
+func forceMode(server langfuse.Server, mode langfuse.Mode) (langfuse.Server, error) {
 	if mode == "" {
 		return server, nil
 	}
@@ -138,10 +137,11 @@ func inMode(server langfuse.Server, mode langfuse.Mode) (langfuse.Server, error)
 	return server, nil
 }
 
-// Close ends what Open started. Safe to repeat.
+// Close closes the connection, or ends the embedded server if this process runs it. It may be
+// called again.
 func (l *Langfuse) Close() error { return l.stop() }
 
-// MakeFolder creates the folder of runs and store, kept out of git.
+// MakeFolder creates Folder, with a .gitignore for all of it.
 func MakeFolder() error {
 	if err := os.MkdirAll(Folder, 0o700); err != nil {
 		return folderError(err)
@@ -153,7 +153,7 @@ func MakeFolder() error {
 	return nil
 }
 
-// folderError says that nothing can be kept in this folder. Nil stays nil.
+// folderError explains that Folder cannot be written. Nil stays nil.
 func folderError(err error) error {
 	if err == nil {
 		return nil
@@ -161,7 +161,7 @@ func folderError(err error) error {
 	return cli.Errorf(cli.ExitIO, "%w: runs are kept in %s below the current folder; go to a folder that can be written", err, Folder)
 }
 
-// Describe says in one line which Langfuse this is.
+// Describe describes the server in one line.
 func (l *Langfuse) Describe() string {
 	switch {
 	case l.Shared:
@@ -172,7 +172,7 @@ func (l *Langfuse) Describe() string {
 	return fmt.Sprintf("Langfuse: %s, project %s (version %s)", l.Client.BaseURL(), l.Server.Project.Name, l.Server.Version)
 }
 
-// busy reports whether a server answered that it cannot at the moment.
+// busy reports whether the server answered that it cannot serve the request at the moment.
 func busy(err error) bool {
 	var api *langfuse.APIError
 	return errors.As(err, &api) && (api.Status == http.StatusTooManyRequests || api.Status >= 500)
@@ -181,12 +181,12 @@ func busy(err error) bool {
 // ModeUsage is the help of --langfuse-mode.
 const ModeUsage = "treat Langfuse as `MODE`, v3, v4 or v4-dual; an error if the server turns out to be another (default: detected)"
 
-// ModeFlag is --langfuse-mode of a command that has no settings.
+// ModeFlag returns --langfuse-mode for a command without settings.
 func ModeFlag() urfave.Flag {
 	return &urfave.StringFlag{Name: "langfuse-mode", Usage: fmt.Sprintf("%s [$%s]", ModeUsage, EnvMode)}
 }
 
-// InMode is the environment with a mode of Langfuse that is insisted on, if any is; see EnvMode.
+// InMode returns the environment with EnvMode set to mode, unless mode is empty.
 func InMode(mode string, getenv func(string) string) func(string) string {
 	return func(name string) string {
 		if name == EnvMode && mode != "" {
@@ -196,14 +196,14 @@ func InMode(mode string, getenv func(string) string) func(string) string {
 	}
 }
 
-// pause is the last one that a client made: why, and until when.
+// pause is a wait before a request is sent again: why, and until when.
 type pause struct {
 	reason error
 	until  time.Time
 }
 
-// Paused returns why a request failed last that was to be sent again, and when it was
-// to be; nil, if none has. Safe for concurrent use.
+// Paused returns why the last request that was to be sent again failed, and when it was to be
+// sent; nil if there was none. Safe for concurrent use.
 func (l *Langfuse) Paused() (reason error, until time.Time) {
 	if last := l.paused.Load(); last != nil {
 		return last.reason, last.until

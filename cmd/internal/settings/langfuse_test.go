@@ -27,8 +27,7 @@ func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// TestProbe_silent: a person waits for 8 s twice and a pause between, no longer, also
-// with a mode that is insisted on.
+// TestProbe_silent: the probe waits twice 8 s with a pause between, also with a required mode.
 func TestProbe_silent(t *testing.T) {
 	for _, mode := range []langfuse.Mode{"", langfuse.ModeLegacy} {
 		synctest.Test(t, func(t *testing.T) {
@@ -46,11 +45,11 @@ func TestProbe_silent(t *testing.T) {
 	}
 }
 
-// dialed connects to a server behind a handler, until the test ends.
-func dialed(t *testing.T, server *embedded.Server, handler http.Handler) *Langfuse {
+// connect connects to a server behind a handler until the test ends.
+func connect(t *testing.T, server *embedded.Server, handler http.Handler) *Langfuse {
 	t.Helper()
 	hs := httptest.NewServer(handler)
-	l, err := dial(t.Context(), withKeys(hs.URL), "", nil)
+	l, err := dial(t.Context(), embeddedConfig(hs.URL), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +62,8 @@ func dialed(t *testing.T, server *embedded.Server, handler http.Handler) *Langfu
 	return l
 }
 
-// TestProbe_waits: to begin a run in a folder, nobody waits until all spans of the last one are
-// in the tables of the embedded server.
+// TestProbe_waits: the probe does not wait until the embedded server has processed all spans of
+// the last run.
 func TestProbe_waits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "langfuse.db")
 	server, err := embedded.Open(embedded.Config{Path: path})
@@ -82,7 +81,7 @@ func TestProbe_waits(t *testing.T) {
 		}
 		return n
 	}
-	l := dialed(t, server, server.Handler())
+	l := connect(t, server, server.Handler())
 	now := time.Now()
 	span := langfuse.Span{
 		TraceID: strings.Repeat("1", 32), SpanID: strings.Repeat("1", 16), Name: "item", Start: now.Add(time.Hour), End: now.Add(2 * time.Hour),
@@ -104,14 +103,14 @@ func TestProbe_waits(t *testing.T) {
 	}
 }
 
-// TestLangfuse_paused: why a request was sent again is known afterwards.
+// TestLangfuse_paused: Paused says why a request was sent again.
 func TestLangfuse_paused(t *testing.T) {
 	server, err := embedded.Open(embedded.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused := false
-	l := dialed(t, server, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	l := connect(t, server, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/v2/datasets") && !refused {
 			refused = true
 			w.Header().Set("Retry-After", "0.001")
@@ -133,33 +132,33 @@ func TestLangfuse_paused(t *testing.T) {
 	}
 }
 
-// TestFindRunning_silent: what a note says that nobody answers for.
+// TestFindRunning_silent: address files whose server does not answer.
 func TestFindRunning_silent(t *testing.T) {
 	t.Chdir(t.TempDir())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := "http://" + listener.Addr().String()
+	noServer := "http://" + listener.Addr().String()
 	if err := errors.Join(listener.Close(), MakeFolder()); err != nil {
 		t.Fatal(err)
 	}
 	note := func(url string, pid int) string { return fmt.Sprintf(`{"url":%q,"pid":%d,"mode":"v3"}`, url, pid) }
-	const gone = 1<<31 - 1 // no process has this number
+	const gone = 1<<31 - 1 // no process has this ID
 	for _, tt := range []struct {
 		name, note string
-		used       bool // somebody has the store open
+		storeOpen  bool // a process has the store open
 		code       int
 		mode       embedded.Mode
 	}{
 		{name: "no note"},
-		{"killed", note(nobody, gone), true, 0, embedded.ModeV3},
-		{"another process has the number", note(nobody, os.Getpid()), false, 0, embedded.ModeV3},
-		{"busy", note(nobody, os.Getpid()), true, cli.ExitUnavailable, ""},
+		{"killed", note(noServer, gone), true, 0, embedded.ModeV3},
+		{"another process has the number", note(noServer, os.Getpid()), false, 0, embedded.ModeV3},
+		{"busy", note(noServer, os.Getpid()), true, cli.ExitUnavailable, ""},
 		{"another machine", note("http://192.0.2.7:4711", os.Getpid()), false, cli.ExitUsage, ""},
 		{"a name", note("http://localhost:4711", gone), false, cli.ExitUsage, ""},
 		{"a user", note("http://127.0.0.1:80@192.0.2.7:80", gone), false, cli.ExitUsage, ""},
-		{"another mode", strings.Replace(note(nobody, gone), "v3", "v2", 1), false, cli.ExitUsage, ""},
+		{"another mode", strings.Replace(note(noServer, gone), "v3", "v2", 1), false, cli.ExitUsage, ""},
 		{"half a note", `{"url":`, false, cli.ExitUsage, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -168,7 +167,7 @@ func TestFindRunning_silent(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if tt.used {
+			if tt.storeOpen {
 				server, err := embedded.Open(embedded.Config{Path: storePath()})
 				if err != nil {
 					t.Fatal(err)
@@ -183,7 +182,7 @@ func TestFindRunning_silent(t *testing.T) {
 	}
 }
 
-// TestListen: a port in use is an error, unless the next free one will do.
+// TestListen: a port in use is an error, unless the next free one may be taken.
 func TestListen(t *testing.T) {
 	used, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

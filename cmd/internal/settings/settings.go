@@ -1,6 +1,6 @@
-// Package settings gives a command what it begins with: the flags and arguments of the command
-// line in any order, settings from flags, environment, configuration file and defaults, its log,
-// and its Langfuse.
+// Package settings prepares the start of a command: the flags and arguments of the command line
+// in any order, settings from flags, environment, configuration file and defaults, the log, and
+// the connection to Langfuse.
 package settings
 
 import (
@@ -22,7 +22,7 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// NoWords is the action of a command that takes no words: leftover ones are refused.
+// NoWords returns the action of a command without arguments, which refuses any.
 func NoWords(action urfave.ActionFunc) urfave.ActionFunc {
 	return func(c *urfave.Context) error {
 		if c.Args().Present() {
@@ -32,18 +32,18 @@ func NoWords(action urfave.ActionFunc) urfave.ActionFunc {
 	}
 }
 
-// JSONFlag is --json.
+// JSONFlag returns --json.
 func JSONFlag() urfave.Flag {
 	return &urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output"}
 }
 
-// OptionsFlag is --options of a command that scores; ScoringOptions reads it.
+// OptionsFlag returns --options of a command that scores; ScoringOptions reads its value.
 func OptionsFlag() urfave.Flag {
 	return &urfave.StringFlag{Name: "options", Usage: "scoring options from `FILE|JSON` (a YAML or JSON file); see docs/metrics.md"}
 }
 
-// ScoringOptions reads scoring options from a file or from the word itself; none are
-// the default ones. Errors have the exit code of wrong usage.
+// ScoringOptions reads scoring options from a file, or from the word itself if it is a JSON
+// object. An empty word gives the default options. Errors have exit code 64.
 func ScoringOptions(word string) (scoring.Options, error) {
 	options := scoring.DefaultOptions()
 	if word == "" {
@@ -59,12 +59,12 @@ func ScoringOptions(word string) (scoring.Options, error) {
 	return scoring.ParseOptions(raw, options)
 }
 
-// DatasetFlag is --dataset of a command that finds a run by its name.
+// DatasetFlag returns --dataset of a command that finds a run by its name.
 func DatasetFlag() urfave.Flag {
 	return &urfave.StringFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`NAME` of the dataset, if runs over several datasets have the same name"}
 }
 
-// LogFlags are those of a command that has no settings.
+// LogFlags returns the flags of the log for a command without settings.
 func LogFlags() []urfave.Flag {
 	return []urfave.Flag{
 		&urfave.StringFlag{Name: "log-level", Value: "warn", Usage: "log at `LEVEL`: debug, info, warn or error"},
@@ -72,36 +72,36 @@ func LogFlags() []urfave.Flag {
 	}
 }
 
-// NewLog makes the log of a command on standard error.
-func NewLog(w io.Writer, level, form string) (*slog.Logger, error) {
-	var at slog.Level
-	if err := at.UnmarshalText([]byte(level)); err != nil {
+// NewLog returns the log of a command, which writes to w. Errors have exit code 64.
+func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
+	var minLevel slog.Level
+	if err := minLevel.UnmarshalText([]byte(level)); err != nil {
 		return nil, cli.Usage("--log-level: %q is not one of debug, info, warn, error", level)
 	}
-	options := &slog.HandlerOptions{Level: at}
-	switch form {
+	options := &slog.HandlerOptions{Level: minLevel}
+	switch format {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, options)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
-	return nil, cli.Usage("--log-format: %q is neither text nor json", form)
+	return nil, cli.Usage("--log-format: %q is neither text nor json", format)
 }
 
-// Setting is a value that may come from a flag, the environment, the configuration
-// file or its default, in this order of precedence.
+// Setting is a value from a flag, the environment, the configuration file or its default, in
+// this order of precedence.
 type Setting struct {
 	Flag, Alias, Env, Default string
-	// Switch takes no value; Many may be repeated; Bare may be without a value,
-	// which then is "true".
+	// Switch takes no value; Many may be repeated; Bare may stand without a value, which means
+	// "true".
 	Switch, Many, Bare bool
-	// Usage is the help; the word in backquotes stands for the value.
+	// Usage is the help; the word in backquotes is the placeholder of the value.
 	Usage string
-	// Category is its heading in the help.
+	// Category is the heading of the setting in the help.
 	Category string
 }
 
-// Under puts settings under a heading of the help.
+// Under sets the heading of settings in the help. It changes the list in place.
 func Under(heading string, list []Setting) []Setting {
 	for i := range list {
 		list[i].Category = heading
@@ -109,8 +109,8 @@ func Under(heading string, list []Setting) []Setting {
 	return list
 }
 
-// AsFlag translates the setting for the command library. Its default is not given to
-// the library, so that "not set" can be told from "set to the default".
+// AsFlag returns the setting as a flag of the library. It does not give the library the default,
+// so that "not set" differs from "set to the default".
 func (s Setting) AsFlag() urfave.Flag {
 	usage := s.Usage
 	if s.Default != "" {
@@ -131,42 +131,43 @@ func (s Setting) AsFlag() urfave.Flag {
 	return &urfave.StringFlag{Category: s.Category, Name: s.Flag, Aliases: aliases, Usage: usage}
 }
 
-// optional is a flag that may stand alone or with a value: --flag, --flag=VALUE. The
-// command library gives "true" where there is none.
+// optional is the value of a flag with or without a value: --flag, --flag=VALUE. Without one,
+// the library sets "true".
 type optional struct{ text string }
 
 func (o *optional) Set(text string) error { o.text = text; return nil }
 func (o *optional) String() string        { return o.text }
 func (o *optional) IsBoolFlag() bool      { return true }
 
-// Value is what a setting came to, and where from: the name of a variable, the path
-// of the file, or one of the words below.
+// Value is the value of a setting and its source: "flag", the name of a variable, the path of
+// the file, FromDefault or NotSet.
 type Value struct {
 	Words []string
 	From  string
 }
 
-// Where a value may be from beside a variable and the file.
+// Sources of a Value other than a variable and the file.
 const (
 	fromFlag    = "flag"
 	FromDefault = "default"
 	NotSet      = "not set"
 )
 
-// Values are what the settings of a command came to, by flag.
+// Values holds the values of the settings of a command, by flag.
 type Values map[string]Value
 
-// Resolve looks every setting up: flag, then environment, then the file that is at path,
-// then default. An environment variable that is set but empty counts as not set.
+// Resolve finds the value of every setting in the table: from the flag, then the environment,
+// then the configuration file at path, then the default. An empty environment variable counts as
+// not set.
 func Resolve(c *urfave.Context, table []Setting, getenv func(string) string, file func(flag string) []string, path string) Values {
-	out, given := Values{}, c.FlagNames()
+	out, setFlags := Values{}, c.FlagNames()
 	for _, s := range table {
-		value, isGiven := Value{nil, NotSet}, slices.Contains(given, s.Flag)
+		value, isSet := Value{nil, NotSet}, slices.Contains(setFlags, s.Flag)
 		switch words := file(s.Flag); {
-		case isGiven && s.Many:
+		case isSet && s.Many:
 			value = Value{c.StringSlice(s.Flag), fromFlag}
-		case isGiven:
-			value = Value{[]string{c.String(s.Flag)}, fromFlag} // of any flag
+		case isSet:
+			value = Value{[]string{c.String(s.Flag)}, fromFlag} // works for flags of every type
 		case s.Env != "" && getenv(s.Env) != "":
 			value = Value{[]string{getenv(s.Env)}, s.Env}
 		case words != nil:
@@ -179,7 +180,7 @@ func Resolve(c *urfave.Context, table []Setting, getenv func(string) string, fil
 	return out
 }
 
-// Text returns the value of a setting that is given once; "" if it is not set.
+// Text returns the value of a setting that is not repeated; empty if it is not set.
 func (v Values) Text(flag string) string {
 	if words := v[flag].Words; len(words) > 0 {
 		return words[0]
@@ -190,32 +191,32 @@ func (v Values) Text(flag string) string {
 // All returns the values of a setting that may be repeated.
 func (v Values) All(flag string) []string { return v[flag].Words }
 
-// On reports whether a switch is on.
+// On reports whether a switch is on. A value that is neither true nor false counts as off.
 func (v Values) On(flag string) bool {
-	on, _ := strconv.ParseBool(v.Text(flag)) // Problems.Switch says what is neither
+	on, _ := strconv.ParseBool(v.Text(flag)) // Problems.Switch reports a bad value
 	return on
 }
 
-// Problems collects what is wrong with the settings. Its methods read values; one
-// that cannot be read is a problem.
+// Problems collects what is wrong with settings. Its methods parse values; they add a problem
+// for each value that they cannot parse.
 type Problems struct {
-	Found  []error // nil among them is none
-	Values Values  // say where a value is from that no flag gave
+	Found  []error // may contain nil
+	Values Values  // for the sources of values that no flag gave
 }
 
-// Add notes a problem; %w works as in fmt.Errorf.
+// Add adds a problem; %w works as in fmt.Errorf.
 func (p *Problems) Add(format string, args ...any) {
 	p.Found = append(p.Found, fmt.Errorf(format, args...))
 }
 
-// Join notes errors; nil is none.
+// Join adds errors; nil is ignored.
 func (p *Problems) Join(errs ...error) { p.Found = append(p.Found, errs...) }
 
-// Err returns all problems as one error, each once, or nil.
-func (p *Problems) Err() error { return cli.Distinct(cli.Each(p.Found, p.traced)...) }
+// Err returns all problems as one error, without repetitions, or nil.
+func (p *Problems) Err() error { return cli.Distinct(cli.Each(p.Found, p.withSource)...) }
 
-// traced names before a problem with a flag the variable or file that its value is from.
-func (p *Problems) traced(err error) error {
+// withSource prefixes a problem of a flag with the variable or file that gave its value.
+func (p *Problems) withSource(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -229,7 +230,7 @@ func (p *Problems) traced(err error) error {
 	}
 }
 
-// Switch reads a switch, which the environment may write as 1 or true.
+// Switch parses a boolean, such as 1 or true. Empty is false.
 func (p *Problems) Switch(v Values, flag string) bool {
 	text := v.Text(flag)
 	on, err := strconv.ParseBool(text)
@@ -239,7 +240,7 @@ func (p *Problems) Switch(v Values, flag string) bool {
 	return on
 }
 
-// Count reads a whole number.
+// Count parses a whole number from low to high.
 func (p *Problems) Count(flag, text string, low, high int) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < low || n > high {
@@ -248,7 +249,7 @@ func (p *Problems) Count(flag, text string, low, high int) int {
 	return n
 }
 
-// Optional is Count of a number that may be left out; 0 where there is none.
+// Optional is Count for a number that may be left out; 0 if text is empty.
 func (p *Problems) Optional(flag, text string, low, high int) int {
 	if text == "" {
 		return 0
@@ -256,7 +257,7 @@ func (p *Problems) Optional(flag, text string, low, high int) int {
 	return p.Count(flag, text, low, high)
 }
 
-// Number reads a decimal; nil where there is none.
+// Number parses a decimal number from low to high; nil if text is empty.
 func (p *Problems) Number(flag, text string, low, high float64) *float64 {
 	if text == "" {
 		return nil
@@ -268,7 +269,7 @@ func (p *Problems) Number(flag, text string, low, high float64) *float64 {
 	return &n
 }
 
-// Duration reads a time above 0.
+// Duration parses a duration above 0.
 func (p *Problems) Duration(flag, text string) time.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
@@ -277,7 +278,7 @@ func (p *Problems) Duration(flag, text string) time.Duration {
 	return d
 }
 
-// Pairs reads words of the form key=value.
+// Pairs parses words of the form key=value.
 func (p *Problems) Pairs(flag string, words []string) map[string]string {
 	pairs := map[string]string{}
 	for _, word := range words {
@@ -286,7 +287,7 @@ func (p *Problems) Pairs(flag string, words []string) map[string]string {
 			p.Add("--%s: %q is not of the form key=value", flag, word)
 			continue
 		}
-		if _, twice := pairs[key]; twice {
+		if _, duplicate := pairs[key]; duplicate {
 			p.Add("--%s: the key %q is given twice", flag, key)
 		}
 		pairs[key] = value
@@ -294,10 +295,11 @@ func (p *Problems) Pairs(flag string, words []string) map[string]string {
 	return pairs
 }
 
-// TrialName is how the names end that further trials of a run have in Langfuse.
+// TrialName matches the end of the name that Langfuse has for a trial of a run after the first.
 var TrialName = textutil.Pattern(`#[0-9]+$`)
 
-// CheckRunName notes why a flag gives no name of a run that Langfuse can look up.
+// CheckRunName adds a problem if Langfuse cannot look up a run by this name, or another rule for
+// names forbids it.
 func CheckRunName(p *Problems, flag, name string) {
 	switch {
 	case strings.ContainsAny(name, "/,"):

@@ -36,7 +36,7 @@ func TestOrder(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, err := order(app, app.Name, list, tt.in); err != nil || !slices.Equal(got, tt.want) {
+			if got, err := flagsFirst(app, app.Name, list, tt.in); err != nil || !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, %v, want %q", got, err, tt.want)
 			}
 		})
@@ -51,13 +51,13 @@ func TestOrder(t *testing.T) {
 		"--jsn; did you mean --json?":              {"a", "--jsn"},
 		"no flag --xyzzy (p --help":                {"--xyzzy", "a"},
 	} {
-		if got, err := order(app, app.Name, list, in); cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), want) {
+		if got, err := flagsFirst(app, app.Name, list, in); cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %q, %v, want %q", in, got, err, want)
 		}
 	}
 }
 
-// TestRun_values: a value that is not of the kind of its flag is refused in the words of the help.
+// TestRun_values: a value of the wrong type is refused in the words of the help.
 func TestRun_values(t *testing.T) {
 	list := func() []urfave.Flag {
 		return []urfave.Flag{
@@ -78,21 +78,21 @@ func TestRun_values(t *testing.T) {
 			"--share=1e999":      `--share: "1e999" is not within what a number can be`,
 			"--timeout=soon":     `--timeout: "soon" is not a time such as 90s, 2m or 1m30s`,
 		} {
-			var said strings.Builder
-			env := cli.Env{Args: append(slices.Clone(command), word), Stdout: io.Discard, Stderr: &said}
+			var stderr strings.Builder
+			env := cli.Env{Args: append(slices.Clone(command), word), Stdout: io.Discard, Stderr: &stderr}
 			code := Run(t.Context(), env, &urfave.App{Name: "p", Flags: list(), Commands: []*urfave.Command{{Name: "do", Flags: list()}}})
-			if code != 64 || said.String() != "p: "+want+"\n" {
-				t.Errorf("%q %q: exit code %d, %q; want %q", command, word, code, said.String(), want)
+			if code != 64 || stderr.String() != "p: "+want+"\n" {
+				t.Errorf("%q %q: exit code %d, %q; want %q", command, word, code, stderr.String(), want)
 			}
 		}
 	}
 }
 
-// digits are of a number that no flag can hold.
+// digits is a number that overflows every flag.
 const digits = "99999999999999999999"
 
-// TestFoldHelp: lines of help fit the terminal, what is said of a flag stays beside or below
-// its name, and no word is lost, however the text comes.
+// TestFoldHelp: lines of help fit the terminal, the usage of a flag stays beside or below its
+// name, and no word is lost.
 func TestFoldHelp(t *testing.T) {
 	const help = "OPTIONS:\n" +
 		"   --limit N       run at most N items [$EXPERIMENT_LIMIT]\n" +
@@ -129,11 +129,11 @@ func TestFoldHelp(t *testing.T) {
 
 // TestRun_helpNotWritten: help that cannot be written is an error of exit code 74.
 func TestRun_helpNotWritten(t *testing.T) {
-	var said strings.Builder
+	var stderr strings.Builder
 	closed, w := io.Pipe()
 	_ = closed.Close()
-	env := cli.Env{Args: []string{"--help"}, Stdout: w, Stderr: &said, Getenv: func(string) string { return "" }}
-	if code := Run(t.Context(), env, &urfave.App{Name: "p"}); code != 74 || said.String() != "p: io: read/write on closed pipe\n" {
-		t.Errorf("exit code %d, %q", code, said.String())
+	env := cli.Env{Args: []string{"--help"}, Stdout: w, Stderr: &stderr, Getenv: func(string) string { return "" }}
+	if code := Run(t.Context(), env, &urfave.App{Name: "p"}); code != 74 || stderr.String() != "p: io: read/write on closed pipe\n" {
+		t.Errorf("exit code %d, %q", code, stderr.String())
 	}
 }

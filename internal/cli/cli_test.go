@@ -115,12 +115,6 @@ func TestWriteFile(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) != 0 {
 		t.Errorf("files were left behind: %v", left)
 	}
-	if err := CanWrite(filepath.Join(path, "x")); ExitCode(err) != ExitUsage {
-		t.Errorf("a file as a folder: %v", err)
-	}
-	if !SameFile(path, filepath.Join(filepath.Dir(path), ".", "f")) || SameFile(path, path+"x") {
-		t.Error("SameFile is wrong")
-	}
 }
 
 func TestCanWrite(t *testing.T) {
@@ -141,7 +135,7 @@ func TestCanWrite(t *testing.T) {
 	if err := errors.Join(CanWrite(file), CanWrite(filepath.Join(dir, "new"))); err != nil {
 		t.Error(err)
 	}
-	if !SameFile(file, filepath.Join(dir, ".", "a")) || SameFile(file, dir) {
+	if !SameFile(file, filepath.Join(dir, ".", "a")) || SameFile(file, dir) || SameFile(file, file+"x") {
 		t.Error("a file is the same only as itself")
 	}
 }

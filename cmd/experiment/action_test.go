@@ -18,7 +18,7 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// actionFile is what a composite action and a workflow have.
+// actionFile has the fields of a composite action and of a workflow.
 type actionFile struct {
 	Inputs map[string]struct{ Default string }
 	Runs   struct{ Steps []actionStep }
@@ -44,8 +44,8 @@ func readAction(t *testing.T, path string) (file actionFile) {
 	return file
 }
 
-// TestAction_form: no input is in a shell block, foreign actions are pinned by
-// commit, and the workflow runs with few rights.
+// TestAction_form: no shell block contains an input, actions of others are pinned by commit, and
+// the workflow has few permissions.
 func TestAction_form(t *testing.T) {
 	t.Parallel()
 	action, workflow := readAction(t, "action.yml"), readAction(t, "examples/ci/workflow.yaml")
@@ -77,8 +77,8 @@ func TestAction_form(t *testing.T) {
 	}
 }
 
-// TestAction carries out the shell blocks of the action as they stand, beside a host
-// that keeps comments: a first base, the same again, and a worse one.
+// TestAction runs the shell blocks of the action against a server that stores comments: with the
+// first base, with the same result again, and with a worse one.
 func TestAction(t *testing.T) {
 	suite.Slow(t, "six checks in a shell")
 	t.Parallel()
@@ -126,7 +126,7 @@ func TestAction(t *testing.T) {
 	}
 	inputs := regexp.MustCompile(`\$\{\{ inputs\.([\w-]+) \}\}`)
 	action := readAction(t, "action.yml")
-	// step carries out the step of that name, and returns its exit code and output.
+	// step runs the named step and returns its exit code and output.
 	step := func(name string, given map[string]string) (int, string) {
 		t.Helper()
 		for _, s := range action.Runs.Steps {
@@ -183,7 +183,7 @@ func TestAction(t *testing.T) {
 		t.Errorf("the step summary is not of every check: %v", err)
 	}
 
-	// A release is installed by its version and sum, and not with another one.
+	// The action installs a release only if its checksum is given and right.
 	for given, says := range map[string]string{"": "give that of the archive", strings.Repeat("0", 64): "another sha256"} {
 		releases := t.TempDir()
 		archives := filepath.Join(releases, "v0.2.0")

@@ -28,7 +28,7 @@ func answersCommand(env cli.Env) *urfave.Command {
 	action := func(name, usage string, table []settings.Setting, run func(*urfave.Context, cli.Env, settings.Values) error) settings.Action {
 		return settings.Action{Name: name, Usage: usage, Flags: cli.Each(table, settings.Setting.AsFlag),
 			Run: func(c *urfave.Context, _ []string) error {
-				// The configuration file of a run has no settings of answers.
+				// Configuration files of experiment run have no settings for answers.
 				return run(c, env, settings.Resolve(c, table, env.Getenv, configs.Experiment{}.Lookup, ""))
 			}}
 	}
@@ -38,13 +38,13 @@ func answersCommand(env cli.Env) *urfave.Command {
 	}, "")
 }
 
-// sharedSettings are those that mean the same for answers as for extraction.
+// sharedSettings lists the flags that mean the same for answers and for extraction.
 var sharedSettings = []string{
 	"temperature", "top-p", "max-tokens", "seed", "concurrency", "timeout", "rpm", "tpm", "retries", "cache", "budget-usd", "budget-tokens",
 	"trials", "gate", "inconclusive", "max-failures", "description", "metadata", "environment", "langfuse-mode", "resume", "retry-failed", "json", "quiet", "log-level", "log-format",
 }
 
-// answersSystemTable lists the settings that say what answers, and how.
+// answersSystemTable returns the settings of the answering system.
 func answersSystemTable() []settings.Setting {
 	table := settings.Under("Model", []settings.Setting{
 		{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "answer with `MODEL` from the best passages; baseline needs no model and gives the best sentence"},
@@ -64,7 +64,7 @@ func answersSystemTable() []settings.Setting {
 	return table
 }
 
-// answersRunTable lists the settings of "answers run".
+// answersRunTable returns the settings of "answers run".
 func answersRunTable() []settings.Setting {
 	return append([]settings.Setting{
 		{Flag: "pdf", Usage: "the PDF `FILE` that the questions are about; EXPERIMENT_PDF_PASSWORD opens an encrypted one"},
@@ -76,14 +76,14 @@ func answersRunTable() []settings.Setting {
 	}, answersSystemTable()...)
 }
 
-// answersConfig is what the settings of a run of answers mean.
+// answersConfig holds the parsed settings of a run of answers.
 type answersConfig struct {
 	runConfig
 	pdf, command, url string
 	passages          int
 }
 
-// readAnswers reads the settings and returns every problem of them at once.
+// readAnswers parses the settings. The error contains every problem.
 func readAnswers(s settings.Values) (answersConfig, error) {
 	c, p := readAnswersSystem(s)
 	c.pdf, c.Dataset = s.Text("pdf"), s.Text("questions")
@@ -102,8 +102,8 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 	return c, p.Err()
 }
 
-// settle makes a name of that beginning where none is given, and the folder of the
-// output; which is what --resume needs to be told.
+// settle generates a name that begins with beginning if none is given, creates the folder of the
+// output, and checks both. which describes the flags that --resume requires.
 func (c *answersConfig) settle(p *settings.Problems, beginning, which string) {
 	if c.Header.Name == "" {
 		c.nameMade = runs.MadeName(beginning)
@@ -119,12 +119,12 @@ func (c *answersConfig) settle(p *settings.Problems, beginning, which string) {
 	}
 }
 
-// readAnswersSystem reads what all runs of answers have.
+// readAnswersSystem parses the settings that all runs of answers have.
 func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	p := &settings.Problems{Values: s}
 	scores := append(answers.ScoreOrder(), outcome.ErrorScore)
 	c := answersConfig{runConfig: readRunOf(p, s, answers.Name, scores), command: s.Text("command"), url: s.Text("url")}
-	c.Header.Publication.Scores = []string{outcome.AllScores} // there are few, and no others
+	c.Header.Publication.Scores = []string{outcome.AllScores} // there are only a few scores
 	c.passages = p.Count("passages", s.Text("passages"), 1, 100)
 	switch own := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":
@@ -135,8 +135,8 @@ func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	return c, p
 }
 
-// runAndFile tells the name of a run from that of a file: a file has a folder
-// or an ending.
+// runAndFile returns the name of the run and the output file that --out and --name mean. --out
+// is a file if it has a folder or an extension .json or .jsonl, or if --name is given.
 func runAndFile(out, name string) (run, file string) {
 	if out == "" {
 		return name, ""
@@ -148,7 +148,7 @@ func runAndFile(out, name string) (run, file string) {
 	return cmp.Or(name, strings.TrimSuffix(filepath.Base(out), ext)), out
 }
 
-// envPassword opens an encrypted PDF.
+// envPassword is the variable with the password of an encrypted PDF.
 const envPassword = "EXPERIMENT_PDF_PASSWORD"
 
 func runAnswersAction(c *urfave.Context, env cli.Env, values settings.Values) error {
@@ -167,10 +167,10 @@ func runAnswersAction(c *urfave.Context, env cli.Env, values settings.Values) er
 	})
 }
 
-// answers is a run of answers: it reads document and questions. opened is its system
-// once that is open.
+// answers reads document and questions and returns the configuration of a run of answers. opened
+// is set when the system is opened.
 func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.System) (config experiment.Config, err error) {
-	questions, err := s.questions(ctx, cfg.Dataset, cfg.output, &cfg.Header.Dataset) // first: a document takes long
+	questions, err := s.questions(ctx, cfg.Dataset, cfg.output, &cfg.Header.Dataset) // before the document, which takes long
 	if err != nil {
 		return config, err
 	}
@@ -186,7 +186,7 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	notes = append(notes, first(unreadable, "about pages")...)
 	notes = append(notes, first(questions.Warnings, "about questions")...)
 	config = s.engine(cfg.runConfig, opened)
-	config.Keep.Metadata = false // it says what was asked of which document
+	config.Keep.Metadata = false // the metadata describes document and questions
 	config.Source = questions
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
 		asked := system.AnswersConfig{Config: cfg.system, Command: cfg.command, URL: cfg.url, Passages: cfg.passages}
@@ -201,7 +201,7 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	return config, nil
 }
 
-// first keeps the first ten notes, and counts the others.
+// first returns the first ten notes and the number of the others.
 func first(notes []string, about string) []string {
 	const most = 10
 	if len(notes) <= most {
@@ -210,7 +210,7 @@ func first(notes []string, about string) []string {
 	return append(notes[:most:most], fmt.Sprintf("and %d more notes %s", len(notes)-most, about))
 }
 
-// readDocument reads the PDF, of which a page can be read at least.
+// readDocument reads a PDF. It is an error if no page has readable text.
 func readDocument(ctx context.Context, path string, getenv func(string) string) (*answers.Document, error) {
 	doc, err := answers.OpenDocument(ctx, path, pdf.Options{Password: getenv(envPassword)})
 	switch {
@@ -231,8 +231,8 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 	return nil, cli.Usage("%s: no page has text that can be read: page 1: %s", path, first.Problem)
 }
 
-// questions reads the questions from a file, which output must not replace, or from a
-// dataset in Langfuse, which it notes in of.
+// questions reads the questions from a file, which output must not replace, or from a dataset in
+// Langfuse, whose id and version it stores in of.
 func (s session) questions(ctx context.Context, named, output string, of *outcome.Dataset) (answers.Questions, error) {
 	if experiment.IsFile(named) {
 		if output != "" && cli.SameFile(named, output) {

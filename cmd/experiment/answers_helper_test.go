@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// answerer is a team's own system for the scripts: it answers each question by
-// what the question asks of it.
+// answerer is a pipeline for the scripts: the text of the question decides the answer.
 func answerer() int {
 	requests := bufio.NewScanner(os.Stdin)
 	for requests.Scan() {

@@ -15,7 +15,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// samplePath is a file of the sample, found from any folder.
+// samplePath returns the absolute path of a file of the sample.
 func samplePath(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", "harness", "answers", "sample", name))
@@ -25,9 +25,8 @@ func samplePath(t *testing.T, name string) string {
 	return path
 }
 
-// TestAnswers_model: a model behind an OpenAI-compatible server is given the
-// passages with their pages; two runs that differ in its answers are compared
-// with all three exit codes.
+// TestAnswers_model: a model behind an OpenAI-compatible server receives the passages with their
+// page numbers. Comparisons of runs with different answers end with all three exit codes.
 func TestAnswers_model(t *testing.T) {
 	pdf, questions := samplePath(t, "report.pdf"), samplePath(t, "report.jsonl")
 	b := newBench(t)
@@ -80,10 +79,10 @@ func TestAnswers_model(t *testing.T) {
 	}
 }
 
-// TestAnswers_dataset: questions come from a dataset in Langfuse, where each
-// answer is a trace with its scores, and a prompt of Langfuse is used.
+// TestAnswers_dataset: the questions come from a dataset in Langfuse, which gets each answer as
+// a trace with its scores. The prompt comes from Langfuse too.
 func TestAnswers_dataset(t *testing.T) {
-	pdf := samplePath(t, "manual.pdf") // before the folder changes
+	pdf := samplePath(t, "manual.pdf") // before the working directory changes
 	b, server := newBench(t), newChatServer(t, "42 (стр. 1)")
 	b.langfuse(func(client *langfuse.Client) {
 		if _, err := client.UpsertDataset(t.Context(), langfuse.DatasetUpsert{Name: "asked"}); err != nil {
@@ -117,7 +116,7 @@ func TestAnswers_dataset(t *testing.T) {
 	if code, stdout, stderr := b.with(env, "verify", "first"); code != 0 {
 		t.Errorf("verify: exit %d: %s%s", code, stdout, stderr)
 	}
-	// A file that asks the same, and its report, compare with the dataset.
+	// The report of a file with the same questions can be compared with the dataset.
 	must(t, os.WriteFile("asked.jsonl", []byte(`{"id":"q2","question":"Which licence?","must_include":["class C"]}`+"\n"+
 		`{"id":"q1","weight":2.0,"question":"What is the rated load?","require_citation":true,"must_include":["42"]}`), 0o600))
 	if code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked.jsonl", "--model", "openai/gpt-test", "--out", "file.json"); code != 0 {
@@ -132,8 +131,8 @@ func TestAnswers_dataset(t *testing.T) {
 	}
 }
 
-// TestAnswers_takenUpAgain: what a run or a benchmark says of how to go on is
-// what the program then takes.
+// TestAnswers_takenUpAgain: the program accepts the command that a run or benchmark prints to
+// continue it.
 func TestAnswers_takenUpAgain(t *testing.T) {
 	pdf, questions := samplePath(t, "manual.pdf"), samplePath(t, "manual.jsonl")
 	b := newBench(t)
@@ -180,9 +179,9 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 	}
 }
 
-// TestAnswers_readFromLangfuse: runs that only Langfuse has are compared by the
-// weighted means, failed questions included. Base (1·1 + 1·3)/4 = 1; the
-// candidate answers the light one and fails at the heavy one: 1/4.
+// TestAnswers_readFromLangfuse: runs that are only in Langfuse are compared by their weighted
+// means, which include failed questions. Base: (1·1 + 1·3)/4 = 1. The candidate answers the
+// question of weight 1 and fails at the other: 1/4.
 func TestAnswers_readFromLangfuse(t *testing.T) {
 	pdf := samplePath(t, "manual.pdf")
 	b, server := newBench(t), newChatServer(t, "42")
@@ -216,8 +215,7 @@ func TestAnswers_readFromLangfuse(t *testing.T) {
 	}
 }
 
-// TestAnswers_overwrite: a nightly run takes the place of the one before, but
-// never of one that is published.
+// TestAnswers_overwrite: --overwrite replaces the previous run, but never a published one.
 func TestAnswers_overwrite(t *testing.T) {
 	pdf, questions := samplePath(t, "manual.pdf"), samplePath(t, "manual.jsonl")
 	b := newBench(t)

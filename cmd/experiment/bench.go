@@ -55,7 +55,8 @@ func benchActions(env cli.Env) []settings.Action {
 	}
 }
 
-// benchCommand is the command with its actions, or with the one alone whose help is asked for.
+// benchCommand returns the command with its actions. For help about one action, it has only that
+// one.
 func benchCommand(env cli.Env) *urfave.Command {
 	actions := benchActions(env)
 	if settings.WantsHelp(env.Args) {
@@ -72,7 +73,7 @@ func benchCommand(env cli.Env) *urfave.Command {
 	}, actions, "")
 }
 
-// benchRun runs the cases and prints what they come to.
+// benchRun runs the cases and prints the report.
 func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	cfg, err := benchConfig(c)
 	if err != nil {
@@ -117,7 +118,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	return errors.Join(ran, failed, runs.Print(env, c.Bool("json"), result, text))
 }
 
-// benchResume is the command line that continues with the run of this name.
+// benchResume returns the command line that resumes the run with this name.
 func benchResume(c *urfave.Context, args []string, name string) string {
 	kept := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--retry-failed" })
 	if !c.IsSet("out") {
@@ -159,7 +160,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 	return cfg, err
 }
 
-// gateFlags are the gates of bench score.
+// gateFlags returns the flags for the gates of bench score.
 func gateFlags() []urfave.Flag {
 	return cli.Each(benches.Gates(), func(g benches.Gate) urfave.Flag {
 		usage := "fail above `X`: " + g.About
@@ -170,7 +171,7 @@ func gateFlags() []urfave.Flag {
 	})
 }
 
-// readGates reads the flags of the gates, and returns every problem at once.
+// readGates returns the gates with the limits from the flags. The error contains every problem.
 func readGates(c *urfave.Context) ([]benches.Gate, error) {
 	gates, p := benches.Gates(), &settings.Problems{}
 	for i, g := range gates {
@@ -183,14 +184,14 @@ func readGates(c *urfave.Context) ([]benches.Gate, error) {
 	return gates, withCode(p.Err())
 }
 
-// scoredBench is what --json prints.
+// scoredBench is the output of bench score --json.
 type scoredBench struct {
 	benches.Report
 	Gates      map[string]float64  `json:"gates"`
 	Violations []benches.Violation `json:"violations"`
 }
 
-// benchScore judges a run by the gates; without a word the newest one.
+// benchScore judges a run by the gates. Without an argument it judges the newest bench run.
 func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 	gates, err := readGates(c)
 	if err != nil {
@@ -223,7 +224,7 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 	}), verdict)
 }
 
-// newestBench finds the run of the bench that was begun last.
+// newestBench returns the path of the bench run that started last.
 func newestBench(ctx context.Context) (string, error) {
 	entries, err := runs.List(ctx)
 	if err != nil {
@@ -241,8 +242,8 @@ func newestBench(ctx context.Context) (string, error) {
 	return newest.Path, nil
 }
 
-// defaultRegression is the dataset that packs are added to; bench run reads the
-// whole folder where it is there.
+// defaultRegression is the dataset to which bench add appends. bench run reads all datasets of
+// its folder, if there are any.
 const defaultRegression = "bench/datasets/regression.jsonl"
 
 // benchAdd validates the records of a pack and appends them to the dataset.
@@ -271,11 +272,10 @@ func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
 	return cli.Written(err)
 }
 
-// appendLines adds whole lines to the end of a file, which stays the file that it
-// is: its mode, and where a link leads. What cannot be written as a whole is taken
-// away again.
+// appendLines appends whole lines to a file and keeps the mode of the file and symbolic links to
+// it. If a write fails, it removes the part that was written.
 func appendLines(path string, lines []byte) (err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666) // less what umask takes
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666) // minus umask
 	if err != nil {
 		return cli.Errorf(cli.ExitIO, "writing %s: %w", path, err)
 	}

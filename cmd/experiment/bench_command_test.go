@@ -13,7 +13,7 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// benchCase is a smoke case whose records need an attribute.
+// benchCase returns a smoke case whose records require an attribute.
 func benchCase(id, text, gold string) string {
 	at := strings.Index(text, gold)
 	return fmt.Sprintf(`{"caseId":%q,"documentText":%q,"instructions":"Extract people.","targetSchema":{"properties":{"extractionClass":{"enum":["person"]},"attributes":{"required":["role"]}},"required":["attributes"]},`+
@@ -28,8 +28,8 @@ func benchReport(t *testing.T, stdout string) (r map[string]any) {
 	return r
 }
 
-// TestBench_model asks a model for records with quotes and offsets, and judges
-// what it says: a place that is wrong is not searched for.
+// TestBench_model asks a model for records with quotes and offsets and scores them. Wrong
+// offsets are not corrected by a search for the quote.
 func TestBench_model(t *testing.T) {
 	b := newBench(t)
 	must(t, os.WriteFile("case.jsonl", []byte(benchCase("one", "Mara Voss signed.", "Mara Voss")), 0o600))
@@ -63,15 +63,15 @@ func TestBench_model(t *testing.T) {
 	}
 }
 
-// TestBench_pipeline asks a team's own pipeline that is down at first, then
-// answers in each form that there is.
+// TestBench_pipeline runs a pipeline that fails at first and then answers in every supported
+// form.
 func TestBench_pipeline(t *testing.T) {
 	b := newBench(t)
 	var down atomic.Int32
 	answers := map[string]string{
 		"Mara": `{"extractions":[{"extractionClass":"person","quote":"Mara","attributes":{"role":"x"},"charStart":0,"charEnd":4}]}`,
 		"Ines": `{"entities":[{"name":"Ines","type":"person","properties":{"role":"x"},"mentions":[{"quote":"Ines","start":0,"end":4}]}]}`,
-		"Olaf": `{"entities":[{"name":"Olaf","type":"person","properties":{"role":"x"}}]}`, // where it stands was not said
+		"Olaf": `{"entities":[{"name":"Olaf","type":"person","properties":{"role":"x"}}]}`, // without a place
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request struct {
@@ -100,7 +100,7 @@ func TestBench_pipeline(t *testing.T) {
 	down.Store(1)
 	code, stdout, stderr = b.experiment(append(args, "--retry-failed")...)
 	r = benchReport(t, stdout)
-	// Of six records the two of Olaf quote nothing.
+	// The two records of Olaf, of six, quote nothing.
 	if code != cli.ExitOK || r["failedCalls"] != 0.0 || fmt.Sprintf("%.3f", r["quoteInvariantRate"]) != "0.667" || !strings.Contains(stdout, "INVALID_OFFSETS") {
 		t.Errorf("exit %d: %s\n%s", code, stderr, stdout)
 	}
@@ -114,8 +114,8 @@ func TestBench_pipeline(t *testing.T) {
 	}
 }
 
-// TestBench_rateLimited: a request that the provider turns away for a while is
-// sent again, as in a run, and does not count against the model.
+// TestBench_rateLimited: a rate-limited request is sent again, as in a run, and does not count
+// against the model.
 func TestBench_rateLimited(t *testing.T) {
 	b := newBench(t)
 	server, env := newLimitedServer(t)
@@ -133,8 +133,8 @@ func TestBench_rateLimited(t *testing.T) {
 	}
 }
 
-// TestBenchAdd_keepsTheFile: the dataset stays the file that it is, whatever
-// leads to it, also when its last line has no end.
+// TestBenchAdd_keepsTheFile: records are added to the same file, with its mode, also through a
+// symbolic link and after a last line without a newline.
 func TestBenchAdd_keepsTheFile(t *testing.T) {
 	b := newBench(t)
 	record := func(n string) string {
@@ -159,7 +159,7 @@ func TestBenchAdd_keepsTheFile(t *testing.T) {
 	}
 }
 
-// TestBench_usage: what nobody can mean is refused before anything is done.
+// TestBench_usage: senseless command lines are refused before any work.
 func TestBench_usage(t *testing.T) {
 	b := newBench(t)
 	if code, _, stderr := b.experiment("bench", "run", "--out", "first"); code != cli.ExitOK {

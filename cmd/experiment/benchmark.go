@@ -24,7 +24,7 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// answersBenchmarkTable lists the settings of "answers benchmark".
+// answersBenchmarkTable returns the settings of "answers benchmark".
 func answersBenchmarkTable() []settings.Setting {
 	return append([]settings.Setting{
 		{Flag: "config", Usage: "read datasets, weights, repeated runs and gates from `FILE` (docs/answers.md)"},
@@ -34,13 +34,13 @@ func answersBenchmarkTable() []settings.Setting {
 	}, answersSystemTable()...)
 }
 
-// benchmarkJob is a benchmark with everything that it needs.
+// benchmarkJob is a benchmark and its state.
 type benchmarkJob struct {
 	env    cli.Env
 	cfg    answersConfig
 	file   configs.Benchmark
 	base   *answers.BenchmarkReport
-	failed []error // of runs, where the others went on
+	failed []error // errors of runs after which the benchmark went on
 	sweep  *experiment.Sweep
 }
 
@@ -65,7 +65,7 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) err
 	r.ScorerVersion = answers.Pin().Version
 	problems := append(b.failed, err, b.show(r))
 	for _, gate := range r.Gates {
-		if gate.Failed() && (len(b.failed) == 0 || r.Summary.WeightedScore != nil) { // else why there is no score was said
+		if gate.Failed() && (len(b.failed) == 0 || r.Summary.WeightedScore != nil) { // else the errors of runs explain why there is no score
 			problems = append(problems, cli.Errorf(cli.ExitGate, "gate %s failed: %s", gate.Name, gate.Reason))
 		}
 	}
@@ -74,7 +74,7 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) err
 
 func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*benchmarkJob, error) {
 	cfg, p := readAnswersSystem(values)
-	cfg.system.Limits.Limiters = map[string]*limit.Limiter{} // one provider for all runs
+	cfg.system.Limits.Limiters = map[string]*limit.Limiter{} // all runs share the limits of a provider
 	b := &benchmarkJob{env: env, cfg: cfg}
 	b.cfg.Header.Name, b.cfg.output = values.Text("name"), values.Text("out")
 	var err error
@@ -108,7 +108,7 @@ func readBaseline(ctx context.Context, path string) (*answers.BenchmarkReport, e
 	return &r, nil
 }
 
-// show prints the report and writes it to the file.
+// show prints the report and writes it to the file of --out.
 func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
 	var problems []error
 	if b.cfg.json || !b.cfg.quiet {
@@ -120,8 +120,8 @@ func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
 	return errors.Join(problems...)
 }
 
-// prepare finds out which runs have begun, and whether the baseline can be
-// compared with: what would be wrong at the end is said before anything is paid.
+// prepare finds out which runs have begun and whether the baseline can be compared, so that
+// problems are reported before anything is paid.
 func (b *benchmarkJob) prepare(ctx context.Context, s session) error {
 	b.sweep = &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: b.cfg.Resume, Retry: b.cfg.Retry, What: "the benchmark", Note: s.note}
 	for _, d := range b.file.Datasets {
@@ -144,7 +144,7 @@ func (b *benchmarkJob) prepare(ctx context.Context, s session) error {
 	})...)
 }
 
-// planned is a report of what will be asked of which document, without answers.
+// planned returns a report of the documents and questions of the benchmark, without answers.
 func (b *benchmarkJob) planned(ctx context.Context, s session) (answers.BenchmarkReport, error) {
 	var r answers.BenchmarkReport
 	var problems []error
@@ -164,14 +164,14 @@ func (b *benchmarkJob) planned(ctx context.Context, s session) (answers.Benchmar
 	return r, errors.Join(problems...)
 }
 
-// runName is that of the n-th run of a dataset.
+// runName returns the name of the n-th run of a dataset.
 func (b *benchmarkJob) runName(d configs.BenchmarkDataset, n int) string {
 	return fmt.Sprintf("%s-%s-%d", b.cfg.Header.Name, d.ID, n)
 }
 
-// runAll runs every dataset as often as is asked for; one that is not reached has no score. A run that fails ends the
-// benchmark with fail-fast; else it is noted, and the others go on. An
-// interruption always ends it.
+// runAll runs every dataset as often as configured. A dataset that it does not reach has no
+// score. With fail-fast an error of a run ends the benchmark; otherwise it is recorded in
+// failed. An interruption always ends the benchmark.
 func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.BenchmarkDataset, error) {
 	list := cli.Each(b.file.Datasets, func(d configs.BenchmarkDataset) answers.BenchmarkDataset {
 		return answers.BenchmarkDataset{ID: d.ID, Kind: d.Kind, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{}}
@@ -179,7 +179,7 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.Benchma
 	for i, d := range b.file.Datasets {
 		done := &list[i]
 		for n := 1; n <= b.file.Runs; n++ {
-			if s.signals.came() { // while the run before was published
+			if s.signals.came() { // the signal came while the previous run was published
 				return list, cli.Errorf(cli.ExitInterrupted, "stopped before dataset %s, run %d; resume with: %s",
 					d.ID, n, resumeCommand(named(b.env.Args, b.cfg.nameMade)))
 			}
@@ -197,8 +197,8 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.Benchma
 	return list, nil
 }
 
-// runOne runs one dataset once, or continues with that run, and reads its run file
-// back; at is its place in the sweep.
+// runOne runs or resumes one run of a dataset and reads the scores from its run file. at is the
+// index of the run in the sweep.
 func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.BenchmarkDataset, n int) (answers.BenchmarkRun, error) {
 	cfg := b.cfg
 	cfg.pdf, cfg.Dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
@@ -234,7 +234,7 @@ func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.
 	return run, errors.Join(failed, err)
 }
 
-// questionsOf is each question of a run with its mean over the trials.
+// questionsOf returns each question of a run with its mean score over the trials.
 func questionsOf(ctx context.Context, path string) (questions map[string]answers.BenchmarkQuestion, err error) {
 	reader, err := runstore.Load(path)
 	if err != nil {

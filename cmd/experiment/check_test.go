@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fakeGitHub keeps the comments of one pull request, as the token of a job sees them.
+// fakeGitHub stores the comments of one pull request and serves them to the token of a job.
 type fakeGitHub struct {
 	mu       sync.Mutex
 	comments []map[string]any
@@ -35,8 +35,8 @@ func (f *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(f.comments)
 }
 
-// TestCheck_job is a check as the job of a pull request: the comment is posted once and then
-// updated, says where the job is, and warns of an old base.
+// TestCheck_job runs a check as a job of a pull request: it posts the comment once and then
+// updates it; the comment links to the job and warns of an old base.
 func TestCheck_job(t *testing.T) {
 	host := &fakeGitHub{}
 	server := httptest.NewServer(host)
@@ -54,7 +54,7 @@ func TestCheck_job(t *testing.T) {
 			t.Errorf("the comment is\n%s\nand what was printed\n%s", body, c.stdout.String())
 		}
 	}
-	// An export of the same run, begun long ago.
+	// An export of the same run with an old start time.
 	c := f.run(t, 0, "export", "base")
 	header, rest, _ := strings.Cut(c.stdout.String(), "\n")
 	var head map[string]any
@@ -74,8 +74,8 @@ func TestCheck_job(t *testing.T) {
 	}
 }
 
-// TestCheck_refresh: a base over fewer items is run again, with its own model and settings, if
-// that is estimated to cost no more than is allowed.
+// TestCheck_refresh: a base with fewer items is run again with its own model and settings, if
+// the estimated cost is allowed.
 func TestCheck_refresh(t *testing.T) {
 	model := newPaidModel(t)
 	f := newFolder(t, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+model.url+"/r")

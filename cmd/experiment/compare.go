@@ -98,8 +98,8 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	return errors.Join(showComparison(c, env, result), runs.WriteComparison(ctx, c.String("html"), result, sources), result.Err())
 }
 
-// resolveBase finds the run that a rule or @baseline asks for, and says which it is.
-// What names a run stays as it is.
+// resolveBase returns the run that a rule or @baseline selects, and prints a note about it. Any
+// other word is returned unchanged.
 func resolveBase(ctx context.Context, env cli.Env, word, dataset string, candidates []string) (string, error) {
 	if !runs.IsRule(word) {
 		return word, nil
@@ -127,8 +127,8 @@ func resolveBase(ctx context.Context, env cli.Env, word, dataset string, candida
 	return base.Named, err
 }
 
-// showComparison prints the report. The only candidate that cannot be compared
-// leaves nothing to report but the error, which lists why.
+// showComparison prints the comparison. For a single candidate that cannot be compared it prints
+// nothing in text, because the error lists the reasons.
 func showComparison(c *urfave.Context, env cli.Env, result compare.Comparison) error {
 	switch {
 	case c.Bool("markdown"):
@@ -139,7 +139,7 @@ func showComparison(c *urfave.Context, env cli.Env, result compare.Comparison) e
 	return runs.Print(env, c.Bool("json"), result, report.Compare)
 }
 
-// comparedRuns sorts out which word names which run.
+// comparedRuns returns the base and the candidates from flags and arguments.
 func comparedRuns(c *urfave.Context) (base string, candidates []string, err error) {
 	words := c.Args().Slice()
 	base = c.String("base")
@@ -204,7 +204,7 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 	return cli.Usage("use baseline set RUN, baseline show, or baseline clear --dataset NAME")
 }
 
-// setBaseline shows a run that is there, and writes it down.
+// setBaseline prints the run that word names and stores word as the baseline.
 func setBaseline(ctx context.Context, env cli.Env, known map[string]string, dataset, word string) error {
 	if dataset == "" {
 		run, err := runs.Named(ctx, env, word, "")
@@ -220,10 +220,10 @@ func setBaseline(ctx context.Context, env cli.Env, known map[string]string, data
 	if err := showBaselines(ctx, env, known, dataset); err != nil {
 		return err
 	}
-	return runs.SetBaseline(ctx, dataset, word) // others may have been set meanwhile
+	return runs.SetBaseline(ctx, dataset, word) // reads the file again, because it may have changed
 }
 
-// showBaselines lists the baselines with the run that each is now.
+// showBaselines prints the baselines with the run that each selects at the moment.
 func showBaselines(ctx context.Context, env cli.Env, known map[string]string, only string) error {
 	var problems []error
 	if len(known) == 0 {

@@ -13,7 +13,7 @@ import (
 	"extraction-experiment/configs"
 )
 
-// annotated is what the oracle knows of an item of the built-in dataset.
+// annotated has the part of a line of the built-in dataset that the oracle reads.
 type annotated struct {
 	ID    string `json:"id"`
 	Input struct {
@@ -24,9 +24,8 @@ type annotated struct {
 	} `json:"expectedOutput"`
 }
 
-// oracle is a pipeline for --pipeline that knows the answers of the built-in
-// dataset and gives a share of them, so that scripts can compare runs whose
-// true difference is known:
+// oracle is a pipeline for --pipeline that knows the answers of the built-in dataset and returns
+// a share of them, so that scripts can compare runs whose true difference is known:
 //
 //	oracle -share 0.8                     four of five entities of every item
 //	oracle -share 1 -of a,b,c -worse 0.5  all, but half of those three items

@@ -44,7 +44,7 @@ func conformanceCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-// conformanceConfig reads the flags, and returns every problem at once.
+// conformanceConfig parses the flags. The error contains every problem.
 func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, error) {
 	p := &settings.Problems{}
 	cfg := conformance.Config{
@@ -101,7 +101,7 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	return errors.Join(conformanceWrite(c, env, result), conformanceVerdict(result))
 }
 
-// certifyShown runs a certification while a person sees how far it is.
+// certifyShown runs a certification and shows its progress.
 func certifyShown(ctx context.Context, cfg conformance.Config, view *runs.Progress) (conformance.Report, error) {
 	defer view.Close()
 	cfg.Started = view.Started
@@ -128,7 +128,7 @@ func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) erro
 	return errors.Join(written, cli.Written(report.Conformance(env.Stdout, r)))
 }
 
-// conformanceVerdict makes the exit code of a report.
+// conformanceVerdict returns the error of a report that did not pass, with its exit code.
 func conformanceVerdict(r conformance.Report) error {
 	if r.Passed() {
 		return nil

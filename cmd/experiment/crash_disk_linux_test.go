@@ -12,9 +12,8 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// TestCrash_diskFull lets no file grow past a bound, as a full disk does, while
-// a run is under way. It stops with 74, keeps what was committed, and goes on
-// when there is room again.
+// TestCrash_diskFull limits the size of files during a run, like a full disk. The run stops with
+// exit code 74, keeps what was committed, and can be resumed when there is space.
 func TestCrash_diskFull(t *testing.T) {
 	t.Parallel()
 	c := newCrashes(t, 24, "experiment")
@@ -35,22 +34,22 @@ func TestCrash_diskFull(t *testing.T) {
 	onceInLangfuse(t, c.client, c.runFile("made", "whole"), c.runFile("made", run))
 }
 
-// TestCrash_diskFullAtFirst: the disk is full before the server of the folder has the
-// built-in dataset.
+// TestCrash_diskFullAtFirst: the disk is full before the embedded server has stored the built-in
+// dataset.
 func TestCrash_diskFullAtFirst(t *testing.T) {
 	t.Parallel()
-	for blocks := 100; ; blocks += 200 { // of 512 or 1,024 bytes
+	for blocks := 100; ; blocks += 200 { // blocks of 512 or 1,024 bytes
 		f := newFolder(t)
 		f.program = "sh"
 		script := fmt.Sprintf(`trap '' XFSZ; ulimit -f %d; exec experiment --dataset extraction-eval --name r`, blocks)
 		child := f.run(t, cli.ExitIO, "-c", script)
 		if strings.Contains(child.stderr.String(), "built-in dataset") {
-			break // until then the server did not even start
+			break // with less space the server does not start
 		}
 	}
 }
 
-// TestCrash_readOnlyFolder: where nothing can be written, nothing is begun.
+// TestCrash_readOnlyFolder: in a read-only folder, no run begins.
 func TestCrash_readOnlyFolder(t *testing.T) {
 	t.Parallel()
 	items := paidItems(2)
@@ -66,14 +65,14 @@ func TestCrash_readOnlyFolder(t *testing.T) {
 	}
 }
 
-// withoutPrivilege calls start on a thread whose children cannot write where the
-// permissions of a file forbid it, not even those of the superuser.
+// withoutPrivilege calls start on a thread whose child processes respect file permissions, even
+// those of the superuser.
 func withoutPrivilege(t *testing.T, start func()) {
 	const dropFromBoundingSet, mayOverrideFilePermissions = 24, 1 // PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		runtime.LockOSThread() // for good: the thread ends with this function
+		runtime.LockOSThread() // never unlocked: the thread ends with this function
 		if os.Getuid() == 0 {
 			if _, _, err := syscall.RawSyscall(syscall.SYS_PRCTL, dropFromBoundingSet, mayOverrideFilePermissions, 0); err != 0 {
 				t.Errorf("giving up the privilege: %v", err)

@@ -10,9 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// incidental is what two runs of the same items may differ in: who they are,
-// when they ran, what that took. Everything else of an export must be equal.
-// By kind of line; lists are gone through element by element.
+// incidental lists, by kind of line, the keys in which exports of two equal runs may differ:
+// identifiers, times and resources. In lists, it applies to each element.
 func incidental() map[string][]string {
 	return map[string][]string{
 		"header":     {"run_uid", "name", "started", "dataset.version", "system.endpoint"},
@@ -23,7 +22,7 @@ func incidental() map[string][]string {
 	}
 }
 
-// sameExport compares two exports line by line, what is incidental left out.
+// sameExport compares two exports line by line, without incidental keys.
 func sameExport(t *testing.T, want, got string) {
 	t.Helper()
 	wanted, found := essential(t, want), essential(t, got)
@@ -37,7 +36,7 @@ func sameExport(t *testing.T, want, got string) {
 	}
 }
 
-// essential reads an export without what is incidental.
+// essential reads an export without incidental keys.
 func essential(t *testing.T, path string) []map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -58,7 +57,7 @@ func essential(t *testing.T, path string) []map[string]any {
 	return lines
 }
 
-// drop removes the value at the end of the keys.
+// drop removes the value at the path of keys.
 func drop(value any, keys []string) {
 	switch v := value.(type) {
 	case []any:

@@ -21,14 +21,13 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// folder is a project folder of its own, in which a test starts the program as
-// a user would.
+// folder is a project folder in which a test starts the program as a user would.
 type folder struct {
 	dir string
-	env []string // on top of an environment without any setting of the machine
-	// program is what is started; empty is this test's binary.
+	env []string // added to an environment without settings of this machine
+	// program is the program to start; if empty, the test binary.
 	program string
-	// out is written what the program prints, while it runs.
+	// out, if not nil, receives the output of the program while it runs.
 	out io.Writer
 }
 
@@ -39,7 +38,7 @@ func newFolder(t testing.TB, env ...string) folder {
 	return f
 }
 
-// with returns the folder with more environment.
+// with returns the folder with additional environment variables.
 func (f folder) with(env ...string) folder {
 	f.env = append(slices.Clone(f.env), env...)
 	return f
@@ -49,21 +48,21 @@ func (f folder) path(parts ...string) string {
 	return filepath.Join(append([]string{f.dir}, parts...)...)
 }
 
-// store is the data of the folder's embedded Langfuse.
+// store returns the path of the embedded Langfuse's database.
 func (f folder) store() string { return f.path(settings.Folder, "langfuse.db") }
 
-// runFile is where the program keeps a run.
+// runFile returns the path of a run file.
 func (f folder) runFile(dataset, name string) string {
 	return runstore.Path(f.path(settings.Folder), embedded.DefaultProjectID, dataset, name)
 }
 
-// child is the program as a process of its own. TestMain has put the test's
-// binary under the name of the program on the path.
+// child is the program in a process of its own. TestMain has put the test binary on the path
+// under the name of the program.
 type child struct {
 	*exec.Cmd
 	stdout, stderr bytes.Buffer
-	ended          chan struct{} // closed when the process is gone
-	err            error         // of Wait, then
+	ended          chan struct{} // closed when the process has ended
+	err            error         // the result of Wait, once ended is closed
 }
 
 func (f folder) start(t testing.TB, args ...string) *child {
@@ -79,14 +78,14 @@ func (f folder) start(t testing.TB, args ...string) *child {
 		defer close(c.ended)
 		c.err = c.Wait()
 	}()
-	t.Cleanup(func() { // does nothing but where the test failed
+	t.Cleanup(func() { // has an effect only if the test failed
 		_ = c.Process.Kill()
 		<-c.ended
 	})
 	return c
 }
 
-// memory waits for the end, and returns the most memory that the process had, in bytes.
+// memory waits for the end of the process and returns its peak memory in bytes.
 func (c *child) memory() (most int64) {
 	for ticker := time.Tick(5 * time.Millisecond); ; {
 		if _, now := proc.Memory(c.Process.Pid); now > 0 {
@@ -100,8 +99,8 @@ func (c *child) memory() (most int64) {
 	}
 }
 
-// environment is that of the folder's processes: of this one's settings none of Langfuse
-// or the program.
+// environment returns the environment of the folder's processes: that of this process without
+// the settings of Langfuse and of the program.
 func (f folder) environment() (env []string) {
 	for _, setting := range os.Environ() {
 		if !strings.HasPrefix(setting, "LANGFUSE_") && !strings.HasPrefix(setting, "EXPERIMENT_") {
@@ -111,8 +110,8 @@ func (f folder) environment() (env []string) {
 	return append(env, f.env...)
 }
 
-// run carries one command line to its end and demands the exit code. With
-// EXPERIMENT_TEST_FULL it starts a process.
+// run runs one command line and checks its exit code. With EXPERIMENT_TEST_FULL it starts a
+// process.
 func (f folder) run(t testing.TB, code int, args ...string) *child {
 	t.Helper()
 	if suite.Full() || f.program != "" || f.out != nil {
@@ -146,8 +145,8 @@ func (c *child) exits(t testing.TB, code int) {
 	}
 }
 
-// outcomes returns what is committed to a run file, by item. An item that has
-// two outcomes is an error.
+// outcomes returns the committed outcomes of a run file, by item. Two outcomes of an item fail
+// the test.
 func outcomes(t testing.TB, path string) (outcome.Header, map[string]outcome.Outcome) {
 	t.Helper()
 	r, err := runstore.Load(path)

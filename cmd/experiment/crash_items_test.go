@@ -14,16 +14,15 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// madeItem is a generated item in the form of a line of a file.
+// madeItem is a generated item in the form of a line of a dataset file.
 type madeItem struct {
 	ID       string         `json:"id"`
 	Input    map[string]any `json:"input"`
 	Expected map[string]any `json:"expectedOutput"`
 }
 
-// makeItems returns n items with documents of about so many bytes. What is
-// expected is chosen so that runs meet every kind of score: values between 0
-// and 1, zeros, undefined ones, and one item that fails.
+// makeItems returns n items with documents of about the given number of bytes. Their gold gives
+// every kind of score: between 0 and 1, 0, 1, undefined, and one failed item.
 func makeItems(n, bytes int) []madeItem {
 	rng := rand.New(rand.NewPCG(1, 2))
 	people := []string{"Anna Keller", "Boris Lund", "Clara Osei", "David Marsh", "Elena Ruiz"}
@@ -39,7 +38,7 @@ func makeItems(n, bytes int) []madeItem {
 		switch i % 3 {
 		case 0:
 			entities = append(entities, map[string]any{"name": people[i%len(people)], "type": "Person"})
-		case 1: // nowhere in the text: matched never
+		case 1: // not in the text, so never matched
 			entities = append(entities, map[string]any{"name": "Zebulon Quux", "type": "Person"})
 		}
 		item := madeItem{
@@ -57,14 +56,14 @@ func makeItems(n, bytes int) []madeItem {
 			Expected: map[string]any{"entities": entities, "relationships": []any{}},
 		}
 		if i == n/2 {
-			delete(item.Input, "document_text") // fails
+			delete(item.Input, "document_text") // makes the item fail
 		}
 		items = append(items, item)
 	}
 	return items
 }
 
-// writeItems makes a file of the items in the folder and returns its name.
+// writeItems writes the items to a file in the folder and returns its name.
 func (f folder) writeItems(t testing.TB, items []madeItem) string {
 	t.Helper()
 	const name = "made.jsonl"
@@ -77,8 +76,8 @@ func (f folder) writeItems(t testing.TB, items []madeItem) string {
 	return name
 }
 
-// langfuse opens the embedded Langfuse of the folder to this process until
-// close is called. No program may run there meanwhile.
+// langfuse opens the embedded Langfuse of the folder in this process until close is called.
+// Meanwhile no other program may run there.
 func (f folder) langfuse(t testing.TB) (client *langfuse.Client, close func()) {
 	t.Helper()
 	server, err := embedded.Open(embedded.Config{Path: f.store()})
@@ -92,8 +91,8 @@ func (f folder) langfuse(t testing.TB) (client *langfuse.Client, close func()) {
 	}
 }
 
-// seedItems makes a dataset of the items in Langfuse. It does not go through the
-// program seed, which would refuse the item that is to fail.
+// seedItems creates a dataset in Langfuse through the API, because the command seed would refuse
+// the item that must fail.
 func seedItems(t testing.TB, client *langfuse.Client, dataset string, items []madeItem) {
 	t.Helper()
 	_, err := client.UpsertDataset(t.Context(), langfuse.DatasetUpsert{Name: dataset})

@@ -16,8 +16,8 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// paidModel is an OpenAI-compatible server that counts what it is asked: every
-// run has an address of its own, and every item a document of its own.
+// paidModel is an OpenAI-compatible server that counts its requests. Every run has its own
+// address, and every item its own document.
 type paidModel struct {
 	url string
 
@@ -62,15 +62,15 @@ func (m *paidModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeCompletion(w, "gpt-test", string(answer), 100, 20)
 }
 
-// times returns how often a run asked about a document.
+// times returns how often a run asked for a document.
 func (m *paidModel) times(run, document string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.asked[run+" "+document]
 }
 
-// paidItems are made items whose documents are all different, and whose prompt
-// is the document alone.
+// paidItems returns generated items with different documents, for a prompt that contains only
+// the document.
 func paidItems(n int) []madeItem {
 	items := makeItems(n, 200)
 	for i := range items {
@@ -81,8 +81,8 @@ func paidItems(n int) []madeItem {
 	return items
 }
 
-// sharedLangfuse is an embedded Langfuse in this process for many runs, with a
-// dataset "made" of the items and a prompt that is the document alone.
+// sharedLangfuse is an embedded Langfuse in this process for many runs. It has a dataset "made"
+// and a prompt that contains only the document.
 func sharedLangfuse(t testing.TB, items []madeItem, front func(http.Handler) http.Handler) (client *langfuse.Client, env []string) {
 	t.Helper()
 	return sharedLangfuseIn(t, embedded.ModeV4, items, front)
@@ -108,8 +108,7 @@ func sharedLangfuseIn(t testing.TB, mode embedded.Mode, items []madeItem, front 
 	return client, []string{"LANGFUSE_BASE_URL=" + hs.URL, "LANGFUSE_PUBLIC_KEY=" + embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY=" + embedded.DefaultSecretKey}
 }
 
-// buildProgram compiles the program with the tags, without the names that only a
-// debugger reads.
+// buildProgram compiles the program with the tags and without debug information.
 func buildProgram(t testing.TB, tags string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "experiment")

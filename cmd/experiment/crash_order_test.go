@@ -18,15 +18,15 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// witness is in front of Langfuse and looks into the run file at every
-// write: what it is told of must be committed there already.
+// witness is a proxy before Langfuse that reads the run file at every write and checks that
+// everything in the request is committed.
 type witness struct {
 	behind http.Handler
 
 	mu    sync.Mutex
-	path  string         // of the run file; empty until it is known
-	seen  map[string]int // by path: traces that a request spoke of
-	early []string       // traces that were not committed
+	path  string         // path of the run file; empty until it is known
+	seen  map[string]int // number of traces in requests, by path
+	early []string       // traces that were sent before they were committed
 	err   error
 }
 
@@ -49,7 +49,7 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.behind.ServeHTTP(rw, r)
 }
 
-// look compares the traces of a request with the outcomes of the run in a file.
+// look compares the traces of a request with the outcomes in the run file.
 func (w *witness) look(path string, r *http.Request, raw []byte) error {
 	told, err := tracesOf(r, raw)
 	if err != nil || len(told) == 0 {
@@ -82,7 +82,7 @@ func (w *witness) look(path string, r *http.Request, raw []byte) error {
 	return err
 }
 
-// tracesOf returns the traces that a request writes about.
+// tracesOf returns the traces that a request writes.
 func tracesOf(r *http.Request, raw []byte) ([]string, error) {
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		z, err := gzip.NewReader(bytes.NewReader(raw))
@@ -130,8 +130,8 @@ func tracesOf(r *http.Request, raw []byte) ([]string, error) {
 	return ids, nil
 }
 
-// TestCrash_nothingIsSentBeforeItIsCommitted: whatever a request to Langfuse
-// speaks of is in the run file when the request arrives.
+// TestCrash_nothingIsSentBeforeItIsCommitted: everything in a request to Langfuse is in the run
+// file when the request arrives.
 func TestCrash_nothingIsSentBeforeItIsCommitted(t *testing.T) {
 	t.Parallel()
 	items, w := paidItems(24), &witness{seen: map[string]int{}}

@@ -15,15 +15,15 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// gateway is in front of an embedded Langfuse and goes down while a run is
-// published: it passes the first request to some path on, but not its answer,
-// the worst that can happen to a sender, and refuses everything from then on.
+// gateway is a proxy before an embedded Langfuse that goes down while a run is published. It
+// forwards the first request to a path but loses the response, the worst case for a sender, and
+// refuses all later requests.
 type gateway struct {
 	behind http.Handler
 	upon   string
-	armed  atomic.Bool // the next request to upon is the last
+	armed  atomic.Bool // the next request to the path upon is the last
 	down   atomic.Bool
-	lost   atomic.Int32 // answers
+	lost   atomic.Int32 // number of lost responses
 }
 
 func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -33,15 +33,15 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.lost.Add(1)
 	}
 	if g.down.Load() {
-		w.Header().Set("Retry-After", "0.001") // the test does not wait long
+		w.Header().Set("Retry-After", "0.001") // keeps the test fast
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
 	g.behind.ServeHTTP(w, r)
 }
 
-// TestCrash_langfuseDown loses Langfuse at each stage of publishing. The run
-// itself goes on to its end; publish sends the rest later, once.
+// TestCrash_langfuseDown loses Langfuse at each stage of publication. The run goes on to its
+// end, and publish sends the rest once.
 func TestCrash_langfuseDown(t *testing.T) {
 	t.Parallel()
 	for stage, upon := range map[string]string{"link": "/dataset-run-items", "spans": "/otel/v1/traces", "scores": "/ingestion"} {
@@ -81,11 +81,11 @@ func langfuseDown(t *testing.T, upon string) {
 
 	front.down.Store(false)
 	f.run(t, 0, "publish", "r")
-	f.run(t, 0, "publish", "r") // once more: nothing is left to send
+	f.run(t, 0, "publish", "r") // a repetition has nothing to send
 	onceInLangfuse(t, client, path)
 }
 
-// completeRun demands that every item has an outcome, none of them all sent.
+// completeRun checks that every item has an outcome and that none is published.
 func completeRun(t *testing.T, path string, n int) {
 	t.Helper()
 	r, err := runstore.Load(path)

@@ -18,14 +18,14 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// crashes is a run of some items that is to be ended in many ways, each time
-// under another name, and compared with one that nobody disturbed.
+// crashes ends runs of the same items in many ways, each under its own name, and compares them
+// with an undisturbed run.
 type crashes struct {
 	folder
 	items  []madeItem
 	model  *paidModel
 	client *langfuse.Client
-	whole  string // the export of the undisturbed run
+	whole  string // export of the undisturbed run
 }
 
 func newCrashes(t *testing.T, n int, program string) *crashes {
@@ -38,7 +38,7 @@ func newCrashes(t *testing.T, n int, program string) *crashes {
 	return c
 }
 
-// begin measures the undisturbed run.
+// begin makes the undisturbed run.
 func (c *crashes) begin(t *testing.T) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -48,7 +48,7 @@ func (c *crashes) begin(t *testing.T) time.Duration {
 	return took
 }
 
-// of returns the folder with the model's address of a run.
+// of returns the folder with the model address of a run.
 func (c *crashes) of(run string) folder { return c.with("OPENAI_BASE_URL=" + c.model.url + "/" + run) }
 
 func (c *crashes) args(run string, more ...string) []string {
@@ -66,8 +66,8 @@ func (c *crashes) exported(t *testing.T, run string) string {
 	return path
 }
 
-// resumed continues with a run that was ended and demands that it becomes what it
-// would have been, with no call paid twice whose outcome was committed.
+// resumed resumes a killed run and checks that it equals the undisturbed one and that no call
+// with a committed outcome was made twice.
 func (c *crashes) resumed(t *testing.T, run string) {
 	t.Helper()
 	path := c.runFile("made", run)
@@ -75,7 +75,7 @@ func (c *crashes) resumed(t *testing.T, run string) {
 	if _, err := os.Stat(path); err == nil {
 		_, committed = outcomes(t, path)
 		c.of(run).run(t, 0, c.args(run, "--resume")...)
-	} else { // killed before there was a run
+	} else { // killed before the run was created
 		c.of(run).run(t, 0, c.args(run)...)
 	}
 	_, after := outcomes(t, path)
@@ -93,8 +93,8 @@ func (c *crashes) resumed(t *testing.T, run string) {
 	sameExport(t, c.whole, c.exported(t, run))
 }
 
-// TestCrash_everyCommit ends a run of 12 items right before and right after each of its
-// commits, and resumes it. TestCrash_anyInstant is the sample of it that always runs.
+// TestCrash_everyCommit ends a run of 12 items immediately before and after each of its commits,
+// and resumes it. TestCrash_anyInstant is a sample that always runs.
 func TestCrash_everyCommit(t *testing.T) {
 	suite.Slow(t, "it takes long")
 	t.Parallel()
@@ -116,7 +116,7 @@ func TestCrash_everyCommit(t *testing.T) {
 
 // endedAtCommits ends a run at each of its commits, resumes it, and returns the run files.
 func (c *crashes) endedAtCommits(t *testing.T, where string) (runFiles []string) {
-	const most = 200 // a run of 12 items has no such number of commits
+	const most = 200 // more than the commits of a run of 12 items
 	n := 1
 	for n < most && c.endedAt(t, where, n, &runFiles) {
 		n++
@@ -128,7 +128,8 @@ func (c *crashes) endedAtCommits(t *testing.T, where string) (runFiles []string)
 	return runFiles
 }
 
-// endedAt ends a run at its n-th commit and resumes it; false is a run that has fewer.
+// endedAt ends a run at its n-th commit and resumes it. It returns false if the run has fewer
+// commits.
 func (c *crashes) endedAt(t *testing.T, where string, n int, runFiles *[]string) bool {
 	run := fmt.Sprintf("%s-%d", where, n)
 	child := c.of(run).with(fmt.Sprintf("RUNSTORE_FAILPOINT=%s %d", where, n)).start(t, c.args(run)...)
@@ -145,9 +146,8 @@ func (c *crashes) endedAt(t *testing.T, where string, n int, runFiles *[]string)
 	return true
 }
 
-// TestCrash_anyInstant kills the program at random instants of its life.
-// EXPERIMENT_TEST_KILLS and EXPERIMENT_TEST_SEED say how often and which; a run that
-// ended before does not count.
+// TestCrash_anyInstant kills the program at random instants. EXPERIMENT_TEST_KILLS is the number
+// of kills and EXPERIMENT_TEST_SEED the seed; a run that ended before its kill does not count.
 func TestCrash_anyInstant(t *testing.T) {
 	t.Parallel()
 	kills, seed := number(t, "EXPERIMENT_TEST_KILLS", 2), number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
@@ -164,9 +164,9 @@ func TestCrash_anyInstant(t *testing.T) {
 		select {
 		case <-time.After(time.Duration(rng.Int64N(int64(took)))):
 		case <-child.ended:
-			took = time.Since(began) // the machine has less to do than before
+			took = time.Since(began) // this run was faster than the first one
 		}
-		_ = child.Process.Kill() // it may have ended
+		_ = child.Process.Kill() // the process may have ended
 		<-child.ended
 		if child.ProcessState.ExitCode() != 0 {
 			killed++
@@ -181,7 +181,7 @@ func TestCrash_anyInstant(t *testing.T) {
 	onceInLangfuse(t, c.client, runFiles...)
 }
 
-// number reads a setting of the test.
+// number reads a whole number from the environment of the test.
 func number(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)

@@ -17,9 +17,8 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// onceInLangfuse reads everything back that a Langfuse holds and demands that
-// it is what the run files say, each thing once and nothing besides: the runs
-// with their metadata, the items, the spans, the scores.
+// onceInLangfuse reads everything in a Langfuse and checks that it equals the run files without
+// duplicates or additions: runs with metadata, items, spans and scores.
 func onceInLangfuse(t *testing.T, client *langfuse.Client, runFiles ...string) {
 	t.Helper()
 	wantSpans, gotSpans := map[string]int{}, map[string]int{}
@@ -79,8 +78,8 @@ func onceInLangfuse(t *testing.T, client *langfuse.Client, runFiles ...string) {
 	}
 }
 
-// publishedScores are the values that an outcome has in Langfuse, where no more was
-// asked for.
+// publishedScores returns the score values of an outcome in Langfuse if no additional scores
+// were requested.
 func publishedScores(o outcome.Outcome) map[string]float64 {
 	values := map[string]float64{}
 	for _, name := range append(scoring.Headlines(), outcome.ErrorScore) {
@@ -91,7 +90,7 @@ func publishedScores(o outcome.Outcome) map[string]float64 {
 	return values
 }
 
-// totalOnce notes a score of a run as a whole.
+// totalOnce records a score of the run as a whole.
 func totalOnce(t *testing.T, totals map[string]map[string]float64, s langfuse.Score) {
 	t.Helper()
 	if totals[s.Subject.ID] == nil {
@@ -103,8 +102,7 @@ func totalOnce(t *testing.T, totals map[string]map[string]float64, s langfuse.Sc
 	totals[s.Subject.ID][s.Name], _ = s.Value.Number()
 }
 
-// itemsOnce looks at one run: its metadata, every item once, one error score of
-// each.
+// itemsOnce checks one run: its metadata, every item once, and one error score for each item.
 func itemsOnce(t *testing.T, client *langfuse.Client, id string, header outcome.Header, found map[string]outcome.Outcome) {
 	t.Helper()
 	since := time.Unix(0, 0)
@@ -144,8 +142,7 @@ func itemsOnce(t *testing.T, client *langfuse.Client, id string, header outcome.
 	}
 }
 
-// metadataOf demands the fixed keys on a run, with the values of its header
-// where there are such.
+// metadataOf checks the fixed metadata keys of a run, with the values of its header.
 func metadataOf(t *testing.T, e langfuse.Run, header outcome.Header) {
 	t.Helper()
 	var fields map[string]any
@@ -165,7 +162,7 @@ func metadataOf(t *testing.T, e langfuse.Run, header outcome.Header) {
 	}
 }
 
-// experimentID returns what the run file says that Langfuse calls the run.
+// experimentID returns the experiment id in Langfuse, from the run file.
 func experimentID(t *testing.T, path string) string {
 	t.Helper()
 	r, err := runstore.Load(path)

@@ -17,12 +17,10 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// instant is a point in the life of a run: so many outcomes committed, so many
-// in Langfuse, since its beginning.
+// instant is a moment of a run: the number of outcomes committed and published since its start.
 type instant struct{ done, published int64 }
 
-// reach waits until the run of a child that works on it comes to the instant,
-// plus a random moment.
+// reach waits until the run of the child reaches the instant, and a random time longer.
 func (c *child) reach(t *testing.T, path string, at instant, rng *rand.Rand) {
 	t.Helper()
 	for {
@@ -38,7 +36,7 @@ func (c *child) reach(t *testing.T, path string, at instant, rng *rand.Rand) {
 	}
 }
 
-// counted looks at a run file while others write it; none counts as empty.
+// counted reads a run file that another process may write. A missing file counts as empty.
 func counted(t *testing.T, path string) runstore.Counts {
 	t.Helper()
 	r, err := runstore.Load(path)
@@ -55,15 +53,14 @@ func counted(t *testing.T, path string) runstore.Counts {
 	return counts
 }
 
-// passing reports whether a look at a run that another process is making, or
-// recovering after a kill, came at a bad moment: the file is not there yet, or
-// SQLite could not read it just then. Whoever waits looks again, for as long as
-// it waits.
+// passing reports whether reading a run failed only for the moment, because another process
+// writes or recovers it: the file does not exist yet, or SQLite could not read it. Callers that
+// wait read it again until their deadline.
 func passing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, runstore.ErrRead)
 }
 
-// kill ends the child without a word and returns what it had committed.
+// kill kills the child and returns the outcomes that it had committed.
 func (c *child) kill(t *testing.T, path string) map[string]outcome.Outcome {
 	t.Helper()
 	must(t, c.Process.Kill())
@@ -75,7 +72,7 @@ func (c *child) kill(t *testing.T, path string) map[string]outcome.Outcome {
 	return committed
 }
 
-// notPaidTwice demands that what was committed before a crash was not run anew.
+// notPaidTwice checks that items committed before a crash were not run again.
 func notPaidTwice(t *testing.T, before, after map[string]outcome.Outcome) {
 	t.Helper()
 	for id, o := range before {
@@ -85,9 +82,8 @@ func notPaidTwice(t *testing.T, before, after map[string]outcome.Outcome) {
 	}
 }
 
-// TestCrash_killedAndResumed kills the program at instants of a run, again and
-// again, and resumes it until it finishes. The result must be that of a run
-// that nobody disturbed, in the run file and in Langfuse.
+// TestCrash_killedAndResumed kills a run repeatedly at several instants and resumes it until it
+// finishes. Run file and Langfuse must equal those of an undisturbed run.
 func TestCrash_killedAndResumed(t *testing.T) {
 	suite.Slow(t, "it takes long")
 	t.Parallel()
@@ -107,7 +103,7 @@ func TestCrash_killedAndResumed(t *testing.T) {
 		kills   []instant
 	}{
 		{"made", []instant{{0, 0}, {8, 1}, {18, 8}}},
-		{file, []instant{{n - 6, 0}}}, // while the last are published
+		{file, []instant{{n - 6, 0}}}, // while the last outcomes are published
 	} {
 		f.run(t, 0, run(test.dataset, "whole")...)
 		f.run(t, 0, "export", "whole", "--dataset", test.dataset, "--output", "whole.jsonl")
@@ -139,8 +135,8 @@ func TestCrash_killedAndResumed(t *testing.T) {
 	onceInLangfuse(t, client, runFiles...)
 }
 
-// TestCrash_interruptedByHand presses Ctrl-C once, then does what the program
-// says.
+// TestCrash_interruptedByHand sends SIGINT once and then runs the command that the program
+// prints.
 func TestCrash_interruptedByHand(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -176,12 +172,12 @@ func TestCrash_interruptedByHand(t *testing.T) {
 	defer stop()
 	onceInLangfuse(t, client, path)
 
-	pipe := f.path("pipe") // an export that never comes
+	pipe := f.path("pipe") // an export that never arrives
 	must(t, exec.Command("mkfifo", pipe).Run())
 	for _, args := range [][]string{{"show", "pipe"}, {"report", "pipe", "--output", "report"}, {"export", "pipe", "--output", "report"},
 		{"check", "--dataset", file, "--base", "pipe", "--limit", "1"}} {
 		c := f.start(t, args...)
-		says, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until it is read
+		says, err := os.OpenFile(pipe, os.O_WRONLY, 0) // blocks until it is read
 		must(t, err)
 		must(t, c.Process.Signal(os.Interrupt))
 		c.exits(t, cli.ExitInterrupted)

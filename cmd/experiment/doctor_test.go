@@ -12,11 +12,11 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// langfuseLike answers the doctor's questions as a server of some version does.
+// langfuseLike answers the requests of doctor like a server of a version.
 type langfuseLike struct {
 	version        string
 	ahead          time.Duration
-	reads          map[string]bool // experiments, v2/scores
+	reads          map[string]bool // keys: experiments, v2/scores
 	refuseKeys     bool
 	everythingHTML bool
 	projectName    string
@@ -83,7 +83,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// A model is asked one short thing, and its answer does not matter.
+// doctor sends a model one short request and ignores the answer.
 func TestDoctorAsksTheModel(t *testing.T) {
 	for name, test := range map[string]struct {
 		status int

@@ -21,13 +21,13 @@ import (
 	"extraction-experiment/report"
 )
 
-// bytesPerToken is how the expected output becomes tokens of an answer; the same
+// bytesPerToken converts the size of the expected output to tokens of an answer, with the same
 // cautious number as for requests.
 const bytesPerToken = 3
 
-// estimates tells what each run would take, of a sweep one after the other and
-// then all of them together; judges is how many models judge each. In JSON every
-// estimate is an object on its own.
+// estimates prints the estimate of each run, and after those of a sweep their sum. judges is the
+// number of models that judge each item. In JSON every estimate is an object of its own, without
+// a sum.
 func (s session) estimates(ctx context.Context, cfgs []runConfig, judges int) error {
 	env := s.env
 	var all []report.Estimate
@@ -48,8 +48,8 @@ func (s session) estimates(ctx context.Context, cfgs []runConfig, judges int) er
 	return runs.PrintText(env, false, nil, "\n"+report.EstimateSum(all))
 }
 
-// estimate lists the items, makes every request that a run would begin with, and
-// tells what they would take. Nothing is sent to the model and nothing written.
+// estimate reads the items, builds every first request of a run, and estimates tokens and cost.
+// It sends nothing to the model and writes nothing.
 func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate, err error) {
 	counter := &pipeline.Estimator{}
 	cfg.system.Estimator = counter
@@ -84,16 +84,15 @@ func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate
 	return e, nil
 }
 
-// settled is one value of a dry run.
+// settled is one value of a dry run and its source.
 type settled struct {
 	Setting string `json:"setting"`
 	Value   string `json:"value"`
 	From    string `json:"from"`
 }
 
-// dryRun prints every value and where it came from: the settings, the scoring
-// options, and the environment. Nothing is asked of any server, so what the
-// config of a prompt would set is not among them. Keys are never shown.
+// dryRun prints every value and its source: settings, scoring options and environment. It sends
+// no requests, so it does not show values from the config of a prompt. It never shows keys.
 func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweepRuns []experiment.SweepSettings, file configs.Experiment, path string) error {
 	var rows []settled
 	for _, o := range order {
@@ -125,13 +124,13 @@ func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweep
 	return runs.PrintText(env, values.On("json"), rows, t.Text())
 }
 
-// keyless is a value without the user and the password of an address in it.
+// keyless masks the user and password of addresses in a value.
 func keyless(value string) string {
 	return regexp.MustCompile(`(\w://)[^/?#\s]*@`).ReplaceAllString(value, "$1***@")
 }
 
-// environment returns what the environment says beside the settings. The value
-// of what may be a secret is never shown.
+// environment returns the environment variables other than those of settings. It masks the
+// values of secrets.
 func environment(getenv func(string) string) []settled {
 	names := []string{langfuse.EnvBaseURL, langfuse.EnvHost, langfuse.EnvPublicKey, langfuse.EnvSecretKey, system.EnvModels, system.EnvPrices, system.EnvPipelineToken}
 	var rows []settled

@@ -20,15 +20,14 @@ import (
 	"extraction-experiment/seed"
 )
 
-// TestGoldLoop goes once around, with EXPERIMENT_TEST_FULL in every mode: of a dataset whose gold is damaged in six
-// items, three systems cast doubt on these; people correct them in Langfuse and confirm
-// the others that were queued; the runs, scored again, have the scores that the undamaged
-// gold gives them.
+// TestGoldLoop runs the whole audit, with EXPERIMENT_TEST_FULL in every mode. Three systems cast
+// doubt on the six items with damaged gold; people correct these in Langfuse and confirm the
+// other items of the queue; the runs, scored again, have the scores of the undamaged gold.
 func TestGoldLoop(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			d := newDeployment(t, mode)
-			d.env["EXPERIMENT_CONCURRENCY"] = "1" // each is a process of the oracle
+			d.env["EXPERIMENT_CONCURRENCY"] = "1" // each request starts a process of the oracle
 			undamaged := damagedSample(t)
 			shares := map[string]string{"s1": "1", "s2": "0.95", "s3": "0.9"}
 			for name, file := range map[string]string{"loop": "damaged.jsonl", "clean": "clean.jsonl"} {
@@ -94,8 +93,8 @@ func TestGoldLoop(t *testing.T) {
 	}
 }
 
-// damagedSample writes the first built-in items as clean.jsonl and, with the gold of six
-// of them damaged, as damaged.jsonl; it returns the undamaged gold of these.
+// damagedSample writes the first built-in items as clean.jsonl and, with the gold of six of them
+// damaged, as damaged.jsonl. It returns the undamaged gold of the six.
 func damagedSample(t *testing.T) map[string]json.RawMessage {
 	t.Helper()
 	undamaged := map[string]json.RawMessage{}
@@ -112,7 +111,7 @@ func damagedSample(t *testing.T) map[string]json.RawMessage {
 		}
 		gold, _, err := extraction.DecodeExtraction(item.Expected)
 		must(t, err)
-		gold.Relationships = nil // the oracle knows entities only
+		gold.Relationships = nil // the oracle knows only entities
 		item.Expected, err = gold.MarshalJSON()
 		must(t, err)
 		write(&clean, item.Item)
@@ -136,8 +135,8 @@ func damagedSample(t *testing.T) map[string]json.RawMessage {
 	return undamaged
 }
 
-// review does what a person does with a queue: corrects the damaged ones, and completes
-// all.
+// review does the work of an annotator: it corrects the damaged items and completes all items of
+// the queue.
 func (d deployment) review(queue string, undamaged map[string]json.RawMessage) (corrected, confirmed int) {
 	d.t.Helper()
 	found, err := d.client.GetAnnotationQueue(d.t.Context(), queue)
@@ -177,7 +176,7 @@ func (d deployment) send(method, path string, body any) {
 	}
 }
 
-// mean is entity_f1 of a run, failed items as 0.
+// mean returns the mean entity_f1 of a run; failed items count as 0.
 func (d deployment) mean(run, of string) float64 {
 	d.t.Helper()
 	text, _ := d.exits(cli.ExitOK, "report", run, "--dataset", of, "--format", "json")

@@ -16,13 +16,13 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// hostileLength is that of long lists.
+// hostileLength is the length of long lists.
 func hostileLength() int {
 	return suite.Of(1_000, 100_000)
 }
 
-// hostileAnswers are what a model may say, by the word in the document that
-// brings it about, and the class of failure that it comes to.
+// hostileAnswers holds answers of the model, by the word in the document that causes them, with
+// the class of failure that they lead to.
 func hostileAnswers() map[string]struct {
 	answer string
 	class  outcome.Class
@@ -47,9 +47,9 @@ func hostileAnswers() map[string]struct {
 	}
 }
 
-// TestHostile runs hostile documents, gold, names and answers through the whole
-// program: every item has its outcome, and time and memory stay bounded. With
-// EXPERIMENT_TEST_FULL lists are forty times as long, and EXPERIMENT_TEST_SENTENCES says how long a document is.
+// TestHostile runs hostile documents, gold, names and answers through the whole program: every
+// item gets an outcome, and time and memory stay bounded. With EXPERIMENT_TEST_FULL lists are
+// forty times as long; EXPERIMENT_TEST_SENTENCES sets the length of a document.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	front := httptest.NewServer(http.HandlerFunc(hostileModel))
@@ -113,14 +113,14 @@ func TestHostile(t *testing.T) {
 	f.run(t, cli.ExitOK, "export", "r", "-o", "r.jsonl")
 }
 
-// hostileModel answers by the last word of what it is asked.
+// hostileModel answers by the last word of the request.
 func hostileModel(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
 	text := string(raw)
-	word := "good" // a part of a document whose word is elsewhere
+	word := "good" // the word is in another part of the document
 	if i := strings.LastIndex(text, "WORD "); i >= 0 {
 		word = text[i+len("WORD "):]
 	}
@@ -130,7 +130,7 @@ func hostileModel(w http.ResponseWriter, r *http.Request) {
 			if err != nil {
 				panic(err)
 			}
-			if name == "notutf8" { // as bytes that are not text
+			if name == "notutf8" { // bytes that are not valid UTF-8
 				answer = []byte(`"{\"entities\":[{\"name\":\"` + "\xff\xfe" + `\",\"type\":\"Person\"}]}"`)
 			}
 			w.Header().Set("Content-Type", "application/json")

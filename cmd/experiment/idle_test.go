@@ -28,9 +28,8 @@ func (h *holding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.behind.ServeHTTP(w, r)
 }
 
-// TestRun_workersNeverWaitForLangfuse: every item is asked about before
-// Langfuse has answered a single write. Were a worker to wait for one, the model
-// would not be asked to the end.
+// TestRun_workersNeverWaitForLangfuse: the model receives the requests for all items before
+// Langfuse has answered a single write, so no worker waits for a write.
 func TestRun_workersNeverWaitForLangfuse(t *testing.T) {
 	t.Parallel()
 	const n = 60
@@ -47,7 +46,7 @@ func TestRun_workersNeverWaitForLangfuse(t *testing.T) {
 	defer front.Close()
 	defer release.Do(func() { close(hold.released) })
 	var armed atomic.Bool
-	var early atomic.Int32 // writes that were answered before the last call
+	var early atomic.Int32 // writes answered before the last call
 	_, env := sharedLangfuse(t, items, func(h http.Handler) http.Handler {
 		hold.behind = h
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -75,8 +74,8 @@ func TestRun_workersNeverWaitForLangfuse(t *testing.T) {
 	}
 }
 
-// TestRun_asksAtOnce: the dataset is asked about before the server has said what it
-// is, and the first items are before it has said whether the run's name is free.
+// TestRun_asksAtOnce: the run requests the dataset before the probe is answered, and sends the
+// first items before it knows whether its name is free.
 func TestRun_asksAtOnce(t *testing.T) {
 	t.Parallel()
 	items, model := paidItems(3), newPaidModel(t)
@@ -121,9 +120,9 @@ func TestRun_asksAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkLatency runs 2,000 items of 200 ms, 50 at once, against a Langfuse
-// that answers at once and one that takes 100 ms: 8 s are the least. v3 gets a
-// request of its own for every item.
+// BenchmarkLatency runs 2,000 items of 200 ms, 50 at once, against a Langfuse that answers at
+// once and one that takes 100 ms. The minimum is 8 s. A v3 server gets one request for each
+// item.
 func BenchmarkLatency(b *testing.B) {
 	const n = 2000
 	items, model := paidItems(n), newPaidModel(b)

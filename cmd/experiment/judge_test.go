@@ -11,8 +11,8 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// TestConformance_modelJudge certifies a language model that judges by a prompt
-// from Langfuse, and scores a run with it.
+// TestConformance_modelJudge certifies a language model with a prompt from Langfuse as a judge,
+// and scores a run with it.
 func TestConformance_modelJudge(t *testing.T) {
 	b := newBench(t)
 	server := newChatServer(t, "Here you are: {\"score\": 1, \"hits\": [\"all of it\"], \"misses\": []}")
@@ -46,8 +46,8 @@ func TestConformance_modelJudge(t *testing.T) {
 	}
 }
 
-// TestRun_judgingModel: what a judging model takes is told apart from what is
-// judged, kept with the trace, and held to the budget of the run.
+// TestRun_judgingModel: the tokens of a judge are counted apart from those of the judged model,
+// recorded in the trace, and charged to the budget of the run.
 func TestRun_judgingModel(t *testing.T) {
 	b := newBench(t)
 	server := newChatServer(t, `{"score": 0.5, "hits": ["a"], "misses": [], "reasoning": "half", "entities": [], "relationships": []}`)
@@ -74,7 +74,7 @@ func TestRun_judgingModel(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &sum); err != nil || code != cli.ExitOK {
 		t.Fatalf("exit %d, %v: %s", code, err, stderr)
 	}
-	// The baseline takes nothing; each of two judgements 100 tokens in, 20 out.
+	// The baseline uses no tokens; each of two judgements uses 100 input and 20 output tokens.
 	if sum.Usage.Total != 0 || sum.Judging.Calls != 2 || sum.Judging.Usage.Input != 200 || sum.Judging.Usage.Output != 40 {
 		t.Errorf("%+v", sum)
 	}
@@ -87,8 +87,8 @@ func TestRun_judgingModel(t *testing.T) {
 	if code, stdout, stderr = b.with(env, "verify", "judged"); code != cli.ExitOK {
 		t.Errorf("verify: exit %d\n%s%s", code, stdout, stderr)
 	}
-	// Extraction and judgement take 120 tokens each: the third of four calls has no
-	// room beside 240 of 300 and the largest answer so far.
+	// Extraction and judgement take 120 tokens each. The third of four calls does not fit: 240
+	// of 300 are spent, and the largest answer is larger than the rest.
 	code, _, stderr = b.with(env, "run", "--config", "run.yaml", "--name", "bounded", "--model", "openai/gpt-4o-mini", "--budget-tokens", "300", "--concurrency", "1")
 	if code != cli.ExitInterrupted || !strings.Contains(stderr, "budget of 300 tokens") {
 		t.Errorf("exit %d: %s", code, stderr)

@@ -15,12 +15,11 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// limitedServer answers every request with 120 tokens, unless it is told to
-// refuse those that come first.
+// limitedServer answers every request with 120 tokens, except those that refuse rejects.
 type limitedServer struct {
 	mu     sync.Mutex
 	asked  int
-	silent bool // about what an answer took
+	silent bool // does not report the tokens of an answer
 	answer string
 	refuse func(n int) (status int)
 }
@@ -50,7 +49,7 @@ func newLimitedServer(t *testing.T) (*limitedServer, map[string]string) {
 	}
 }
 
-// fiveItems differ in their documents.
+// fiveItems returns five items with different documents.
 func fiveItems() string {
 	var lines strings.Builder
 	for i := range 5 {
@@ -60,8 +59,7 @@ func fiveItems() string {
 	return lines.String()
 }
 
-// A key that is not accepted costs one request, not one for each item, and the
-// name stays free.
+// A rejected API key costs one request in total, not one for each item, and the name stays free.
 func TestRun_wrongKey(t *testing.T) {
 	b := newBench(t)
 	server, env := newLimitedServer(t)
@@ -94,14 +92,14 @@ func TestRun_rateLimited(t *testing.T) {
 	}
 }
 
-// The budget stops the run before it is passed; with a larger one it goes on,
-// and what was paid is not paid again.
+// The budget stops the run before it is exceeded. With a larger budget the run goes on, and
+// nothing is paid twice.
 func TestRun_budget(t *testing.T) {
 	b := newBench(t)
 	server, env := newLimitedServer(t)
 	b.seed("docs", fiveItems())
 	args := []string{"--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--json", "--max-tokens", "50", "--concurrency", "1"}
-	// A request is estimated at some hundreds of tokens and takes 120.
+	// A request is estimated at some hundreds of tokens and uses 120.
 	code, stdout, stderr := b.with(env, append(args, "--budget-tokens", "1500")...)
 	s := summaryOf(t, stdout)
 	if code != cli.ExitInterrupted || s.Usage.Total > 1500 || s.Items.Scored != server.asked || s.Items.Scored == 0 || s.Items.Failed != 0 {
@@ -119,8 +117,8 @@ func TestRun_budget(t *testing.T) {
 	}
 }
 
-// What a server does not report is estimated, and the estimate is known to the
-// process that takes the run up again.
+// Usage that a server does not report is estimated, and a process that resumes the run knows the
+// estimate.
 func TestRun_budgetWithoutUsage(t *testing.T) {
 	b := newBench(t)
 	server, env := newLimitedServer(t)
@@ -181,15 +179,15 @@ func TestRun_cache(t *testing.T) {
 	}
 }
 
-// A run that was repaired says what all its attempts cost, and one that was
-// scored again that no model was asked for extractions.
+// A repaired run reports the cost of all its attempts. A run that was scored again reports that
+// no model was called for extractions.
 func TestRun_costOfReplacedAttempts(t *testing.T) {
 	b := newBench(t)
 	server, env := newLimitedServer(t)
 	b.seed("docs", oneItem)
 	args := []string{"--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--json"}
 	server.answer = "no JSON"
-	b.with(env, args...) // asks twice: one repair
+	b.with(env, args...) // two requests: one repair
 	server.answer = adaAnswer
 	code, stdout, stderr := b.with(env, append(args, "--resume", "--retry-failed")...)
 	s := summaryOf(t, stdout)
@@ -206,7 +204,7 @@ func TestRun_costOfReplacedAttempts(t *testing.T) {
 	}
 }
 
-// An answer that the cache cannot keep harms no run.
+// An answer that cannot be written to the cache does not affect the run.
 func TestRun_cacheEntryNotKept(t *testing.T) {
 	b := newBench(t)
 	_, env := newLimitedServer(t)
@@ -225,7 +223,7 @@ func TestRun_cacheEntryNotKept(t *testing.T) {
 	if len(entries) != 1 {
 		t.Fatalf("the cache holds %v", entries)
 	}
-	// A folder that is not empty is in place of the entry.
+	// A folder that is not empty stands in the place of the cache entry.
 	if err := errors.Join(os.Remove(entries[0]), os.MkdirAll(filepath.Join(entries[0], "x"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -243,9 +241,9 @@ func TestRun_estimateOfAResumedRun(t *testing.T) {
 	}
 }
 
-// A model that refuses connections is 69 for one item and for more than there are
-// workers, of a run and of questions; what is waited for is said with --quiet too,
-// no item fails of it, and the name stays free.
+// A model that refuses connections ends runs and questions with exit code 69, for one item and
+// for more items than workers. The program says what it waits for, also with --quiet; no item
+// fails, and the name stays free.
 func TestRun_unreachable(t *testing.T) {
 	pdf, questions := samplePath(t, "manual.pdf"), samplePath(t, "manual.jsonl")
 	b := newBench(t)

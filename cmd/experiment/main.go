@@ -28,8 +28,8 @@ import (
 
 func main() { os.Exit(cli.Profiled(Main)) }
 
-// Main runs the command line of this process and returns its exit code. Garbage is
-// collected a little later than by default, unless GOGC says when: it costs a few MB.
+// Main runs the command line of this process and returns its exit code. It makes garbage
+// collection a little rarer than by default, which costs a few MB, unless GOGC is set.
 func Main() int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(120)
@@ -37,7 +37,7 @@ func Main() int {
 	return Run(context.Background(), cli.Process())
 }
 
-// commands is the table of commands, in the order in which help shows them.
+// commands returns the commands in the order of the help.
 func commands(env cli.Env) []*urfave.Command {
 	return []*urfave.Command{
 		runCommand(env),
@@ -71,9 +71,9 @@ func commands(env cli.Env) []*urfave.Command {
 	}
 }
 
-// Run carries out one command line and returns the exit code.
+// Run runs one command line and returns the exit code.
 func Run(ctx context.Context, env cli.Env) int {
-	inner := env // the last words go past the bar, also where it is not ended
+	inner := env // settings.Run prints past the progress bar, even if the bar has not ended
 	inner.Stderr = runs.NewScreen(env.Stderr)
 	run := runCommand(inner)
 	return settings.Run(ctx, env, &urfave.App{
@@ -86,7 +86,7 @@ func Run(ctx context.Context, env cli.Env) int {
 	})
 }
 
-// withCode gives a refused configuration exit code 64 where it has none.
+// withCode gives an error exit code 64 unless it has one.
 func withCode(err error) error { return cli.WithCode(cli.ExitUsage, err) }
 
 // oneRun returns the path of the run that is the only argument of a command.
@@ -97,7 +97,7 @@ func oneRun(c *urfave.Context) (string, error) {
 	return runs.Find(c.Context, c.Args().First(), c.String("dataset"))
 }
 
-// completions are the scripts that make a shell ask the program itself.
+// completions holds, by shell, the scripts that make it ask the program for completions.
 var completions = map[string]string{
 	"bash": `_experiment() {
   local words=("${COMP_WORDS[@]:0:COMP_CWORD}") current="${COMP_WORDS[COMP_CWORD]}"
@@ -194,7 +194,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-// greet says how to reach the server, in lines that can be pasted.
+// greet prints the addresses and keys of the server, ready to be pasted into a shell.
 func greet(env cli.Env, url string) {
 	fmt.Fprintf(env.Stdout, `The runs of this folder: %s/
 Its Langfuse API is at the same address. Interrupt to stop.
@@ -224,7 +224,8 @@ func doctorCommand(env cli.Env) *urfave.Command {
 }
 
 func promptsCommand(env cli.Env) *urfave.Command {
-	// in has an action done in Langfuse, and prints what it returns: a text, or a value as JSON.
+	// in completes an action that uses Langfuse. The action prints what do returns: the text, or
+	// with --json the value.
 	in := func(a settings.Action, do func(*urfave.Context, *langfuse.Client, []string) (string, any, error)) settings.Action {
 		a.Run = func(c *urfave.Context, words []string) error {
 			lf, err := settings.Connect(c.Context, env.Getenv)
@@ -269,7 +270,7 @@ func promptsCommand(env cli.Env) *urfave.Command {
 	}, "list")
 }
 
-// showPrompt shows the version of a prompt that the flags name.
+// showPrompt returns the version of a prompt that the flags select.
 func showPrompt(c *urfave.Context, client *langfuse.Client, words []string) (string, any, error) {
 	ref := langfuse.PromptRef{Name: words[0], Label: c.String("prompt-label"), Version: c.Int("prompt-version")}
 	label, version := c.IsSet("prompt-label"), c.IsSet("prompt-version")

@@ -18,7 +18,7 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// chatServer speaks as OpenAI's chat completions do and keeps what it was sent.
+// chatServer is an OpenAI-compatible server that stores the requests.
 type chatServer struct {
 	url    string
 	mu     sync.Mutex
@@ -48,8 +48,8 @@ func newChatServer(t *testing.T, answer string) *chatServer {
 	return s
 }
 
-// writeCompletion answers as OpenAI's chat completions do; with no tokens at all,
-// the server does not say what the answer took.
+// writeCompletion writes an answer in the form of OpenAI's chat completions. If both token
+// counts are 0, it has no usage.
 func writeCompletion(w http.ResponseWriter, model, answer string, in, out int) {
 	body := map[string]any{
 		"id": "1", "object": "chat.completion", "model": model,
@@ -59,7 +59,7 @@ func writeCompletion(w http.ResponseWriter, model, answer string, in, out int) {
 		body["usage"] = map[string]any{"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body) // a client that went away is what a test may want
+	_ = json.NewEncoder(w).Encode(body) // the client may have gone away on purpose
 }
 
 func (s *chatServer) last() map[string]any {
@@ -68,7 +68,7 @@ func (s *chatServer) last() map[string]any {
 	return s.bodies[len(s.bodies)-1]
 }
 
-// with runs a command line in an environment.
+// with runs a command line with environment variables.
 func (b bench) with(env map[string]string, args ...string) (code int, stdout, stderr string) {
 	b.t.Helper()
 	var out, err bytes.Buffer
@@ -176,7 +176,7 @@ func (b bench) generation(traceID, promptVersion string) {
 	})
 }
 
-// pricesFor writes a file of prices: 2 USD for a million input tokens, 8 for output.
+// pricesFor writes a file of prices: a million input tokens cost 2 USD, output tokens 8.
 func pricesFor(t *testing.T, model string) string {
 	t.Helper()
 	text := "as_of: 2026-11-21\nsource: a test\nprices:\n  " + model + ": {input: 2, cached_input: 1, output: 8}\n"
@@ -245,8 +245,8 @@ func TestModels_refusals(t *testing.T) {
 	}
 }
 
-// TestModels_impossible: what a model cannot do is refused before anything is
-// sent, with the reason.
+// TestModels_impossible: requests that the model does not support are refused, with the reason,
+// before anything is sent.
 func TestModels_impossible(t *testing.T) {
 	b, server := newBench(t), newChatServer(t, adaAnswer)
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
@@ -273,8 +273,8 @@ func TestModels_pipelineProgram(t *testing.T) {
 	}
 }
 
-// TestModels_promptConfig: what the config of a prompt says is taken, what is
-// wrong in it is told in its own words, and keys of the team's own are noted.
+// TestModels_promptConfig: the config of a prompt is used, errors in it are reported by its own
+// keys, and unknown keys are recorded.
 func TestModels_promptConfig(t *testing.T) {
 	b, server := newBench(t), newChatServer(t, adaAnswer)
 	b.seed("docs", oneItem)

@@ -16,9 +16,8 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// readBack demands that a run is visible with n items, the newest attempt of
-// every item once, every score of it once with its value, and of a model's run
-// a generation with prompt, version, cost and latency.
+// readBack checks that a run is visible with n items, the newest attempt of every item and every
+// score once, and for the run of a model a generation with prompt, version, cost and latency.
 func (d deployment) readBack(name string, n int, prompted bool) {
 	d.t.Helper()
 	header, newest, id := d.newestOf(name)
@@ -94,7 +93,7 @@ func (d deployment) scoresOnce(newest map[string]outcome.Outcome) {
 	}
 }
 
-// generations looks at the spans of a trace below the root.
+// generations checks the spans of a trace below the root.
 func (d deployment) generations(trace langfuse.Trace, o outcome.Outcome, prompted bool) {
 	d.t.Helper()
 	found := 0
@@ -112,7 +111,7 @@ func (d deployment) generations(trace langfuse.Trace, o outcome.Outcome, prompte
 		}
 	}
 	root, ok := trace.Root()
-	took, want := root.EndTime.Sub(root.StartTime), o.Latency // without what was waited
+	took, want := root.EndTime.Sub(root.StartTime), o.Latency // without waiting time
 	if !ok || (took-want).Abs() > time.Millisecond {          // servers keep milliseconds
 		d.t.Errorf("%s: the root took %s, the run file says %s", o.Item, took, want)
 	}

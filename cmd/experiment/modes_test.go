@@ -26,8 +26,8 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// deployment is a Langfuse of one mode with the sample dataset and the built-in
-// prompt, and a folder that works with it.
+// deployment is a Langfuse of one mode with the sample dataset and the built-in prompt, and a
+// folder that uses it.
 type deployment struct {
 	bench
 	env    map[string]string
@@ -54,7 +54,7 @@ func newDeployment(t *testing.T, mode embedded.Mode) deployment {
 	d.server, err = d.client.Probe(t.Context())
 	must(t, err)
 	must(t, tracking.CreateDefaultPrompt(t.Context(), d.client))
-	items := func(yield func(dataset.Located, error) bool) { // anew each time
+	items := func(yield func(dataset.Located, error) bool) { // a new sequence for each call
 		dataset.Read(configs.OpenSample(), dataset.JSONL, configs.SampleFile)(yield)
 	}
 	_, err = seed.File(t.Context(), d.client, items, seed.Config{Dataset: configs.SampleName})
@@ -62,7 +62,7 @@ func newDeployment(t *testing.T, mode embedded.Mode) deployment {
 	return d
 }
 
-// exits runs a command line and demands its exit code.
+// exits runs a command line and checks its exit code.
 func (d deployment) exits(want int, args ...string) (stdout, stderr string) {
 	d.t.Helper()
 	code, stdout, stderr := d.with(d.env, args...)
@@ -72,7 +72,7 @@ func (d deployment) exits(want int, args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// modesOrSample are the modes of a server, or one of them where a sample is enough.
+// modesOrSample returns all modes of a server, or one of them if a sample is enough.
 func modesOrSample() []embedded.Mode {
 	if suite.Full() {
 		return embedded.Modes()
@@ -80,10 +80,9 @@ func modesOrSample() []embedded.Mode {
 	return []embedded.Mode{embedded.ModeV4}
 }
 
-// TestModes runs the same experiments on each kind of server: the baseline over
-// the sample dataset, and a language model with a prompt, which answers nonsense
-// at first, so that its items have two attempts. What is there afterwards is
-// read through the views that the server has.
+// TestModes runs the same experiments on each kind of server and reads them back through all its
+// APIs: the baseline on the sample dataset, and a language model with a prompt whose first
+// answers are invalid, so that its items have two attempts.
 func TestModes(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -102,7 +101,7 @@ func TestModes(t *testing.T) {
 			d.readBack("llm", 5, true)
 			d.harmed("llm")
 
-			must(t, os.RemoveAll(settings.Folder)) // as in a colleague's folder
+			must(t, os.RemoveAll(settings.Folder)) // as in the folder of a colleague
 			_, stderr := d.exits(cli.ExitUsage, "--dataset", configs.SampleName, "--name", "base")
 			if !strings.Contains(stderr, "taken (in Langfuse): use --name base-2") {
 				t.Errorf("a name that only Langfuse knows: %s", stderr)
@@ -111,7 +110,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// fickleModel speaks as OpenAI's chat completions do, nonsense until it is wise.
+// fickleModel is an OpenAI-compatible server whose answers are invalid until wise is set.
 type fickleModel struct {
 	url  string
 	wise atomic.Bool
@@ -131,8 +130,8 @@ func newFickleModel(t *testing.T) *fickleModel {
 	return m
 }
 
-// harmed deletes and changes scores, and demands that verify finds each and mends
-// it; and it adds one as another program would, which must stay.
+// harmed deletes and changes scores and checks that verify finds and repairs each. A score that
+// another program added must stay.
 func (d deployment) harmed(name string) {
 	d.t.Helper()
 	_, newest, _ := d.newestOf(name)
@@ -167,9 +166,8 @@ func (d deployment) harmed(name string) {
 	d.readBack(name, len(newest), true)
 }
 
-// TestModes_waited: a run that waits for its limiter most of the time. What
-// Langfuse shows as latency is that of the run file, all the same; scores are where
-// its pages show them.
+// TestModes_waited: a run that mostly waits for its limiter. The latency in Langfuse equals that
+// of the run file, and scores are where the pages of Langfuse show them.
 func TestModes_waited(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -208,8 +206,8 @@ func TestModes_waited(t *testing.T) {
 	}
 }
 
-// latencyOf demands that all that Langfuse shows as the latency of an item is that
-// of the run file, and that the calls are within it.
+// latencyOf checks that every latency of an item in Langfuse equals that of the run file and
+// contains the calls.
 func (d deployment) latencyOf(trace langfuse.Trace, o outcome.Outcome) {
 	d.t.Helper()
 	root, _ := trace.Root()
@@ -232,7 +230,7 @@ func (d deployment) latencyOf(trace langfuse.Trace, o outcome.Outcome) {
 	}
 }
 
-// traceLatency is what v3 calls the latency of a trace.
+// traceLatency returns the latency of a trace on a v3 server.
 func (d deployment) traceLatency(id string) time.Duration {
 	d.t.Helper()
 	r, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.env["LANGFUSE_BASE_URL"]+"/api/public/traces/"+id, nil)
@@ -240,7 +238,7 @@ func (d deployment) traceLatency(id string) time.Duration {
 	r.SetBasicAuth(embedded.DefaultPublicKey, embedded.DefaultSecretKey)
 	answer, err := http.DefaultClient.Do(r)
 	must(d.t, err)
-	var trace struct{ Latency float64 } // seconds
+	var trace struct{ Latency float64 } // in seconds
 	must(d.t, errors.Join(json.NewDecoder(answer.Body).Decode(&trace), answer.Body.Close()))
 	return time.Duration(trace.Latency * float64(time.Second))
 }

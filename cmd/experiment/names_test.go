@@ -10,8 +10,8 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// TestNames_inPaths: a server of v3 is asked for runs by names in a path. One that
-// cannot be there is a wrong name, and no fault of this program.
+// TestNames_inPaths: requests to a v3 server have the name of the run in the path. A name that
+// cannot be there is a usage error.
 func TestNames_inPaths(t *testing.T) {
 	t.Parallel()
 	server, err := embedded.Open(embedded.Config{Mode: embedded.ModeV3})

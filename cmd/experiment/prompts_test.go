@@ -20,7 +20,7 @@ func (b bench) prompt(create langfuse.Prompt) {
 	})
 }
 
-// expect runs a command line that succeeds and compares all that it prints.
+// expect runs a command line that succeeds and compares its whole output.
 func (b bench) expect(want string, args ...string) {
 	b.t.Helper()
 	code, stdout, stderr := b.experiment(args...)
@@ -31,7 +31,7 @@ func (b bench) expect(want string, args ...string) {
 
 func TestPrompts_labelsAndDiff(t *testing.T) {
 	b := newBench(t)
-	const name = "team/people" // a folder, as Langfuse shows it
+	const name = "team/people" // Langfuse shows the first part as a folder
 	b.prompt(langfuse.Prompt{Name: name, Type: langfuse.PromptChat, Labels: []string{"production", "old"}, CommitMessage: "first",
 		Prompt: json.RawMessage(`[{"role":"system","content":"Be brief.\nBe exact."},{"type":"placeholder","name":"examples"},{"role":"user","content":"{{document_text}}"}]`),
 		Config: json.RawMessage(`{"temperature":0,"model":"m"}`)})
@@ -60,7 +60,7 @@ config
   }
 
 `, "prompts", "show", name, "--prompt-label", "old")
-	for _, second := range []string{"2", "staging", "production", "7"} { // 7 is a label here, there is no version 7
+	for _, second := range []string{"2", "staging", "production", "7"} { // 7 is a label; there is no version 7
 		b.expect(`--- team/people, version 1 (old)
 +++ team/people, version 2 (7, latest, production, rc, staging)
 @@ -1,6 +1,6 @@
@@ -83,7 +83,7 @@ config
 	}
 }
 
-// brokenWriter stands for a full disk.
+// brokenWriter fails like a full disk.
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }

@@ -19,18 +19,18 @@ import (
 
 var update = flag.Bool("update", false, "write the output of the commands into the pages; TestPictures: write the pictures")
 
-// console finds the blocks of commands of a page.
+// console matches the blocks of commands of a page.
 var console = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
-// checkout is where the pages are.
+// checkout is the root of the repository.
 const checkout = "../../"
 
-// rest as the last line of an output stands for the lines that follow it.
+// rest as the last line of an output stands for all lines that follow.
 const rest = "…"
 
-// TestReadme executes every command of the README and of the pages that show more of
-// them, in order and in a folder for each page, and compares what is printed. Times
-// and addresses are replaced before the comparison; everything else must be equal.
+// TestReadme runs every command of the README and of the pages with more commands, in order and
+// in one folder for each page, and compares the output. It replaces times and addresses before
+// the comparison; everything else must be equal.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	env := readersEnvironment()
@@ -45,7 +45,7 @@ func TestReadme(t *testing.T) {
 				t.Fatal(err)
 			}
 			fresh := ""
-			for range 3 { // a time of many digits makes a column wider: then once more
+			for range 3 { // retries because long durations widen the columns
 				r := reader{t: t, folder: t.TempDir(), env: env}
 				fresh = console.ReplaceAllStringFunc(string(page), func(block string) string {
 					return "```console\n" + r.execute(console.FindStringSubmatch(block)[1]) + "```"
@@ -67,8 +67,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestPictures holds the pictures of the README to their size. With -update it makes
-// them, in a browser: the page of a run, and that of a comparison with it.
+// TestPictures checks the size of the pictures in the README. With -update it makes them in a
+// browser: the page of a run, and the page of a comparison with it.
 func TestPictures(t *testing.T) {
 	if *update {
 		chromium := testkit.StartBrowser(t)
@@ -113,7 +113,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// readersEnvironment has no settings; it finds the program as that of the tests is.
+// readersEnvironment returns an environment without settings that finds the test's program.
 func readersEnvironment() []string {
 	env := []string{"NO_COLOR=1"}
 	for _, pair := range os.Environ() {
@@ -133,14 +133,14 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// reader is a person who follows a page in a folder of their own.
+// reader executes the commands of a page in a folder of its own.
 type reader struct {
 	t      *testing.T
 	folder string
 	env    []string
 }
 
-// execute returns the block as it should read.
+// execute returns the block with the actual output.
 func (r *reader) execute(block string) string {
 	var out strings.Builder
 	for _, c := range commandsOf(block) {
@@ -156,14 +156,14 @@ func (r *reader) execute(block string) string {
 	return out.String()
 }
 
-// command is one of a block: what a person types, and the lines that follow it.
+// command is a command of a block and its expected output.
 type command struct {
 	line   string
 	output []string
 }
 
-// commandsOf takes the commands of a block: each begins with "$ "; a here
-// document goes on to its END.
+// commandsOf returns the commands of a block. Each begins with "$ "; a here-document ends with
+// END.
 func commandsOf(block string) []command {
 	var commands []command
 	here := false
@@ -182,9 +182,8 @@ func commandsOf(block string) []command {
 	return commands
 }
 
-// run executes one command line and returns what a person would see. Commands
-// about the checkout itself are not run here: installing is not needed,
-// and the tests are running.
+// run runs one command line and returns its output. It skips commands about the repository
+// itself: there is nothing to install, and the tests are running.
 func (r *reader) run(line string) string {
 	switch line {
 	case "go test ./...", "go install ./cmd/...":
@@ -201,7 +200,7 @@ func (r *reader) run(line string) string {
 	return steady(out.String())
 }
 
-// steady replaces what differs from run to run.
+// steady replaces text that differs between runs.
 func steady(out string) string {
 	for _, replace := range [][2]string{
 		{`(?m)^latency .*$`, "latency   …"},

@@ -10,8 +10,8 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// TestModels_recorded records a run and replays it without a network: the
-// exports are equal apart from times and what names the run.
+// TestModels_recorded records a run and replays it without a network. The exports are equal
+// apart from times and identifiers of the run.
 func TestModels_recorded(t *testing.T) {
 	b, server := newBench(t), newChatServer(t, adaAnswer)
 	b.seed("docs", twoItems)
@@ -43,7 +43,7 @@ func TestModels_recorded(t *testing.T) {
 	}
 }
 
-// steadyExport reads an export without what differs from run to run.
+// steadyExport reads an export without values that differ between runs.
 func steadyExport(t *testing.T, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -60,7 +60,7 @@ func steadyExport(t *testing.T, path string) string {
 			continue
 		}
 		if dataset, ok := value["dataset"].(map[string]any); ok {
-			delete(dataset, "version") // the instant of the pin
+			delete(dataset, "version") // the time when the version was fixed
 		}
 		text, err := json.Marshal(without(value, "started", "ended", "latency_ns", "waited_ns", "run_uid", "name", "pipeline", "endpoint"))
 		if err != nil {
@@ -71,8 +71,8 @@ func steadyExport(t *testing.T, path string) string {
 	return out.String()
 }
 
-// without drops keys from a value, at every depth; the name of an entity, which
-// has a type beside it, stays.
+// without removes keys from a value at every depth, except the name of an entity, which has a
+// type.
 func without(value any, keys ...string) any {
 	switch v := value.(type) {
 	case []any:

@@ -19,16 +19,16 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// resident is a process of the program under test that carries out one command line
-// after the other: to start a process costs more than most commands do. With
-// EXPERIMENT_TEST_FULL, in the background and through exec a command has its own.
+// resident is a process of the program under test that runs one command line after the other,
+// because starting a process takes longer than most commands. With EXPERIMENT_TEST_FULL, in the
+// background and through exec, each command has its own process.
 type resident struct {
 	lines   *json.Encoder
 	answers *json.Decoder
 	end     func()
 }
 
-// residents are those that nobody uses, so that there are as many as tests run at once.
+// residents holds the idle residents. There are as many residents as tests that run at once.
 type residents struct {
 	mu   sync.Mutex
 	free []*resident
@@ -36,19 +36,19 @@ type residents struct {
 
 var idle residents
 
-// script is what byResident knows of one. Its resident is nil before its first command.
+// script is the state of a script in byResident. Its resident is nil before its first command.
 type script struct {
-	names []string // of the environment
+	names []string // names of environment variables
 	*resident
 }
 
-// scriptKey is under which testscript keeps it.
+// scriptKey is the key of the script among the values of testscript.
 type scriptKey struct{}
 
-// residentEnv tells a process that it is a resident.
+// residentEnv makes a process a resident.
 const residentEnv = "EXPERIMENT_TEST_RESIDENT"
 
-// commandLine is what a resident is asked to carry out, residentAnswer what came of it.
+// commandLine is the request to a resident, residentAnswer its response.
 type commandLine struct {
 	Args, Env []string
 	Dir       string
@@ -57,11 +57,11 @@ type commandLine struct {
 type residentAnswer struct {
 	Code           int
 	Stdout, Stderr []byte
-	Problem        string // of the resident itself
+	Problem        string // error of the resident itself
 }
 
-// program is a command of testscript.Main that is the program whose main function
-// reads os.Args and returns the exit code.
+// program returns a command for testscript.Main that runs main, which reads os.Args and returns
+// the exit code.
 func program(main func() int) func() {
 	return func() {
 		if os.Getenv(residentEnv) == "" {
@@ -84,8 +84,8 @@ func program(main func() int) func() {
 	}
 }
 
-// carryOut gives the process the folder, the environment, the arguments and the streams
-// that it would have been started with.
+// carryOut sets folder, environment, arguments and streams of this process as if it had been
+// started with them, and runs main.
 func (l commandLine) carryOut(main func() int, a *residentAnswer) error {
 	os.Clearenv()
 	for _, pair := range l.Env {
@@ -107,14 +107,14 @@ func (l commandLine) carryOut(main func() int, a *residentAnswer) error {
 	return errors.Join(err1, err2, null.Close())
 }
 
-// written returns what a temporary file holds, which goes.
+// written returns the content of a temporary file and removes it.
 func written(f *os.File) ([]byte, error) {
 	_, err1 := f.Seek(0, io.SeekStart)
 	text, err2 := io.ReadAll(f)
 	return text, errors.Join(err1, err2, f.Close(), os.Remove(f.Name()))
 }
 
-// carryOut has the script's resident carry out a command line and returns the exit code.
+// carryOut runs a command line in the script's resident and returns the exit code.
 func (s *script) carryOut(ts *testscript.TestScript, args []string) int {
 	if s.resident == nil {
 		var err error
@@ -141,7 +141,7 @@ func (s *script) carryOut(ts *testscript.TestScript, args []string) int {
 	return a.Code
 }
 
-// ask has the resident carry out a command line. After an error it is gone.
+// ask sends a command line to the resident. After an error the resident has ended.
 func (r *resident) ask(line commandLine) (a residentAnswer, err error) {
 	err = r.lines.Encode(line)
 	if err == nil {
@@ -157,7 +157,7 @@ func (r *resident) ask(line commandLine) (a residentAnswer, err error) {
 	return a, nil
 }
 
-// scriptParams are the parameters of the scripts in a folder.
+// scriptParams returns the parameters of the scripts in a folder.
 func scriptParams(folder string) testscript.Params {
 	params := testkit.ScriptParams(folder, byResident)
 	before := params.Setup
@@ -171,8 +171,8 @@ func scriptParams(folder string) testscript.Params {
 	return params
 }
 
-// byResident carries out a command line of the program under test by a resident, and
-// starts every other program.
+// byResident runs command lines of the program under test in a resident, and starts all other
+// programs.
 func byResident(ts *testscript.TestScript, program string, args []string) int {
 	if program == "experiment" && !suite.Full() {
 		return ts.Value(scriptKey{}).(*script).carryOut(ts, args)
@@ -180,11 +180,11 @@ func byResident(ts *testscript.TestScript, program string, args []string) int {
 	return testkit.Exec(ts, program, args)
 }
 
-// sets finds the variables that a script sets.
+// sets matches the variables that a script sets.
 var sets = regexp.MustCompile(`(?m)^env (\w+)=`)
 
-// variables names those of a script, and those that it sets itself, of which testscript
-// only tells the values.
+// variables returns the names of the variables of a script, including those that it sets itself.
+// testscript gives access only to the values.
 func variables(vars []string, script string) (names []string, err error) {
 	text, err := os.ReadFile(script)
 	for _, pair := range vars {
@@ -197,7 +197,7 @@ func variables(vars []string, script string) (names []string, err error) {
 	return names, err
 }
 
-// take returns a resident that nobody else uses, started if there is none.
+// take returns an idle resident, or starts one.
 func (r *residents) take() (*resident, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,19 +211,19 @@ func (r *residents) take() (*resident, error) {
 	lines, err1 := cmd.StdinPipe()
 	answers, err2 := cmd.StdoutPipe()
 	return &resident{json.NewEncoder(lines), json.NewDecoder(answers), func() {
-		_ = lines.Close() // it ends by itself
+		_ = lines.Close() // the process ends by itself
 		_ = cmd.Wait()
 	}}, errors.Join(err1, err2, cmd.Start())
 }
 
-// give takes a resident back.
+// give makes a resident idle again.
 func (r *residents) give(one *resident) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.free = append(r.free, one)
 }
 
-// withResidents runs the tests, and ends the residents after them.
+// withResidents runs the tests and then ends the residents.
 type withResidents struct{ *testing.M }
 
 func (m withResidents) Run() int {

@@ -16,9 +16,9 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// BenchmarkResume takes up a run of 200,000 outcomes of which one item is left:
-// from the start of the program to its first call of the model, and the most
-// memory until its end, the summary over all outcomes included.
+// BenchmarkResume resumes a run of 200,000 outcomes with one item left. It measures the time
+// from the start of the program to its first model call, and the peak memory including the final
+// summary.
 func BenchmarkResume(b *testing.B) {
 	const n = 200_000
 	model := newPaidModel(b)
@@ -52,7 +52,7 @@ func BenchmarkResume(b *testing.B) {
 	b.ReportMetric(memory, "MB-peak")
 }
 
-// grow adds items with published outcomes like the one that the run has.
+// grow adds items with published outcomes, copied from the outcome of the run.
 func grow(b *testing.B, path string, n int) {
 	b.Helper()
 	run, err := runstore.Open(path)

@@ -31,7 +31,7 @@ func runCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-// runAction resolves the settings and runs what they say.
+// runAction resolves the settings and runs the experiment or sweep.
 func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	file, path, err := configs.LoadGiven(c.String("config"), env.Getenv)
 	if err != nil {
@@ -72,7 +72,7 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	return withSession(c.Context, env, cfgs[0], ask, work)
 }
 
-// opener opens what is measured; lf may be nil where that asks no Langfuse.
+// opener returns an Opener of systems. lf may be nil if the systems do not use Langfuse.
 func opener(env cli.Env, lf *settings.Langfuse) system.Opener {
 	o := system.Opener{Getenv: env.Getenv, Stderr: env.Stderr}
 	if lf != nil {
@@ -81,8 +81,8 @@ func opener(env cli.Env, lf *settings.Langfuse) system.Opener {
 	return o
 }
 
-// pinEarly pins the dataset of a new run, if it can. What goes wrong is met again
-// when the dataset is needed.
+// pinEarly opens the dataset of a new run in advance, if that is possible. It ignores errors,
+// because they occur again when the dataset is needed.
 func (c *runConfig) pinEarly(ctx context.Context, client *langfuse.Client) {
 	if c.Resume || experiment.IsFile(c.Dataset) {
 		return
@@ -92,8 +92,7 @@ func (c *runConfig) pinEarly(ctx context.Context, client *langfuse.Client) {
 	}
 }
 
-// runAll carries out one run, or the runs of a sweep, or tells what they would
-// take.
+// runAll runs one run or a sweep, or prints the estimate for them.
 func (s session) runAll(ctx context.Context, cfgs []runConfig, rules system.Rules) error {
 	switch {
 	case cfgs[0].estimate:
@@ -106,7 +105,8 @@ func (s session) runAll(ctx context.Context, cfgs []runConfig, rules system.Rule
 	return s.finish(cfgs[0], opened, r, err)
 }
 
-// extraction is a run of extraction; opened is its system once that is open.
+// extraction returns the configuration of an extraction run. opened is set when the system is
+// opened.
 func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.System) experiment.Config {
 	cfg.Header.Dataset.Selection = cfg.Filter.String()
 	cfg.Header.Scorer = outcome.Scorer{Version: scoring.Version, Options: rules.Raw, Primary: harness.Primary,

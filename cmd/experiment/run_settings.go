@@ -19,7 +19,7 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// runTable lists the settings of a run.
+// runTable returns the settings of a run.
 func runTable() []settings.Setting {
 	return slices.Concat(
 		[]settings.Setting{
@@ -87,28 +87,29 @@ func runTable() []settings.Setting {
 	)
 }
 
-// maxTrials bounds --trials: each is a run of its own in Langfuse.
+// maxTrials is the largest value of --trials: each trial is a run of its own in Langfuse.
 const maxTrials = 100
 
-// runConfig is what the settings of a run mean.
+// runConfig holds the parsed settings of a run.
 type runConfig struct {
-	experiment.Config        // what the engine is told of it; session.engine adds the rest
-	nameMade          string // the --name that the program made, where none was given
+	experiment.Config        // for the engine; session.engine completes it
+	nameMade          string // the generated --name, if the user gave none
 	system            system.Config
-	workers           system.WorkersServer // carry out the items; without an address this process does
+	workers           system.WorkersServer // without an address this process runs the items
 	allowance         experiment.Allowance
 	gate              compare.Gate
 	langfuseMode      string
 	logLevel, logForm string
-	sweepRun          bool // a run of a sweep, which is reported as a whole
+	sweepRun          bool // a run of a sweep; the sweep prints the report
 	output            string
-	report            bool   // output is a report of answers, not JSONL
-	html              string // page of the sweep's leaderboard
+	report            bool   // output is a report of answers instead of JSONL
+	html              string // path of the page with the leaderboard of the sweep
 
 	json, quiet, estimate bool
 }
 
-// readRun reads the settings of a run; scores are the names of those that it will have.
+// readRun parses the settings of a run. scores holds the names of the scores that the run will
+// have.
 func readRun(p *settings.Problems, s settings.Values, scores []string) runConfig {
 	cfg := readRunOf(p, s, harness.Name, scores)
 	if cfg.estimate && cfg.Resume {
@@ -130,7 +131,7 @@ func readRun(p *settings.Problems, s settings.Values, scores []string) runConfig
 	return cfg
 }
 
-// readRunOf reads what runs of every harness have.
+// readRunOf parses the settings that runs of all harnesses have.
 func readRunOf(p *settings.Problems, s settings.Values, harness string, scores []string) runConfig {
 	cfg := runConfig{system: system.Read(p, s), output: s.Text("output"), html: s.Text("html"),
 		langfuseMode: s.Text("langfuse-mode"), logLevel: s.Text("log-level"), logForm: s.Text("log-format")}
@@ -172,7 +173,7 @@ func readRunOf(p *settings.Problems, s settings.Values, harness string, scores [
 		p.Add("--max-failures: %v", err)
 	}
 	if cfg.gate, _, err = runs.ReadGate(s.All("gate"), s.Text("inconclusive")); err == nil {
-		err = cfg.gate.CheckRun(scores) // before it is paid for
+		err = cfg.gate.CheckRun(scores) // checked before the run costs anything
 	}
 	if err != nil {
 		p.Add("--gate: %w", err)
@@ -180,8 +181,8 @@ func readRunOf(p *settings.Problems, s settings.Values, harness string, scores [
 	return cfg
 }
 
-// readRecorded reads what is recorded in Langfuse, and how; a resumed run keeps what
-// was not given.
+// readRecorded parses what is recorded in Langfuse and how. A resumed run keeps settings that
+// are not given.
 func readRecorded(p *settings.Problems, s settings.Values, cfg *runConfig, scores []string) {
 	h := &cfg.Header
 	if !environments().MatchString(h.Environment) || strings.HasPrefix(h.Environment, "langfuse") {
@@ -200,7 +201,8 @@ func readRecorded(p *settings.Problems, s settings.Values, cfg *runConfig, score
 		Environment: s["environment"].From == settings.FromDefault}
 }
 
-// readClasses reads classes of failure; "true" stands for all of them.
+// readClasses parses classes of failure. It returns nil for all classes, written "true" or
+// "all".
 func readClasses(p *settings.Problems, text string) []outcome.Class {
 	if text == "true" || text == "all" {
 		return nil
@@ -217,12 +219,12 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 	return classes
 }
 
-// environments is the form that Langfuse accepts; anything else it would
-// silently turn into "default".
+// environments matches the environments that Langfuse accepts. Langfuse silently replaces others
+// by "default".
 var environments = textutil.Pattern(`^[a-z0-9_-]{1,40}$`)
 
-// readPublishScores reads which scores go to Langfuse besides the default ones; known are
-// those that the run will have.
+// readPublishScores parses the scores that are sent to Langfuse in addition to the default ones.
+// known holds the scores that the run will have.
 func readPublishScores(p *settings.Problems, text string, known []string) []string {
 	names := slices.DeleteFunc(listed([]string{text}), func(name string) bool { return name == "" })
 	for _, name := range names {
@@ -237,7 +239,8 @@ func readPublishScores(p *settings.Problems, text string, known []string) []stri
 	return slices.Compact(names)
 }
 
-// scoreEnvironment is that of the scores: who names one means both.
+// scoreEnvironment returns the environment for scores. An environment that is given is for
+// traces and scores.
 func scoreEnvironment(s settings.Values) string {
 	if s["environment"].From == settings.FromDefault {
 		return outcome.ScoreEnvironment

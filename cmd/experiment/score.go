@@ -50,10 +50,10 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 		if err != nil {
 			return cli.Usage("reading pairs: %w", err)
 		}
-		defer f.Close() // only read: nothing can be lost
+		defer f.Close() // closing a file that was only read loses nothing
 		in, name = f, path
 	}
-	if env.Getenv("GOGC") == "" { // little lives on, and would be looked through a hundred times a second
+	if env.Getenv("GOGC") == "" { // little memory stays in use, so the default would collect a hundred times a second
 		defer debug.SetGCPercent(debug.SetGCPercent(200))
 	}
 	pairs := harness.Pairs{Options: options, Name: name}
@@ -65,6 +65,6 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	pairs.Scored = sum.Add
 	scored := cli.Written(pairs.Score(ctx, in, nil))
 	summary := sum.Summary()
-	summary.Status = "" // pairs are not a run, finished or not
+	summary.Status = "" // the pairs are not a run
 	return errors.Join(scored, runs.Print(env, c.Bool("json"), summary, report.Text))
 }

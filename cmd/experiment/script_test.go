@@ -22,23 +22,23 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// usualGOGC is for processes whose memory is measured.
+// usualGOGC is the GOGC of processes whose memory is measured.
 const usualGOGC = "GOGC=100"
 
-// hasten lets the many processes of these tests, which live for a moment, collect
-// their garbage less often and use one processor each, puts their folders into memory,
-// and runs more tests at once than a small machine has processors: most wait for a
-// process. With EXPERIMENT_TEST_FULL they have the disk and all processors, as users
-// have. Whoever sets GOGC, GOMAXPROCS, TMPDIR or -parallel decides otherwise.
+// hasten makes the many short processes of these tests faster: they collect garbage less often,
+// use one processor each, and have their folders in memory. It also runs more tests at once than
+// a small machine has processors, because most tests wait for a process. With
+// EXPERIMENT_TEST_FULL the processes use the disk and all processors. GOGC, GOMAXPROCS, TMPDIR
+// and -parallel, if set, win.
 func hasten() {
-	if os.Getenv("GOGC") != "" { // also in the processes that this one starts
+	if os.Getenv("GOGC") != "" { // also in processes that this one starts
 		return
 	}
 	const percent = 1000
 	debug.SetGCPercent(percent)
 	err := os.Setenv("GOGC", strconv.Itoa(percent))
 	err = errors.Join(err, suite.AtOnce(4))
-	if !suite.Full() && os.Getenv("GOMAXPROCS") == "" { // this process has all processors already
+	if !suite.Full() && os.Getenv("GOMAXPROCS") == "" { // this process uses all processors already
 		err = errors.Join(err, os.Setenv("GOMAXPROCS", "1"))
 	}
 	suite.InMemory()

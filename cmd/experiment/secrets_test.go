@@ -17,14 +17,13 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// secrets are what must be found nowhere.
+// secrets lists the values that must appear nowhere.
 func secrets() []string {
 	return []string{"sk-lf-TOPSECRET-langfuse", "sk-TOPSECRET-openai", "TOPSECRET-header", "TOPSECRET-token", "UNIQ1", "UNIQ2-argument"}
 }
 
-// TestSecrets runs models and pipelines that repeat the keys that they were
-// called with, in errors and in answers, at debug level, and looks for the keys
-// in everything that is printed, written or sent.
+// TestSecrets runs models and pipelines that repeat their keys in errors and answers, at log
+// level debug. The keys must not appear in anything that is printed, written or sent.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	echo := tellingServer(t)
@@ -78,7 +77,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// tellingServer repeats what it was called with: in errors, and in answers.
+// tellingServer repeats the headers of a request in errors and in answers.
 func tellingServer(t *testing.T) string {
 	t.Helper()
 	var calls atomic.Int32
@@ -101,8 +100,8 @@ func tellingServer(t *testing.T) string {
 	return hs.URL
 }
 
-// tellingProgram shows its environment and its arguments: on standard error and as
-// a name that it found.
+// tellingProgram writes its environment and arguments to standard error and into the name of an
+// entity.
 const tellingProgram = `
 printenv >&2
 while read -r line; do
@@ -111,15 +110,15 @@ while read -r line; do
 done
 `
 
-// tellingConfig names an evaluator that shows what it was handed.
+// tellingConfig configures evaluators that print their environment.
 const tellingConfig = `
 scorers:
   - {name: telling, script: [sh, -c, 'cat >/dev/null; printenv >&2; echo "{\"score\":1,\"hits\":[],\"misses\":[],\"reasoning\":\"judged with $(echo $OPENAI_EXTRA_HEADERS | tr -d \")\"}"'], env: [OPENAI_EXTRA_HEADERS]}
   - {name: failing, script: [sh, -c, 'cat >/dev/null; printenv >&2; exit 3'], env: [OPENAI_EXTRA_HEADERS]}
 `
 
-// secretFolder is a folder with a Langfuse of secret keys, and the file that
-// this keeps its data in.
+// secretFolder returns a folder with a Langfuse that has secret keys, and the path of its
+// database.
 func secretFolder(t *testing.T, echo string) (folder, string) {
 	t.Helper()
 	store := t.TempDir()
@@ -144,7 +143,7 @@ func secretFolder(t *testing.T, echo string) (folder, string) {
 		"EXPERIMENT_PIPELINE_TOKEN="+keys[3]), store
 }
 
-// noSecretIn looks into every file below a folder and returns how many.
+// noSecretIn checks every file below a folder for secrets and returns the number of files.
 func noSecretIn(t *testing.T, dir string) (files int) {
 	t.Helper()
 	must(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -168,7 +167,8 @@ func noSecret(t *testing.T, where, text string) {
 	}
 }
 
-// TestResumeCommand_masked: advice is printed, and kept by whoever keeps a log.
+// TestResumeCommand_masked: the command to resume is printed and may be logged, so it contains
+// no secret.
 func TestResumeCommand_masked(t *testing.T) {
 	got := resumeCommand([]string{"--name", "r", "--pipeline", "p --api-key X -v", "--url=http://h/a?key=X", "--resume"})
 	if want := "experiment --name r --pipeline 'p --api-key *** -v' '--url=http://h/a?***' --resume"; got != want {

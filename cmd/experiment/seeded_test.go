@@ -19,7 +19,7 @@ import (
 	"extraction-experiment/seed"
 )
 
-// plant is a Langfuse of some mode with programs in production that write to it.
+// plant is a Langfuse of some mode, with production programs that write to it.
 type plant struct {
 	t      *testing.T
 	url    string
@@ -56,8 +56,8 @@ const (
 	plantGold   = `{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"Charles Babbage","type":"Person"},{"name":"London","type":"City"}],"relationships":[{"source_name":"Ada Lovelace","target_name":"London","relationship_type":"born_in"}]}`
 )
 
-// otlp is a small program that was instrumented with OpenTelemetry; it returns
-// the ids of its trace and root.
+// otlp writes a trace like a program with OpenTelemetry and returns the ids of trace and root
+// span.
 func (p *plant) otlp(n int) (string, string) {
 	p.t.Helper()
 	trace, root := fmt.Sprintf("%032x", 0xf00+n), fmt.Sprintf("%016x", 0xb00+n)
@@ -73,8 +73,7 @@ func (p *plant) otlp(n int) (string, string) {
 	return trace, root
 }
 
-// legacy is a program that was written years ago, with a library that sends
-// batches of events.
+// legacy writes a trace like a program with an old library that sends batches of events.
 func (p *plant) legacy(int) (string, string) {
 	p.t.Helper()
 	for name, value := range map[string]string{"LANGFUSE_HOST": p.url, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey} {
@@ -130,7 +129,7 @@ func (p *plant) post(path string, body any) string {
 	return made.ID
 }
 
-// annotate is what people do in the user interface.
+// annotate annotates like a person in the user interface.
 func (p *plant) annotate(a embedded.Annotation) {
 	p.t.Helper()
 	a.Author = "ann"
@@ -139,7 +138,7 @@ func (p *plant) annotate(a embedded.Annotation) {
 	}
 }
 
-// seed seeds from traces and demands that all become items.
+// seed seeds a dataset from traces and checks that all become items.
 func (p *plant) seed(dataset string, ids ...string) {
 	p.t.Helper()
 	server, err := p.client.Probe(p.t.Context())
@@ -165,9 +164,9 @@ func (p *plant) experiment(args ...string) string {
 	return stdout.String()
 }
 
-// Traces of production, of a program with OpenTelemetry and of one with an old
-// library, validated by a correction and by an annotation: their items link back,
-// a run over them works, and a trace of that run becomes no item in its turn.
+// Traces of a program with OpenTelemetry and of one with an old library are validated by a
+// correction and by an annotation. Their items link back, a run over them works, and a trace of
+// that run does not become an item.
 func TestSeeded_run(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -210,8 +209,8 @@ func TestSeeded_run(t *testing.T) {
 	}
 }
 
-// again validates a trace of our own run: it becomes no item, since its answer is a
-// model's.
+// again validates a trace of a run of this program. It does not become an item, because a model
+// gave its answer.
 func (p *plant) again(verdict string) {
 	p.t.Helper()
 	server, err := p.client.Probe(p.t.Context())

@@ -23,13 +23,13 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// They try to get out of wherever they are put.
+// hostileName and hostileText try to escape from the HTML around them.
 const (
 	hostileName = `"><img src=x onerror=window.pwned=1><script>window.pwned=1` // no slash: Langfuse cannot look it up
 	hostileText = `</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>`
 )
 
-// runsFolder is where the runs of this folder lie.
+// runsFolder returns the folder of the runs.
 var runsFolder = filepath.Join(settings.Folder, "runs")
 
 // served is a folder with runs and the address of its server.
@@ -38,8 +38,8 @@ type served struct {
 	url string
 }
 
-// serveFolder makes two runs of a dataset with a hostile item, one of fewer
-// items, one of a hostile name, and serves the folder.
+// serveFolder creates two runs of a dataset with a hostile item, one run of fewer items and one
+// with a hostile name, and serves the folder.
 func serveFolder(t *testing.T) served {
 	t.Helper()
 	b := newBench(t)
@@ -61,7 +61,7 @@ func serveFolder(t *testing.T) served {
 	return served{b, serveHere(t)}
 }
 
-// serveHere runs "experiment serve" in this folder until the test ends.
+// serveHere runs "experiment serve" in the current folder until the test ends.
 func serveHere(t *testing.T) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -172,8 +172,7 @@ func TestServe_pages(t *testing.T) {
 	}
 }
 
-// TestServe_langfuseAddresses: what programs print as Langfuse's addresses leads
-// to the pages.
+// TestServe_langfuseAddresses: the Langfuse addresses that programs print lead to the pages.
 func TestServe_langfuseAddresses(t *testing.T) {
 	s := serveFolder(t)
 	run, err := runstore.Load(filepath.Join(runsFolder, s.path("base")))
@@ -224,7 +223,7 @@ func TestServe_whileWritten(t *testing.T) {
 	if err := run.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// A file that is none is named, and hides no other.
+	// A file that is not a run file is reported and hides no other run.
 	if err := os.WriteFile(filepath.Join(runsFolder, "broken.run"), []byte("no run"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -233,10 +232,10 @@ func TestServe_whileWritten(t *testing.T) {
 	}
 }
 
-// ready is true once the script of a page has run.
+// ready is a JavaScript expression that is true once the script of a page has run.
 const ready = `document.querySelector("nav a[aria-current]") !== null`
 
-// TestServe_browser walks from page to page in a browser.
+// TestServe_browser goes through the pages in a browser.
 func TestServe_browser(t *testing.T) {
 	if os.Getenv("EXPERIMENT_BROWSER") != "required" {
 		t.Skip("set EXPERIMENT_BROWSER=required, as .ci/run does")
@@ -280,8 +279,8 @@ func TestServe_browser(t *testing.T) {
 	b.Quiet()
 }
 
-// TestServe_compareAsCommand: the page of a comparison says of a score of which
-// less is better what the command says.
+// TestServe_compareAsCommand: for a score that is better if lower, the page of a comparison says
+// the same as the command.
 func TestServe_compareAsCommand(t *testing.T) {
 	pdf, questions := samplePath(t, "report.pdf"), samplePath(t, "report.jsonl")
 	b := newBench(t)

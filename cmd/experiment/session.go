@@ -35,17 +35,17 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// session is what the runs of one command share.
+// session is what all runs of one command use.
 type session struct {
 	env     cli.Env
-	lf      *settings.Langfuse // nil for the bench
+	lf      *settings.Langfuse // nil for bench
 	signals *signals
 	log     *slog.Logger
-	git     func() runs.Revision // asked once
+	git     func() runs.Revision // reads the revision at the first call
 }
 
-// withSession connects to Langfuse, has the work done, and disconnects. ask is what
-// may be asked of the server meanwhile; see settings.ConnectAsking.
+// withSession connects to Langfuse, calls work, and disconnects. It calls ask, if not nil,
+// during the connection; see settings.ConnectAsking.
 func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 	ask func(context.Context, *langfuse.Client), work func(context.Context, session) error) error {
 	log, err := settings.NewLog(env.Stderr, cfg.logLevel, cfg.logForm)
@@ -55,7 +55,7 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 	ctx, signals := watchSignals(ctx, env.Stderr, leftForResume)
 	defer signals.stop()
 	revision := sync.OnceValue(runs.ReadRevision)
-	if cfg.Header.Name != "" { // a run is to begin: git takes its time, in which Langfuse is connected to
+	if cfg.Header.Name != "" { // git reads the revision during the connection to Langfuse
 		go revision()
 		defer revision()
 	}
@@ -72,15 +72,15 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 	return cli.Distinct([]error{err, lf.Close()}...)
 }
 
-// note prints what a person should know; "" is nothing.
+// note prints a note; an empty text prints nothing.
 func (s session) note(text string) {
 	if text != "" {
 		fmt.Fprintln(s.env.Stderr, "note: "+textutil.Line(text))
 	}
 }
 
-// engine is the experiment that the settings of a run describe, all but the system,
-// which opened is once it is open.
+// engine returns the configuration of the engine for a run. opened is set when the system is
+// opened.
 func (s session) engine(cfg runConfig, opened *system.System) experiment.Config {
 	metadata := runs.Metadata(s.env.Getenv, s.git())
 	maps.Copy(metadata, cfg.Header.Metadata)
@@ -90,7 +90,7 @@ func (s session) engine(cfg runConfig, opened *system.System) experiment.Config 
 	return cfg.Config
 }
 
-// watched has a person see how the run gets on.
+// watched returns the observer that shows the progress of a run.
 func (s session) watched(cfg runConfig, opened *system.System) experiment.Observer {
 	view := runs.NewProgress(s.env, cfg.quiet, cfg.Header.Scorer.Primary, s.log)
 	observer := view.Observer()
@@ -102,10 +102,10 @@ func (s session) watched(cfg runConfig, opened *system.System) experiment.Observ
 		opened.Asks.Follow(view.Waiting)
 	}
 	observer.Working = func(working bool) {
-		if working { // they are known from here on
+		if working { // opened is set by now
 			view.Workers = opened.Workers
 		}
-		s.signals.working.Store(working) // else a signal ends the publishing at once: nothing is lost
+		s.signals.working.Store(working) // after the work a signal ends the publication at once: nothing is lost
 		if !working && s.lf != nil {
 			view.WatchSending(cfg.Header.Name, s.lf.Paused)
 		}
@@ -116,8 +116,8 @@ func (s session) watched(cfg runConfig, opened *system.System) experiment.Observ
 	return observer
 }
 
-// finish prints and exports what came of a run, and decides the exit code; err is why
-// nothing came of it.
+// finish prints and exports the result of a run and returns an error with its exit code. err is
+// why there is no result.
 func (s session) finish(cfg runConfig, opened system.System, r experiment.Result, err error) error {
 	switch {
 	case r.Path == "":
@@ -129,7 +129,7 @@ func (s session) finish(cfg runConfig, opened system.System, r experiment.Result
 	name := cfg.Header.Name
 	unverified := s.verified(cfg, r)
 	problems := []error{s.stopped(cfg, r.Stopped), sendLater(s.signals.cutShort(r.Unpublished), name)}
-	if r.Summary.Run.Name == "" { // it could not be summed up
+	if r.Summary.Run.Name == "" { // the summary failed
 		return errors.Join(append(problems, r.Fault)...)
 	}
 	summary := r.Summary
@@ -143,7 +143,7 @@ func (s session) finish(cfg runConfig, opened system.System, r experiment.Result
 	return errors.Join(cli.Distinct(append(problems, r.Fault)...), unverified)
 }
 
-// stopped says how to continue with a run that was stopped.
+// stopped adds to the error of a stopped run how to resume it.
 func (s session) stopped(cfg runConfig, err error) error {
 	code := cli.ExitCode(err)
 	if err == nil || !errors.Is(err, experiment.ErrInterrupted) && code != cli.ExitInterrupted && code != cli.ExitIO {
@@ -152,7 +152,7 @@ func (s session) stopped(cfg runConfig, err error) error {
 	return cli.Errorf(code, "%w; resume with: %s", err, goOn(named(s.env.Args, cfg.nameMade), err))
 }
 
-// verified says on standard error what --verify found.
+// verified prints the result of --verify on standard error and returns its error.
 func (s session) verified(cfg runConfig, r experiment.Result) error {
 	if r.Verdict == nil {
 		return s.signals.cutShort(r.Unverified)
@@ -165,7 +165,7 @@ func (s session) verified(cfg runConfig, r experiment.Result) error {
 	return errors.Join(cli.Written(runs.VerificationText(s.env.Stderr, v, opt)), v.Err())
 }
 
-// gated is the summary of a run with what its gate says of it.
+// gated is the summary of a run with the result of its gate.
 type gated struct {
 	outcome.Summary
 	Gate *compare.GateResult `json:"gate,omitempty"`
@@ -175,7 +175,7 @@ type gated struct {
 func (s session) write(cfg runConfig, r experiment.Result, g gated) error {
 	var problems []error
 	switch {
-	case cfg.sweepRun: // the sweep reports all of its runs
+	case cfg.sweepRun: // the sweep reports all its runs
 	case cfg.json:
 		problems = append(problems, runs.PrintJSON(s.env, g))
 	case !cfg.quiet:
@@ -191,7 +191,7 @@ func (s session) write(cfg runConfig, r experiment.Result, g gated) error {
 	return errors.Join(problems...)
 }
 
-// export writes the run to the file of its settings.
+// export writes the run to the file of --output.
 func (s session) export(cfg runConfig, path string, summary outcome.Summary) (err error) {
 	run, err := runstore.Load(path)
 	if err != nil {
@@ -204,7 +204,7 @@ func (s session) export(cfg runConfig, path string, summary outcome.Summary) (er
 	return exportTo(context.Background(), s.env, run, cfg.output)
 }
 
-// whereToLook says how to see the run.
+// whereToLook returns the commands and addresses that show the run.
 func (s session) whereToLook(summary outcome.Summary) []string {
 	show := fmt.Sprintf("experiment show %s", cli.Quote(summary.Run.Name))
 	if len(summary.Worst) > 0 {
@@ -222,7 +222,8 @@ func (s session) whereToLook(summary outcome.Summary) []string {
 	return lines
 }
 
-// verdict says whether too many items failed, or the program itself did.
+// verdict returns an error if the program itself failed, the service was never reached, or too
+// many items failed.
 func verdict(cfg runConfig, r experiment.Result) error {
 	s := r.Summary
 	for _, f := range s.Failures {
@@ -240,7 +241,7 @@ func verdict(cfg runConfig, r experiment.Result) error {
 	return nil
 }
 
-// explained says in words of the command line what a run could not begin for.
+// explained explains in terms of the command line why a run could not begin.
 func (s session) explained(err error, harnessName string) error {
 	var taken *experiment.NameTakenError
 	var missing *experiment.DatasetError
@@ -261,44 +262,44 @@ func (s session) explained(err error, harnessName string) error {
 	return s.signals.cutShort(err)
 }
 
-// exists reports whether a file is there.
+// exists reports whether the file exists.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// signals turns Ctrl-C, SIGTERM and the end of the terminal (SIGHUP) into
-// stopping: while items are worked on, softly at the first and at once at the
-// second; before that, at once. SIGPIPE ends nothing: a run goes on when nobody
-// reads its progress any more.
+// signals stops a command at SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal was closed).
+// While items are processed, the first signal lets those that were sent finish and the second
+// stops at once; otherwise the first stops at once. SIGPIPE stops nothing: a run goes on if the
+// reader of its output ends.
 type signals struct {
-	first   context.Context // ends at the first signal
-	working atomic.Bool     // there is something in flight to finish
+	first   context.Context // done at the first signal
+	working atomic.Bool     // items are processed
 	stop    func()
 }
 
-// errInterrupted is why a context ended, in the words of a person.
+// errInterrupted is the cause of a context that a signal canceled.
 var errInterrupted error = interruption{}
 
 type interruption struct{}
 
 func (interruption) Error() string { return "interrupted" }
 
-// Unwrap makes it the end of a context to everyone else.
+// Unwrap makes errors.Is report context.Canceled.
 func (interruption) Unwrap() error { return context.Canceled }
 
-// leftForResume is what becomes of a run that is stopped softly.
+// leftForResume describes the effect of the first signal on a run.
 const leftForResume = "what was sent is finished and kept, what waits is left for --resume"
 
-// watchSignals returns a context that ends when the work is to stop at once; softly says
-// what the first signal does.
+// watchSignals returns a context that is canceled when the work must stop at once. It prints
+// softly, the effect of the first signal, when that arrives during the work.
 func watchSignals(ctx context.Context, stderr io.Writer, softly string) (context.Context, *signals) {
 	ctx, stopped := context.WithCancelCause(ctx)
 	cancel := func() { stopped(errInterrupted) }
 	received := make(chan os.Signal, 2)
 	signal.Notify(received, cli.EndSignals()...)
-	// Caught, not ignored: programs that the run starts would inherit that. To
-	// the end of the process: what went wrong is printed last.
+	// SIGPIPE is caught and not ignored, because child processes inherit ignored signals. It
+	// stays caught until the process ends, because errors are printed last.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	first, come := context.WithCancel(context.Background())
 	s := &signals{first: first, stop: func() {
@@ -326,7 +327,7 @@ func watchSignals(ctx context.Context, stderr io.Writer, softly string) (context
 	return ctx, s
 }
 
-// cutShort gives an error that a signal caused the exit code of a stop.
+// cutShort gives err the exit code of an interruption if a signal caused it.
 func (s *signals) cutShort(err error) error {
 	if s.came() {
 		return cutShort(err)
@@ -334,12 +335,12 @@ func (s *signals) cutShort(err error) error {
 	return err
 }
 
-// came reports whether there was a signal.
+// came reports whether a signal arrived.
 func (s *signals) came() bool { return s.first.Err() != nil }
 
-// interruptible gives a command that has nothing in flight to finish a context that ends
-// at the first signal; the second ends the process. The error of the command has the exit
-// code of a stop if a signal caused it.
+// interruptible gives a command a context that ends at the first signal; the second signal ends
+// the process. It is for commands that need not finish anything. If a signal caused the
+// command's error, the error gets the exit code of an interruption.
 func interruptible(c *urfave.Command) *urfave.Command {
 	action := c.Action
 	c.Action = func(c *urfave.Context) error {
@@ -356,8 +357,8 @@ func interruptible(c *urfave.Command) *urfave.Command {
 	return c
 }
 
-// cutShort gives the end of a context the exit code of a stop. What is not published
-// says itself that it was interrupted.
+// cutShort gives an error of a canceled context the exit code of an interruption. The message of
+// an UnpublishedError stays as it is.
 func cutShort(err error) error {
 	var left *tracking.UnpublishedError
 	switch {
@@ -369,7 +370,7 @@ func cutShort(err error) error {
 	return cli.Errorf(cli.ExitInterrupted, "stopped before the end: %s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), errInterrupted.Error()))
 }
 
-// named adds the name to a command line that the program made for want of one.
+// named adds the generated name of a run, if any, to a command line.
 func named(args []string, made string) []string {
 	if made == "" {
 		return args
@@ -377,8 +378,8 @@ func named(args []string, made string) []string {
 	return append(slices.Clone(args), "--name", made)
 }
 
-// resumeCommand returns the command line that continues with this run: the same
-// one, with --resume. Keys among the arguments of a program are masked.
+// resumeCommand returns the command line that resumes this run: args with --resume. It masks
+// keys among the arguments of a pipeline.
 func resumeCommand(args []string) string {
 	command := "experiment"
 	for i, arg := range args {
@@ -396,13 +397,13 @@ func resumeCommand(args []string) string {
 	return command + " --resume"
 }
 
-// namesProgram reports whether a flag's value is a command line or an address.
+// namesProgram reports whether the value of a flag is a command line or an address.
 func namesProgram(flag string) bool {
 	return slices.Contains([]string{"pipeline", "command", "url"}, strings.TrimLeft(flag, "-")) && strings.HasPrefix(flag, "-")
 }
 
-// goOn is the resume command, with MORE in place of a budget that is used up; what failed
-// until the run stopped because everything fails is tried again.
+// goOn returns the command that resumes a run after an error. If the budget is used up, MORE
+// stands for a larger one; if the run stopped because every item failed, --retry-failed is added.
 func goOn(args []string, ran error) string {
 	var used *pipeline.BudgetError
 	var tripped *limit.TrippedError
@@ -424,13 +425,14 @@ func goOn(args []string, ran error) string {
 		case name != flag || !strings.HasPrefix(args[i], "-"):
 			kept = append(kept, args[i])
 		case !joined:
-			i++ // its value
+			i++ // skips its value
 		}
 	}
 	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", with a larger budget in place of MORE"
 }
 
-// sendLater says how to send what of a run could not be sent.
+// sendLater adds to an error of publication how to send the rest, unless Langfuse rejected it
+// for good.
 func sendLater(published error, run string) error {
 	var left *tracking.UnpublishedError
 	if published == nil || errors.As(published, &left) && left.Refused {

@@ -15,8 +15,8 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// TestSignals_cutShort presses Ctrl-C while a command waits for a Langfuse that
-// does not answer: that is a stop, and no fault of the program.
+// TestSignals_cutShort sends SIGINT while a command waits for a Langfuse that does not answer.
+// The command reports an interruption, not an error.
 func TestSignals_cutShort(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
@@ -44,8 +44,8 @@ func TestSignals_cutShort(t *testing.T) {
 	}
 }
 
-// TestSignals_publishing presses Ctrl-C when a run is complete and waits for
-// Langfuse, then when publish does: what is left is told, and how to send it.
+// TestSignals_publishing sends SIGINT while a complete run waits for Langfuse, and then while
+// publish does. The program says what is left and how to send it.
 func TestSignals_publishing(t *testing.T) {
 	t.Parallel()
 	asked, end := make(chan struct{}, 100), make(chan struct{})
@@ -55,7 +55,7 @@ func TestSignals_publishing(t *testing.T) {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			raw, _ := io.ReadAll(r.Body)
 			r.Body = io.NopCloser(bytes.NewReader(raw))
-			if bytes.Contains(raw, []byte("items_planned")) { // of the run as a whole: sent last
+			if bytes.Contains(raw, []byte("items_planned")) { // a score of the whole run, which is sent last
 				asked <- struct{}{}
 				<-end
 			}

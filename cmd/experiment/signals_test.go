@@ -12,8 +12,7 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// TestSignals_nobodyReads: what reads the output of a run ends at once; the run
-// does not.
+// TestSignals_nobodyReads: the reader of a run's output ends at once, and the run goes on.
 func TestSignals_nobodyReads(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
@@ -29,7 +28,7 @@ func TestSignals_nobodyReads(t *testing.T) {
 	}
 }
 
-// TestSignals_terminalGone: SIGHUP stops a run as Ctrl-C does.
+// TestSignals_terminalGone: SIGHUP stops a run like SIGINT.
 func TestSignals_terminalGone(t *testing.T) {
 	t.Parallel()
 	if signal.Ignored(syscall.SIGHUP) {

@@ -16,8 +16,8 @@ import (
 	"extraction-experiment/seed"
 )
 
-// The scenarios of the specification that a command shows, by name; those of
-// scoring are in package scoring. docs/specification.md lists all of them.
+// This file tests the scenarios of the specification that a command shows, by name. Package
+// scoring tests those of scoring. docs/specification.md lists all of them.
 
 // bench is an empty folder with its embedded Langfuse, and the program.
 type bench struct{ t *testing.T }
@@ -27,13 +27,13 @@ func newBench(t *testing.T) bench {
 	return bench{t}
 }
 
-// experiment runs a command line and returns what it printed.
+// experiment runs a command line and returns its exit code and output.
 func (b bench) experiment(args ...string) (code int, stdout, stderr string) {
 	b.t.Helper()
 	return b.with(nil, args...)
 }
 
-// langfuse opens the folder's Langfuse for a while.
+// langfuse calls f with a connection to the folder's Langfuse.
 func (b bench) langfuse(use func(client *langfuse.Client)) {
 	b.t.Helper()
 	lf, err := settings.Connect(b.t.Context(), func(string) string { return "" })
@@ -59,13 +59,13 @@ func (b bench) seed(name, lines string) {
 	})
 }
 
-// stored is a run as Langfuse has it.
+// stored is a run in Langfuse.
 type stored struct {
 	items  map[string]langfuse.ExperimentItem   // by dataset item
 	scores map[string]map[string]langfuse.Score // by dataset item and name
 }
 
-// stored reads a run back through the API; anything doubled fails the test.
+// stored reads a run through the API. Duplicates fail the test.
 func (b bench) stored(id string) stored {
 	b.t.Helper()
 	s := stored{map[string]langfuse.ExperimentItem{}, map[string]map[string]langfuse.Score{}}
@@ -147,7 +147,7 @@ func TestSpec_RunExtractionExperiment(t *testing.T) {
 	if len(s.items) != 2 {
 		t.Fatalf("%d of 2 items have a trace", len(s.items))
 	}
-	// ada: one person expected and extracted; none: one expected, none found.
+	// ada: one person expected and extracted; none: one person expected, nothing found.
 	want := map[string]map[string]float64{
 		"ada": {"entity_precision": 1, "entity_recall": 1, "entity_f1": 1, "relationship_accuracy": 1, "type_accuracy": 1, "error": 0},
 		// type_accuracy of none is undefined (nothing matched) and not recorded.
@@ -175,7 +175,7 @@ func TestSpec_RunExtractionExperiment(t *testing.T) {
 			t.Errorf("the run's metadata has no %s", key)
 		}
 	}
-	for key, value := range metadata { // what the baseline does not have
+	for key, value := range metadata { // keys that the baseline does not have
 		if value == "" || key == "temperature" || key == "scorer_options" {
 			t.Errorf("the run's metadata has %s: %q", key, value)
 		}
@@ -188,8 +188,8 @@ func TestSpec_RunExtractionExperiment(t *testing.T) {
 func TestSpec_ExperimentErrorHandling(t *testing.T) {
 	b := newBench(t)
 	b.seed("docs", twoItems)
-	// The file is seeded without checks that would refuse it: three items that
-	// fail in three ways, as a dataset edited by hand may hold them.
+	// The items are written without the checks of seed, which would refuse them. Three of them
+	// fail in three ways, as after an edit by hand.
 	b.langfuse(func(client *langfuse.Client) {
 		for id, item := range map[string][2]string{
 			"no-text":  {`{"document_text":" "}`, `{"entities":[]}`},

@@ -26,8 +26,7 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// formats is the table of what a report can be written as, in the order in
-// which help shows them.
+// formats returns the formats of reports in the order of the help.
 func formats(env cli.Env) []format {
 	return []format{
 		{"text", false, func(w io.Writer, all []report.Run) error { return textReports(w, env, all) }},
@@ -43,7 +42,7 @@ func formats(env cli.Env) []format {
 
 type format struct {
 	name      string
-	documents bool // are shown
+	documents bool // the report shows documents
 	write     func(io.Writer, []report.Run) error
 }
 
@@ -94,7 +93,7 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 		if reading := gold.Beside(c.Context, run, ceiling, &whole); reading != nil {
 			return reading
 		}
-		if c.String("output") != "-" { // else the terminal may show what is written
+		if c.String("output") != "-" { // on standard output, progress could mix with the report
 			whole.Items = runs.Watched(c.Context, runs.NewStatus(env), run, 0, whole.Items)
 		}
 		all = append(all, whole)
@@ -137,8 +136,7 @@ func jsonReports(w io.Writer, all []report.Run) error {
 	return report.JSON(w, cli.Each(all, func(r report.Run) summary { return summary{r.Summary, r.Ceiling} }), true)
 }
 
-// githubReports writes annotations, and the step summary where GitHub Actions
-// names a file for it.
+// githubReports writes annotations, and the step summary if GitHub Actions names a file for it.
 func githubReports(w io.Writer, env cli.Env, all []report.Run) error {
 	if err := report.GitHub(w, all); err != nil {
 		return err
@@ -156,8 +154,8 @@ func runsCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-// runsAction lists the runs, the newest first. What cannot be read is an error
-// beside the list of the rest.
+// runsAction lists the runs, the newest first. It lists all runs that it can read and returns
+// errors for the others.
 func runsAction(c *urfave.Context, env cli.Env) error {
 	listed, err := runs.Rows(c.Context)
 	if err != nil {
@@ -219,7 +217,7 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 	return cli.Written(report.Item(env.Stdout, view, opt))
 }
 
-// otherTrials names the commands that show the item's other trials.
+// otherTrials returns the commands that show the other trials of an item, at most nine.
 func otherTrials(ctx context.Context, run *runstore.Reader, named, id string, shown int) (lines []string, err error) {
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Item: id}) {
 		if err != nil {
@@ -271,8 +269,8 @@ func publishAction(c *urfave.Context, env cli.Env) error {
 	})
 }
 
-// withSent has something done in a session with the run that a command names, at path,
-// within the timeout; 0 is none.
+// withSent calls do in a session with the path of the run that the command line names. A timeout
+// of 0 is none.
 func withSent(c *urfave.Context, env cli.Env, timeout time.Duration,
 	do func(ctx context.Context, s session, path string) error) error {
 	path, err := oneRun(c)
@@ -296,7 +294,8 @@ func withSent(c *urfave.Context, env cli.Env, timeout time.Duration,
 	return err
 }
 
-// notPublished says of a run that is in no Langfuse what can be done with it.
+// notPublished adds to the error for a run that cannot be published what the user can do with
+// the run.
 func notPublished(err error) error {
 	if of, ok := errors.AsType[*experiment.UnpublishableError](err); ok && of.Harness == benches.Name {
 		return cli.Usage("%w: experiment bench score %s judges it", err, cli.Quote(of.Name))
@@ -374,7 +373,7 @@ func exportCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-// exportTo writes the run as JSONL; "-" is standard output.
+// exportTo writes the run as JSONL to path; "-" is standard output.
 func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path string) error {
 	if path == "-" {
 		return cli.Written(run.Export(ctx, env.Stdout))
@@ -382,7 +381,7 @@ func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path strin
 	if cli.SameFile(path, run.Path()) {
 		return cli.Usage("%s is the run file itself: name another file", path)
 	}
-	var loss *runstore.Loss // what can be read of a damaged run is a file too
+	var loss *runstore.Loss // the readable part of a damaged run is written too
 	err := cli.WriteFile(path, func(w io.Writer) error {
 		err := run.Export(ctx, w)
 		if errors.As(err, &loss) {

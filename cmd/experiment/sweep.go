@@ -23,8 +23,8 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// runSweep carries out what is missing of a sweep, then ranks its runs. A run that
-// finished with failures or does not pass its gate holds up no other.
+// runSweep runs the missing parts of a sweep and then ranks its runs. It goes on after a run
+// that has failures or does not pass its gate.
 func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Rules) error {
 	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].Resume, Retry: cfgs[0].Retry, What: "this sweep", Note: s.note}
 	for _, cfg := range cfgs {
@@ -61,7 +61,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 		case cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive:
 		case cli.ExitInterrupted:
 			if left := (*tracking.UnpublishedError)(nil); errors.As(err, &left) && i+1 < len(cfgs) && !errors.Is(err, experiment.ErrInterrupted) {
-				problems = append(problems, s.sweepInterrupted(i+1, len(cfgs))) // while it was published
+				problems = append(problems, s.sweepInterrupted(i+1, len(cfgs))) // interrupted during publication
 			}
 			return errors.Join(problems...)
 		default:
@@ -75,9 +75,9 @@ func (s session) sweepInterrupted(done, all int) error {
 	return cli.Errorf(cli.ExitInterrupted, "%w: %d of %d runs are done; resume with: %s", experiment.ErrInterrupted, done, all, resumeCommand(s.env.Args))
 }
 
-// sweepRunsOf returns the runs of a sweep: one for every combination of the values
-// that flags (a,b), environment and matrix give; none where every setting has one
-// value and there is no matrix. A flag or variable wins over the matrix.
+// sweepRunsOf returns the runs of a sweep: one for every combination of the values in flags
+// (a,b), environment and matrix. It returns none if every setting has one value and there is no
+// matrix. A flag or variable takes precedence over the matrix.
 func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]experiment.SweepSettings, error) {
 	var axes []experiment.Axis
 	several := len(matrix) > 0
@@ -100,26 +100,25 @@ func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]
 	if !several {
 		return nil, nil
 	}
-	for _, key := range slices.Sorted(maps.Keys(left)) { // the package says what can be swept
+	for _, key := range slices.Sorted(maps.Keys(left)) { // Matrix refuses unknown keys
 		axes = append(axes, experiment.Axis{Flag: strings.ReplaceAll(key, "_", "-"), Values: left[key]})
 	}
 	bare := func(model string) bool { return system.IsBaseline(model) && s.Text("pipeline") == "" }
 	return experiment.Matrix(experiment.SweepConfig{Base: s.Text("name"), Axes: axes, Bare: bare})
 }
 
-// listed takes a list apart: a,b.
+// listed splits comma-separated lists: a,b.
 func listed(words []string) []string {
 	return cli.Each(strings.Split(strings.Join(words, ","), ","), strings.TrimSpace)
 }
 
-// aboutModels are the settings that mean nothing to a model that reads no prompt
-// and has no parameters.
+// aboutModels returns the flags that do not apply to a model without prompt and parameters.
 func aboutModels() []string {
 	return append([]string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}, experiment.SweepFlags()[1:]...)
 }
 
-// readRuns reads the settings of every run and returns every problem once;
-// scores are the names of those that the runs will have.
+// readRuns returns the configuration of every run. The error contains every problem once. scores
+// holds the names of the scores that the runs will have.
 func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []string) ([]runConfig, error) {
 	p := &settings.Problems{Values: s}
 	if len(sweepRuns) == 0 {
@@ -150,7 +149,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 	return cfgs, p.Err()
 }
 
-// sweepRunSettings are the settings of one run of a sweep.
+// sweepRunSettings returns the settings of one run of a sweep.
 func sweepRunSettings(s settings.Values, sweepRun experiment.SweepSettings) settings.Values {
 	out := maps.Clone(s)
 	if sweepRun.Bare {
@@ -165,21 +164,20 @@ func sweepRunSettings(s settings.Values, sweepRun experiment.SweepSettings) sett
 	return out
 }
 
-// leaderboard is what a sweep prints.
+// leaderboard is the output of a sweep.
 type leaderboard struct {
 	compare.Leaderboard
-	URL string `json:"url"` // Langfuse sets the runs side by side there
+	URL string `json:"url"` // the page of Langfuse that shows the runs side by side
 }
 
-// rank compares the runs of the sweep with each other and prints what comes of
-// it.
+// rank compares the runs of the sweep with each other and prints the leaderboard.
 func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfig) (err error) {
 	sources, done, err := runs.Sources(ctx, s.env, sweep.Paths(), "", false)
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return err
 	}
-	ids := map[string]string{} // that the first trial of a run has in Langfuse, by its file
+	ids := map[string]string{} // experiment id in Langfuse of the first trial of a run, by its file
 	for _, source := range sources {
 		first, _, err := source.(runs.Source).Experiment(ctx, 1)
 		if err != nil {
@@ -194,7 +192,7 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 	if err != nil {
 		return err
 	}
-	for i, r := range ranked.Runs { // as each run was judged: they share their rules
+	for i, r := range ranked.Runs { // the runs share their rules
 		if ranked.Runs[i].Gate, err = cfg.gate.JudgeRun(r.Summary); err != nil {
 			return err
 		}
@@ -207,8 +205,8 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 	return errors.Join(shown, ranked.Err())
 }
 
-// compareURL is the page that sets the runs side by side, the best as baseline;
-// "" where there is no such page.
+// compareURL returns the page that shows the runs side by side with the best as baseline, or ""
+// if there is no such page.
 func (s session) compareURL(dataset string, l compare.Leaderboard, idOf map[string]string) string {
 	var ids []string
 	for _, r := range l.Runs {

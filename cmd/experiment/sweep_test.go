@@ -25,9 +25,9 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// knowing speaks as OpenAI's chat completions do and knows the answers of the
-// built-in dataset: the large model gives more of the entities than the small
-// one, both fewer when they are warm.
+// knowing is an OpenAI-compatible server that knows the answers of the built-in dataset. The
+// large model returns more of the entities than the small one, and both return fewer at a higher
+// temperature.
 func knowing(t *testing.T) (url string) {
 	t.Helper()
 	var known []annotated
@@ -82,9 +82,9 @@ func (f folder) tape(t *testing.T, model, file string) {
 	must(t, os.WriteFile(f.path(file), tape.Bytes(), 0o600))
 }
 
-// TestSweep_killedAndResumed runs the baseline and two recorded models at two
-// temperatures, is killed in the third run and in the fourth, and resumed. Every
-// run must be that of a sweep that nobody disturbed.
+// TestSweep_killedAndResumed runs the baseline and two recorded models at two temperatures, is
+// killed in the third run and in the fourth, and resumed. Every run must equal that of an
+// undisturbed sweep.
 func TestSweep_killedAndResumed(t *testing.T) {
 	suite.Slow(t, "it takes long")
 	t.Parallel()
@@ -92,7 +92,7 @@ func TestSweep_killedAndResumed(t *testing.T) {
 	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+url)
 	f.tape(t, "gpt-4o", "large.jsonl")
 	f.tape(t, "gpt-4o-mini", "small.jsonl")
-	f.env = nil // from here on no model can be asked
+	f.env = nil // makes requests to models impossible
 	sweep := func(name string, more ...string) []string {
 		return append([]string{"--dataset", "extraction-eval", "--name", name, "--model", "baseline,recorded/large.jsonl,recorded/small.jsonl", "--temperature", "0,0.7"}, more...)
 	}
@@ -143,10 +143,10 @@ func boardOf(t *testing.T, c *child) leaderboard {
 	return board
 }
 
-// isSweep demands the leaderboard of the sweep: what was kept of the answers
-// decides the order; the small model is cheaper than the large one, the baseline
-// free, and so all but the warm ones are on the front. 1,100 tokens an item cost
-// 900·2.5 + 200·10 and 900·0.15 + 200·0.6 dollars a million.
+// isSweep checks the leaderboard of the sweep. The share of the entities decides the order. The
+// small model is cheaper than the large one and the baseline free, so all but the runs at the
+// higher temperature are on the front. 1,100 tokens an item cost 900·2.5 + 200·10 and 900·0.15 +
+// 200·0.6 dollars a million.
 func (l leaderboard) isSweep(t *testing.T, base string) {
 	t.Helper()
 	want := []struct {
@@ -171,8 +171,8 @@ func (l leaderboard) isSweep(t *testing.T, base string) {
 	}
 }
 
-// TestSweep_interruptedByHand presses Ctrl-C once in the first of two runs, then
-// does what the program says.
+// TestSweep_interruptedByHand sends SIGINT once in the first of two runs and then runs the
+// command that the program prints.
 func TestSweep_interruptedByHand(t *testing.T) {
 	suite.Slow(t, "as a run, which is interrupted in every suite")
 	t.Parallel()
@@ -205,7 +205,7 @@ func TestSweep_interruptedByHand(t *testing.T) {
 	}
 }
 
-// TestSweep_comparePage: a server that has pages sets the runs side by side, the
+// TestSweep_comparePage: the address of a server with pages shows the runs side by side, the
 // best first.
 func TestSweep_comparePage(t *testing.T) {
 	t.Parallel()
@@ -236,15 +236,13 @@ func TestSweep_comparePage(t *testing.T) {
 	}
 }
 
-// TestSweep_oneBudget: what may be spent is of the whole sweep, also of one that
-// is taken up again.
+// TestSweep_oneBudget: the budget is for the whole sweep, also if the sweep is resumed.
 func TestSweep_oneBudget(t *testing.T) {
 	b := newBench(t)
 	server, env := newLimitedServer(t)
 	b.seed("docs", fiveItems())
 	args := []string{"--dataset", "docs", "--name", "s", "--model", "baseline,openai/gpt-test", "--temperature", "0,1", "--max-tokens", "50", "--concurrency", "1", "--json"}
-	// One run takes 5 · 120 tokens, two take 1,200; a request is put aside at
-	// more than a thousand.
+	// One run uses 5 · 120 tokens, two use 1,200. A request reserves more than a thousand.
 	for _, more := range [][]string{{"--budget-tokens", "2000"}, {"--budget-tokens", "2000", "--resume"}} {
 		code, _, stderr := b.with(env, append(args, more...)...)
 		if code != cli.ExitInterrupted || server.asked <= 5 || server.asked >= 10 || !strings.Contains(stderr, "2000 tokens") {

@@ -22,9 +22,8 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// moody speaks as OpenAI's chat completions do and answers the n-th request for
-// the same document with the n-th answer, from the first again after the last; an
-// empty one is a refusal.
+// moody is an OpenAI-compatible server that gives the n-th answer to the n-th request for a
+// document, and begins again after the last. An empty answer is a refusal.
 func moody(t *testing.T, answers ...string) (url string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -49,8 +48,8 @@ func moody(t *testing.T, answers ...string) (url string) {
 	return hs.URL + "/v1"
 }
 
-// TestTrials_flakyItem runs two items three times: one is answered in another way
-// in the second trial, the other never rightly.
+// TestTrials_flakyItem runs two items three times. One gets a different answer in the second
+// trial, the other is always wrong.
 func TestTrials_flakyItem(t *testing.T) {
 	b := newBench(t)
 	b.seed("docs", twoItems)
@@ -98,8 +97,8 @@ func TestTrials_flakyItem(t *testing.T) {
 	b.comparesTrials(env)
 }
 
-// comparesTrials compares the run with one of a single trial that always finds
-// Ada: two items, not six.
+// comparesTrials compares the run with a run of one trial that always finds Ada: two items, not
+// six.
 func (b bench) comparesTrials(env map[string]string) {
 	b.t.Helper()
 	if code, _, stderr := b.with(env, "--dataset", "docs", "--name", "once", "--model", "openai/gpt-test", "--quiet"); code != cli.ExitOK {
@@ -116,8 +115,8 @@ func (b bench) comparesTrials(env map[string]string) {
 	}
 }
 
-// TestCompare_inLangfuse: read from Langfuse, a run of several trials compares to
-// the digit as from its file, but for what is only in the file.
+// TestCompare_inLangfuse: a comparison of a run with several trials, read from Langfuse, equals
+// that of its run file to the digit, except for values that only the file has.
 func TestCompare_inLangfuse(t *testing.T) {
 	b := newBench(t)
 	b.seed("docs", twoItems)
@@ -145,7 +144,7 @@ func TestCompare_inLangfuse(t *testing.T) {
 	}
 }
 
-// TestTrials_takenInLangfuse: without its run file, Langfuse knows the name.
+// TestTrials_takenInLangfuse: without the run file, Langfuse still knows the name.
 func TestTrials_takenInLangfuse(t *testing.T) {
 	b := newBench(t)
 	b.seed("docs", twoItems)
@@ -162,8 +161,8 @@ func TestTrials_takenInLangfuse(t *testing.T) {
 	}
 }
 
-// TestTrials_killedAndResumed kills a run in its second trial, resumes it, and
-// demands the run that nobody disturbed, here and in Langfuse.
+// TestTrials_killedAndResumed kills a run in its second trial and resumes it. Run file and
+// Langfuse must equal those of an undisturbed run.
 func TestTrials_killedAndResumed(t *testing.T) {
 	suite.Slow(t, "it takes long")
 	t.Parallel()

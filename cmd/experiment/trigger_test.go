@@ -25,14 +25,14 @@ import (
 
 const triggerSecret = "lf-whsec_0123456789abcdef"
 
-// triggered is experiment serve --trigger as a process in a folder.
+// triggered is a process of experiment serve --trigger in a folder.
 type triggered struct {
 	*child
 	folder
 	pages, address string
 }
 
-// serveTrigger starts it and waits until it can be reached.
+// serveTrigger starts the process and waits until it answers.
 func (f folder) serveTrigger(t *testing.T, mode embedded.Mode) triggered {
 	t.Helper()
 	read, write := io.Pipe()
@@ -62,7 +62,7 @@ func (f folder) serveTrigger(t *testing.T, mode embedded.Mode) triggered {
 	return triggered{}
 }
 
-// press has the embedded Langfuse send the request of the Run button.
+// press makes the embedded Langfuse send the request of the Run button.
 func (s triggered) press(t *testing.T, dataset, payload string) (status int, answer string) {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"url": s.address, "secret": triggerSecret, "payload": payload})
@@ -94,7 +94,7 @@ func (s triggered) accepted(t *testing.T, dataset, payload string) string {
 	return name
 }
 
-// ended counts the runs that have ended, and demands that all did with 0.
+// ended returns the number of ended runs and checks that all have exit code 0.
 func (f folder) ended(t *testing.T) (ended int) {
 	t.Helper()
 	raw, err := os.ReadFile(f.path(settings.Folder, "trigger.json"))
@@ -115,7 +115,7 @@ func (f folder) ended(t *testing.T) (ended int) {
 	return ended
 }
 
-// done waits until so many runs have ended.
+// done waits until n runs have ended.
 func (f folder) done(t *testing.T, runs int) {
 	t.Helper()
 	for f.ended(t) < runs {
@@ -123,7 +123,7 @@ func (f folder) done(t *testing.T, runs int) {
 	}
 }
 
-// stops ends it as a service is ended, and demands that it ends in order.
+// stops sends SIGTERM and checks that the process ends in order.
 func (s triggered) stops(t *testing.T) {
 	t.Helper()
 	must(t, s.Process.Signal(syscall.SIGTERM))
@@ -136,8 +136,8 @@ func (f folder) writeTrigger(t *testing.T, dataset string) {
 	must(t, os.WriteFile(f.path("trigger.yaml"), []byte("datasets:\n  "+dataset+":\n    config: run.yaml\n    allow:\n      limit: {from: 1, to: 100}\n"), 0o600))
 }
 
-// TestTrigger: a press is answered and becomes a complete run, the same again does not
-// become another, and what is asked for is on the page.
+// TestTrigger: a press is answered and leads to a complete run, the same press again leads to no
+// other, and the page shows the request.
 func TestTrigger(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -158,7 +158,7 @@ func TestTrigger(t *testing.T) {
 			if status != http.StatusBadRequest || !strings.Contains(answer, "may not set pipeline; it may set: limit") {
 				t.Errorf("%d %s", status, answer)
 			}
-			f.run(t, 0, "verify", run) // reads it back from Langfuse
+			f.run(t, 0, "verify", run) // reads the run back from Langfuse
 			page := served{bench{t}, s.pages}
 			for path, want := range map[string][]string{
 				"/":        {`<a href="/trigger">`},
@@ -185,8 +185,8 @@ func TestTrigger(t *testing.T) {
 	}
 }
 
-// TestTrigger_killed kills the server while one run goes on and another waits, then ends
-// another server by SIGTERM: the third finishes both runs, each once.
+// TestTrigger_killed kills the server while one run is under way and another waits, then ends a
+// second server with SIGTERM. The third server finishes both runs, each once.
 func TestTrigger_killed(t *testing.T) {
 	suite.Slow(t, "a run that is killed twice")
 	t.Parallel()

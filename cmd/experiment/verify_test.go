@@ -23,7 +23,7 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// TestVerification_write: what was sent again is not what was mended, and each
+// TestVerification_write: things sent again are reported apart from repaired ones, and each
 // finding is listed once.
 func TestVerification_write(t *testing.T) {
 	lost := tracking.Finding{Kind: tracking.MissingTrace, Trial: 1, Item: "i", Detail: "none of its 2 spans is there"}
@@ -58,8 +58,8 @@ func TestVerification_write(t *testing.T) {
 	}
 }
 
-// TestVerification_onItsWay: what may still come is counted and not listed, and is
-// no failed check.
+// TestVerification_onItsWay: things that may still arrive are counted, not listed, and do not
+// fail the check.
 func TestVerification_onItsWay(t *testing.T) {
 	v := tracking.Verdict{
 		Run: "r", Came: 283, OnItsWay: true, Counts: map[tracking.Kind]int{tracking.MissingScore: 273},
@@ -79,7 +79,7 @@ func TestVerification_onItsWay(t *testing.T) {
 	}
 }
 
-// TestVerify_still: that something is waited for is said every 10 s.
+// TestVerify_still: verify reports every 10 s what it waits for.
 func TestVerify_still(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder
@@ -94,8 +94,8 @@ func TestVerify_still(t *testing.T) {
 	})
 }
 
-// TestVerification_remedy: what is to be done about a finding is never cut: at a
-// terminal it is wrapped, elsewhere it is in one line.
+// TestVerification_remedy: the remedy of a finding is never cut. It is wrapped at a terminal and
+// on one line elsewhere.
 func TestVerification_remedy(t *testing.T) {
 	remedy := strings.Repeat("words before it; ", 20) + "delete score 0123456789abcdef0123456789abcdef there, then repair again"
 	v := tracking.Verdict{Run: "r", Counts: map[tracking.Kind]int{tracking.ChangedScore: 1}, Findings: []tracking.Finding{
@@ -118,8 +118,8 @@ func TestVerification_remedy(t *testing.T) {
 	}
 }
 
-// TestVerify_elsewhere: the variables name another server than the one that a
-// run was published to, with the same project and dataset name; then none.
+// TestVerify_elsewhere: the environment names another server than that of the publication, with
+// the same names of project and dataset; then no server.
 func TestVerify_elsewhere(t *testing.T) {
 	d := newDeployment(t, embedded.ModeV4)
 	d.exits(cli.ExitOK, "--dataset", configs.SampleName, "--name", "r1", "--limit", "2", "--quiet")
@@ -139,7 +139,7 @@ func TestVerify_elsewhere(t *testing.T) {
 	}
 }
 
-// TestVerify_written: a run that a process writes is not judged.
+// TestVerify_written: verify refuses a run that a process writes.
 func TestVerify_written(t *testing.T) {
 	d := newDeployment(t, embedded.ModeV4)
 	d.exits(cli.ExitOK, "--dataset", configs.SampleName, "--name", "r1", "--limit", "2", "--quiet")
@@ -155,7 +155,8 @@ func TestVerify_written(t *testing.T) {
 	d.exits(cli.ExitOK, "verify", "r1")
 }
 
-// TestPublish_refused: what is refused for good is not advised to be sent again.
+// TestPublish_refused: the program does not advise to send again what Langfuse rejected for
+// good.
 func TestPublish_refused(t *testing.T) {
 	d := newDeployment(t, embedded.ModeV3)
 	front := newFront(t, d.env["LANGFUSE_BASE_URL"], func(r *http.Request) int {
@@ -176,7 +177,7 @@ func TestPublish_refused(t *testing.T) {
 	}
 }
 
-// newFront is in front of a server and answers what answer gives a status.
+// newFront returns a proxy before a server that responds itself if answer returns a status.
 func newFront(t *testing.T, server string, answer func(*http.Request) int) string {
 	t.Helper()
 	to, err := url.Parse(server)

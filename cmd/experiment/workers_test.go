@@ -14,7 +14,7 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// workers starts processes of experiment worker with those flags.
+// workers starts processes of experiment worker with the flags.
 func workers(t *testing.T, f folder, nats *natsserver.Server, n int, args ...string) []*child {
 	t.Helper()
 	var started []*child
@@ -24,8 +24,8 @@ func workers(t *testing.T, f folder, nats *natsserver.Server, n int, args ...str
 	return started
 }
 
-// A run over several workers is that of one machine, but for times and the workers' names; a
-// worker that is interrupted ends with 0.
+// A run with several workers equals that of one machine, except for times and the names of
+// workers. An interrupted worker ends with 0.
 func TestWorkers_export(t *testing.T) {
 	t.Parallel()
 	n := suite.Of(2, 4)
@@ -68,8 +68,8 @@ const itemsFile = `{"id":"a","input":{"document_text":"Ada Lovelace wrote to Cha
 {"id":"b","input":{"document_text":"Ada Lovelace lived in London."},"expected_output":{"entities":[{"name":"Ada Lovelace","type":"person"}],"relationships":[]}}
 `
 
-// The budget is the coordinator's: workers never pass it together by more than what is
-// under way, and the run stops, to be resumed.
+// The coordinator keeps the budget: workers together exceed it by at most the requests under
+// way, and the run stops and can be resumed.
 func TestWorkers_budget(t *testing.T) {
 	suite.Slow(t, "the calls are spaced out for some seconds")
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestWorkers_budget(t *testing.T) {
 	}
 	must(t, os.WriteFile(f.path("docs.jsonl"), []byte(lines.String()), 0o600))
 	workers(t, f, nats, 2, "--model", "openai/gpt-4o")
-	const budget, answer = 5000, 120 // tokens
+	const budget, answer = 5000, 120 // in tokens
 	c := f.run(t, cli.ExitInterrupted, "--dataset", "docs.jsonl", "--name", "r", "--model", "openai/gpt-4o", "--budget-tokens", fmt.Sprint(budget), "--json", "--workers", nats.URL())
 	if text := c.stderr.String(); !strings.Contains(text, "the budget of 5000 tokens has less left") || !strings.Contains(text, "--budget-tokens MORE") {
 		t.Errorf("stderr:\n%s", text)
@@ -99,8 +99,9 @@ func TestWorkers_budget(t *testing.T) {
 	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "r", "--model", "openai/gpt-4o", "--budget-tokens", "1000000", "--quiet", "--workers", nats.URL(), "--resume")
 }
 
-// A worker and then the coordinator are killed: the same command with --resume ends the
-// run, every item is in Langfuse once, and at most what the worker had in hand is paid twice.
+// After a worker and then the coordinator were killed, the same command with --resume ends the
+// run. Every item is in Langfuse once, and at most the items of the killed worker are paid
+// twice.
 func TestWorkers_killedAndResumed(t *testing.T) {
 	suite.Slow(t, "a killed worker's lease is 30 s")
 	t.Parallel()
@@ -138,7 +139,7 @@ func TestWorkers_killedAndResumed(t *testing.T) {
 	}
 }
 
-// An interrupted run does not wait until its limits let the next call pass.
+// An interrupted run does not wait until its limits allow the next call.
 func TestWorkers_stopped(t *testing.T) {
 	t.Parallel()
 	nats, chat := natsserver.Start(t), newChatServer(t, adaAnswer)
@@ -169,7 +170,7 @@ func TestWorkers_stopped(t *testing.T) {
 	}
 }
 
-// What is wrong with a command line or a server, with its exit code.
+// Errors of a command line or a server, with their exit codes.
 func TestWorkers_refused(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
@@ -191,7 +192,8 @@ func TestWorkers_refused(t *testing.T) {
 	}
 }
 
-// A worker of another model does not work for the run, which says so; it waits for one that does.
+// The run reports a worker of another model, which gets no items, and waits for one of its own
+// model.
 func TestWorkers_otherModel(t *testing.T) {
 	t.Parallel()
 	nats := natsserver.Start(t)

@@ -102,11 +102,11 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 	return c, p.Err()
 }
 
-// settle generates a name that begins with beginning if none is given, creates the folder of the
-// output, and checks both. which describes the flags that --resume requires.
-func (c *answersConfig) settle(p *settings.Problems, beginning, which string) {
+// settle generates a name that begins with prefix if none is given, creates the folder of the
+// output, and checks both. identify describes the flags that --resume requires.
+func (c *answersConfig) settle(p *settings.Problems, prefix, identify string) {
 	if c.Header.Name == "" {
-		c.nameMade = runs.MadeName(beginning)
+		c.nameMade = runs.MadeName(prefix)
 		c.Header.Name = c.nameMade
 	}
 	settings.CheckRunName(p, "name", c.Header.Name)
@@ -115,7 +115,7 @@ func (c *answersConfig) settle(p *settings.Problems, beginning, which string) {
 		p.Join(cli.CanWrite(c.output))
 	}
 	if c.Resume && c.nameMade != "" {
-		p.Add("--resume: say %s", which)
+		p.Add("--resume: say %s", identify)
 	}
 }
 
@@ -126,10 +126,10 @@ func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	c := answersConfig{runConfig: readRunOf(p, s, answers.Name, scores), command: s.Text("command"), url: s.Text("url")}
 	c.Header.Publication.Scores = []string{outcome.AllScores} // there are only a few scores
 	c.passages = p.Count("passages", s.Text("passages"), 1, 100)
-	switch own := c.command != "" || c.url != ""; {
+	switch external := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":
 		p.Add("--command and --url cannot both be measured in one run")
-	case own && (c.system.AsksPrompt() || c.system.Limits.Limited() || c.system.ModelGiven):
+	case external && (c.system.AsksPrompt() || c.system.Limits.Limited() || c.system.ModelGiven):
 		p.Add("--command and --url answer in their own way: leave --model, --prompt, limits and --cache out")
 	}
 	return c, p
@@ -189,12 +189,12 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	config.Keep.Metadata = false // the metadata describes document and questions
 	config.Source = questions
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
-		asked := system.AnswersConfig{Config: cfg.system, Command: cfg.command, URL: cfg.url, Passages: cfg.passages}
-		answerer, made, err := opener(s.env, s.lf).OpenAnswerer(ctx, asked, doc)
+		answersCfg := system.AnswersConfig{Config: cfg.system, Command: cfg.command, URL: cfg.url, Passages: cfg.passages}
+		answerer, sys, err := opener(s.env, s.lf).OpenAnswerer(ctx, answersCfg, doc)
 		if err != nil {
 			return experiment.System{}, err
 		}
-		*opened = made
+		*opened = sys
 		opened.Notes = notes
 		return opened.Measured(answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}), nil
 	}
@@ -203,11 +203,11 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 
 // first returns the first ten notes and the number of the others.
 func first(notes []string, about string) []string {
-	const most = 10
-	if len(notes) <= most {
+	const limit = 10
+	if len(notes) <= limit {
 		return notes
 	}
-	return append(notes[:most:most], fmt.Sprintf("and %d more notes %s", len(notes)-most, about))
+	return append(notes[:limit:limit], fmt.Sprintf("and %d more notes %s", len(notes)-limit, about))
 }
 
 // readDocument reads a PDF. It is an error if no page has readable text.
@@ -232,20 +232,20 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 }
 
 // questions reads the questions from a file, which output must not replace, or from a dataset in
-// Langfuse, whose id and version it stores in of.
-func (s session) questions(ctx context.Context, named, output string, of *outcome.Dataset) (answers.Questions, error) {
-	if experiment.IsFile(named) {
-		if output != "" && cli.SameFile(named, output) {
+// Langfuse, whose id and version it stores in info.
+func (s session) questions(ctx context.Context, name, output string, info *outcome.Dataset) (answers.Questions, error) {
+	if experiment.IsFile(name) {
+		if output != "" && cli.SameFile(name, output) {
 			return answers.Questions{}, cli.Usage("--out %s would replace the questions: name another file", output)
 		}
-		return answers.ReadFile(ctx, named)
+		return answers.ReadFile(ctx, name)
 	}
-	source, err := experiment.Open(ctx, &s.lf.Langfuse, named)
+	source, err := experiment.Open(ctx, &s.lf.Langfuse, name)
 	if err != nil {
 		return answers.Questions{}, err
 	}
 	if pinned, ok := source.(*tracking.Dataset); ok {
-		of.ID, of.Version = pinned.ID(), pinned.Version()
+		info.ID, info.Version = pinned.ID(), pinned.Version()
 	}
 	return answers.Collect(ctx, source)
 }

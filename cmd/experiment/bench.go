@@ -60,8 +60,8 @@ func benchActions(env cli.Env) []settings.Action {
 func benchCommand(env cli.Env) *urfave.Command {
 	actions := benchActions(env)
 	if settings.WantsHelp(env.Args) {
-		named := func(a settings.Action) bool { return slices.Contains(env.Args, a.Name) }
-		if at := slices.IndexFunc(actions, named); at >= 0 {
+		matches := func(a settings.Action) bool { return slices.Contains(env.Args, a.Name) }
+		if at := slices.IndexFunc(actions, matches); at >= 0 {
 			actions = actions[at : at+1]
 		}
 	}
@@ -83,48 +83,48 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	defer signals.stop()
 	cfg.Stop = signals.first.Done()
 	limits := system.Limits{Concurrency: cfg.Concurrency, Timeout: cfg.Timeout}
-	asked := system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: limits}
-	answerer, opened, err := opener(env, nil).OpenBench(asked)
+	config := system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: limits}
+	answerer, opened, err := opener(env, nil).OpenBench(config)
 	if err != nil {
 		return signals.cutShort(err)
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	cfg.Answerer, cfg.System = answerer, opened.Header
-	shown := runConfig{quiet: c.Bool("quiet")}
-	shown.Header.Scorer.Primary = benches.CaseSuccess
-	cfg.Observer = session{env: env, signals: signals, log: slog.New(slog.DiscardHandler)}.watched(shown, &opened)
-	result, ran := benches.Run(ctx, cfg)
+	view := runConfig{quiet: c.Bool("quiet")}
+	view.Header.Scorer.Primary = benches.CaseSuccess
+	cfg.Observer = session{env: env, signals: signals, log: slog.New(slog.DiscardHandler)}.watched(view, &opened)
+	result, runErr := benches.Run(ctx, cfg)
 	if result.Run == "" {
-		if _, taken := errors.AsType[*experiment.NameTakenError](ran); taken {
+		if _, taken := errors.AsType[*experiment.NameTakenError](runErr); taken {
 			return cli.Usage("the run %s exists already: choose another with --out, or go on with it with --resume", cfg.Out)
 		}
-		return ran
+		return runErr
 	}
-	failed, again := result.Err(), benchResume(c, env.Args, cfg.Name)
+	callsErr, resume := result.Err(), benchResume(c, env.Args, cfg.Name)
 	switch {
-	case ran != nil:
-		ran = cli.Errorf(cli.ExitCode(ran), "%w; resume with: %s", ran, again)
-	case failed != nil:
-		failed = cli.Errorf(cli.ExitCode(failed), "%w; ask again about these with: %s --retry-failed", failed, again)
+	case runErr != nil:
+		runErr = cli.Errorf(cli.ExitCode(runErr), "%w; resume with: %s", runErr, resume)
+	case callsErr != nil:
+		callsErr = cli.Errorf(cli.ExitCode(callsErr), "%w; ask again about these with: %s --retry-failed", callsErr, resume)
 	}
 	text := func(w io.Writer, r benches.Report, opt report.Options) error {
 		err := report.Bench(w, r, opt)
-		if ran == nil && failed == nil {
-			_, said := fmt.Fprintf(w, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, cli.Quote(cmp.Or(cfg.Name, cfg.Out)))
-			err = errors.Join(err, said)
+		if runErr == nil && callsErr == nil {
+			_, writeErr := fmt.Fprintf(w, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, cli.Quote(cmp.Or(cfg.Name, cfg.Out)))
+			err = errors.Join(err, writeErr)
 		}
 		return err
 	}
-	return errors.Join(ran, failed, runs.Print(env, c.Bool("json"), result, text))
+	return errors.Join(runErr, callsErr, runs.Print(env, c.Bool("json"), result, text))
 }
 
 // benchResume returns the command line that resumes the run with this name.
 func benchResume(c *urfave.Context, args []string, name string) string {
-	kept := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--retry-failed" })
+	words := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--retry-failed" })
 	if !c.IsSet("out") {
-		kept = append(kept, "--out", name)
+		words = append(words, "--out", name)
 	}
-	return resumeCommand(kept)
+	return resumeCommand(words)
 }
 
 func benchConfig(c *urfave.Context) (benches.Config, error) {
@@ -197,13 +197,13 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 	if err != nil {
 		return err
 	}
-	named := ""
+	path := ""
 	if len(words) > 0 {
-		named = words[0]
-	} else if named, err = newestBench(c.Context); err != nil {
+		path = words[0]
+	} else if path, err = newestBench(c.Context); err != nil {
 		return err
 	}
-	run, err := runs.Open(c.Context, named, "")
+	run, err := runs.Open(c.Context, path, "")
 	if err != nil {
 		return err
 	}
@@ -219,8 +219,8 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 	line, verdict := benches.Verdict(len(gates), scored.Violations)
 	return errors.Join(runs.Print(env, c.Bool("json"), scored, func(w io.Writer, s scoredBench, opt report.Options) error {
 		err := report.Bench(w, s.Report, opt)
-		_, said := fmt.Fprintf(w, "\n%s\n", line)
-		return errors.Join(err, said)
+		_, writeErr := fmt.Fprintf(w, "\n%s\n", line)
+		return errors.Join(err, writeErr)
 	}), verdict)
 }
 
@@ -248,9 +248,9 @@ const defaultRegression = "bench/datasets/regression.jsonl"
 
 // benchAdd validates the records of a pack and appends them to the dataset.
 func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
-	named := append(c.StringSlice("dataset"), defaultRegression)
-	target := named[0]
-	if len(named) > 2 {
+	datasets := append(c.StringSlice("dataset"), defaultRegression)
+	target := datasets[0]
+	if len(datasets) > 2 {
 		return cli.Usage("bench add appends to one dataset")
 	}
 	if cli.SameFile(words[0], target) {

@@ -177,14 +177,14 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.Benchma
 		return answers.BenchmarkDataset{ID: d.ID, Kind: d.Kind, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{}}
 	})
 	for i, d := range b.file.Datasets {
-		done := &list[i]
+		current := &list[i]
 		for n := 1; n <= b.file.Runs; n++ {
 			if s.signals.came() { // the signal came while the previous run was published
 				return list, cli.Errorf(cli.ExitInterrupted, "stopped before dataset %s, run %d; resume with: %s",
 					d.ID, n, resumeCommand(named(b.env.Args, b.cfg.nameMade)))
 			}
 			run, err := b.runOne(ctx, s, i*b.file.Runs+n-1, d, n)
-			done.Runs = append(done.Runs, run)
+			current.Runs = append(current.Runs, run)
 			switch {
 			case err == nil:
 			case cli.ExitCode(err) == cli.ExitInterrupted, b.file.OnError == "fail-fast":
@@ -210,17 +210,17 @@ func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.
 	began := time.Now()
 	var opened system.System
 	var r experiment.Result
-	config, failed := s.answers(ctx, cfg, &opened)
-	if failed == nil {
-		r, failed = b.sweep.Run(ctx, at, config)
+	config, runErr := s.answers(ctx, cfg, &opened)
+	if runErr == nil {
+		r, runErr = b.sweep.Run(ctx, at, config)
 	}
-	run.Path, failed = r.Path, s.finish(cfg.runConfig, opened, r, failed)
+	run.Path, runErr = r.Path, s.finish(cfg.runConfig, opened, r, runErr)
 	run.Seconds = time.Since(began).Seconds()
-	if failed != nil {
-		run.Error = failed.Error()
+	if runErr != nil {
+		run.Error = runErr.Error()
 	}
 	if r.Path == "" || r.Removed {
-		return run, failed
+		return run, runErr
 	}
 	run.Failed = r.Summary.Items.Failed
 	if sum := r.Summary.Answers; sum != nil {
@@ -231,7 +231,7 @@ func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.
 	}
 	var err error
 	run.Questions, err = questionsOf(ctx, r.Path)
-	return run, errors.Join(failed, err)
+	return run, errors.Join(runErr, err)
 }
 
 // questionsOf returns each question of a run with its mean score over the trials.

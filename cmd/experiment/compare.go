@@ -67,17 +67,17 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	ctx := c.Context
-	most, old := runs.ParseAge(c.String("base-max-age"))
+	maxAge, ageErr := runs.ParseAge(c.String("base-max-age"))
 	cfg, err := compareConfig(c)
-	if err := errors.Join(err, cfg.Gate.Check(), old); err != nil {
+	if err := errors.Join(err, cfg.Gate.Check(), ageErr); err != nil {
 		return cli.Usage("%w", err)
 	}
 	if base, err = resolveBase(ctx, env, base, c.String("dataset"), candidates); err != nil {
 		return err
 	}
 	names := append([]string{base}, candidates...)
-	sources, done, err := runs.Sources(ctx, env, names, c.String("dataset"), cfg.ClusterBy != "")
-	defer func() { err = errors.Join(err, done()) }()
+	sources, closeAll, err := runs.Sources(ctx, env, names, c.String("dataset"), cfg.ClusterBy != "")
+	defer func() { err = errors.Join(err, closeAll()) }()
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 			return err
 		}
 	}
-	runs.WarnOfAge(&result, most)
+	runs.WarnOfAge(&result, maxAge)
 	return errors.Join(showComparison(c, env, result), runs.WriteComparison(ctx, c.String("html"), result, sources), result.Err())
 }
 
@@ -105,13 +105,13 @@ func resolveBase(ctx context.Context, env cli.Env, word, dataset string, candida
 		return word, nil
 	}
 	finder := runs.Finder{Env: env, Dataset: dataset}
-	for _, named := range candidates {
-		name, remote := strings.CutPrefix(named, runs.InLangfuse)
+	for _, candidate := range candidates {
+		name, remote := strings.CutPrefix(candidate, runs.InLangfuse)
 		finder.Except = append(finder.Except, name)
 		if remote {
 			continue
 		}
-		run, err := runs.Named(ctx, env, named, dataset)
+		run, err := runs.Named(ctx, env, candidate, dataset)
 		if err != nil {
 			return "", err
 		}
@@ -184,19 +184,19 @@ func baselineCommand(env cli.Env) *urfave.Command {
 
 func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx := c.Context
-	known, err := runs.ReadBaselines(ctx)
+	baselines, err := runs.ReadBaselines(ctx)
 	if err != nil {
 		return err
 	}
 	dataset := experiment.DatasetName(c.String("dataset"))
 	switch words := c.Args().Slice(); {
 	case len(words) == 2 && words[0] == "set":
-		return setBaseline(ctx, env, known, dataset, words[1])
+		return setBaseline(ctx, env, baselines, dataset, words[1])
 	case len(words) == 1 && words[0] == "show":
-		return showBaselines(ctx, env, known, dataset)
+		return showBaselines(ctx, env, baselines, dataset)
 	case len(words) == 1 && words[0] == "clear":
-		if _, ok := known[dataset]; !ok {
-			names := slices.Sorted(maps.Keys(known))
+		if _, ok := baselines[dataset]; !ok {
+			names := slices.Sorted(maps.Keys(baselines))
 			return cli.Usage("there is no baseline of dataset %q; there are: %s", dataset, cmp.Or(textutil.Listed(dataset, names), "none"))
 		}
 		return runs.SetBaseline(ctx, dataset, "")
@@ -205,7 +205,7 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 }
 
 // setBaseline prints the run that word names and stores word as the baseline.
-func setBaseline(ctx context.Context, env cli.Env, known map[string]string, dataset, word string) error {
+func setBaseline(ctx context.Context, env cli.Env, baselines map[string]string, dataset, word string) error {
 	if dataset == "" {
 		run, err := runs.Named(ctx, env, word, "")
 		if err != nil || runs.IsRule(word) {
@@ -216,24 +216,24 @@ func setBaseline(ctx context.Context, env cli.Env, known map[string]string, data
 	if word == runs.Baseline {
 		return cli.Usage("%s is not a run", word)
 	}
-	known[dataset] = word
-	if err := showBaselines(ctx, env, known, dataset); err != nil {
+	baselines[dataset] = word
+	if err := showBaselines(ctx, env, baselines, dataset); err != nil {
 		return err
 	}
 	return runs.SetBaseline(ctx, dataset, word) // reads the file again, because it may have changed
 }
 
 // showBaselines prints the baselines with the run that each selects at the moment.
-func showBaselines(ctx context.Context, env cli.Env, known map[string]string, only string) error {
+func showBaselines(ctx context.Context, env cli.Env, baselines map[string]string, only string) error {
 	var problems []error
-	if len(known) == 0 {
+	if len(baselines) == 0 {
 		fmt.Fprintf(env.Stderr, "no baseline is set: experiment baseline set RUN\n")
 	}
-	for _, dataset := range slices.Sorted(maps.Keys(known)) {
+	for _, dataset := range slices.Sorted(maps.Keys(baselines)) {
 		if only != "" && only != dataset {
 			continue
 		}
-		word := known[dataset]
+		word := baselines[dataset]
 		base, err := runs.Finder{Env: env, Dataset: dataset}.Find(ctx, word)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", dataset, err))

@@ -118,14 +118,14 @@ func certifyShown(ctx context.Context, cfg conformance.Config, view *runs.Progre
 }
 
 func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) error {
-	var written error
+	var writeErr error
 	if out := c.String("output"); out != "" {
-		written = cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) })
+		writeErr = cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) })
 	}
 	if c.Bool("json") {
-		return errors.Join(written, runs.PrintJSON(env, r))
+		return errors.Join(writeErr, runs.PrintJSON(env, r))
 	}
-	return errors.Join(written, cli.Written(report.Conformance(env.Stdout, r)))
+	return errors.Join(writeErr, cli.Written(report.Conformance(env.Stdout, r)))
 }
 
 // conformanceVerdict returns the error of a report that did not pass, with its exit code.

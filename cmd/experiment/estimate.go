@@ -63,22 +63,22 @@ func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate
 	if cfg.system.TwoStages {
 		e.Stages = 2
 	}
-	took, err := experiment.Estimate(ctx, config, func(experiment.System) bool {
+	size, err := experiment.Estimate(ctx, config, func(experiment.System) bool {
 		_, e.Asks = opened.Extractor.(*pipeline.Pipeline)
 		return e.Asks
 	})
 	if err != nil {
 		return e, s.explained(err, harness.Name)
 	}
-	known, err := system.ReadCatalogue(s.env.Getenv)
+	catalogue, err := system.ReadCatalogue(s.env.Getenv)
 	if err != nil {
 		return e, err
 	}
-	e.Model, e.Items, e.Unusable = opened.Header.Model, took.Items, took.Unusable
+	e.Model, e.Items, e.Unusable = opened.Header.Model, size.Items, size.Unusable
 	requests, input := counter.Sum()
 	e.Requests, e.InputTokens = requests*int64(e.Stages*e.Trials), input*int64(e.Stages*e.Trials)
-	e.OutputTokens = took.ExpectedBytes / bytesPerToken * int64(e.Trials)
-	if price, ok := known.Price(e.Model); ok && e.Asks {
+	e.OutputTokens = size.ExpectedBytes / bytesPerToken * int64(e.Trials)
+	if price, ok := catalogue.Price(e.Model); ok && e.Asks {
 		e.CostUSD = new((float64(e.InputTokens)*price.Input + float64(e.OutputTokens)*price.Output) / 1e6)
 	}
 	return e, nil

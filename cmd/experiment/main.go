@@ -73,16 +73,16 @@ func commands(env cli.Env) []*urfave.Command {
 
 // Run runs one command line and returns the exit code.
 func Run(ctx context.Context, env cli.Env) int {
-	inner := env // settings.Run prints past the progress bar, even if the bar has not ended
-	inner.Stderr = runs.NewScreen(env.Stderr)
-	run := runCommand(inner)
+	screened := env // settings.Run prints past the progress bar, even if the bar has not ended
+	screened.Stderr = runs.NewScreen(env.Stderr)
+	run := runCommand(screened)
 	return settings.Run(ctx, env, &urfave.App{
 		Name:      "experiment",
 		Usage:     "run knowledge extraction experiments and record them in Langfuse",
 		UsageText: "experiment --dataset extraction-eval --name baseline-v1\nexperiment COMMAND [flags] [arguments]",
 		Flags:     run.Flags,
 		Action:    run.Action,
-		Commands:  commands(inner),
+		Commands:  commands(screened),
 	})
 }
 
@@ -169,27 +169,27 @@ func serveCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "trigger-listen", Value: trigger.DefaultListen, Usage: "receive these requests at `ADDR`, a host and port behind a proxy on port 80 or 443"},
 		},
 		Action: settings.NoWords(func(c *urfave.Context) error {
-			play := embedded.Config{Mode: embedded.Mode(c.String("mode")), Faults: embedded.Faults{
+			config := embedded.Config{Mode: embedded.Mode(c.String("mode")), Faults: embedded.Faults{
 				Latency: c.Duration("latency"), Fail: c.Float64("fail"), RateLimit: c.Int("rate-limit")}}
-			if err := play.Validate(); err != nil {
+			if err := config.Validate(); err != nil {
 				return cli.Usage("%w", err)
 			}
 			ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
 			defer stop()
-			pages := func(ctx context.Context, asked func() []html.AskedRun, started func(string)) error {
-				handler := func(l *settings.Langfuse) http.Handler { return runs.Pages(l, asked) }
-				return settings.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, handler, func(url string) {
+			serve := func(ctx context.Context, requests func() []html.AskedRun, started func(string)) error {
+				handler := func(l *settings.Langfuse) http.Handler { return runs.Pages(l, requests) }
+				return settings.Serve(ctx, c.Int("port"), !c.IsSet("port"), config, handler, func(url string) {
 					greet(env, url)
 					started(url)
 				})
 			}
 			switch {
 			case c.IsSet("trigger"):
-				return trigger.Serve(ctx, trigger.Config{File: c.String("trigger"), Listen: c.String("trigger-listen"), Env: env, Run: Run}, pages)
+				return trigger.Serve(ctx, trigger.Config{File: c.String("trigger"), Listen: c.String("trigger-listen"), Env: env, Run: Run}, serve)
 			case c.IsSet("trigger-listen"):
 				return cli.Usage("--trigger-listen needs --trigger FILE, which says what may be run")
 			}
-			return pages(ctx, nil, func(string) {})
+			return serve(ctx, nil, func(string) {})
 		}),
 	}
 }
@@ -256,16 +256,16 @@ func promptsCommand(env cli.Env) *urfave.Command {
 			Least: 1, Most: 1, Flags: flags}, showPrompt),
 		in(settings.Action{Name: "label", Usage: "experiment prompts label NAME VERSION LABEL...", Least: 3, Most: -1},
 			func(c *urfave.Context, client *langfuse.Client, words []string) (string, any, error) {
-				said, err := system.LabelPrompt(c.Context, client, words[0], words[1], words[2:])
-				return said, nil, err
+				text, err := system.LabelPrompt(c.Context, client, words[0], words[1], words[2:])
+				return text, nil, err
 			}),
 		in(settings.Action{Name: "diff", Usage: "experiment prompts diff NAME A B (versions or labels)", Least: 3, Most: 3},
 			func(c *urfave.Context, client *langfuse.Client, words []string) (string, any, error) {
 				if slices.Contains(words, "") {
 					return "", nil, cli.Usage("prompts diff takes the name of a prompt and two of its versions or labels, and one of them is empty")
 				}
-				said, err := system.ComparePrompts(c.Context, client, words[0], words[1], words[2])
-				return said, nil, err
+				text, err := system.ComparePrompts(c.Context, client, words[0], words[1], words[2])
+				return text, nil, err
 			}),
 	}, "list")
 }

@@ -122,15 +122,15 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		if opened.Asks.Budget == nil {
 			opened.Asks.Budget, err = rules.Custom.Budget(cfg.system.Limits, s.env.Getenv)
 		}
-		judge, failed := rules.Judge(opened.Asks.Budget)
-		if err = errors.Join(err, failed); err != nil {
+		judge, judgeErr := rules.Judge(opened.Asks.Budget)
+		if err = errors.Join(err, judgeErr); err != nil {
 			return experiment.System{}, errors.Join(err, opened.Close())
 		}
-		measured := opened.Measured(&harness.Task{Extractor: opened.Extractor}, judge)
+		sys := opened.Measured(&harness.Task{Extractor: opened.Extractor}, judge)
 		if cfg.workers.Address == "" {
-			return measured, nil
+			return sys, nil
 		}
-		return system.Coordinate(ctx, s.env, cfg.workers, cfg.system, opened, measured, s.note)
+		return system.Coordinate(ctx, s.env, cfg.workers, cfg.system, opened, sys, s.note)
 	}
 	return config
 }

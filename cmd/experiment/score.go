@@ -63,8 +63,8 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	header := outcome.Header{Scorer: outcome.Scorer{Version: scoring.Version, Primary: harness.Primary}}
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: runs.ScoreOrder()})
 	pairs.Scored = sum.Add
-	scored := cli.Written(pairs.Score(ctx, in, nil))
+	scoreErr := cli.Written(pairs.Score(ctx, in, nil))
 	summary := sum.Summary()
 	summary.Status = "" // the pairs are not a run
-	return errors.Join(scored, runs.Print(env, c.Bool("json"), summary, report.Text))
+	return errors.Join(scoreErr, runs.Print(env, c.Bool("json"), summary, report.Text))
 }

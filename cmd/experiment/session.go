@@ -244,7 +244,7 @@ func verdict(cfg runConfig, r experiment.Result) error {
 // explained explains in terms of the command line why a run could not begin.
 func (s session) explained(err error, harnessName string) error {
 	var taken *experiment.NameTakenError
-	var missing *experiment.DatasetError
+	var noDataset *experiment.DatasetError
 	switch {
 	case errors.As(err, &taken):
 		hint := ""
@@ -255,9 +255,9 @@ func (s session) explained(err error, harnessName string) error {
 			hint += ", or --overwrite to replace it"
 		}
 		return cli.Usage("the run name %q is taken (%s): use --name %s%s", taken.Name, taken.Place(), taken.Free, hint)
-	case errors.As(err, &missing):
+	case errors.As(err, &noDataset):
 		return cli.Usage("%w; experiment seed --list shows those that are, experiment seed --dataset %s --file FILE creates it",
-			err, cli.Quote(missing.Name))
+			err, cli.Quote(noDataset.Name))
 	}
 	return s.signals.cutShort(err)
 }
@@ -291,17 +291,17 @@ func (interruption) Unwrap() error { return context.Canceled }
 // leftForResume describes the effect of the first signal on a run.
 const leftForResume = "what was sent is finished and kept, what waits is left for --resume"
 
-// watchSignals returns a context that is canceled when the work must stop at once. It prints
-// softly, the effect of the first signal, when that arrives during the work.
-func watchSignals(ctx context.Context, stderr io.Writer, softly string) (context.Context, *signals) {
-	ctx, stopped := context.WithCancelCause(ctx)
-	cancel := func() { stopped(errInterrupted) }
+// watchSignals returns a context that is canceled when the work must stop at once. If a
+// signal arrives during the work, it prints effect, which says what the first signal does.
+func watchSignals(ctx context.Context, stderr io.Writer, effect string) (context.Context, *signals) {
+	ctx, cancelCause := context.WithCancelCause(ctx)
+	cancel := func() { cancelCause(errInterrupted) }
 	received := make(chan os.Signal, 2)
 	signal.Notify(received, cli.EndSignals()...)
 	// SIGPIPE is caught and not ignored, because child processes inherit ignored signals. It
 	// stays caught until the process ends, because errors are printed last.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	first, come := context.WithCancel(context.Background())
+	first, markFirst := context.WithCancel(context.Background())
 	s := &signals{first: first, stop: func() {
 		signal.Stop(received)
 		cancel()
@@ -312,12 +312,12 @@ func watchSignals(ctx context.Context, stderr io.Writer, softly string) (context
 		case <-ctx.Done():
 			return
 		}
-		come()
+		markFirst()
 		if !s.working.Load() {
 			cancel()
 			return
 		}
-		fmt.Fprintf(stderr, "\nstopping: %s; interrupt again to stop at once\n", softly)
+		fmt.Fprintf(stderr, "\nstopping: %s; interrupt again to stop at once\n", effect)
 		select {
 		case <-received:
 			cancel()
@@ -360,22 +360,22 @@ func interruptible(c *urfave.Command) *urfave.Command {
 // cutShort gives an error of a canceled context the exit code of an interruption. The message of
 // an UnpublishedError stays as it is.
 func cutShort(err error) error {
-	var left *tracking.UnpublishedError
+	var unpublished *tracking.UnpublishedError
 	switch {
 	case !errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, &left):
+	case errors.As(err, &unpublished):
 		return cli.Errorf(cli.ExitInterrupted, "%w", err)
 	}
 	return cli.Errorf(cli.ExitInterrupted, "stopped before the end: %s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), errInterrupted.Error()))
 }
 
 // named adds the generated name of a run, if any, to a command line.
-func named(args []string, made string) []string {
-	if made == "" {
+func named(args []string, generated string) []string {
+	if generated == "" {
 		return args
 	}
-	return append(slices.Clone(args), "--name", made)
+	return append(slices.Clone(args), "--name", generated)
 }
 
 // resumeCommand returns the command line that resumes this run: args with --resume. It masks
@@ -383,9 +383,9 @@ func named(args []string, made string) []string {
 func resumeCommand(args []string) string {
 	command := "experiment"
 	for i, arg := range args {
-		flag, value, joined := strings.Cut(arg, "=")
+		flag, value, hasValue := strings.Cut(arg, "=")
 		switch {
-		case joined && namesProgram(flag):
+		case hasValue && namesProgram(flag):
 			arg = flag + "=" + provider.ShownTarget(value)
 		case i > 0 && namesProgram(args[i-1]):
 			arg = provider.ShownTarget(arg)
@@ -404,27 +404,27 @@ func namesProgram(flag string) bool {
 
 // goOn returns the command that resumes a run after an error. If the budget is used up, MORE
 // stands for a larger one; if the run stopped because every item failed, --retry-failed is added.
-func goOn(args []string, ran error) string {
-	var used *pipeline.BudgetError
+func goOn(args []string, err error) string {
+	var overBudget *pipeline.BudgetError
 	var tripped *limit.TrippedError
-	again := func(arg string) bool { return strings.HasPrefix(arg, "--retry-failed") }
-	if errors.As(ran, &tripped) && !slices.ContainsFunc(args, again) {
+	isRetry := func(arg string) bool { return strings.HasPrefix(arg, "--retry-failed") }
+	if errors.As(err, &tripped) && !slices.ContainsFunc(args, isRetry) {
 		args = append(slices.Clip(args), "--retry-failed")
 	}
-	if !errors.As(ran, &used) {
+	if !errors.As(err, &overBudget) {
 		return resumeCommand(args)
 	}
 	flag := "budget-usd"
-	if used.Tokens {
+	if overBudget.Tokens {
 		flag = "budget-tokens"
 	}
 	var kept []string
 	for i := 0; i < len(args); i++ {
-		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		name, _, hasValue := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
 		switch {
 		case name != flag || !strings.HasPrefix(args[i], "-"):
 			kept = append(kept, args[i])
-		case !joined:
+		case !hasValue:
 			i++ // skips its value
 		}
 	}
@@ -433,10 +433,10 @@ func goOn(args []string, ran error) string {
 
 // sendLater adds to an error of publication how to send the rest, unless Langfuse rejected it
 // for good.
-func sendLater(published error, run string) error {
-	var left *tracking.UnpublishedError
-	if published == nil || errors.As(published, &left) && left.Refused {
-		return published
+func sendLater(err error, run string) error {
+	var unpublished *tracking.UnpublishedError
+	if err == nil || errors.As(err, &unpublished) && unpublished.Refused {
+		return err
 	}
-	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", published, cli.Quote(run))
+	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", err, cli.Quote(run))
 }

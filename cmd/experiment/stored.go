@@ -80,23 +80,23 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 		return cli.Usage("--ceiling is for text, json, md and html; %s has no room for it", names[at])
 	}
 	var all []report.Run
-	for _, named := range c.Args().Slice() {
-		run, opening := runs.Open(c.Context, named, c.String("dataset"))
-		if opening != nil {
-			return opening
+	for _, name := range c.Args().Slice() {
+		run, openErr := runs.Open(c.Context, name, c.String("dataset"))
+		if openErr != nil {
+			return openErr
 		}
 		defer func() { err = errors.Join(err, run.Close()) }()
-		whole, reading := runs.Whole(c.Context, run, list[at].documents)
-		if reading != nil {
-			return reading
+		content, readErr := runs.Whole(c.Context, run, list[at].documents)
+		if readErr != nil {
+			return readErr
 		}
-		if reading := gold.Beside(c.Context, run, ceiling, &whole); reading != nil {
-			return reading
+		if readErr := gold.Beside(c.Context, run, ceiling, &content); readErr != nil {
+			return readErr
 		}
 		if c.String("output") != "-" { // on standard output, progress could mix with the report
-			whole.Items = runs.Watched(c.Context, runs.NewStatus(env), run, 0, whole.Items)
+			content.Items = runs.Watched(c.Context, runs.NewStatus(env), run, 0, content.Items)
 		}
-		all = append(all, whole)
+		all = append(all, content)
 	}
 	write := func(w io.Writer) error { return cli.Written(list[at].write(w, all)) }
 	if output := c.String("output"); output != "-" {
@@ -157,13 +157,13 @@ func runsCommand(env cli.Env) *urfave.Command {
 // runsAction lists the runs, the newest first. It lists all runs that it can read and returns
 // errors for the others.
 func runsAction(c *urfave.Context, env cli.Env) error {
-	listed, err := runs.Rows(c.Context)
+	found, err := runs.Rows(c.Context)
 	if err != nil {
 		return err
 	}
 	var problems []error
 	rows := []report.RunRow{}
-	for _, l := range listed {
+	for _, l := range found {
 		if problems = append(problems, l.Err); l.Err == nil {
 			rows = append(rows, l.Row)
 		}
@@ -206,11 +206,11 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.Bool("json") {
 		return runs.PrintJSON(env, view)
 	}
-	where, err := otherTrials(c.Context, run, words[0], words[1], view.Outcome.Trial)
+	commands, err := otherTrials(c.Context, run, words[0], words[1], view.Outcome.Trial)
 	if err != nil {
 		return err
 	}
-	opt := runs.TextOptions(env, where)
+	opt := runs.TextOptions(env, commands)
 	if c.Bool("full") {
 		opt.Document = -1
 	}
@@ -218,13 +218,13 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 }
 
 // otherTrials returns the commands that show the other trials of an item, at most nine.
-func otherTrials(ctx context.Context, run *runstore.Reader, named, id string, shown int) (lines []string, err error) {
+func otherTrials(ctx context.Context, run *runstore.Reader, name, id string, shown int) (lines []string, err error) {
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Item: id}) {
 		if err != nil {
 			return nil, err
 		}
 		if o.Trial != shown && len(lines) < 9 {
-			lines = append(lines, fmt.Sprintf("experiment show %s %s --trial %d", cli.Quote(named), cli.Quote(id), o.Trial))
+			lines = append(lines, fmt.Sprintf("experiment show %s %s --trial %d", cli.Quote(name), cli.Quote(id), o.Trial))
 		}
 	}
 	return lines, nil
@@ -253,26 +253,26 @@ func publishCommand(env cli.Env) *urfave.Command {
 
 func publishAction(c *urfave.Context, env cli.Env) error {
 	return withSent(c, env, 0, func(ctx context.Context, s session, path string) error {
-		named, watched := c.Args().First(), runs.NewProgress(env, false, "", s.log)
-		observer := watched.Observer()
-		observer.Sending = func() { watched.WatchSending(named, s.lf.Paused) }
+		name, progress := c.Args().First(), runs.NewProgress(env, false, "", s.log)
+		observer := progress.Observer()
+		observer.Sending = func() { progress.WatchSending(name, s.lf.Paused) }
 		counts, err := experiment.Publish(ctx, &s.lf.Langfuse, path, s.log, observer)
-		if _, left := errors.AsType[*tracking.UnpublishedError](err); left {
-			return sendLater(err, named)
+		if _, partial := errors.AsType[*tracking.UnpublishedError](err); partial {
+			return sendLater(err, name)
 		}
 		if err != nil {
 			return notPublished(err)
 		}
 		_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
-			counts.Published, counts.Done, s.lf.Client.BaseURL(), cli.Quote(named))
+			counts.Published, counts.Done, s.lf.Client.BaseURL(), cli.Quote(name))
 		return cli.Written(err)
 	})
 }
 
-// withSent calls do in a session with the path of the run that the command line names. A timeout
+// withSent calls work in a session with the path of the run that the command line names. A timeout
 // of 0 is none.
 func withSent(c *urfave.Context, env cli.Env, timeout time.Duration,
-	do func(ctx context.Context, s session, path string) error) error {
+	work func(ctx context.Context, s session, path string) error) error {
 	path, err := oneRun(c)
 	if err != nil {
 		return err
@@ -286,7 +286,7 @@ func withSent(c *urfave.Context, env cli.Env, timeout time.Duration,
 	ctx, cancel := experiment.Within(c.Context, timeout)
 	defer cancel()
 	err = withSession(ctx, env, cfg, nil, func(ctx context.Context, s session) error {
-		return s.signals.cutShort(do(ctx, s, path))
+		return s.signals.cutShort(work(ctx, s, path))
 	})
 	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
@@ -297,8 +297,8 @@ func withSent(c *urfave.Context, env cli.Env, timeout time.Duration,
 // notPublished adds to the error for a run that cannot be published what the user can do with
 // the run.
 func notPublished(err error) error {
-	if of, ok := errors.AsType[*experiment.UnpublishableError](err); ok && of.Harness == benches.Name {
-		return cli.Usage("%w: experiment bench score %s judges it", err, cli.Quote(of.Name))
+	if unpublishable, ok := errors.AsType[*experiment.UnpublishableError](err); ok && unpublishable.Harness == benches.Name {
+		return cli.Usage("%w: experiment bench score %s judges it", err, cli.Quote(unpublishable.Name))
 	}
 	return err
 }
@@ -335,15 +335,15 @@ func verifyAction(c *urfave.Context, env cli.Env) error {
 		if c.IsSet("timeout") {
 			cfg.Timeout = &timeout
 		}
-		checked := runs.Verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String()}
-		checked.Verdict, checked.Before, err = experiment.Verify(ctx, &s.lf.Langfuse, path, cfg)
+		verification := runs.Verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String()}
+		verification.Verdict, verification.Before, err = experiment.Verify(ctx, &s.lf.Langfuse, path, cfg)
 		status.End()
-		checked.OK = checked.Verdict.OK()
-		if _, unsent := errors.AsType[*tracking.UnpublishedError](err); err != nil && !unsent {
+		verification.OK = verification.Verdict.OK()
+		if _, partial := errors.AsType[*tracking.UnpublishedError](err); err != nil && !partial {
 			return notPublished(err)
 		}
-		shown := runs.Print(env, c.Bool("json"), checked, runs.VerificationText)
-		return errors.Join(sendLater(err, c.Args().First()), shown, checked.Err())
+		printErr := runs.Print(env, c.Bool("json"), verification, runs.VerificationText)
+		return errors.Join(sendLater(err, c.Args().First()), printErr, verification.Err())
 	})
 }
 

@@ -60,7 +60,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 		switch cli.ExitCode(err) {
 		case cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive:
 		case cli.ExitInterrupted:
-			if left := (*tracking.UnpublishedError)(nil); errors.As(err, &left) && i+1 < len(cfgs) && !errors.Is(err, experiment.ErrInterrupted) {
+			if unpublished := (*tracking.UnpublishedError)(nil); errors.As(err, &unpublished) && i+1 < len(cfgs) && !errors.Is(err, experiment.ErrInterrupted) {
 				problems = append(problems, s.sweepInterrupted(i+1, len(cfgs))) // interrupted during publication
 			}
 			return errors.Join(problems...)
@@ -80,28 +80,28 @@ func (s session) sweepInterrupted(done, all int) error {
 // matrix. A flag or variable takes precedence over the matrix.
 func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]experiment.SweepSettings, error) {
 	var axes []experiment.Axis
-	several := len(matrix) > 0
-	left := maps.Clone(matrix)
+	isSweep := len(matrix) > 0
+	unknown := maps.Clone(matrix)
 	for _, flag := range experiment.SweepFlags() {
 		key := strings.ReplaceAll(flag, "-", "_")
-		given := s[flag]
+		value := s[flag]
 		values, inMatrix := matrix[key]
-		delete(left, key)
-		unset := given.From == settings.FromDefault || given.From == settings.NotSet
+		delete(unknown, key)
+		unset := value.From == settings.FromDefault || value.From == settings.NotSet
 		if unset && !inMatrix {
 			continue
 		}
-		if !inMatrix || !unset && given.From != path {
-			values = listed(given.Words)
+		if !inMatrix || !unset && value.From != path {
+			values = listed(value.Words)
 		}
-		several = several || len(values) > 1
+		isSweep = isSweep || len(values) > 1
 		axes = append(axes, experiment.Axis{Flag: flag, Values: values})
 	}
-	if !several {
+	if !isSweep {
 		return nil, nil
 	}
-	for _, key := range slices.Sorted(maps.Keys(left)) { // Matrix refuses unknown keys
-		axes = append(axes, experiment.Axis{Flag: strings.ReplaceAll(key, "_", "-"), Values: left[key]})
+	for _, key := range slices.Sorted(maps.Keys(unknown)) { // Matrix refuses unknown keys
+		axes = append(axes, experiment.Axis{Flag: strings.ReplaceAll(key, "_", "-"), Values: unknown[key]})
 	}
 	bare := func(model string) bool { return system.IsBaseline(model) && s.Text("pipeline") == "" }
 	return experiment.Matrix(experiment.SweepConfig{Base: s.Text("name"), Axes: axes, Bare: bare})
@@ -172,8 +172,8 @@ type leaderboard struct {
 
 // rank compares the runs of the sweep with each other and prints the leaderboard.
 func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfig) (err error) {
-	sources, done, err := runs.Sources(ctx, s.env, sweep.Paths(), "", false)
-	defer func() { err = errors.Join(err, done()) }()
+	sources, closeAll, err := runs.Sources(ctx, s.env, sweep.Paths(), "", false)
+	defer func() { err = errors.Join(err, closeAll()) }()
 	if err != nil {
 		return err
 	}
@@ -198,11 +198,11 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 		}
 	}
 	board := leaderboard{Leaderboard: ranked, URL: s.compareURL(sweep.DatasetID(), ranked, ids)}
-	shown := s.showBoard(cfg, board)
+	problems := s.showBoard(cfg, board)
 	if cfg.html != "" {
-		shown = errors.Join(shown, cli.WriteFile(cfg.html, func(w io.Writer) error { return cli.Written(html.Leaderboard(w, ranked)) }))
+		problems = errors.Join(problems, cli.WriteFile(cfg.html, func(w io.Writer) error { return cli.Written(html.Leaderboard(w, ranked)) }))
 	}
-	return errors.Join(shown, ranked.Err())
+	return errors.Join(problems, ranked.Err())
 }
 
 // compareURL returns the page that shows the runs side by side with the best as baseline, or ""
@@ -224,13 +224,13 @@ func (s session) showBoard(cfg runConfig, board leaderboard) error {
 	if cfg.quiet && !cfg.json {
 		return nil
 	}
-	named := func(i int) string { return " " + cli.Quote(board.Runs[i].Summary.Run.Name) }
-	where := []string{"experiment show" + named(0)}
+	quoted := func(i int) string { return " " + cli.Quote(board.Runs[i].Summary.Run.Name) }
+	commands := []string{"experiment show" + quoted(0)}
 	if len(board.Runs) > 1 {
-		where = append(where, "experiment compare"+named(1)+named(0))
+		commands = append(commands, "experiment compare"+quoted(1)+quoted(0))
 	}
 	return runs.Print(s.env, cfg.json, board, func(w io.Writer, b leaderboard, opt report.Options) error {
-		opt.Where = append(where, b.URL)
+		opt.Where = append(commands, b.URL)
 		return report.Leaderboard(w, b.Leaderboard, opt)
 	})
 }

@@ -38,9 +38,7 @@ func readAction(t *testing.T, path string) (file actionFile) {
 	if err == nil {
 		err = yaml.Unmarshal(raw, &file)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return file
 }
 
@@ -109,14 +107,10 @@ func TestAction(t *testing.T) {
 	t.Cleanup(host.Close)
 	dir, bin := t.TempDir(), t.TempDir()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write := func(path, text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write(filepath.Join(dir, "experiment.yaml"), "dataset: extraction-eval\ncheck:\n  gate: [entity_f1 >= base - 0.1]\n")
 	for _, program := range []string{"experiment", "oracle"} {
@@ -200,9 +194,7 @@ func TestAction(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, out)
 		}
 		sum, err := exec.Command("bash", "-c", "sha256sum <"+archives+"/experiment_0.2.0_$(uname -s | tr A-Z a-z)_$(uname -m | sed 's/x86_64/amd64/;s/aarch64/arm64/').tar.gz | cut -c1-64").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if code, out := step("Install", map[string]string{"version": "0.2.0", "sha256": strings.TrimSpace(string(sum)), "releases": "file://" + releases}); code != 0 {
 			t.Errorf("exit code %d: %s", code, out)
 		}

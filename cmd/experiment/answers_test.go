@@ -19,9 +19,7 @@ import (
 func samplePath(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", "harness", "answers", "sample", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
@@ -69,9 +67,7 @@ func TestAnswers_model(t *testing.T) {
 		}
 	}
 	other := filepath.Join(t.TempDir(), "other.jsonl")
-	if err := os.WriteFile(other, []byte(`{"id":"r01","question":"Кто?"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(other, []byte(`{"id":"r01","question":"Кто?"}`), 0o600))
 	questions = other
 	run(good, "other")
 	if code, _, stderr := b.with(nil, "compare", "good", "other", "--min-delta", "0"); code != 2 || !strings.Contains(stderr, "questions_sha256") {
@@ -98,9 +94,7 @@ func TestAnswers_dataset(t *testing.T) {
 			}
 		}
 		raw, err := json.Marshal("Passages: {{passages}} Question: {{question}}")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		create := langfuse.Prompt{Name: "ask", Type: langfuse.PromptText, Prompt: raw, Labels: []string{"production"}}
 		if _, err := client.CreatePrompt(t.Context(), create); err != nil {
 			t.Fatal(err)
@@ -148,9 +142,7 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 	}
 
 	config := "name: b\nruns: 2\ndatasets:\n  - {id: d, pdf: " + pdf + ", questions: " + questions + "}\n"
-	if err := os.WriteFile("benchmark.yaml", []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("benchmark.yaml", []byte(config), 0o600))
 	bench := []string{"answers", "benchmark", "--config", "benchmark.yaml", "--model", "openai/gpt-test", "--concurrency", "1", "--max-tokens", "50", "--out", "report.json"}
 	server.asked = 0
 	code, _, stderr = b.with(env, append(bench, "--budget-tokens", "2500")...)

@@ -25,9 +25,7 @@ func TestConformance_modelJudge(t *testing.T) {
 		"items.jsonl":   `{"id":"a","input":{"document_text":"Ada wrote."},"expectedOutput":{"entities":[]}}` + "\n",
 	}
 	for name, text := range files {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
 	code, stdout, stderr := b.with(env, "conformance", "--runs", "3", "--output", "results.json")
@@ -58,9 +56,7 @@ func TestRun_judgingModel(t *testing.T) {
 			`{"id":"b","input":{"document_text":"Ann wrote."},"expectedOutput":{"entities":[]}}` + "\n",
 	}
 	for name, text := range files {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
 	code, stdout, stderr := b.with(env, "run", "--config", "run.yaml", "--name", "judged", "--json")

@@ -224,9 +224,7 @@ func TestRun_cacheEntryNotKept(t *testing.T) {
 		t.Fatalf("the cache holds %v", entries)
 	}
 	// A folder that is not empty stands in the place of the cache entry.
-	if err := errors.Join(os.Remove(entries[0]), os.MkdirAll(filepath.Join(entries[0], "x"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(entries[0]), os.MkdirAll(filepath.Join(entries[0], "x"), 0o700)))
 	if code, _, stderr := run("second"); code != cli.ExitOK || !strings.Contains(stderr, "note: ") || !strings.Contains(stderr, "not harmed") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}

@@ -90,9 +90,7 @@ func TestSpec_ParameterizedExperimentConfiguration(t *testing.T) {
 	b.langfuse(func(client *langfuse.Client) {
 		for label, text := range map[string]string{"production": "Plain: {{document_text}}", "staging": "Careful, with {\"a\": {\"b\": 1}}: {{ document_text }}"} {
 			raw, err := json.Marshal(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			create := langfuse.Prompt{Name: "people", Type: langfuse.PromptText, Prompt: raw, Labels: []string{label}}
 			if _, err := client.CreatePrompt(t.Context(), create); err != nil {
 				t.Fatal(err)
@@ -120,9 +118,7 @@ func TestSpec_ParameterizedExperimentConfiguration(t *testing.T) {
 	}
 	s := b.stored(summaryOf(t, stdout).Run.ID)
 	var metadata map[string]string
-	if err := json.Unmarshal(s.items["ada"].ExperimentFields, &metadata); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(s.items["ada"].ExperimentFields, &metadata))
 	for key, want := range map[string]string{
 		"model": "gpt-test", "provider": "openai", "temperature": "0", "top_p": "0.5", "max_tokens": "300", "seed": "7",
 		"prompt_name": "people", "prompt_label": "staging",
@@ -151,16 +147,12 @@ func (b bench) generation(traceID, promptVersion string) {
 		for o, err := range client.ListObservations(b.t.Context(), langfuse.ObservationsQuery{
 			TraceIDs: []string{traceID}, From: time.Unix(0, 0), TraceParts: langfuse.TraceParts{IO: true},
 		}) {
-			if err != nil {
-				b.t.Fatal(err)
-			}
+			must(b.t, err)
 			if o.Type != "GENERATION" {
 				continue
 			}
 			raw, err := json.Marshal(o)
-			if err != nil {
-				b.t.Fatal(err)
-			}
+			must(b.t, err)
 			for _, want := range []string{`"gpt-test-2026"`, `"people"`, promptVersion, "100", "20", `temperature`} {
 				if !strings.Contains(string(raw), want) {
 					b.t.Errorf("the generation has no %s: %s", want, raw)
@@ -181,9 +173,7 @@ func pricesFor(t *testing.T, model string) string {
 	t.Helper()
 	text := "as_of: 2026-11-21\nsource: a test\nprices:\n  " + model + ": {input: 2, cached_input: 1, output: 8}\n"
 	path := filepath.Join(t.TempDir(), "prices.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -192,9 +182,7 @@ func TestModels_promptFile(t *testing.T) {
 	b.seed("docs", oneItem)
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
 	write := func(text string) {
-		if err := os.WriteFile("p.txt", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile("p.txt", []byte(text), 0o600))
 	}
 	versions := []int{}
 	for i, text := range []string{"One: {{document_text}}", "One: {{document_text}}", "Two: {{document_text}}"} {
@@ -260,9 +248,7 @@ func TestModels_pipelineProgram(t *testing.T) {
 	b := newBench(t)
 	b.seed("docs", oneItem)
 	script := "#!/bin/sh\nwhile read -r line; do printf '%s\\n' '" + adaAnswer + "'; done\n"
-	if err := os.WriteFile("extract.sh", []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("extract.sh", []byte(script), 0o700))
 	code, stdout, stderr := b.with(nil, "--dataset", "docs", "--name", "r1", "--pipeline", "./extract.sh", "--json")
 	if code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)

@@ -41,9 +41,7 @@ func TestReadme(t *testing.T) {
 			}
 			t.Parallel()
 			page, err := os.ReadFile(checkout + name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			fresh := ""
 			for range 3 { // retries because long durations widen the columns
 				r := reader{t: t, folder: t.TempDir(), env: env}
@@ -60,9 +58,7 @@ func TestReadme(t *testing.T) {
 				t.Errorf("%s is not what its commands print; look at the difference, then run go test ./cmd/experiment -run TestReadme -update\n%s",
 					name, firstDifference(string(page), fresh))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		})
 	}
 }
@@ -87,23 +83,15 @@ func TestPictures(t *testing.T) {
 			b := testkit.OpenPage(t, chromium, address, address)
 			b.Viewport(1200, 864)
 			picture, err := chromedp.Run(b, chromedp.CaptureScreenshot())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(checkout+"docs/images/"+name+".png", picture, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, os.WriteFile(checkout+"docs/images/"+name+".png", picture, 0o644))
 		}
 	}
 	page, err := os.ReadFile(checkout + "README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range []string{"docs/images/run.png", "docs/images/comparison.png"} {
 		file, err := os.Stat(checkout + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if file.Size() > 200_000 {
 			t.Errorf("%s has %d bytes", name, file.Size())
 		}
@@ -127,9 +115,7 @@ func readersEnvironment() []string {
 func absolute(t *testing.T, path string) string {
 	t.Helper()
 	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 

@@ -47,15 +47,11 @@ func TestModels_recorded(t *testing.T) {
 func steadyExport(t *testing.T, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out strings.Builder
 	for line := range strings.Lines(string(raw)) {
 		var value map[string]any
-		if err := json.Unmarshal([]byte(line), &value); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &value))
 		if value["kind"] == "experiment" {
 			continue
 		}
@@ -63,9 +59,7 @@ func steadyExport(t *testing.T, path string) string {
 			delete(dataset, "version") // the time when the version was fixed
 		}
 		text, err := json.Marshal(without(value, "started", "ended", "latency_ns", "waited_ns", "run_uid", "name", "pipeline", "endpoint"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out.Write(append(text, '\n'))
 	}
 	return out.String()

@@ -31,9 +31,7 @@ func newPlant(t *testing.T, mode embedded.Mode) *plant {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	store, err := embedded.Open(embedded.Config{Mode: mode})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	web := httptest.NewServer(store.Handler())
 	t.Cleanup(func() {
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections() // other libraries keep connections open there
@@ -43,9 +41,7 @@ func newPlant(t *testing.T, mode embedded.Mode) *plant {
 		}
 	})
 	client, err := langfuse.New(langfuse.Config{BaseURL: web.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &plant{t, web.URL, store, client}
 }
 
@@ -80,21 +76,15 @@ func (p *plant) legacy(int) (string, string) {
 		p.t.Setenv(name, value)
 	}
 	object := func(text string) (m model.M) {
-		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, json.Unmarshal([]byte(text), &m))
 		return m
 	}
 	l := henomis.New(p.t.Context())
 	trace, err := l.Trace(&model.Trace{Name: "extract", Input: object(plantInput), Output: object(plantOutput)})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	now := time.Now()
 	generation, err := l.Generation(&model.Generation{TraceID: trace.ID, Name: "llm", StartTime: &now, Model: "m-1", Input: []model.M{{"role": "user", "content": plantText}}}, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	generation.Output, generation.EndTime = object(plantOutput), &now
 	if _, err := l.GenerationEnd(generation); err != nil {
 		p.t.Fatal(err)
@@ -106,19 +96,13 @@ func (p *plant) legacy(int) (string, string) {
 func (p *plant) post(path string, body any) string {
 	p.t.Helper()
 	raw, err := json.Marshal(body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	r, err := http.NewRequest("POST", p.url+path, bytes.NewReader(raw))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	r.SetBasicAuth(embedded.DefaultPublicKey, embedded.DefaultSecretKey)
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	defer answer.Body.Close()
 	var made struct {
 		ID string `json:"id"`
@@ -142,9 +126,7 @@ func (p *plant) annotate(a embedded.Annotation) {
 func (p *plant) seed(dataset string, ids ...string) {
 	p.t.Helper()
 	server, err := p.client.Probe(p.t.Context())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	result, err := seed.FromTraces(p.t.Context(), p.client, server.Capabilities, seed.Selection{IDs: ids}, seed.TraceConfig{Config: seed.Config{Dataset: dataset}})
 	if err != nil || result.Err() != nil || result.Created != len(ids) {
 		p.t.Fatalf("%d created: %v, %v", result.Created, err, result.Err())
@@ -188,9 +170,7 @@ func TestSeeded_run(t *testing.T) {
 			p.seed("gold", corrected, annotated)
 			links := map[string]string{}
 			for item, err := range p.client.ListDatasetItems(t.Context(), langfuse.DatasetItemsQuery{DatasetName: "gold", Version: langfuse.DatasetVersion{At: time.Now().Add(time.Minute)}}) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				links[item.SourceTraceID] = item.SourceObservationID
 				if has := strings.Contains(string(item.ExpectedOutput), "Babbage"); has != (item.SourceTraceID == corrected) {
 					t.Errorf("the gold of %s is %s", item.SourceTraceID, item.ExpectedOutput)
@@ -214,13 +194,9 @@ func TestSeeded_run(t *testing.T) {
 func (p *plant) again(verdict string) {
 	p.t.Helper()
 	server, err := p.client.Probe(p.t.Context())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	for trace, err := range p.client.ListTraces(p.t.Context(), server.Capabilities, langfuse.TraceQuery{Name: "experiment-item-run"}, langfuse.TraceParts{}) {
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 		p.annotate(embedded.Annotation{TraceID: trace.ID, ConfigID: verdict, Value: true})
 		result, err := seed.FromTraces(p.t.Context(), p.client, server.Capabilities, seed.Selection{IDs: []string{trace.ID}}, seed.TraceConfig{Config: seed.Config{Dataset: "again"}})
 		if err != nil || result.Refused != 1 || cli.ExitCode(result.Err()) != cli.ExitFailures || !strings.Contains(result.Err().Error(), "is of an experiment") {

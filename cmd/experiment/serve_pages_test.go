@@ -44,15 +44,11 @@ func serveFolder(t *testing.T) served {
 	t.Helper()
 	b := newBench(t)
 	hostile, err := json.Marshal(hostileText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := `{"id":"a","input":{"document_text":"Mr. John Smith works for Acme Inc. in Berlin."},"expectedOutput":{"entities":[{"name":"John Smith","type":"Person"}]}}
 {"id":"b","input":{"document_text":` + string(hostile) + `},"expectedOutput":{"entities":[{"name":` + string(hostile) + `,"type":` + string(hostile) + `}]}}
 `
-	if err := os.WriteFile("items.jsonl", []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("items.jsonl", []byte(lines), 0o600))
 	for _, args := range [][]string{{"--name", "base"}, {"--name", "same"}, {"--name", "fewer", "--item", "a"}, {"--name", hostileName}} {
 		if code, _, stderr := b.experiment(append([]string{"--dataset", "items.jsonl", "--quiet"}, args...)...); code != 0 {
 			t.Fatalf("%v: exit code %d: %s", args, code, stderr)
@@ -96,29 +92,21 @@ func serveHere(t *testing.T) string {
 func (s served) get(path string) (status int, body string) {
 	s.t.Helper()
 	answer, err := http.Get(s.url + path)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	defer answer.Body.Close()
 	raw, err := io.ReadAll(answer.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return answer.StatusCode, string(raw)
 }
 
 func (s served) path(name string) string {
 	s.t.Helper()
 	entries, err := runs.List(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	for _, e := range entries {
 		if e.Header.Name == name {
 			path, err := filepath.Rel(runsFolder, e.Path)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			must(s.t, err)
 			return filepath.ToSlash(path)
 		}
 	}
@@ -133,9 +121,7 @@ func TestServe_pages(t *testing.T) {
 	if raw, err := os.ReadFile(filepath.Join(runsFolder, filepath.FromSlash(base))); err != nil || os.WriteFile(outside, raw, 0o600) != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(outside, filepath.Join(runsFolder, "link.run")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(outside, filepath.Join(runsFolder, "link.run")))
 	for name, tt := range map[string]struct {
 		path   string
 		status int
@@ -158,14 +144,10 @@ func TestServe_pages(t *testing.T) {
 		}
 	}
 	request, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Host = "rebound.example"
 	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusForbidden {
 		t.Errorf("another host is answered %s", answer.Status)
@@ -176,9 +158,7 @@ func TestServe_pages(t *testing.T) {
 func TestServe_langfuseAddresses(t *testing.T) {
 	s := serveFolder(t)
 	run, err := runstore.Load(filepath.Join(runsFolder, s.path("base")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x, ok, err := run.Experiment(t.Context(), 1)
 	if err != nil || !ok || run.Close() != nil {
 		t.Fatal(ok, err)
@@ -186,9 +166,7 @@ func TestServe_langfuseAddresses(t *testing.T) {
 	trace := ""
 	s.langfuse(func(client *langfuse.Client) {
 		for o, err := range client.ListObservations(t.Context(), langfuse.ObservationsQuery{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			trace = o.TraceID
 		}
 	})
@@ -211,22 +189,16 @@ func TestServe_whileWritten(t *testing.T) {
 	header := outcome.Header{Format: outcome.FormatVersion, RunUID: strings.Repeat("a", 32), Name: "going on", Harness: "extraction", Trials: 1, Started: time.Now(),
 		Dataset: outcome.Dataset{Name: "items.jsonl"}, Scorer: outcome.Scorer{Primary: "entity_f1"}}
 	run, err := runstore.Create(runstore.Path(settings.Folder, "embedded", "items.jsonl", "going on"), header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if status, body := s.get("/"); status != 200 || !strings.Contains(body, "<bdi>going on</bdi>") {
 		t.Errorf("%d: the list has no run that goes on:\n%.500s", status, body)
 	}
 	if status, body := s.get("/runs/" + url.PathEscape(s.path("going on"))); status != 200 || !strings.Contains(body, "going on") {
 		t.Errorf("%d:\n%.500s", status, body)
 	}
-	if err := run.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, run.Close())
 	// A file that is not a run file is reported and hides no other run.
-	if err := os.WriteFile(filepath.Join(runsFolder, "broken.run"), []byte("no run"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(runsFolder, "broken.run"), []byte("no run"), 0o600))
 	if status, body := s.get("/"); status != 200 || !strings.Contains(body, "broken.run") || !strings.Contains(body, "<bdi>base</bdi>") {
 		t.Errorf("%d: a broken file:\n%.500s", status, body)
 	}
@@ -285,9 +257,7 @@ func TestServe_compareAsCommand(t *testing.T) {
 	pdf, questions := samplePath(t, "report.pdf"), samplePath(t, "report.jsonl")
 	b := newBench(t)
 	silent := "while read -r question; do echo '{\"answer\":\"42\"}'; done"
-	if err := os.WriteFile("silent.sh", []byte(silent), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("silent.sh", []byte(silent), 0o600))
 	for name, more := range map[string][]string{"cites": nil, "silent": {"--command", "sh silent.sh", "--concurrency", "1"}} {
 		args := append([]string{"answers", "run", "--pdf", pdf, "--questions", questions, "--out", name, "--quiet"}, more...)
 		if code, _, stderr := b.experiment(args...); code != cli.ExitOK {
@@ -298,9 +268,7 @@ func TestServe_compareAsCommand(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	raw, err := os.ReadFile("page.html")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := served{b, serveHere(t)}
 	_, page := s.get("/compare?base=" + url.QueryEscape(s.path("cites")) + "&cand=" + url.QueryEscape(s.path("silent")))
 	row := regexp.MustCompile(`<tr>[^\n]*citation_penalty.*`)

@@ -37,13 +37,9 @@ func (b bench) experiment(args ...string) (code int, stdout, stderr string) {
 func (b bench) langfuse(use func(client *langfuse.Client)) {
 	b.t.Helper()
 	lf, err := settings.Connect(b.t.Context(), func(string) string { return "" })
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	use(lf.Client)
-	if err := lf.Close(); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, lf.Close())
 }
 
 // seed puts items into a dataset.
@@ -72,9 +68,7 @@ func (b bench) stored(id string) stored {
 	b.langfuse(func(client *langfuse.Client) {
 		traces := map[string]string{}
 		for item, err := range client.ListExperimentItems(b.t.Context(), time.Unix(0, 0), id) {
-			if err != nil {
-				b.t.Fatal(err)
-			}
+			must(b.t, err)
 			if _, twice := s.items[item.ItemID]; twice {
 				b.t.Errorf("item %s is there twice", item.ItemID)
 			}
@@ -82,9 +76,7 @@ func (b bench) stored(id string) stored {
 			s.scores[item.ItemID] = map[string]langfuse.Score{}
 		}
 		for score, err := range client.ListScores(b.t.Context(), langfuse.ScoresQuery{}) {
-			if err != nil {
-				b.t.Fatal(err)
-			}
+			must(b.t, err)
 			of, ours := traces[score.Subject.TraceID]
 			if !ours {
 				continue
@@ -116,18 +108,14 @@ func TestSpec_CreateExtractionEvaluationDataset(t *testing.T) {
 	b.seed("docs", twoItems)
 	b.langfuse(func(client *langfuse.Client) {
 		item, err := client.GetDatasetItem(t.Context(), "ada")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for what, pair := range map[string][2]string{
 			"input":    {string(item.Input), `{"document_text":"Ada Lovelace was born in London.","object_schemas":{"Person":{"description":"a person"}}}`},
 			"expected": {string(item.ExpectedOutput), `{"entities":[{"name":"Ada Lovelace","type":"Person"}],"relationships":[]}`},
 			"metadata": {string(item.Metadata), `{"difficulty":"easy"}`},
 		} {
 			got, err := dataset.Canonical(json.RawMessage(pair[0]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want, err := dataset.Canonical(json.RawMessage(pair[1]))
 			if err != nil || string(got) != string(want) {
 				t.Errorf("%s came back as %s, want %s (%v)", what, got, want, err)
@@ -165,9 +153,7 @@ func TestSpec_RunExtractionExperiment(t *testing.T) {
 		t.Error("an undefined score was recorded")
 	}
 	var metadata map[string]string
-	if err := json.Unmarshal(s.items["ada"].ExperimentFields, &metadata); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(s.items["ada"].ExperimentFields, &metadata))
 	for _, key := range []string{
 		"model", "provider", "pipeline", "dataset_version", "dataset_fingerprint", "scorer_version", "runner_version", "trial", "team",
 	} {
@@ -199,9 +185,7 @@ func TestSpec_ExperimentErrorHandling(t *testing.T) {
 			_, err := client.UpsertDatasetItem(context.Background(), langfuse.DatasetItem{
 				DatasetName: "docs", ID: id, Input: json.RawMessage(item[0]), ExpectedOutput: json.RawMessage(item[1]),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 	})
 	code, stdout, stderr := b.experiment("--dataset", "docs", "--name", "r1", "--json")

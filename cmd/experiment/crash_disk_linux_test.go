@@ -17,9 +17,9 @@ import (
 func TestCrash_diskFull(t *testing.T) {
 	t.Parallel()
 	c := newCrashes(t, 24, "experiment")
-	c.begin(t)
+	c.runUndisturbed(t)
 	const run = "full"
-	full := c.of(run)
+	full := c.folderOf(run)
 	full.program = "sh"
 	script := `trap '' XFSZ; ulimit -f 300; exec experiment "$@"` // blocks of 512 or 1,024 bytes
 	child := full.run(t, cli.ExitIO, append([]string{"-c", script, "sh"}, c.args(run)...)...)
@@ -30,8 +30,8 @@ func TestCrash_diskFull(t *testing.T) {
 	if len(committed) == 0 || len(committed) == len(c.items) {
 		t.Errorf("%d of %d outcomes were committed: the disk was not full in the middle", len(committed), len(c.items))
 	}
-	c.resumed(t, run)
-	onceInLangfuse(t, c.client, c.runFile("made", "whole"), c.runFile("made", run))
+	c.resume(t, run)
+	checkLangfuse(t, c.client, c.runFile("made", "whole"), c.runFile("made", run))
 }
 
 // TestCrash_diskFullAtFirst: the disk is full before the embedded server has stored the built-in

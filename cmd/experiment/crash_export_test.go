@@ -25,7 +25,7 @@ func incidental() map[string][]string {
 // sameExport compares two exports line by line, without incidental keys.
 func sameExport(t *testing.T, want, got string) {
 	t.Helper()
-	wanted, found := essential(t, want), essential(t, got)
+	wanted, found := readExport(t, want), readExport(t, got)
 	if len(wanted) != len(found) {
 		t.Fatalf("%s has %d lines, %s has %d", want, len(wanted), got, len(found))
 	}
@@ -36,8 +36,8 @@ func sameExport(t *testing.T, want, got string) {
 	}
 }
 
-// essential reads an export without incidental keys.
-func essential(t *testing.T, path string) []map[string]any {
+// readExport reads an export without incidental keys.
+func readExport(t *testing.T, path string) []map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	must(t, err)
@@ -47,7 +47,7 @@ func essential(t *testing.T, path string) []map[string]any {
 		must(t, json.Unmarshal([]byte(line), &values))
 		kind, _ := values["kind"].(string)
 		for _, key := range incidental()[kind] {
-			drop(values, strings.Split(key, "."))
+			deleteKey(values, strings.Split(key, "."))
 		}
 		lines = append(lines, values)
 	}
@@ -57,18 +57,18 @@ func essential(t *testing.T, path string) []map[string]any {
 	return lines
 }
 
-// drop removes the value at the path of keys.
-func drop(value any, keys []string) {
+// deleteKey removes the value at the path of keys.
+func deleteKey(value any, keys []string) {
 	switch v := value.(type) {
 	case []any:
 		for _, element := range v {
-			drop(element, keys)
+			deleteKey(element, keys)
 		}
 	case map[string]any:
 		if len(keys) == 1 {
 			delete(v, keys[0])
 			return
 		}
-		drop(v[keys[0]], keys[1:])
+		deleteKey(v[keys[0]], keys[1:])
 	}
 }

@@ -119,11 +119,11 @@ func (f folder) run(t testing.TB, code int, args ...string) *child {
 		c.exits(t, code)
 		return c
 	}
-	r, err := idle.take()
+	r, err := idle.acquire()
 	must(t, err)
 	a, err := r.ask(commandLine{Args: args, Env: f.environment(), Dir: f.dir})
 	must(t, err)
-	idle.give(r)
+	idle.release(r)
 	c := &child{}
 	c.stdout.Write(a.Stdout)
 	c.stderr.Write(a.Stderr)

@@ -14,8 +14,8 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// madeItem is a generated item in the form of a line of a dataset file.
-type madeItem struct {
+// testItem is a generated item in the form of a line of a dataset file.
+type testItem struct {
 	ID       string         `json:"id"`
 	Input    map[string]any `json:"input"`
 	Expected map[string]any `json:"expectedOutput"`
@@ -23,11 +23,11 @@ type madeItem struct {
 
 // makeItems returns n items with documents of about the given number of bytes. Their gold gives
 // every kind of score: between 0 and 1, 0, 1, undefined, and one failed item.
-func makeItems(n, bytes int) []madeItem {
+func makeItems(n, bytes int) []testItem {
 	rng := rand.New(rand.NewPCG(1, 2))
 	people := []string{"Anna Keller", "Boris Lund", "Clara Osei", "David Marsh", "Elena Ruiz"}
 	companies := []string{"Northwind Ltd", "Helios GmbH", "Acme Corporation"}
-	var items []madeItem
+	var items []testItem
 	for i := range n {
 		var text strings.Builder
 		for text.Len() < bytes {
@@ -41,7 +41,7 @@ func makeItems(n, bytes int) []madeItem {
 		case 1: // not in the text, so never matched
 			entities = append(entities, map[string]any{"name": "Zebulon Quux", "type": "Person"})
 		}
-		item := madeItem{
+		item := testItem{
 			ID: fmt.Sprintf("made-%03d", i),
 			Input: map[string]any{
 				"document_text": text.String(),
@@ -64,7 +64,7 @@ func makeItems(n, bytes int) []madeItem {
 }
 
 // writeItems writes the items to a file in the folder and returns its name.
-func (f folder) writeItems(t testing.TB, items []madeItem) string {
+func (f folder) writeItems(t testing.TB, items []testItem) string {
 	t.Helper()
 	const name = "made.jsonl"
 	var lines bytes.Buffer
@@ -93,7 +93,7 @@ func (f folder) langfuse(t testing.TB) (client *langfuse.Client, close func()) {
 
 // seedItems creates a dataset in Langfuse through the API, because the command seed would refuse
 // the item that must fail.
-func seedItems(t testing.TB, client *langfuse.Client, dataset string, items []madeItem) {
+func seedItems(t testing.TB, client *langfuse.Client, dataset string, items []testItem) {
 	t.Helper()
 	_, err := client.UpsertDataset(t.Context(), langfuse.DatasetUpsert{Name: dataset})
 	must(t, err)

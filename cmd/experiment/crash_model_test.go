@@ -71,7 +71,7 @@ func (m *paidModel) times(run, document string) int {
 
 // paidItems returns generated items with different documents, for a prompt that contains only
 // the document.
-func paidItems(n int) []madeItem {
+func paidItems(n int) []testItem {
 	items := makeItems(n, 200)
 	for i := range items {
 		if text, ok := items[i].Input["document_text"].(string); ok {
@@ -83,12 +83,12 @@ func paidItems(n int) []madeItem {
 
 // sharedLangfuse is an embedded Langfuse in this process for many runs. It has a dataset "made"
 // and a prompt that contains only the document.
-func sharedLangfuse(t testing.TB, items []madeItem, front func(http.Handler) http.Handler) (client *langfuse.Client, env []string) {
+func sharedLangfuse(t testing.TB, items []testItem, front func(http.Handler) http.Handler) (client *langfuse.Client, env []string) {
 	t.Helper()
 	return sharedLangfuseIn(t, embedded.ModeV4, items, front)
 }
 
-func sharedLangfuseIn(t testing.TB, mode embedded.Mode, items []madeItem, front func(http.Handler) http.Handler) (client *langfuse.Client, env []string) {
+func sharedLangfuseIn(t testing.TB, mode embedded.Mode, items []testItem, front func(http.Handler) http.Handler) (client *langfuse.Client, env []string) {
 	t.Helper()
 	server, err := embedded.Open(embedded.Config{Mode: mode})
 	must(t, err)

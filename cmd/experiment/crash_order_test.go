@@ -37,7 +37,7 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && path != "" {
 		raw, err := io.ReadAll(r.Body)
 		if err == nil {
-			err = w.look(path, r, raw)
+			err = w.checkCommitted(path, r, raw)
 		}
 		if err != nil {
 			w.mu.Lock()
@@ -49,8 +49,8 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.behind.ServeHTTP(rw, r)
 }
 
-// look compares the traces of a request with the outcomes in the run file.
-func (w *witness) look(path string, r *http.Request, raw []byte) error {
+// checkCommitted compares the traces of a request with the outcomes in the run file.
+func (w *witness) checkCommitted(path string, r *http.Request, raw []byte) error {
 	told, err := tracesOf(r, raw)
 	if err != nil || len(told) == 0 {
 		return err

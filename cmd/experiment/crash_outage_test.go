@@ -50,12 +50,12 @@ func TestCrash_langfuseDown(t *testing.T) {
 				suite.Slow(t, "as with spans")
 			}
 			t.Parallel()
-			langfuseDown(t, upon)
+			testLangfuseDown(t, upon)
 		})
 	}
 }
 
-func langfuseDown(t *testing.T, upon string) {
+func testLangfuseDown(t *testing.T, upon string) {
 	const n = 24
 	server, err := embedded.Open(embedded.Config{})
 	must(t, err)
@@ -77,16 +77,16 @@ func langfuseDown(t *testing.T, upon string) {
 		t.Errorf("standard error does not say what is missing:\n%s", &c.stderr)
 	}
 	path := f.runFile("made", "r")
-	completeRun(t, path, n)
+	checkComplete(t, path, n)
 
 	front.down.Store(false)
 	f.run(t, 0, "publish", "r")
 	f.run(t, 0, "publish", "r") // a repetition has nothing to send
-	onceInLangfuse(t, client, path)
+	checkLangfuse(t, client, path)
 }
 
-// completeRun checks that every item has an outcome and that none is published.
-func completeRun(t *testing.T, path string, n int) {
+// checkComplete checks that every item has an outcome and that none is published.
+func checkComplete(t *testing.T, path string, n int) {
 	t.Helper()
 	r, err := runstore.Load(path)
 	must(t, err)
@@ -96,7 +96,7 @@ func completeRun(t *testing.T, path string, n int) {
 	if !ended || footer.Status != outcome.Complete {
 		t.Errorf("the run has the footer %+v (%v)", footer, ended)
 	}
-	if counts := counted(t, path); counts.Done != int64(n) || counts.Published != 0 {
+	if counts := countsOf(t, path); counts.Done != int64(n) || counts.Published != 0 {
 		t.Errorf("%d of %d items are done, %d published", counts.Done, n, counts.Published)
 	}
 }

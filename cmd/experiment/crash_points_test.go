@@ -22,7 +22,7 @@ import (
 // with an undisturbed run.
 type crashes struct {
 	folder
-	items  []madeItem
+	items  []testItem
 	model  *paidModel
 	client *langfuse.Client
 	whole  string // export of the undisturbed run
@@ -38,25 +38,27 @@ func newCrashes(t *testing.T, n int, program string) *crashes {
 	return c
 }
 
-// begin makes the undisturbed run.
-func (c *crashes) begin(t *testing.T) time.Duration {
+// runUndisturbed makes the undisturbed run.
+func (c *crashes) runUndisturbed(t *testing.T) time.Duration {
 	t.Helper()
 	began := time.Now()
-	c.of("whole").run(t, 0, c.args("whole")...)
+	c.folderOf("whole").run(t, 0, c.args("whole")...)
 	took := time.Since(began)
-	c.whole = c.exported(t, "whole")
+	c.whole = c.export(t, "whole")
 	return took
 }
 
-// of returns the folder with the model address of a run.
-func (c *crashes) of(run string) folder { return c.with("OPENAI_BASE_URL=" + c.model.url + "/" + run) }
+// folderOf returns the folder with the model address folderOf a run.
+func (c *crashes) folderOf(run string) folder {
+	return c.with("OPENAI_BASE_URL=" + c.model.url + "/" + run)
+}
 
 func (c *crashes) args(run string, more ...string) []string {
 	return append([]string{"--dataset", "made", "--name", run, "--model", "openai/gpt-test", "--prompt", "plain",
 		"--concurrency", "3", "--max-failures", "1", "--quiet"}, more...)
 }
 
-func (c *crashes) exported(t *testing.T, run string) string {
+func (c *crashes) export(t *testing.T, run string) string {
 	t.Helper()
 	r, err := runstore.Load(c.runFile("made", run))
 	must(t, err)
@@ -66,17 +68,17 @@ func (c *crashes) exported(t *testing.T, run string) string {
 	return path
 }
 
-// resumed resumes a killed run and checks that it equals the undisturbed one and that no call
+// resume resumes a killed run and checks that it equals the undisturbed one and that no call
 // with a committed outcome was made twice.
-func (c *crashes) resumed(t *testing.T, run string) {
+func (c *crashes) resume(t *testing.T, run string) {
 	t.Helper()
 	path := c.runFile("made", run)
 	committed := map[string]outcome.Outcome{}
 	if _, err := os.Stat(path); err == nil {
 		_, committed = outcomes(t, path)
-		c.of(run).run(t, 0, c.args(run, "--resume")...)
+		c.folderOf(run).run(t, 0, c.args(run, "--resume")...)
 	} else { // killed before the run was created
-		c.of(run).run(t, 0, c.args(run)...)
+		c.folderOf(run).run(t, 0, c.args(run)...)
 	}
 	_, after := outcomes(t, path)
 	notPaidTwice(t, committed, after)
@@ -90,7 +92,7 @@ func (c *crashes) resumed(t *testing.T, run string) {
 			t.Errorf("%s: the model was asked %d times about %s (committed before: %v)", run, times, item.ID, done)
 		}
 	}
-	sameExport(t, c.whole, c.exported(t, run))
+	sameExport(t, c.whole, c.export(t, run))
 }
 
 // TestCrash_everyCommit ends a run of 12 items immediately before and after each of its commits,
@@ -99,26 +101,26 @@ func TestCrash_everyCommit(t *testing.T) {
 	suite.Slow(t, "it takes long")
 	t.Parallel()
 	c := newCrashes(t, 12, buildProgram(t, "failpoints"))
-	c.begin(t)
+	c.runUndisturbed(t)
 	var before, after []string // run files
 	t.Run("commits", func(t *testing.T) {
 		t.Run("before", func(t *testing.T) {
 			t.Parallel()
-			before = c.endedAtCommits(t, "before")
+			before = c.killAtCommits(t, "before")
 		})
 		t.Run("after", func(t *testing.T) {
 			t.Parallel()
-			after = c.endedAtCommits(t, "after")
+			after = c.killAtCommits(t, "after")
 		})
 	})
-	onceInLangfuse(t, c.client, slices.Concat([]string{c.runFile("made", "whole")}, before, after)...)
+	checkLangfuse(t, c.client, slices.Concat([]string{c.runFile("made", "whole")}, before, after)...)
 }
 
-// endedAtCommits ends a run at each of its commits, resumes it, and returns the run files.
-func (c *crashes) endedAtCommits(t *testing.T, where string) (runFiles []string) {
+// killAtCommits ends a run at each of its commits, resumes it, and returns the run files.
+func (c *crashes) killAtCommits(t *testing.T, where string) (runFiles []string) {
 	const most = 200 // more than the commits of a run of 12 items
 	n := 1
-	for n < most && c.endedAt(t, where, n, &runFiles) {
+	for n < most && c.killAt(t, where, n, &runFiles) {
 		n++
 	}
 	t.Logf("%s: the last of %d runs was ended at commit %d", where, len(runFiles), n-1)
@@ -128,18 +130,18 @@ func (c *crashes) endedAtCommits(t *testing.T, where string) (runFiles []string)
 	return runFiles
 }
 
-// endedAt ends a run at its n-th commit and resumes it. It returns false if the run has fewer
+// killAt ends a run at its n-th commit and resumes it. It returns false if the run has fewer
 // commits.
-func (c *crashes) endedAt(t *testing.T, where string, n int, runFiles *[]string) bool {
+func (c *crashes) killAt(t *testing.T, where string, n int, runFiles *[]string) bool {
 	run := fmt.Sprintf("%s-%d", where, n)
-	child := c.of(run).with(fmt.Sprintf("RUNSTORE_FAILPOINT=%s %d", where, n)).start(t, c.args(run)...)
+	child := c.folderOf(run).with(fmt.Sprintf("RUNSTORE_FAILPOINT=%s %d", where, n)).start(t, c.args(run)...)
 	<-child.ended
 	*runFiles = append(*runFiles, c.runFile("made", run))
 	switch code := child.ProcessState.ExitCode(); code {
 	case 0:
 		return false
 	case 86:
-		c.resumed(t, run)
+		c.resume(t, run)
 	default:
 		t.Fatalf("%s: exit code %d\n%s", run, code, &child.stderr)
 	}
@@ -150,17 +152,17 @@ func (c *crashes) endedAt(t *testing.T, where string, n int, runFiles *[]string)
 // of kills and EXPERIMENT_TEST_SEED the seed; a run that ended before its kill does not count.
 func TestCrash_anyInstant(t *testing.T) {
 	t.Parallel()
-	kills, seed := number(t, "EXPERIMENT_TEST_KILLS", 2), number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
+	kills, seed := envNumber(t, "EXPERIMENT_TEST_KILLS", 2), envNumber(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
 	t.Logf("EXPERIMENT_TEST_KILLS=%d EXPERIMENT_TEST_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(uint64(seed), 6))
 	c := newCrashes(t, 24, "experiment")
-	took := c.begin(t)
+	took := c.runUndisturbed(t)
 	runFiles := []string{c.runFile("made", "whole")}
 	killed, runs := 0, 0
 	for ; killed < kills && runs < 10*kills; runs++ {
 		run := fmt.Sprintf("kill-%d", runs)
 		began := time.Now()
-		child := c.of(run).start(t, c.args(run)...)
+		child := c.folderOf(run).start(t, c.args(run)...)
 		select {
 		case <-time.After(time.Duration(rng.Int64N(int64(took)))):
 		case <-child.ended:
@@ -171,18 +173,18 @@ func TestCrash_anyInstant(t *testing.T) {
 		if child.ProcessState.ExitCode() != 0 {
 			killed++
 		}
-		c.resumed(t, run)
+		c.resume(t, run)
 		runFiles = append(runFiles, c.runFile("made", run))
 	}
 	t.Logf("%d of %d had ended before they were killed", runs-killed, runs)
 	if killed < kills {
 		t.Errorf("%d runs were killed, want %d", killed, kills)
 	}
-	onceInLangfuse(t, c.client, runFiles...)
+	checkLangfuse(t, c.client, runFiles...)
 }
 
-// number reads a whole number from the environment of the test.
-func number(t *testing.T, name string, otherwise int) int {
+// envNumber reads a whole envNumber from the environment of the test.
+func envNumber(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
 	if text == "" {

@@ -17,15 +17,15 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// onceInLangfuse reads everything in a Langfuse and checks that it equals the run files without
+// checkLangfuse reads everything in a Langfuse and checks that it equals the run files without
 // duplicates or additions: runs with metadata, items, spans and scores.
-func onceInLangfuse(t *testing.T, client *langfuse.Client, runFiles ...string) {
+func checkLangfuse(t *testing.T, client *langfuse.Client, runFiles ...string) {
 	t.Helper()
 	wantSpans, gotSpans := map[string]int{}, map[string]int{}
 	wantScores, gotScores := map[string]float64{}, map[string]float64{}
 	for _, path := range runFiles {
 		header, found := outcomes(t, path)
-		itemsOnce(t, client, experimentID(t, path), header, found)
+		checkItems(t, client, experimentID(t, path), header, found)
 		for _, o := range found {
 			trace := tracking.TraceID(header, o)
 			wantSpans[trace] = 1 + len(o.Calls)
@@ -47,7 +47,7 @@ func onceInLangfuse(t *testing.T, client *langfuse.Client, runFiles ...string) {
 	for s, err := range client.ListScores(t.Context(), langfuse.ScoresQuery{Limit: 100}) {
 		must(t, err)
 		if s.Subject.Kind == "experiment" {
-			totalOnce(t, totals, s)
+			addTotal(t, totals, s)
 			continue
 		}
 		key := s.Subject.TraceID + " " + s.Name
@@ -90,8 +90,8 @@ func publishedScores(o outcome.Outcome) map[string]float64 {
 	return values
 }
 
-// totalOnce records a score of the run as a whole.
-func totalOnce(t *testing.T, totals map[string]map[string]float64, s langfuse.Score) {
+// addTotal records a score of the run as a whole.
+func addTotal(t *testing.T, totals map[string]map[string]float64, s langfuse.Score) {
 	t.Helper()
 	if totals[s.Subject.ID] == nil {
 		totals[s.Subject.ID] = map[string]float64{}
@@ -102,15 +102,15 @@ func totalOnce(t *testing.T, totals map[string]map[string]float64, s langfuse.Sc
 	totals[s.Subject.ID][s.Name], _ = s.Value.Number()
 }
 
-// itemsOnce checks one run: its metadata, every item once, and one error score for each item.
-func itemsOnce(t *testing.T, client *langfuse.Client, id string, header outcome.Header, found map[string]outcome.Outcome) {
+// checkItems checks one run: its metadata, every item once, and one error score for each item.
+func checkItems(t *testing.T, client *langfuse.Client, id string, header outcome.Header, found map[string]outcome.Outcome) {
 	t.Helper()
 	since := time.Unix(0, 0)
 	runs := 0
 	for e, err := range client.ListExperiments(t.Context(), since, id) {
 		must(t, err)
 		runs++
-		metadataOf(t, e, header)
+		checkMetadata(t, e, header)
 	}
 	if runs != 1 {
 		t.Errorf("run %s is in Langfuse %d times", header.Name, runs)
@@ -142,8 +142,8 @@ func itemsOnce(t *testing.T, client *langfuse.Client, id string, header outcome.
 	}
 }
 
-// metadataOf checks the fixed metadata keys of a run, with the values of its header.
-func metadataOf(t *testing.T, e langfuse.Run, header outcome.Header) {
+// checkMetadata checks the fixed metadata keys of a run, with the values of its header.
+func checkMetadata(t *testing.T, e langfuse.Run, header outcome.Header) {
 	t.Helper()
 	var fields map[string]any
 	must(t, json.Unmarshal(e.Metadata, &fields))

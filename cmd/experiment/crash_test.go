@@ -29,34 +29,34 @@ func (c *child) reach(t *testing.T, path string, at instant, rng *rand.Rand) {
 			t.Fatalf("the run was over (%v) before it could be stopped at %+v: its items are too quick\n%s", c.ProcessState, at, &c.stderr)
 		default:
 		}
-		if now := counted(t, path); now.Items > 0 && now.Done >= at.done && now.Published >= at.published {
+		if now := countsOf(t, path); now.Items > 0 && now.Done >= at.done && now.Published >= at.published {
 			time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Millisecond))))
 			return
 		}
 	}
 }
 
-// counted reads a run file that another process may write. A missing file counts as empty.
-func counted(t *testing.T, path string) runstore.Counts {
+// countsOf reads a run file that another process may write. A missing file counts as empty.
+func countsOf(t *testing.T, path string) runstore.Counts {
 	t.Helper()
 	r, err := runstore.Load(path)
-	if passing(err) {
+	if temporary(err) {
 		return runstore.Counts{}
 	}
 	must(t, err)
 	counts, err := r.Counts(t.Context())
 	closed := r.Close()
-	if passing(err) {
+	if temporary(err) {
 		return runstore.Counts{}
 	}
 	must(t, errors.Join(err, closed))
 	return counts
 }
 
-// passing reports whether reading a run failed only for the moment, because another process
+// temporary reports whether reading a run failed only for the moment, because another process
 // writes or recovers it: the file does not exist yet, or SQLite could not read it. Callers that
 // wait read it again until their deadline.
-func passing(err error) bool {
+func temporary(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, runstore.ErrRead)
 }
 
@@ -121,7 +121,7 @@ func TestCrash_killedAndResumed(t *testing.T) {
 			before := committed
 			committed = c.kill(t, path)
 			notPaidTwice(t, before, committed)
-			t.Logf("%s: killed at %+v", test.dataset, counted(t, path))
+			t.Logf("%s: killed at %+v", test.dataset, countsOf(t, path))
 		}
 		f.run(t, 0, run(test.dataset, "killed", "--resume")...)
 		_, after := outcomes(t, path)
@@ -132,7 +132,7 @@ func TestCrash_killedAndResumed(t *testing.T) {
 	}
 	client, stop = f.langfuse(t)
 	defer stop()
-	onceInLangfuse(t, client, runFiles...)
+	checkLangfuse(t, client, runFiles...)
 }
 
 // TestCrash_interruptedByHand sends SIGINT once and then runs the command that the program
@@ -154,7 +154,7 @@ func TestCrash_interruptedByHand(t *testing.T) {
 	if len(before) < 3 || len(before) == n {
 		t.Errorf("%d outcomes after an interruption at 3 of %d", len(before), n)
 	}
-	if counts := counted(t, path); counts.Published != counts.Done {
+	if counts := countsOf(t, path); counts.Published != counts.Done {
 		t.Errorf("%d of %d outcomes are published: the first Ctrl-C still sends what is done", counts.Published, counts.Done)
 	}
 	for _, advice := range []string{"resume with: experiment --dataset", "--dataset made.jsonl", "--name 'by hand'", "--resume"} {
@@ -170,7 +170,7 @@ func TestCrash_interruptedByHand(t *testing.T) {
 	}
 	client, stop := f.langfuse(t)
 	defer stop()
-	onceInLangfuse(t, client, path)
+	checkLangfuse(t, client, path)
 
 	pipe := f.path("pipe") // an export that never arrives
 	must(t, exec.Command("mkfifo", pipe).Run())

@@ -31,13 +31,13 @@ func TestGoldLoop(t *testing.T) {
 			undamaged := damagedSample(t)
 			shares := map[string]string{"s1": "1", "s2": "0.95", "s3": "0.9"}
 			for name, file := range map[string]string{"loop": "damaged.jsonl", "clean": "clean.jsonl"} {
-				d.exits(cli.ExitOK, "seed", "--dataset", name, "--file", file, "--id-prefix", name+"-")
+				d.run(cli.ExitOK, "seed", "--dataset", name, "--file", file, "--id-prefix", name+"-")
 				for run, share := range shares {
-					d.exits(cli.ExitOK, "--dataset", name, "--name", run, "--pipeline", "oracle -share "+share, "--quiet")
+					d.run(cli.ExitOK, "--dataset", name, "--name", run, "--pipeline", "oracle -share "+share, "--quiet")
 				}
 			}
 
-			audited, _ := d.exits(cli.ExitOK, "audit", "s1", "s2", "s3", "--dataset", "loop", "--top", "25", "--queue", "doubtful", "--create-queue", "--json")
+			audited, _ := d.run(cli.ExitOK, "audit", "s1", "s2", "s3", "--dataset", "loop", "--top", "25", "--queue", "doubtful", "--create-queue", "--json")
 			var a report.Audit
 			must(t, json.Unmarshal([]byte(audited), &a))
 			if !a.Queue.Created || a.Queue.Added < len(undamaged) || a.Queue.Failed > 0 {
@@ -49,7 +49,7 @@ func TestGoldLoop(t *testing.T) {
 			}
 
 			seeded := func() (r seed.Result) {
-				out, _ := d.exits(cli.ExitOK, "seed", "--dataset", "loop", "--corrections", "doubtful", "--json")
+				out, _ := d.run(cli.ExitOK, "seed", "--dataset", "loop", "--corrections", "doubtful", "--json")
 				must(t, json.Unmarshal([]byte(out), &r))
 				return r
 			}
@@ -60,7 +60,7 @@ func TestGoldLoop(t *testing.T) {
 				t.Errorf("again: %+v", r)
 			}
 
-			rescored, _ := d.exits(cli.ExitOK, "rescore", "--dataset", "loop@now", "s1", "s2", "s3", "--gate", "entity_f1 > base", "--json")
+			rescored, _ := d.run(cli.ExitOK, "rescore", "--dataset", "loop@now", "s1", "s2", "s3", "--gate", "entity_f1 > base", "--json")
 			var r report.Regold
 			must(t, json.Unmarshal([]byte(rescored), &r))
 			names := []string{}
@@ -74,7 +74,7 @@ func TestGoldLoop(t *testing.T) {
 			if len(r.Verdicts) != 2 || len(r.Gates) != 2 {
 				t.Errorf("%+v %+v", r.Verdicts, r.Gates)
 			}
-			again, _ := d.exits(cli.ExitOK, append(append([]string{"audit"}, names...), "--dataset", "loop", "--top", "25", "--json")...)
+			again, _ := d.run(cli.ExitOK, append(append([]string{"audit"}, names...), "--dataset", "loop", "--top", "25", "--json")...)
 			var after report.Audit
 			must(t, json.Unmarshal([]byte(again), &after))
 			if after.Confirmed < confirmed {
@@ -85,7 +85,7 @@ func TestGoldLoop(t *testing.T) {
 					t.Errorf("still doubtful: %+v", f)
 				}
 			}
-			_, stderr := d.exits(cli.ExitUsage, "rescore", "--dataset", "loop@now", names[0])
+			_, stderr := d.run(cli.ExitUsage, "rescore", "--dataset", "loop@now", names[0])
 			if !strings.Contains(stderr, "still has the expected outputs that the run was scored with") {
 				t.Error(stderr)
 			}
@@ -179,7 +179,7 @@ func (d deployment) send(method, path string, body any) {
 // mean returns the mean entity_f1 of a run; failed items count as 0.
 func (d deployment) mean(run, of string) float64 {
 	d.t.Helper()
-	text, _ := d.exits(cli.ExitOK, "report", run, "--dataset", of, "--format", "json")
+	text, _ := d.run(cli.ExitOK, "report", run, "--dataset", of, "--format", "json")
 	var s struct {
 		Scores map[string]struct {
 			AsZero float64 `json:"mean_failures_as_zero"`

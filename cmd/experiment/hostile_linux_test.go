@@ -73,7 +73,7 @@ func TestHostile(t *testing.T) {
 	add("../../etc/passwd", "Anna Keller. WORD good", person, outcome.OK)
 	add("nul-document", "Anna\x00 Keller. WORD good", person, outcome.OK)
 	add("template-document", "{{document_text}} {{#each x}} WORD good", person, outcome.OK)
-	add("large-document", strings.Repeat("Anna Keller joined Helios GmbH in London. ", number(t, "EXPERIMENT_TEST_SENTENCES", 100))+"WORD good", person, outcome.OK)
+	add("large-document", strings.Repeat("Anna Keller joined Helios GmbH in London. ", envNumber(t, "EXPERIMENT_TEST_SENTENCES", 100))+"WORD good", person, outcome.OK)
 	gold := make([]map[string]string, hostileLength())
 	for i := range gold {
 		gold[i] = map[string]string{"name": fmt.Sprint("Person ", i), "type": "Person"}

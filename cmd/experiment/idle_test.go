@@ -13,14 +13,14 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// holding is a Langfuse that answers no write until it is released.
-type holding struct {
+// heldLangfuse is a Langfuse that answers no write until it is released.
+type heldLangfuse struct {
 	behind   http.Handler
 	released chan struct{}
 	held     atomic.Int32
 }
 
-func (h *holding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *heldLangfuse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		h.held.Add(1)
 		<-h.released
@@ -35,7 +35,7 @@ func TestRun_workersNeverWaitForLangfuse(t *testing.T) {
 	const n = 60
 	items, model := paidItems(n), newPaidModel(t)
 	var asked atomic.Int32
-	hold := &holding{released: make(chan struct{})}
+	hold := &heldLangfuse{released: make(chan struct{})}
 	var release sync.Once
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		model.ServeHTTP(w, r)

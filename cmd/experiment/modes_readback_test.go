@@ -43,10 +43,10 @@ func (d deployment) readBack(name string, n int, prompted bool) {
 			d.t.Errorf("%s shows the newest attempts %v", view, seen)
 		}
 	}
-	d.scoresOnce(newest)
+	d.checkScores(newest)
 	for trace, err := range d.client.ReadTraces(d.t.Context(), d.server.Capabilities, slices.Collect(maps.Keys(newest)), langfuse.TraceParts{}) {
 		must(d.t, err)
-		d.generations(trace, newest[trace.ID], prompted)
+		d.checkGenerations(trace, newest[trace.ID], prompted)
 	}
 }
 
@@ -68,8 +68,8 @@ func (d deployment) newestOf(name string) (outcome.Header, map[string]outcome.Ou
 	return header, newest, e.ID
 }
 
-// scoresOnce compares every score of the traces with the outcomes.
-func (d deployment) scoresOnce(newest map[string]outcome.Outcome) {
+// checkScores compares every score of the traces with the outcomes.
+func (d deployment) checkScores(newest map[string]outcome.Outcome) {
 	d.t.Helper()
 	want, got, zeros := map[string]float64{}, map[string]float64{}, 0
 	for trace, o := range newest {
@@ -93,8 +93,8 @@ func (d deployment) scoresOnce(newest map[string]outcome.Outcome) {
 	}
 }
 
-// generations checks the spans of a trace below the root.
-func (d deployment) generations(trace langfuse.Trace, o outcome.Outcome, prompted bool) {
+// checkGenerations checks the spans of a trace below the root.
+func (d deployment) checkGenerations(trace langfuse.Trace, o outcome.Outcome, prompted bool) {
 	d.t.Helper()
 	found := 0
 	for _, span := range trace.Observations {

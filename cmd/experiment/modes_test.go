@@ -62,8 +62,8 @@ func newDeployment(t *testing.T, mode embedded.Mode) deployment {
 	return d
 }
 
-// exits runs a command line and checks its exit code.
-func (d deployment) exits(want int, args ...string) (stdout, stderr string) {
+// run runs a command line and checks its exit code.
+func (d deployment) run(want int, args ...string) (stdout, stderr string) {
 	d.t.Helper()
 	code, stdout, stderr := d.with(d.env, args...)
 	if code != want {
@@ -91,18 +91,18 @@ func TestModes(t *testing.T) {
 			maps.Copy(d.env, map[string]string{
 				"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": model.url, "EXPERIMENT_PRICES_FILE": pricesFor(t, "gpt-test-2026"),
 			})
-			d.exits(cli.ExitOK, "--dataset", configs.SampleName, "--name", "base", "--verify", "--quiet")
+			d.run(cli.ExitOK, "--dataset", configs.SampleName, "--name", "base", "--verify", "--quiet")
 			d.readBack("base", 38, false)
 
 			llm := []string{"--dataset", configs.SampleName, "--name", "llm", "--model", "openai/gpt-test", "--limit", "5", "--quiet"}
-			d.exits(cli.ExitFailures, llm...)
+			d.run(cli.ExitFailures, llm...)
 			model.wise.Store(true)
-			d.exits(cli.ExitOK, append(llm, "--retry-failed", "--verify")...)
+			d.run(cli.ExitOK, append(llm, "--retry-failed", "--verify")...)
 			d.readBack("llm", 5, true)
-			d.harmed("llm")
+			d.testRepair("llm")
 
 			must(t, os.RemoveAll(settings.Folder)) // as in the folder of a colleague
-			_, stderr := d.exits(cli.ExitUsage, "--dataset", configs.SampleName, "--name", "base")
+			_, stderr := d.run(cli.ExitUsage, "--dataset", configs.SampleName, "--name", "base")
 			if !strings.Contains(stderr, "taken (in Langfuse): use --name base-2") {
 				t.Errorf("a name that only Langfuse knows: %s", stderr)
 			}
@@ -130,9 +130,9 @@ func newFickleModel(t *testing.T) *fickleModel {
 	return m
 }
 
-// harmed deletes and changes scores and checks that verify finds and repairs each. A score that
+// testRepair deletes and changes scores and checks that verify finds and repairs each. A score that
 // another program added must stay.
-func (d deployment) harmed(name string) {
+func (d deployment) testRepair(name string) {
 	d.t.Helper()
 	_, newest, _ := d.newestOf(name)
 	traces := slices.Sorted(maps.Keys(newest))
@@ -150,15 +150,15 @@ func (d deployment) harmed(name string) {
 	must(d.t, d.client.DeleteScore(d.t.Context(), scores[traces[0]].ID))
 	put("another", traces[1], 0)
 	put(scores[traces[2]].ID, traces[2], 1)
-	stdout, _ := d.exits(cli.ExitGate, "verify", name, "--timeout", "0s")
+	stdout, _ := d.run(cli.ExitGate, "verify", name, "--timeout", "0s")
 	d.t.Logf("\n%s", stdout)
 	for _, want := range []string{"2 differences: 1 changed_score, 1 missing_score", "also there  1 score of these names", fmt.Sprint("superseded  ", len(newest), " attempts")} {
 		if !strings.Contains(stdout, want) {
 			d.t.Errorf("verify does not say %q:\n%s", want, stdout)
 		}
 	}
-	d.exits(cli.ExitOK, "verify", name, "--repair", "--timeout", "0s")
-	stdout, _ = d.exits(cli.ExitOK, "verify", name, "--timeout", "0s")
+	d.run(cli.ExitOK, "verify", name, "--repair", "--timeout", "0s")
+	stdout, _ = d.run(cli.ExitOK, "verify", name, "--timeout", "0s")
 	if !strings.Contains(stdout, "also there  1 score") {
 		d.t.Errorf("the score of another program is gone:\n%s", stdout)
 	}
@@ -175,14 +175,14 @@ func TestModes_waited(t *testing.T) {
 			model := newFickleModel(t)
 			model.wise.Store(true)
 			maps.Copy(d.env, map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": model.url})
-			d.exits(cli.ExitOK, "--dataset", configs.SampleName, "--name", "paced", "--model", "openai/gpt-test", "--limit", "12", "--rpm", "1200", "-c", "8", "--quiet")
+			d.run(cli.ExitOK, "--dataset", configs.SampleName, "--name", "paced", "--model", "openai/gpt-test", "--limit", "12", "--rpm", "1200", "-c", "8", "--quiet")
 			_, newest, _ := d.newestOf("paced")
 			traces := slices.Collect(maps.Keys(newest))
 			var waited time.Duration
 			for trace, err := range d.client.ReadTraces(t.Context(), d.server.Capabilities, traces, langfuse.TraceParts{}) {
 				must(t, err)
 				waited += outcome.WaitsOf(newest[trace.ID].Calls).Sum()
-				d.latencyOf(trace, newest[trace.ID])
+				d.checkLatency(trace, newest[trace.ID])
 			}
 			if waited < 100*time.Millisecond {
 				t.Errorf("the run waited for %s: the test shows nothing", waited)
@@ -206,9 +206,9 @@ func TestModes_waited(t *testing.T) {
 	}
 }
 
-// latencyOf checks that every latency of an item in Langfuse equals that of the run file and
+// checkLatency checks that every latency of an item in Langfuse equals that of the run file and
 // contains the calls.
-func (d deployment) latencyOf(trace langfuse.Trace, o outcome.Outcome) {
+func (d deployment) checkLatency(trace langfuse.Trace, o outcome.Outcome) {
 	d.t.Helper()
 	root, _ := trace.Root()
 	shown := map[string]time.Duration{"its root": root.EndTime.Sub(root.StartTime)}

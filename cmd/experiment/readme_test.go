@@ -19,14 +19,14 @@ import (
 
 var update = flag.Bool("update", false, "write the output of the commands into the pages; TestPictures: write the pictures")
 
-// console matches the blocks of commands of a page.
-var console = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
+// consoleBlock matches the blocks of commands of a page.
+var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
 // checkout is the root of the repository.
 const checkout = "../../"
 
-// rest as the last line of an output stands for all lines that follow.
-const rest = "…"
+// anyLines as the last line of an output stands for all lines that follow.
+const anyLines = "…"
 
 // TestReadme runs every command of the README and of the pages with more commands, in order and
 // in one folder for each page, and compares the output. It replaces times and addresses before
@@ -45,8 +45,8 @@ func TestReadme(t *testing.T) {
 			fresh := ""
 			for range 3 { // retries because long durations widen the columns
 				r := reader{t: t, folder: t.TempDir(), env: env}
-				fresh = console.ReplaceAllStringFunc(string(page), func(block string) string {
-					return "```console\n" + r.execute(console.FindStringSubmatch(block)[1]) + "```"
+				fresh = consoleBlock.ReplaceAllStringFunc(string(page), func(block string) string {
+					return "```console\n" + r.execute(consoleBlock.FindStringSubmatch(block)[1]) + "```"
 				})
 				if fresh == string(page) || *update {
 					break
@@ -132,9 +132,9 @@ func (r *reader) execute(block string) string {
 	for _, c := range commandsOf(block) {
 		out.WriteString("$ " + c.line + "\n")
 		printed := r.run(c.line)
-		if last := len(c.output) - 1; last >= 0 && c.output[last] == rest {
+		if last := len(c.output) - 1; last >= 0 && c.output[last] == anyLines {
 			if lines := slices.Collect(strings.Lines(printed)); len(lines) > last {
-				printed = strings.Join(lines[:last], "") + rest + "\n"
+				printed = strings.Join(lines[:last], "") + anyLines + "\n"
 			}
 		}
 		out.WriteString(printed)
@@ -183,11 +183,11 @@ func (r *reader) run(line string) string {
 	if err := cmd.Run(); err != nil {
 		r.t.Errorf("$ %s\n%s%v", line, out.String(), err)
 	}
-	return steady(out.String())
+	return normalize(out.String())
 }
 
-// steady replaces text that differs between runs.
-func steady(out string) string {
+// normalize replaces text that differs between runs.
+func normalize(out string) string {
 	for _, replace := range [][2]string{
 		{`(?m)^latency .*$`, "latency   …"},
 		{`(?m)[0-9.]+ (ms|µs|s)( +1)$`, "   … ms$2"},

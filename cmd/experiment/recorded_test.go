@@ -25,7 +25,7 @@ func TestModels_recorded(t *testing.T) {
 	if code != cli.ExitOK || len(server.bodies) != asked || asked != 2 {
 		t.Fatalf("exit %d, %d requests, then %d: %s", code, asked, len(server.bodies), stderr)
 	}
-	live, replay := steadyExport(t, "live.jsonl"), steadyExport(t, "replay.jsonl")
+	live, replay := normalizedExport(t, "live.jsonl"), normalizedExport(t, "replay.jsonl")
 	if live != replay || !strings.Contains(live, "Ada Lovelace") {
 		t.Errorf("live:\n%s\nreplayed:\n%s", live, replay)
 	}
@@ -43,8 +43,8 @@ func TestModels_recorded(t *testing.T) {
 	}
 }
 
-// steadyExport reads an export without values that differ between runs.
-func steadyExport(t *testing.T, path string) string {
+// normalizedExport reads an export without values that differ between runs.
+func normalizedExport(t *testing.T, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
 	must(t, err)
@@ -58,20 +58,20 @@ func steadyExport(t *testing.T, path string) string {
 		if dataset, ok := value["dataset"].(map[string]any); ok {
 			delete(dataset, "version") // the time when the version was fixed
 		}
-		text, err := json.Marshal(without(value, "started", "ended", "latency_ns", "waited_ns", "run_uid", "name", "pipeline", "endpoint"))
+		text, err := json.Marshal(withoutKeys(value, "started", "ended", "latency_ns", "waited_ns", "run_uid", "name", "pipeline", "endpoint"))
 		must(t, err)
 		out.Write(append(text, '\n'))
 	}
 	return out.String()
 }
 
-// without removes keys from a value at every depth, except the name of an entity, which has a
+// withoutKeys removes keys from a value at every depth, except the name of an entity, which has a
 // type.
-func without(value any, keys ...string) any {
+func withoutKeys(value any, keys ...string) any {
 	switch v := value.(type) {
 	case []any:
 		for i := range v {
-			v[i] = without(v[i], keys...)
+			v[i] = withoutKeys(v[i], keys...)
 		}
 	case map[string]any:
 		_, entity := v["type"]
@@ -81,7 +81,7 @@ func without(value any, keys ...string) any {
 			}
 		}
 		for key := range v {
-			v[key] = without(v[key], keys...)
+			v[key] = withoutKeys(v[key], keys...)
 		}
 	}
 	return value

@@ -74,7 +74,7 @@ func program(main func() int) func() {
 				os.Exit(0) // all tests have ended
 			}
 			var a residentAnswer
-			if err := line.carryOut(main, &a); err != nil {
+			if err := line.run(main, &a); err != nil {
 				a.Problem = err.Error()
 			}
 			if answers.Encode(a) != nil {
@@ -84,9 +84,9 @@ func program(main func() int) func() {
 	}
 }
 
-// carryOut sets folder, environment, arguments and streams of this process as if it had been
+// run sets folder, environment, arguments and streams of this process as if it had been
 // started with them, and runs main.
-func (l commandLine) carryOut(main func() int, a *residentAnswer) error {
+func (l commandLine) run(main func() int, a *residentAnswer) error {
 	os.Clearenv()
 	for _, pair := range l.Env {
 		name, value, _ := strings.Cut(pair, "=")
@@ -102,27 +102,27 @@ func (l commandLine) carryOut(main func() int, a *residentAnswer) error {
 	}
 	os.Args, os.Stdin, os.Stdout, os.Stderr = append([]string{"experiment"}, l.Args...), null, stdout, stderr
 	a.Code = main()
-	a.Stdout, err1 = written(stdout)
-	a.Stderr, err2 = written(stderr)
+	a.Stdout, err1 = readAndRemove(stdout)
+	a.Stderr, err2 = readAndRemove(stderr)
 	return errors.Join(err1, err2, null.Close())
 }
 
-// written returns the content of a temporary file and removes it.
-func written(f *os.File) ([]byte, error) {
+// readAndRemove returns the content of a temporary file and removes it.
+func readAndRemove(f *os.File) ([]byte, error) {
 	_, err1 := f.Seek(0, io.SeekStart)
 	text, err2 := io.ReadAll(f)
 	return text, errors.Join(err1, err2, f.Close(), os.Remove(f.Name()))
 }
 
-// carryOut runs a command line in the script's resident and returns the exit code.
-func (s *script) carryOut(ts *testscript.TestScript, args []string) int {
+// run runs a command line in the script's resident and returns the exit code.
+func (s *script) run(ts *testscript.TestScript, args []string) int {
 	if s.resident == nil {
 		var err error
-		s.resident, err = idle.take()
+		s.resident, err = idle.acquire()
 		ts.Check(err)
 		ts.Defer(func() {
 			if s.resident != nil {
-				idle.give(s.resident)
+				idle.release(s.resident)
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func (r *resident) ask(line commandLine) (a residentAnswer, err error) {
 
 // scriptParams returns the parameters of the scripts in a folder.
 func scriptParams(folder string) testscript.Params {
-	params := testkit.ScriptParams(folder, byResident)
+	params := testkit.ScriptParams(folder, runInResident)
 	before := params.Setup
 	params.Setup = func(env *testscript.Env) error {
 		err := before(env)
@@ -171,17 +171,17 @@ func scriptParams(folder string) testscript.Params {
 	return params
 }
 
-// byResident runs command lines of the program under test in a resident, and starts all other
+// runInResident runs command lines of the program under test in a resident, and starts all other
 // programs.
-func byResident(ts *testscript.TestScript, program string, args []string) int {
+func runInResident(ts *testscript.TestScript, program string, args []string) int {
 	if program == "experiment" && !suite.Full() {
-		return ts.Value(scriptKey{}).(*script).carryOut(ts, args)
+		return ts.Value(scriptKey{}).(*script).run(ts, args)
 	}
 	return testkit.Exec(ts, program, args)
 }
 
-// sets matches the variables that a script sets.
-var sets = regexp.MustCompile(`(?m)^env (\w+)=`)
+// setVariable matches the variables that a script setVariable.
+var setVariable = regexp.MustCompile(`(?m)^env (\w+)=`)
 
 // variables returns the names of the variables of a script, including those that it sets itself.
 // testscript gives access only to the values.
@@ -191,14 +191,14 @@ func variables(vars []string, script string) (names []string, err error) {
 		name, _, _ := strings.Cut(pair, "=")
 		names = append(names, name)
 	}
-	for _, set := range sets.FindAllSubmatch(text, -1) {
+	for _, set := range setVariable.FindAllSubmatch(text, -1) {
 		names = append(names, string(set[1]))
 	}
 	return names, err
 }
 
-// take returns an idle resident, or starts one.
-func (r *residents) take() (*resident, error) {
+// acquire returns an idle resident, or starts one.
+func (r *residents) acquire() (*resident, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if last := len(r.free) - 1; last >= 0 {
@@ -216,8 +216,8 @@ func (r *residents) take() (*resident, error) {
 	}}, errors.Join(err1, err2, cmd.Start())
 }
 
-// give makes a resident idle again.
-func (r *residents) give(one *resident) {
+// release makes a resident idle again.
+func (r *residents) release(one *resident) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.free = append(r.free, one)

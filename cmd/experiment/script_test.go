@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	hasten()
+	speedUp()
 	testscript.Main(withResidents{m}, map[string]func(){
 		"experiment": program(Main),
 		"oracle":     func() { os.Exit(oracle(os.Args[1:])) },
@@ -25,12 +25,12 @@ func TestMain(m *testing.M) {
 // usualGOGC is the GOGC of processes whose memory is measured.
 const usualGOGC = "GOGC=100"
 
-// hasten makes the many short processes of these tests faster: they collect garbage less often,
+// speedUp makes the many short processes of these tests faster: they collect garbage less often,
 // use one processor each, and have their folders in memory. It also runs more tests at once than
 // a small machine has processors, because most tests wait for a process. With
 // EXPERIMENT_TEST_FULL the processes use the disk and all processors. GOGC, GOMAXPROCS, TMPDIR
 // and -parallel, if set, win.
-func hasten() {
+func speedUp() {
 	if os.Getenv("GOGC") != "" { // also in processes that this one starts
 		return
 	}

@@ -26,7 +26,7 @@ func secrets() []string {
 // level debug. The keys must not appear in anything that is printed, written or sent.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-	echo := tellingServer(t)
+	echo := leakingServer(t)
 	f, store := secretFolder(t, echo)
 	var printed strings.Builder
 	f.writeItems(t, paidItems(6))
@@ -39,8 +39,8 @@ func TestSecrets(t *testing.T) {
 	model := []string{"--dataset", "made", "--model", "openai/gpt-test", "--prompt", "plain", "--log-level", "debug", "--json", "--max-failures", "100%"}
 	run(append(model, "--name", "r1", "--output", "r1.jsonl", "--record", "tape.jsonl")...)
 	run("--dataset", "made.jsonl", "--name", "r2", "--pipeline", echo+"/pipeline", "--log-level", "debug", "--log-format", "json", "--max-failures", "100%")
-	must(t, os.WriteFile(f.path("telling.yaml"), []byte(tellingConfig), 0o600))
-	must(t, os.WriteFile(f.path("telling.sh"), []byte(tellingProgram), 0o600))
+	must(t, os.WriteFile(f.path("telling.yaml"), []byte(leakingConfig), 0o600))
+	must(t, os.WriteFile(f.path("telling.sh"), []byte(leakingProgram), 0o600))
 	own := []string{"--dataset", "made.jsonl", "--config", "telling.yaml", "--pipeline", "sh telling.sh --api-key " + secrets()[5]}
 	run(append(own, "--name", "r5")...)
 	run(append(own, "--name", "r6", "--dry-run")...)
@@ -77,8 +77,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// tellingServer repeats the headers of a request in errors and in answers.
-func tellingServer(t *testing.T) string {
+// leakingServer repeats the headers of a request in errors and in answers.
+func leakingServer(t *testing.T) string {
 	t.Helper()
 	var calls atomic.Int32
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -100,9 +100,9 @@ func tellingServer(t *testing.T) string {
 	return hs.URL
 }
 
-// tellingProgram writes its environment and arguments to standard error and into the name of an
+// leakingProgram writes its environment and arguments to standard error and into the name of an
 // entity.
-const tellingProgram = `
+const leakingProgram = `
 printenv >&2
 while read -r line; do
 	told=$( (printenv; echo "$@") | sed 's/\\/\\\\/g; s/"/\\"/g' | tr '\n' ' ')
@@ -110,8 +110,8 @@ while read -r line; do
 done
 `
 
-// tellingConfig configures evaluators that print their environment.
-const tellingConfig = `
+// leakingConfig configures evaluators that print their environment.
+const leakingConfig = `
 scorers:
   - {name: telling, script: [sh, -c, 'cat >/dev/null; printenv >&2; echo "{\"score\":1,\"hits\":[],\"misses\":[],\"reasoning\":\"judged with $(echo $OPENAI_EXTRA_HEADERS | tr -d \")\"}"'], env: [OPENAI_EXTRA_HEADERS]}
   - {name: failing, script: [sh, -c, 'cat >/dev/null; printenv >&2; exit 3'], env: [OPENAI_EXTRA_HEADERS]}

@@ -19,15 +19,15 @@ import (
 	"extraction-experiment/seed"
 )
 
-// plant is a Langfuse of some mode, with production programs that write to it.
-type plant struct {
+// production is a Langfuse of some mode, with production programs that write to it.
+type production struct {
 	t      *testing.T
 	url    string
 	store  *embedded.Server
 	client *langfuse.Client
 }
 
-func newPlant(t *testing.T, mode embedded.Mode) *plant {
+func newProduction(t *testing.T, mode embedded.Mode) *production {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	store, err := embedded.Open(embedded.Config{Mode: mode})
@@ -42,7 +42,7 @@ func newPlant(t *testing.T, mode embedded.Mode) *plant {
 	})
 	client, err := langfuse.New(langfuse.Config{BaseURL: web.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
 	must(t, err)
-	return &plant{t, web.URL, store, client}
+	return &production{t, web.URL, store, client}
 }
 
 const (
@@ -54,7 +54,7 @@ const (
 
 // otlp writes a trace like a program with OpenTelemetry and returns the ids of trace and root
 // span.
-func (p *plant) otlp(n int) (string, string) {
+func (p *production) otlp(n int) (string, string) {
 	p.t.Helper()
 	trace, root := fmt.Sprintf("%032x", 0xf00+n), fmt.Sprintf("%016x", 0xb00+n)
 	text := func(key, value string) any {
@@ -70,7 +70,7 @@ func (p *plant) otlp(n int) (string, string) {
 }
 
 // legacy writes a trace like a program with an old library that sends batches of events.
-func (p *plant) legacy(int) (string, string) {
+func (p *production) legacy(int) (string, string) {
 	p.t.Helper()
 	for name, value := range map[string]string{"LANGFUSE_HOST": p.url, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey} {
 		p.t.Setenv(name, value)
@@ -93,7 +93,7 @@ func (p *plant) legacy(int) (string, string) {
 	return trace.ID, generation.ID
 }
 
-func (p *plant) post(path string, body any) string {
+func (p *production) post(path string, body any) string {
 	p.t.Helper()
 	raw, err := json.Marshal(body)
 	must(p.t, err)
@@ -114,7 +114,7 @@ func (p *plant) post(path string, body any) string {
 }
 
 // annotate annotates like a person in the user interface.
-func (p *plant) annotate(a embedded.Annotation) {
+func (p *production) annotate(a embedded.Annotation) {
 	p.t.Helper()
 	a.Author = "ann"
 	if _, err := p.store.Annotate(a); err != nil {
@@ -123,7 +123,7 @@ func (p *plant) annotate(a embedded.Annotation) {
 }
 
 // seed seeds a dataset from traces and checks that all become items.
-func (p *plant) seed(dataset string, ids ...string) {
+func (p *production) seed(dataset string, ids ...string) {
 	p.t.Helper()
 	server, err := p.client.Probe(p.t.Context())
 	must(p.t, err)
@@ -134,7 +134,7 @@ func (p *plant) seed(dataset string, ids ...string) {
 }
 
 // experiment runs a command line against the plant's Langfuse.
-func (p *plant) experiment(args ...string) string {
+func (p *production) experiment(args ...string) string {
 	p.t.Helper()
 	var stdout, stderr bytes.Buffer
 	set := map[string]string{"LANGFUSE_BASE_URL": p.url, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey}
@@ -153,15 +153,15 @@ func TestSeeded_run(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		mode    embedded.Mode
-		produce func(*plant, int) (string, string)
+		produce func(*production, int) (string, string)
 	}{
-		{"OpenTelemetry, v4", embedded.ModeV4, (*plant).otlp},
-		{"OpenTelemetry, v4-dual", embedded.ModeV4Dual, (*plant).otlp},
-		{"OpenTelemetry, v3", embedded.ModeV3, (*plant).otlp},
-		{"batches of events, v3", embedded.ModeV3, (*plant).legacy},
+		{"OpenTelemetry, v4", embedded.ModeV4, (*production).otlp},
+		{"OpenTelemetry, v4-dual", embedded.ModeV4Dual, (*production).otlp},
+		{"OpenTelemetry, v3", embedded.ModeV3, (*production).otlp},
+		{"batches of events, v3", embedded.ModeV3, (*production).legacy},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newPlant(t, tt.mode)
+			p := newProduction(t, tt.mode)
 			verdict := p.post("/api/public/score-configs", map[string]any{"name": "validated", "dataType": "BOOLEAN"})
 			corrected, correctedRoot := tt.produce(p, 1)
 			annotated, annotatedRoot := tt.produce(p, 2)
@@ -184,14 +184,14 @@ func TestSeeded_run(t *testing.T) {
 			if run.Items.Planned != 2 || run.Items.Failed != 0 {
 				t.Fatalf("%+v", run.Items)
 			}
-			p.again(verdict)
+			p.rejectsOwnTrace(verdict)
 		})
 	}
 }
 
-// again validates a trace of a run of this program. It does not become an item, because a model
+// rejectsOwnTrace validates a trace of a run of this program. It does not become an item, because a model
 // gave its answer.
-func (p *plant) again(verdict string) {
+func (p *production) rejectsOwnTrace(verdict string) {
 	p.t.Helper()
 	server, err := p.client.Probe(p.t.Context())
 	must(p.t, err)

@@ -32,15 +32,15 @@ const (
 // runsFolder returns the folder of the runs.
 var runsFolder = filepath.Join(settings.Folder, "runs")
 
-// served is a folder with runs and the address of its server.
-type served struct {
+// servedFolder is a folder with runs and the address of its server.
+type servedFolder struct {
 	bench
 	url string
 }
 
 // serveFolder creates two runs of a dataset with a hostile item, one run of fewer items and one
 // with a hostile name, and serves the folder.
-func serveFolder(t *testing.T) served {
+func serveFolder(t *testing.T) servedFolder {
 	t.Helper()
 	b := newBench(t)
 	hostile, err := json.Marshal(hostileText)
@@ -54,7 +54,7 @@ func serveFolder(t *testing.T) served {
 			t.Fatalf("%v: exit code %d: %s", args, code, stderr)
 		}
 	}
-	return served{b, serveHere(t)}
+	return servedFolder{b, serveHere(t)}
 }
 
 // serveHere runs "experiment serve" in the current folder until the test ends.
@@ -89,7 +89,7 @@ func serveHere(t *testing.T) string {
 	return ""
 }
 
-func (s served) get(path string) (status int, body string) {
+func (s servedFolder) get(path string) (status int, body string) {
 	s.t.Helper()
 	answer, err := http.Get(s.url + path)
 	must(s.t, err)
@@ -99,7 +99,7 @@ func (s served) get(path string) (status int, body string) {
 	return answer.StatusCode, string(raw)
 }
 
-func (s served) path(name string) string {
+func (s servedFolder) path(name string) string {
 	s.t.Helper()
 	entries, err := runs.List(s.t.Context())
 	must(s.t, err)
@@ -269,7 +269,7 @@ func TestServe_compareAsCommand(t *testing.T) {
 	}
 	raw, err := os.ReadFile("page.html")
 	must(t, err)
-	s := served{b, serveHere(t)}
+	s := servedFolder{b, serveHere(t)}
 	_, page := s.get("/compare?base=" + url.QueryEscape(s.path("cites")) + "&cand=" + url.QueryEscape(s.path("silent")))
 	row := regexp.MustCompile(`<tr>[^\n]*citation_penalty.*`)
 	want, got := row.FindString(string(raw)), row.FindString(page)

@@ -25,10 +25,10 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// knowing is an OpenAI-compatible server that knows the answers of the built-in dataset. The
+// newSampleModel is an OpenAI-compatible server that knows the answers of the built-in dataset. The
 // large model returns more of the entities than the small one, and both return fewer at a higher
 // temperature.
-func knowing(t *testing.T) (url string) {
+func newSampleModel(t *testing.T) (url string) {
 	t.Helper()
 	var known []annotated
 	for lines := bufio.NewScanner(configs.OpenSample()); lines.Scan(); {
@@ -65,8 +65,8 @@ func knowing(t *testing.T) (url string) {
 	return hs.URL + "/v1"
 }
 
-// tape records a model at both temperatures of the sweep in one file.
-func (f folder) tape(t *testing.T, model, file string) {
+// record records a model at both temperatures of the sweep in one file.
+func (f folder) record(t *testing.T, model, file string) {
 	t.Helper()
 	var tape bytes.Buffer
 	for i, temperature := range []string{"0", "0.7"} {
@@ -88,10 +88,10 @@ func (f folder) tape(t *testing.T, model, file string) {
 func TestSweep_killedAndResumed(t *testing.T) {
 	suite.Slow(t, "it takes long")
 	t.Parallel()
-	url := knowing(t)
+	url := newSampleModel(t)
 	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+url)
-	f.tape(t, "gpt-4o", "large.jsonl")
-	f.tape(t, "gpt-4o-mini", "small.jsonl")
+	f.record(t, "gpt-4o", "large.jsonl")
+	f.record(t, "gpt-4o-mini", "small.jsonl")
 	f.env = nil // makes requests to models impossible
 	sweep := func(name string, more ...string) []string {
 		return append([]string{"--dataset", "extraction-eval", "--name", name, "--model", "baseline,recorded/large.jsonl,recorded/small.jsonl", "--temperature", "0,0.7"}, more...)
@@ -113,7 +113,7 @@ func TestSweep_killedAndResumed(t *testing.T) {
 		c := f.start(t, args...)
 		c.reach(t, path, at.at, rng)
 		committed[at.cell] = c.kill(t, path)
-		t.Logf("killed at %+v of %s", counted(t, path), at.cell)
+		t.Logf("killed at %+v of %s", countsOf(t, path), at.cell)
 	}
 	if c := f.run(t, cli.ExitUsage, sweep("killed")...); !strings.Contains(c.stderr.String(), "killed-large-t0.7, killed-small-t0): use --resume") {
 		t.Error(c.stderr.String())
@@ -130,8 +130,8 @@ func TestSweep_killedAndResumed(t *testing.T) {
 		sameExport(t, f.path("whole.jsonl"), f.path("killed.jsonl"))
 		f.run(t, 0, "verify", "killed-"+cell)
 	}
-	whole.isSweep(t, "whole-")
-	boardOf(t, f.run(t, 0, sweep("killed", "--resume", "--json")...)).isSweep(t, "killed-")
+	whole.check(t, "whole-")
+	boardOf(t, f.run(t, 0, sweep("killed", "--resume", "--json")...)).check(t, "killed-")
 }
 
 func boardOf(t *testing.T, c *child) leaderboard {
@@ -143,11 +143,11 @@ func boardOf(t *testing.T, c *child) leaderboard {
 	return board
 }
 
-// isSweep checks the leaderboard of the sweep. The share of the entities decides the order. The
+// check checks the leaderboard of the sweep. The share of the entities decides the order. The
 // small model is cheaper than the large one and the baseline free, so all but the runs at the
 // higher temperature are on the front. 1,100 tokens an item cost 900·2.5 + 200·10 and 900·0.15 +
 // 200·0.6 dollars a million.
-func (l leaderboard) isSweep(t *testing.T, base string) {
+func (l leaderboard) check(t *testing.T, base string) {
 	t.Helper()
 	want := []struct {
 		name  string
@@ -200,7 +200,7 @@ func TestSweep_interruptedByHand(t *testing.T) {
 	f.run(t, 0, append(args, "--resume")...)
 	_, after := outcomes(t, first)
 	notPaidTwice(t, before, after)
-	if counts := counted(t, second); counts.Done != 32 || counts.Failed != 32 {
+	if counts := countsOf(t, second); counts.Done != 32 || counts.Failed != 32 {
 		t.Errorf("%+v", counts)
 	}
 }

@@ -22,9 +22,9 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// moody is an OpenAI-compatible server that gives the n-th answer to the n-th request for a
+// newCyclingModel is an OpenAI-compatible server that gives the n-th answer to the n-th request for a
 // document, and begins again after the last. An empty answer is a refusal.
-func moody(t *testing.T, answers ...string) (url string) {
+func newCyclingModel(t *testing.T, answers ...string) (url string) {
 	t.Helper()
 	var mu sync.Mutex
 	asked := map[string]int{}
@@ -54,7 +54,7 @@ func TestTrials_flakyItem(t *testing.T) {
 	b := newBench(t)
 	b.seed("docs", twoItems)
 	const nobody = `{"entities":[],"relationships":[]}`
-	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": moody(t, adaAnswer, nobody, adaAnswer)}
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": newCyclingModel(t, adaAnswer, nobody, adaAnswer)}
 	args := []string{"--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--trials", "3", "--concurrency", "1"}
 	code, stdout, stderr := b.with(env, append(args, "--json")...)
 	if code != cli.ExitOK {
@@ -94,12 +94,12 @@ func TestTrials_flakyItem(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", refused, code, stderr)
 		}
 	}
-	b.comparesTrials(env)
+	b.testCompareTrials(env)
 }
 
-// comparesTrials compares the run with a run of one trial that always finds Ada: two items, not
+// testCompareTrials compares the run with a run of one trial that always finds Ada: two items, not
 // six.
-func (b bench) comparesTrials(env map[string]string) {
+func (b bench) testCompareTrials(env map[string]string) {
 	b.t.Helper()
 	if code, _, stderr := b.with(env, "--dataset", "docs", "--name", "once", "--model", "openai/gpt-test", "--quiet"); code != cli.ExitOK {
 		b.t.Fatalf("exit %d: %s", code, stderr)
@@ -121,7 +121,7 @@ func TestCompare_inLangfuse(t *testing.T) {
 	b := newBench(t)
 	b.seed("docs", twoItems)
 	const nobody = `{"entities":[],"relationships":[]}`
-	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": moody(t, adaAnswer, nobody, "", adaAnswer)}
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": newCyclingModel(t, adaAnswer, nobody, "", adaAnswer)}
 	for _, args := range [][]string{{"--name", "base"}, {"--name", "cand", "--trials", "3"}} {
 		args = append(args, "--dataset", "docs", "--model", "openai/gpt-test", "--concurrency", "1", "--max-failures", "100%", "--quiet")
 		if code, _, stderr := b.with(env, args...); code != cli.ExitOK {
@@ -187,7 +187,7 @@ func TestTrials_killedAndResumed(t *testing.T) {
 		c.reach(t, path, at, rng)
 		must(t, c.Process.Kill())
 		<-c.ended
-		t.Logf("killed at %+v", counted(t, path))
+		t.Logf("killed at %+v", countsOf(t, path))
 	}
 	f.run(t, 0, run("killed", "--resume")...)
 	for _, name := range []string{"whole", "killed"} {

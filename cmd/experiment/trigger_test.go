@@ -25,15 +25,15 @@ import (
 
 const triggerSecret = "lf-whsec_0123456789abcdef"
 
-// triggered is a process of experiment serve --trigger in a folder.
-type triggered struct {
+// triggerServer is a process of experiment serve --trigger in a folder.
+type triggerServer struct {
 	*child
 	folder
 	pages, address string
 }
 
 // serveTrigger starts the process and waits until it answers.
-func (f folder) serveTrigger(t *testing.T, mode embedded.Mode) triggered {
+func (f folder) serveTrigger(t *testing.T, mode embedded.Mode) triggerServer {
 	t.Helper()
 	read, write := io.Pipe()
 	f.out = write
@@ -55,15 +55,15 @@ func (f folder) serveTrigger(t *testing.T, mode embedded.Mode) triggered {
 	}()
 	select {
 	case urls := <-said:
-		return triggered{c, f, urls[0], urls[1]}
+		return triggerServer{c, f, urls[0], urls[1]}
 	case <-c.ended:
 		t.Fatalf("it ended: %s", &c.stderr)
 	}
-	return triggered{}
+	return triggerServer{}
 }
 
 // press makes the embedded Langfuse send the request of the Run button.
-func (s triggered) press(t *testing.T, dataset, payload string) (status int, answer string) {
+func (s triggerServer) press(t *testing.T, dataset, payload string) (status int, answer string) {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"url": s.address, "secret": triggerSecret, "payload": payload})
 	must(t, err)
@@ -81,8 +81,8 @@ func (s triggered) press(t *testing.T, dataset, payload string) (status int, ans
 	return got.Status, got.Answer
 }
 
-// accepted presses the button and returns the name of the run.
-func (s triggered) accepted(t *testing.T, dataset, payload string) string {
+// startRun presses the button and returns the name of the run.
+func (s triggerServer) startRun(t *testing.T, dataset, payload string) string {
 	t.Helper()
 	began := time.Now()
 	status, answer := s.press(t, dataset, payload)
@@ -94,8 +94,8 @@ func (s triggered) accepted(t *testing.T, dataset, payload string) string {
 	return name
 }
 
-// ended returns the number of ended runs and checks that all have exit code 0.
-func (f folder) ended(t *testing.T) (ended int) {
+// endedRuns returns the number of endedRuns runs and checks that all have exit code 0.
+func (f folder) endedRuns(t *testing.T) (ended int) {
 	t.Helper()
 	raw, err := os.ReadFile(f.path(settings.Folder, "trigger.json"))
 	must(t, err)
@@ -115,16 +115,16 @@ func (f folder) ended(t *testing.T) (ended int) {
 	return ended
 }
 
-// done waits until n runs have ended.
-func (f folder) done(t *testing.T, runs int) {
+// waitForRuns waits until n runs have ended.
+func (f folder) waitForRuns(t *testing.T, runs int) {
 	t.Helper()
-	for f.ended(t) < runs {
+	for f.endedRuns(t) < runs {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// stops sends SIGTERM and checks that the process ends in order.
-func (s triggered) stops(t *testing.T) {
+// stop sends SIGTERM and checks that the process ends in order.
+func (s triggerServer) stop(t *testing.T) {
 	t.Helper()
 	must(t, s.Process.Signal(syscall.SIGTERM))
 	s.exits(t, 0)
@@ -149,9 +149,9 @@ func TestTrigger(t *testing.T) {
 			f := newFolder(t)
 			f.writeTrigger(t, "extraction-eval")
 			s := f.serveTrigger(t, mode)
-			run := s.accepted(t, "extraction-eval", `{"limit": 3}`)
-			f.done(t, 1)
-			if again := s.accepted(t, "extraction-eval", `{"limit": "3.0"}`); again != run {
+			run := s.startRun(t, "extraction-eval", `{"limit": 3}`)
+			f.waitForRuns(t, 1)
+			if again := s.startRun(t, "extraction-eval", `{"limit": "3.0"}`); again != run {
 				t.Errorf("the same again is %s, not %s", again, run)
 			}
 			status, answer := s.press(t, "extraction-eval", `{"pipeline": "<script>"}`)
@@ -159,7 +159,7 @@ func TestTrigger(t *testing.T) {
 				t.Errorf("%d %s", status, answer)
 			}
 			f.run(t, 0, "verify", run) // reads the run back from Langfuse
-			page := served{bench{t}, s.pages}
+			page := servedFolder{bench{t}, s.pages}
 			for path, want := range map[string][]string{
 				"/":        {`<a href="/trigger">`},
 				"/trigger": {`<a href="/runs/` + embedded.DefaultProjectID + "/extraction-eval/" + run, "exit code 0", "limit=3", "refused (400)"},
@@ -171,7 +171,7 @@ func TestTrigger(t *testing.T) {
 					}
 				}
 			}
-			s.stops(t)
+			s.stop(t)
 			if _, found := outcomes(t, f.runFile("extraction-eval", run)); len(found) != 3 {
 				t.Errorf("%d outcomes", len(found))
 			}
@@ -202,20 +202,20 @@ func TestTrigger_killed(t *testing.T) {
 	f.writeTrigger(t, "made")
 
 	s := f.serveTrigger(t, embedded.ModeV4)
-	first := s.accepted(t, "made", "")
-	second := s.accepted(t, "made", `{"limit": 4}`)
+	first := s.startRun(t, "made", "")
+	second := s.startRun(t, "made", `{"limit": 4}`)
 	path := f.runFile("made", first)
 	s.reach(t, path, instant{done: 3}, rng)
 	committed := s.kill(t, path)
 
 	s = f.serveTrigger(t, embedded.ModeV4)
-	if again := s.accepted(t, "made", ""); again != first {
+	if again := s.startRun(t, "made", ""); again != first {
 		t.Errorf("the same after the kill is %s, not %s", again, first)
 	}
-	for counted(t, path).Done < int64(len(committed))+3 && f.ended(t) == 0 {
+	for countsOf(t, path).Done < int64(len(committed))+3 && f.endedRuns(t) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	s.stops(t)
+	s.stop(t)
 	_, left := outcomes(t, path)
 	notPaidTwice(t, committed, left)
 	t.Logf("%d outcomes were there after the kill, %d after SIGTERM", len(committed), len(left))
@@ -224,8 +224,8 @@ func TestTrigger_killed(t *testing.T) {
 	}
 
 	s = f.serveTrigger(t, embedded.ModeV4)
-	f.done(t, 2)
-	s.stops(t)
+	f.waitForRuns(t, 2)
+	s.stop(t)
 	_, whole := outcomes(t, path)
 	notPaidTwice(t, left, whole)
 	if _, short := outcomes(t, f.runFile("made", second)); len(whole) != n || len(short) != 4 {
@@ -236,5 +236,5 @@ func TestTrigger_killed(t *testing.T) {
 	}
 	client, stop = f.langfuse(t)
 	defer stop()
-	onceInLangfuse(t, client, path, f.runFile("made", second))
+	checkLangfuse(t, client, path, f.runFile("made", second))
 }

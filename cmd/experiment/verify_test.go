@@ -122,7 +122,7 @@ func TestVerification_remedy(t *testing.T) {
 // the same names of project and dataset; then no server.
 func TestVerify_elsewhere(t *testing.T) {
 	d := newDeployment(t, embedded.ModeV4)
-	d.exits(cli.ExitOK, "--dataset", configs.SampleName, "--name", "r1", "--limit", "2", "--quiet")
+	d.run(cli.ExitOK, "--dataset", configs.SampleName, "--name", "r1", "--limit", "2", "--quiet")
 	first := d.env["LANGFUSE_BASE_URL"]
 	folder, err := os.Getwd()
 	must(t, err)
@@ -131,7 +131,7 @@ func TestVerify_elsewhere(t *testing.T) {
 	for _, env := range []map[string]string{other.env, {}} {
 		d.env = env
 		for _, args := range [][]string{{"publish", "r1"}, {"verify", "r1", "--timeout", "0s"}, {"verify", "r1", "--repair", "--timeout", "0s"}} {
-			stdout, stderr := d.exits(cli.ExitUsage, args...)
+			stdout, stderr := d.run(cli.ExitUsage, args...)
 			if stdout != "" || !strings.Contains(stderr, "published to "+first) || !strings.Contains(stderr, "set LANGFUSE_BASE_URL to "+first) {
 				t.Errorf("%v: %s%s", args, stdout, stderr)
 			}
@@ -142,31 +142,31 @@ func TestVerify_elsewhere(t *testing.T) {
 // TestVerify_written: verify refuses a run that a process writes.
 func TestVerify_written(t *testing.T) {
 	d := newDeployment(t, embedded.ModeV4)
-	d.exits(cli.ExitOK, "--dataset", configs.SampleName, "--name", "r1", "--limit", "2", "--quiet")
+	d.run(cli.ExitOK, "--dataset", configs.SampleName, "--name", "r1", "--limit", "2", "--quiet")
 	run, err := runstore.Open(runstore.Path(settings.Folder, d.server.Project.ID, configs.SampleName, "r1"))
 	must(t, err)
 	for _, args := range [][]string{{"verify", "r1"}, {"verify", "r1", "--repair"}} {
-		stdout, stderr := d.exits(cli.ExitUsage, args...)
+		stdout, stderr := d.run(cli.ExitUsage, args...)
 		if stdout != "" || !strings.Contains(stderr, fmt.Sprintf("process %d ", os.Getpid())) {
 			t.Errorf("%v: %s%s", args, stdout, stderr)
 		}
 	}
 	must(t, run.Close())
-	d.exits(cli.ExitOK, "verify", "r1")
+	d.run(cli.ExitOK, "verify", "r1")
 }
 
 // TestPublish_refused: the program does not advise to send again what Langfuse rejected for
 // good.
 func TestPublish_refused(t *testing.T) {
 	d := newDeployment(t, embedded.ModeV3)
-	front := newFront(t, d.env["LANGFUSE_BASE_URL"], func(r *http.Request) int {
+	front := newProxy(t, d.env["LANGFUSE_BASE_URL"], func(r *http.Request) int {
 		if strings.HasSuffix(r.URL.Path, "/dataset-run-items") {
 			return http.StatusNotFound
 		}
 		return 0
 	})
 	d.env["LANGFUSE_BASE_URL"] = front
-	_, stderr := d.exits(cli.ExitUnavailable, "--dataset", configs.SampleName, "--name", "r1", "--limit", "5", "--quiet")
+	_, stderr := d.run(cli.ExitUnavailable, "--dataset", configs.SampleName, "--name", "r1", "--limit", "5", "--quiet")
 	for _, says := range []string{"5 results are scored and not published: 5 items: cannot be linked any more", "nothing of it was sent", "sending it again changes nothing before the cause is gone"} {
 		if !strings.Contains(stderr, says) {
 			t.Errorf("the run does not say %q: %s", says, stderr)
@@ -177,8 +177,8 @@ func TestPublish_refused(t *testing.T) {
 	}
 }
 
-// newFront returns a proxy before a server that responds itself if answer returns a status.
-func newFront(t *testing.T, server string, answer func(*http.Request) int) string {
+// newProxy returns a proxy before a server that responds itself if answer returns a status.
+func newProxy(t *testing.T, server string, answer func(*http.Request) int) string {
 	t.Helper()
 	to, err := url.Parse(server)
 	must(t, err)

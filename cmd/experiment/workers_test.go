@@ -44,7 +44,7 @@ func TestWorkers_export(t *testing.T) {
 	if text := c.stderr.String(); !regexp.MustCompile(`0 in flight \(\d workers?, \d in hand\)`).MatchString(text) {
 		t.Errorf("the progress does not say who works:\n%s", text)
 	}
-	local, spread := steadyExport(t, f.path("local.jsonl")), steadyExport(t, f.path("spread.jsonl"))
+	local, spread := normalizedExport(t, f.path("local.jsonl")), normalizedExport(t, f.path("spread.jsonl"))
 	if !strings.Contains(spread, `"worker":"w`) {
 		t.Error("no worker stands in the export")
 	}

@@ -93,28 +93,28 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 	if c.Dataset == "" {
 		p.Add("--questions is missing: name a file of questions in JSONL, or a dataset in Langfuse")
 	}
-	c.Header.Name, c.output = runAndFile(s.Text("out"), s.Text("name"))
+	c.Header.Name, c.output = splitOut(s.Text("out"), s.Text("name"))
 	c.report, c.Overwrite = filepath.Ext(c.output) == ".json", s.On("overwrite")
 	if c.Overwrite && c.Resume {
 		p.Add("--overwrite starts over, and --resume continues: choose one")
 	}
-	c.settle(p, "answers", "which run, with --out or --name")
+	c.setName(p, "answers", "which run, with --out or --name")
 	return c, p.Err()
 }
 
-// settle generates a name that begins with prefix if none is given, creates the folder of the
+// setName generates a name that begins with prefix if none is given, creates the folder of the
 // output, and checks both. identify describes the flags that --resume requires.
-func (c *answersConfig) settle(p *settings.Problems, prefix, identify string) {
+func (c *answersConfig) setName(p *settings.Problems, prefix, identify string) {
 	if c.Header.Name == "" {
-		c.nameMade = runs.MadeName(prefix)
-		c.Header.Name = c.nameMade
+		c.generatedName = runs.MadeName(prefix)
+		c.Header.Name = c.generatedName
 	}
 	settings.CheckRunName(p, "name", c.Header.Name)
 	if c.output != "" {
 		p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755))
 		p.Join(cli.CanWrite(c.output))
 	}
-	if c.Resume && c.nameMade != "" {
+	if c.Resume && c.generatedName != "" {
 		p.Add("--resume: say %s", identify)
 	}
 }
@@ -123,7 +123,7 @@ func (c *answersConfig) settle(p *settings.Problems, prefix, identify string) {
 func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	p := &settings.Problems{Values: s}
 	scores := append(answers.ScoreOrder(), outcome.ErrorScore)
-	c := answersConfig{runConfig: readRunOf(p, s, answers.Name, scores), command: s.Text("command"), url: s.Text("url")}
+	c := answersConfig{runConfig: readCommon(p, s, answers.Name, scores), command: s.Text("command"), url: s.Text("url")}
 	c.Header.Publication.Scores = []string{outcome.AllScores} // there are only a few scores
 	c.passages = p.Count("passages", s.Text("passages"), 1, 100)
 	switch external := c.command != "" || c.url != ""; {
@@ -135,9 +135,9 @@ func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	return c, p
 }
 
-// runAndFile returns the name of the run and the output file that --out and --name mean. --out
+// splitOut returns the name of the run and the output file that --out and --name mean. --out
 // is a file if it has a folder or an extension .json or .jsonl, or if --name is given.
-func runAndFile(out, name string) (run, file string) {
+func splitOut(out, name string) (run, file string) {
 	if out == "" {
 		return name, ""
 	}
@@ -183,8 +183,8 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 		return fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem)
 	})
 	notes := answers.FileWarnings(cfg.Header)
-	notes = append(notes, first(unreadable, "about pages")...)
-	notes = append(notes, first(questions.Warnings, "about questions")...)
+	notes = append(notes, firstNotes(unreadable, "about pages")...)
+	notes = append(notes, firstNotes(questions.Warnings, "about questions")...)
 	config = s.engine(cfg.runConfig, opened)
 	config.Keep.Metadata = false // the metadata describes document and questions
 	config.Source = questions
@@ -201,8 +201,8 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	return config, nil
 }
 
-// first returns the first ten notes and the number of the others.
-func first(notes []string, about string) []string {
+// firstNotes returns the first ten notes and the number of the others.
+func firstNotes(notes []string, about string) []string {
 	const limit = 10
 	if len(notes) <= limit {
 		return notes

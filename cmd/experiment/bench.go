@@ -86,13 +86,13 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	config := system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: limits}
 	answerer, opened, err := opener(env, nil).OpenBench(config)
 	if err != nil {
-		return signals.cutShort(err)
+		return signals.markStop(err)
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	cfg.Answerer, cfg.System = answerer, opened.Header
 	view := runConfig{quiet: c.Bool("quiet")}
 	view.Header.Scorer.Primary = benches.CaseSuccess
-	cfg.Observer = session{env: env, signals: signals, log: slog.New(slog.DiscardHandler)}.watched(view, &opened)
+	cfg.Observer = session{env: env, signals: signals, log: slog.New(slog.DiscardHandler)}.observer(view, &opened)
 	result, runErr := benches.Run(ctx, cfg)
 	if result.Run == "" {
 		if _, taken := errors.AsType[*experiment.NameTakenError](runErr); taken {

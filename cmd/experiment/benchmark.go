@@ -36,12 +36,12 @@ func answersBenchmarkTable() []settings.Setting {
 
 // benchmarkJob is a benchmark and its state.
 type benchmarkJob struct {
-	env    cli.Env
-	cfg    answersConfig
-	file   configs.Benchmark
-	base   *answers.BenchmarkReport
-	failed []error // errors of runs after which the benchmark went on
-	sweep  *experiment.Sweep
+	env     cli.Env
+	cfg     answersConfig
+	file    configs.Benchmark
+	base    *answers.BenchmarkReport
+	runErrs []error // errors of runs after which the benchmark went on
+	sweep   *experiment.Sweep
 }
 
 func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) error {
@@ -52,20 +52,20 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) err
 	var list []answers.BenchmarkDataset
 	err = withSession(c.Context, env, b.cfg.runConfig, nil, func(ctx context.Context, s session) (err error) {
 		if err := b.prepare(ctx, s); err != nil {
-			return s.explained(err, answers.Name)
+			return s.explain(err, answers.Name)
 		}
 		list, err = b.runAll(ctx, s)
 		return err
 	})
 	if list == nil || cli.ExitCode(err) == cli.ExitInterrupted {
-		return errors.Join(append(b.failed, err)...)
+		return errors.Join(append(b.runErrs, err)...)
 	}
 	r := answers.SumBenchmark(b.file.Name, list)
 	r.Gates = r.Judge(answers.BenchmarkGates(b.file.Gates), b.base)
 	r.ScorerVersion = answers.Pin().Version
-	problems := append(b.failed, err, b.show(r))
+	problems := append(b.runErrs, err, b.show(r))
 	for _, gate := range r.Gates {
-		if gate.Failed() && (len(b.failed) == 0 || r.Summary.WeightedScore != nil) { // else the errors of runs explain why there is no score
+		if gate.Failed() && (len(b.runErrs) == 0 || r.Summary.WeightedScore != nil) { // else the errors of runs explain why there is no score
 			problems = append(problems, cli.Errorf(cli.ExitGate, "gate %s failed: %s", gate.Name, gate.Reason))
 		}
 	}
@@ -83,7 +83,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 	} else if b.file, err = configs.LoadBenchmark(path, b.cfg.Header.Name); err != nil {
 		p.Join(err)
 	} else {
-		b.cfg.settle(p, b.file.Name, "which benchmark, with the --name that its runs begin with")
+		b.cfg.setName(p, b.file.Name, "which benchmark, with the --name that its runs begin with")
 	}
 	if err := p.Err(); err != nil {
 		return nil, cli.Usage("%w", err)
@@ -135,7 +135,7 @@ func (b *benchmarkJob) prepare(ctx context.Context, s session) error {
 	if b.base == nil {
 		return nil
 	}
-	planned, err := b.planned(ctx, s)
+	planned, err := b.plan(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -144,8 +144,8 @@ func (b *benchmarkJob) prepare(ctx context.Context, s session) error {
 	})...)
 }
 
-// planned returns a report of the documents and questions of the benchmark, without answers.
-func (b *benchmarkJob) planned(ctx context.Context, s session) (answers.BenchmarkReport, error) {
+// plan returns a report of the documents and questions of the benchmark, without answers.
+func (b *benchmarkJob) plan(ctx context.Context, s session) (answers.BenchmarkReport, error) {
 	var r answers.BenchmarkReport
 	var problems []error
 	for _, d := range b.file.Datasets {
@@ -179,9 +179,9 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.Benchma
 	for i, d := range b.file.Datasets {
 		current := &list[i]
 		for n := 1; n <= b.file.Runs; n++ {
-			if s.signals.came() { // the signal came while the previous run was published
+			if s.signals.received() { // the signal came while the previous run was published
 				return list, cli.Errorf(cli.ExitInterrupted, "stopped before dataset %s, run %d; resume with: %s",
-					d.ID, n, resumeCommand(named(b.env.Args, b.cfg.nameMade)))
+					d.ID, n, resumeCommand(withName(b.env.Args, b.cfg.generatedName)))
 			}
 			run, err := b.runOne(ctx, s, i*b.file.Runs+n-1, d, n)
 			current.Runs = append(current.Runs, run)
@@ -190,7 +190,7 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.Benchma
 			case cli.ExitCode(err) == cli.ExitInterrupted, b.file.OnError == "fail-fast":
 				return list, fmt.Errorf("dataset %s, run %d: %w", d.ID, n, err)
 			default:
-				b.failed = append(b.failed, fmt.Errorf("dataset %s, run %d: %w", d.ID, n, err))
+				b.runErrs = append(b.runErrs, fmt.Errorf("dataset %s, run %d: %w", d.ID, n, err))
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.Bool("json") && c.Bool("markdown") {
 		return cli.Usage("--json and --markdown are two forms of one report: choose one")
 	}
-	base, candidates, err := comparedRuns(c)
+	base, candidates, err := compareArgs(c)
 	if err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ func showComparison(c *urfave.Context, env cli.Env, result compare.Comparison) e
 	return runs.Print(env, c.Bool("json"), result, report.Compare)
 }
 
-// comparedRuns returns the base and the candidates from flags and arguments.
-func comparedRuns(c *urfave.Context) (base string, candidates []string, err error) {
+// compareArgs returns the base and the candidates from flags and arguments.
+func compareArgs(c *urfave.Context) (base string, candidates []string, err error) {
 	words := c.Args().Slice()
 	base = c.String("base")
 	if base == "" && len(words) > 0 {

@@ -91,18 +91,18 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	cfg.Evaluator, cfg.Fingerprint = opened.Evaluator, opened.Fingerprint
 	cfg.Fixtures, cfg.Warnings = set.Fixtures, set.Warnings
-	result, err := certifyShown(ctx, cfg, runs.NewProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
+	result, err := certify(ctx, cfg, runs.NewProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
 	switch {
 	case ctx.Err() != nil:
 		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; nothing was written")
 	case err != nil:
 		return fmt.Errorf("%w; nothing was written", err)
 	}
-	return errors.Join(conformanceWrite(c, env, result), conformanceVerdict(result))
+	return errors.Join(writeConformance(c, env, result), conformanceVerdict(result))
 }
 
-// certifyShown runs a certification and shows its progress.
-func certifyShown(ctx context.Context, cfg conformance.Config, view *runs.Progress) (conformance.Report, error) {
+// certify runs a certification and shows its progress.
+func certify(ctx context.Context, cfg conformance.Config, view *runs.Progress) (conformance.Report, error) {
 	defer view.Close()
 	cfg.Started = view.Started
 	cfg.Done = func(fixture string, err error) {
@@ -117,7 +117,7 @@ func certifyShown(ctx context.Context, cfg conformance.Config, view *runs.Progre
 	return conformance.Run(ctx, cfg)
 }
 
-func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) error {
+func writeConformance(c *urfave.Context, env cli.Env, r conformance.Report) error {
 	var writeErr error
 	if out := c.String("output"); out != "" {
 		writeErr = cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) })

@@ -121,7 +121,7 @@ func (f folder) run(t testing.TB, code int, args ...string) *child {
 	}
 	r, err := idle.acquire()
 	must(t, err)
-	a, err := r.ask(commandLine{Args: args, Env: f.environment(), Dir: f.dir})
+	a, err := r.exchange(commandLine{Args: args, Env: f.environment(), Dir: f.dir})
 	must(t, err)
 	idle.release(r)
 	c := &child{}

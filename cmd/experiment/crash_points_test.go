@@ -48,7 +48,7 @@ func (c *crashes) runUndisturbed(t *testing.T) time.Duration {
 	return took
 }
 
-// folderOf returns the folder with the model address folderOf a run.
+// folderOf returns the folder with the model address of a run.
 func (c *crashes) folderOf(run string) folder {
 	return c.with("OPENAI_BASE_URL=" + c.model.url + "/" + run)
 }
@@ -183,7 +183,7 @@ func TestCrash_anyInstant(t *testing.T) {
 	checkLangfuse(t, c.client, runFiles...)
 }
 
-// envNumber reads a whole envNumber from the environment of the test.
+// envNumber reads a whole number from the environment of the test.
 func envNumber(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)

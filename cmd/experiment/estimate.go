@@ -25,10 +25,10 @@ import (
 // cautious number as for requests.
 const bytesPerToken = 3
 
-// estimates prints the estimate of each run, and after those of a sweep their sum. judges is the
-// number of models that judge each item. In JSON every estimate is an object of its own, without
-// a sum.
-func (s session) estimates(ctx context.Context, cfgs []runConfig, judges int) error {
+// printEstimates prints the estimate of each run, and after those of a sweep their sum. judges
+// is the number of models that judge each item. In JSON every estimate is an object of its own,
+// without a sum.
+func (s session) printEstimates(ctx context.Context, cfgs []runConfig, judges int) error {
 	env := s.env
 	var all []report.Estimate
 	for _, cfg := range cfgs {
@@ -68,7 +68,7 @@ func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate
 		return e.Asks
 	})
 	if err != nil {
-		return e, s.explained(err, harness.Name)
+		return e, s.explain(err, harness.Name)
 	}
 	catalogue, err := system.ReadCatalogue(s.env.Getenv)
 	if err != nil {
@@ -84,8 +84,8 @@ func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate
 	return e, nil
 }
 
-// settled is one value of a dry run and its source.
-type settled struct {
+// dryRunRow is one value of a dry run and its source.
+type dryRunRow struct {
 	Setting string `json:"setting"`
 	Value   string `json:"value"`
 	From    string `json:"from"`
@@ -94,16 +94,16 @@ type settled struct {
 // dryRun prints every value and its source: settings, scoring options and environment. It sends
 // no requests, so it does not show values from the config of a prompt. It never shows keys.
 func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweepRuns []experiment.SweepSettings, file configs.Experiment, path string) error {
-	var rows []settled
+	var rows []dryRunRow
 	for _, o := range order {
 		r := values[o.Flag]
-		value := keyless(strings.Join(r.Words, " "))
+		value := maskUser(strings.Join(r.Words, " "))
 		if namesProgram("--"+o.Flag) && len(r.Words) > 0 {
 			value = provider.ShownTarget(value)
 		}
-		rows = append(rows, settled{o.Flag, value, r.From})
+		rows = append(rows, dryRunRow{o.Flag, value, r.From})
 	}
-	rows = append(rows, settled{"environment of scores", scoreEnvironment(values), values["environment"].From})
+	rows = append(rows, dryRunRow{"environment of scores", scoreEnvironment(values), values["environment"].From})
 	scoring, err := file.ScoringJSON()
 	if err != nil {
 		return cli.Usage("%w", err)
@@ -112,9 +112,9 @@ func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweep
 	if len(file.Scoring) > 0 {
 		from = path
 	}
-	rows = append(rows, settled{"scoring", string(scoring), from})
+	rows = append(rows, dryRunRow{"scoring", string(scoring), from})
 	for _, sweepRun := range sweepRuns {
-		rows = append(rows, settled{"run", sweepRun.Name, "sweep"})
+		rows = append(rows, dryRunRow{"run", sweepRun.Name, "sweep"})
 	}
 	rows = append(rows, environment(env.Getenv)...)
 	t := report.Table{Columns: []report.Column{{Title: "setting"}, {Title: "value"}, {Title: "from"}}}
@@ -124,20 +124,20 @@ func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweep
 	return runs.PrintText(env, values.On("json"), rows, t.Text())
 }
 
-// keyless masks the user and password of addresses in a value.
-func keyless(value string) string {
+// maskUser masks the user and password of addresses in a value.
+func maskUser(value string) string {
 	return regexp.MustCompile(`(\w://)[^/?#\s]*@`).ReplaceAllString(value, "$1***@")
 }
 
 // environment returns the environment variables other than those of settings. It masks the
 // values of secrets.
-func environment(getenv func(string) string) []settled {
+func environment(getenv func(string) string) []dryRunRow {
 	names := []string{langfuse.EnvBaseURL, langfuse.EnvHost, langfuse.EnvPublicKey, langfuse.EnvSecretKey, system.EnvModels, system.EnvPrices, system.EnvPipelineToken}
-	var rows []settled
+	var rows []dryRunRow
 	for _, name := range append(names, provider.Variables()...) {
-		row := settled{name, "", "not set"}
+		row := dryRunRow{name, "", "not set"}
 		if value := getenv(name); value != "" {
-			row.Value, row.From = keyless(value), "environment"
+			row.Value, row.From = maskUser(value), "environment"
 			if secret.Named(name) {
 				row.Value = "***"
 			}

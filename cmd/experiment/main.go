@@ -89,8 +89,8 @@ func Run(ctx context.Context, env cli.Env) int {
 // withCode gives an error exit code 64 unless it has one.
 func withCode(err error) error { return cli.WithCode(cli.ExitUsage, err) }
 
-// oneRun returns the path of the run that is the only argument of a command.
-func oneRun(c *urfave.Context) (string, error) {
+// findRun returns the path of the run that is the only argument of a command.
+func findRun(c *urfave.Context) (string, error) {
 	if c.NArg() != 1 {
 		return "", cli.Usage("%s takes the name or file of one run; experiment runs lists them", c.Command.Name)
 	}
@@ -179,7 +179,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			serve := func(ctx context.Context, requests func() []html.AskedRun, started func(string)) error {
 				handler := func(l *settings.Langfuse) http.Handler { return runs.Pages(l, requests) }
 				return settings.Serve(ctx, c.Int("port"), !c.IsSet("port"), config, handler, func(url string) {
-					greet(env, url)
+					printAddresses(env, url)
 					started(url)
 				})
 			}
@@ -194,8 +194,8 @@ func serveCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-// greet prints the addresses and keys of the server, ready to be pasted into a shell.
-func greet(env cli.Env, url string) {
+// printAddresses prints the addresses and keys of the server, ready to be pasted into a shell.
+func printAddresses(env cli.Env, url string) {
 	fmt.Fprintf(env.Stdout, `The runs of this folder: %s/
 Its Langfuse API is at the same address. Interrupt to stop.
 

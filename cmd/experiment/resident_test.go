@@ -36,7 +36,7 @@ type residents struct {
 
 var idle residents
 
-// script is the state of a script in byResident. Its resident is nil before its first command.
+// script is the state of a script in runInResident. Its resident is nil before its first command.
 type script struct {
 	names []string // names of environment variables
 	*resident
@@ -130,7 +130,7 @@ func (s *script) run(ts *testscript.TestScript, args []string) int {
 	for _, name := range s.names {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
-	a, err := s.ask(commandLine{Args: args, Env: env, Dir: ts.MkAbs(".")})
+	a, err := s.exchange(commandLine{Args: args, Env: env, Dir: ts.MkAbs(".")})
 	if err != nil {
 		s.resident = nil
 		ts.Fatalf("%v", err)
@@ -141,8 +141,8 @@ func (s *script) run(ts *testscript.TestScript, args []string) int {
 	return a.Code
 }
 
-// ask sends a command line to the resident. After an error the resident has ended.
-func (r *resident) ask(line commandLine) (a residentAnswer, err error) {
+// exchange sends a command line to the resident. After an error the resident has ended.
+func (r *resident) exchange(line commandLine) (a residentAnswer, err error) {
 	err = r.lines.Encode(line)
 	if err == nil {
 		err = r.answers.Decode(&a)
@@ -180,7 +180,7 @@ func runInResident(ts *testscript.TestScript, program string, args []string) int
 	return testkit.Exec(ts, program, args)
 }
 
-// setVariable matches the variables that a script setVariable.
+// setVariable matches the variables that a script sets.
 var setVariable = regexp.MustCompile(`(?m)^env (\w+)=`)
 
 // variables returns the names of the variables of a script, including those that it sets itself.

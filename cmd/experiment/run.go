@@ -96,7 +96,7 @@ func (c *runConfig) pinEarly(ctx context.Context, client *langfuse.Client) {
 func (s session) runAll(ctx context.Context, cfgs []runConfig, rules system.Rules) error {
 	switch {
 	case cfgs[0].estimate:
-		return s.signals.cutShort(s.estimates(ctx, cfgs, rules.Custom.Judges()))
+		return s.signals.markStop(s.printEstimates(ctx, cfgs, rules.Custom.Judges()))
 	case cfgs[0].sweepRun:
 		return s.runSweep(ctx, cfgs, rules)
 	}

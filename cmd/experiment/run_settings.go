@@ -92,18 +92,18 @@ const maxTrials = 100
 
 // runConfig holds the parsed settings of a run.
 type runConfig struct {
-	experiment.Config        // for the engine; session.engine completes it
-	nameMade          string // the generated --name, if the user gave none
-	system            system.Config
-	workers           system.WorkersServer // without an address this process runs the items
-	allowance         experiment.Allowance
-	gate              compare.Gate
-	langfuseMode      string
-	logLevel, logForm string
-	sweepRun          bool // a run of a sweep; the sweep prints the report
-	output            string
-	report            bool   // output is a report of answers instead of JSONL
-	html              string // path of the page with the leaderboard of the sweep
+	experiment.Config          // for the engine; session.engine completes it
+	generatedName       string // the generated --name, if the user gave none
+	system              system.Config
+	workers             system.WorkersServer // without an address this process runs the items
+	allowance           experiment.Allowance
+	gate                compare.Gate
+	langfuseMode        string
+	logLevel, logFormat string
+	sweepRun            bool // a run of a sweep; the sweep prints the report
+	output              string
+	report              bool   // output is a report of answers instead of JSONL
+	html                string // path of the page with the leaderboard of the sweep
 
 	json, quiet, estimate bool
 }
@@ -111,7 +111,7 @@ type runConfig struct {
 // readRun parses the settings of a run. scores holds the names of the scores that the run will
 // have.
 func readRun(p *settings.Problems, s settings.Values, scores []string) runConfig {
-	cfg := readRunOf(p, s, harness.Name, scores)
+	cfg := readCommon(p, s, harness.Name, scores)
 	if cfg.estimate && cfg.Resume {
 		p.Add("--estimate is about a whole run, not about the rest of one: leave out --resume")
 	}
@@ -131,10 +131,10 @@ func readRun(p *settings.Problems, s settings.Values, scores []string) runConfig
 	return cfg
 }
 
-// readRunOf parses the settings that runs of all harnesses have.
-func readRunOf(p *settings.Problems, s settings.Values, harness string, scores []string) runConfig {
+// readCommon parses the settings that runs of all harnesses have.
+func readCommon(p *settings.Problems, s settings.Values, harness string, scores []string) runConfig {
 	cfg := runConfig{system: system.Read(p, s), output: s.Text("output"), html: s.Text("html"),
-		langfuseMode: s.Text("langfuse-mode"), logLevel: s.Text("log-level"), logForm: s.Text("log-format")}
+		langfuseMode: s.Text("langfuse-mode"), logLevel: s.Text("log-level"), logFormat: s.Text("log-format")}
 	cfg.Dataset, cfg.Concurrency = s.Text("dataset"), p.Count("concurrency", s.Text("concurrency"), 1, 1000)
 	cfg.Header = outcome.Header{
 		Name: s.Text("name"), Harness: harness, Trials: p.Count("trials", s.Text("trials"), 1, maxTrials),
@@ -159,7 +159,7 @@ func readRunOf(p *settings.Problems, s settings.Values, harness string, scores [
 	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
 		p.Add("--langfuse-mode: %v", err)
 	}
-	readRecorded(p, s, &cfg, scores)
+	readPublication(p, s, &cfg, scores)
 	if cfg.output == "-" && !(cfg.quiet && !cfg.json) {
 		p.Add("--output -: standard output has the summary; add --quiet, or name a file")
 	} else if cfg.output != "" && cfg.output != "-" {
@@ -181,11 +181,11 @@ func readRunOf(p *settings.Problems, s settings.Values, harness string, scores [
 	return cfg
 }
 
-// readRecorded parses what is recorded in Langfuse and how. A resumed run keeps settings that
+// readPublication parses what is recorded in Langfuse and how. A resumed run keeps settings that
 // are not given.
-func readRecorded(p *settings.Problems, s settings.Values, cfg *runConfig, scores []string) {
+func readPublication(p *settings.Problems, s settings.Values, cfg *runConfig, scores []string) {
 	h := &cfg.Header
-	if !environments().MatchString(h.Environment) || strings.HasPrefix(h.Environment, "langfuse") {
+	if !environmentName().MatchString(h.Environment) || strings.HasPrefix(h.Environment, "langfuse") {
 		p.Add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", h.Environment)
 	}
 	h.Publication = outcome.Publication{
@@ -208,7 +208,7 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 		return nil
 	}
 	var classes []outcome.Class
-	for _, word := range listed([]string{text}) {
+	for _, word := range splitList([]string{text}) {
 		class := outcome.Class(word)
 		if !slices.Contains(outcome.Classes(), class) {
 			p.Add("--retry-failed: %q is not a class of failure; there are: %s", word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
@@ -219,14 +219,14 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 	return classes
 }
 
-// environments matches the environments that Langfuse accepts. Langfuse silently replaces others
+// environmentName matches the environments that Langfuse accepts. Langfuse silently replaces others
 // by "default".
-var environments = textutil.Pattern(`^[a-z0-9_-]{1,40}$`)
+var environmentName = textutil.Pattern(`^[a-z0-9_-]{1,40}$`)
 
 // readPublishScores parses the scores that are sent to Langfuse in addition to the default ones.
 // known holds the scores that the run will have.
 func readPublishScores(p *settings.Problems, text string, known []string) []string {
-	names := slices.DeleteFunc(listed([]string{text}), func(name string) bool { return name == "" })
+	names := slices.DeleteFunc(splitList([]string{text}), func(name string) bool { return name == "" })
 	for _, name := range names {
 		if name != outcome.AllScores && !slices.Contains(known, name) {
 			p.Add("--publish-scores: there is no score %q; there are: %s, and %s of them%s", name, strings.Join(known, ", "), outcome.AllScores, textutil.Hint(name, known))

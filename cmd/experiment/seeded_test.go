@@ -189,8 +189,8 @@ func TestSeeded_run(t *testing.T) {
 	}
 }
 
-// rejectsOwnTrace validates a trace of a run of this program. It does not become an item, because a model
-// gave its answer.
+// rejectsOwnTrace validates a trace of a run of this program. It does not become an item,
+// because a model gave its answer.
 func (p *production) rejectsOwnTrace(verdict string) {
 	p.t.Helper()
 	server, err := p.client.Probe(p.t.Context())

@@ -48,7 +48,7 @@ type session struct {
 // during the connection; see settings.ConnectAsking.
 func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 	ask func(context.Context, *langfuse.Client), work func(context.Context, session) error) error {
-	log, err := settings.NewLog(env.Stderr, cfg.logLevel, cfg.logForm)
+	log, err := settings.NewLog(env.Stderr, cfg.logLevel, cfg.logFormat)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 	}
 	lf, err := settings.ConnectAsking(ctx, settings.InMode(cfg.langfuseMode, env.Getenv), ask)
 	if err != nil {
-		return signals.cutShort(err)
+		return signals.markStop(err)
 	}
 	log.Info("connected", "langfuse", lf.Client.BaseURL(), "version", lf.Server.Version.String(),
 		"mode", lf.Server.Mode(), "project", lf.Server.Project.ID)
@@ -86,12 +86,12 @@ func (s session) engine(cfg runConfig, opened *system.System) experiment.Config 
 	maps.Copy(metadata, cfg.Header.Metadata)
 	cfg.Header.Metadata, cfg.Header.GitSHA, cfg.Header.Runner = metadata, s.git().String(), cli.Version()
 	cfg.Langfuse, cfg.Order, cfg.Log, cfg.Stop = &s.lf.Langfuse, runs.ScoreOrder(), s.log, s.signals.first.Done()
-	cfg.Observer = s.watched(cfg, opened)
+	cfg.Observer = s.observer(cfg, opened)
 	return cfg.Config
 }
 
-// watched returns the observer that shows the progress of a run.
-func (s session) watched(cfg runConfig, opened *system.System) experiment.Observer {
+// observer returns the observer that shows the progress of a run.
+func (s session) observer(cfg runConfig, opened *system.System) experiment.Observer {
 	view := runs.NewProgress(s.env, cfg.quiet, cfg.Header.Scorer.Primary, s.log)
 	observer := view.Observer()
 	observer.Opened = func(path string, begun bool, notes []string) {
@@ -121,21 +121,21 @@ func (s session) watched(cfg runConfig, opened *system.System) experiment.Observ
 func (s session) finish(cfg runConfig, opened system.System, r experiment.Result, err error) error {
 	switch {
 	case r.Path == "":
-		return s.explained(err, cfg.Header.Harness)
+		return s.explain(err, cfg.Header.Harness)
 	case r.Removed:
 		return errors.Join(r.Stopped, r.Fault)
 	}
 	s.note(r.Note)
 	name := cfg.Header.Name
-	unverified := s.verified(cfg, r)
-	problems := []error{s.stopped(cfg, r.Stopped), sendLater(s.signals.cutShort(r.Unpublished), name)}
+	unverified := s.printVerdict(cfg, r)
+	problems := []error{s.adviseResume(cfg, r.Stopped), advisePublish(s.signals.markStop(r.Unpublished), name)}
 	if r.Summary.Run.Name == "" { // the summary failed
 		return errors.Join(append(problems, r.Fault)...)
 	}
 	summary := r.Summary
 	summary.Warnings = append(summary.Warnings, answers.DocumentWarnings(r.Header)...)
 	gate, err := cfg.gate.JudgeRun(summary)
-	problems = append(problems, err, s.write(cfg, r, gated{summary, gate}), verdict(cfg, r))
+	problems = append(problems, err, s.write(cfg, r, gatedSummary{summary, gate}), failureError(cfg, r))
 	if r.Stopped == nil {
 		problems = append(problems, gate.Err(name))
 	}
@@ -143,19 +143,19 @@ func (s session) finish(cfg runConfig, opened system.System, r experiment.Result
 	return errors.Join(cli.Distinct(append(problems, r.Fault)...), unverified)
 }
 
-// stopped adds to the error of a stopped run how to resume it.
-func (s session) stopped(cfg runConfig, err error) error {
+// adviseResume adds to the error of a stopped run how to resume it.
+func (s session) adviseResume(cfg runConfig, err error) error {
 	code := cli.ExitCode(err)
 	if err == nil || !errors.Is(err, experiment.ErrInterrupted) && code != cli.ExitInterrupted && code != cli.ExitIO {
 		return err
 	}
-	return cli.Errorf(code, "%w; resume with: %s", err, goOn(named(s.env.Args, cfg.nameMade), err))
+	return cli.Errorf(code, "%w; resume with: %s", err, resumeAdvice(withName(s.env.Args, cfg.generatedName), err))
 }
 
-// verified prints the result of --verify on standard error and returns its error.
-func (s session) verified(cfg runConfig, r experiment.Result) error {
+// printVerdict prints the result of --verify on standard error and returns its error.
+func (s session) printVerdict(cfg runConfig, r experiment.Result) error {
 	if r.Verdict == nil {
-		return s.signals.cutShort(r.Unverified)
+		return s.signals.markStop(r.Unverified)
 	}
 	v := runs.Verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String(), OK: r.Verdict.OK(), Verdict: *r.Verdict}
 	if cfg.quiet && v.OK {
@@ -165,21 +165,21 @@ func (s session) verified(cfg runConfig, r experiment.Result) error {
 	return errors.Join(cli.Written(runs.VerificationText(s.env.Stderr, v, opt)), v.Err())
 }
 
-// gated is the summary of a run with the result of its gate.
-type gated struct {
+// gatedSummary is the summary of a run with the result of its gate.
+type gatedSummary struct {
 	outcome.Summary
 	Gate *compare.GateResult `json:"gate,omitempty"`
 }
 
 // write prints the summary and exports the run.
-func (s session) write(cfg runConfig, r experiment.Result, g gated) error {
+func (s session) write(cfg runConfig, r experiment.Result, g gatedSummary) error {
 	var problems []error
 	switch {
 	case cfg.sweepRun: // the sweep reports all its runs
 	case cfg.json:
 		problems = append(problems, runs.PrintJSON(s.env, g))
 	case !cfg.quiet:
-		problems = append(problems, cli.Written(report.Text(s.env.Stdout, g.Summary, runs.TextOptions(s.env, s.whereToLook(g.Summary)))))
+		problems = append(problems, cli.Written(report.Text(s.env.Stdout, g.Summary, runs.TextOptions(s.env, s.nextCommands(g.Summary)))))
 		problems = append(problems, cli.Written(report.Gate(s.env.Stdout, g.Gate, runs.TextOptions(s.env, nil))))
 	}
 	if cfg.output != "" {
@@ -204,8 +204,8 @@ func (s session) export(cfg runConfig, path string, summary outcome.Summary) (er
 	return exportTo(context.Background(), s.env, run, cfg.output)
 }
 
-// whereToLook returns the commands and addresses that show the run.
-func (s session) whereToLook(summary outcome.Summary) []string {
+// nextCommands returns the commands and addresses that show the run.
+func (s session) nextCommands(summary outcome.Summary) []string {
 	show := fmt.Sprintf("experiment show %s", cli.Quote(summary.Run.Name))
 	if len(summary.Worst) > 0 {
 		show += " " + cli.Quote(summary.Worst[0].ID)
@@ -222,9 +222,9 @@ func (s session) whereToLook(summary outcome.Summary) []string {
 	return lines
 }
 
-// verdict returns an error if the program itself failed, the service was never reached, or too
+// failureError returns an error if the program itself failed, the service was never reached, or too
 // many items failed.
-func verdict(cfg runConfig, r experiment.Result) error {
+func failureError(cfg runConfig, r experiment.Result) error {
 	s := r.Summary
 	for _, f := range s.Failures {
 		if f.Class == outcome.Internal {
@@ -232,7 +232,7 @@ func verdict(cfg runConfig, r experiment.Result) error {
 		}
 	}
 	if r.Begun && s.Items.Scored == 0 && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider && !r.Reached {
-		advice := strings.Join(named([]string{"--resume --retry-failed"}, cfg.nameMade), " ")
+		advice := strings.Join(withName([]string{"--resume --retry-failed"}, cfg.generatedName), " ")
 		return cli.Errorf(cli.ExitUnavailable, "the service was never reached: %s; when it can be, resume with %s", s.Failures[0].Items[0].Message, advice)
 	}
 	if cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
@@ -241,8 +241,8 @@ func verdict(cfg runConfig, r experiment.Result) error {
 	return nil
 }
 
-// explained explains in terms of the command line why a run could not begin.
-func (s session) explained(err error, harnessName string) error {
+// explain explains in terms of the command line why a run could not begin.
+func (s session) explain(err error, harnessName string) error {
 	var taken *experiment.NameTakenError
 	var noDataset *experiment.DatasetError
 	switch {
@@ -259,7 +259,7 @@ func (s session) explained(err error, harnessName string) error {
 		return cli.Usage("%w; experiment seed --list shows those that are, experiment seed --dataset %s --file FILE creates it",
 			err, cli.Quote(noDataset.Name))
 	}
-	return s.signals.cutShort(err)
+	return s.signals.markStop(err)
 }
 
 // exists reports whether the file exists.
@@ -327,16 +327,16 @@ func watchSignals(ctx context.Context, stderr io.Writer, effect string) (context
 	return ctx, s
 }
 
-// cutShort gives err the exit code of an interruption if a signal caused it.
-func (s *signals) cutShort(err error) error {
-	if s.came() {
-		return cutShort(err)
+// markStop gives err the exit code of an interruption if a signal caused it.
+func (s *signals) markStop(err error) error {
+	if s.received() {
+		return stopError(err)
 	}
 	return err
 }
 
-// came reports whether a signal arrived.
-func (s *signals) came() bool { return s.first.Err() != nil }
+// received reports whether a signal arrived.
+func (s *signals) received() bool { return s.first.Err() != nil }
 
 // interruptible gives a command a context that ends at the first signal; the second signal ends
 // the process. It is for commands that need not finish anything. If a signal caused the
@@ -350,16 +350,16 @@ func interruptible(c *urfave.Command) *urfave.Command {
 		c.Context = ctx
 		err := action(c)
 		if ctx.Err() != nil {
-			return cutShort(err)
+			return stopError(err)
 		}
 		return err
 	}
 	return c
 }
 
-// cutShort gives an error of a canceled context the exit code of an interruption. The message of
+// stopError gives an error of a canceled context the exit code of an interruption. The message of
 // an UnpublishedError stays as it is.
-func cutShort(err error) error {
+func stopError(err error) error {
 	var unpublished *tracking.UnpublishedError
 	switch {
 	case !errors.Is(err, context.Canceled):
@@ -370,8 +370,8 @@ func cutShort(err error) error {
 	return cli.Errorf(cli.ExitInterrupted, "stopped before the end: %s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), errInterrupted.Error()))
 }
 
-// named adds the generated name of a run, if any, to a command line.
-func named(args []string, generated string) []string {
+// withName adds the generated name of a run, if any, to a command line.
+func withName(args []string, generated string) []string {
 	if generated == "" {
 		return args
 	}
@@ -402,9 +402,10 @@ func namesProgram(flag string) bool {
 	return slices.Contains([]string{"pipeline", "command", "url"}, strings.TrimLeft(flag, "-")) && strings.HasPrefix(flag, "-")
 }
 
-// goOn returns the command that resumes a run after an error. If the budget is used up, MORE
-// stands for a larger one; if the run stopped because every item failed, --retry-failed is added.
-func goOn(args []string, err error) string {
+// resumeAdvice returns the command that resumes a run after an error. If the budget is used up,
+// MORE stands for a larger one; if the run stopped because every item failed, --retry-failed is
+// added.
+func resumeAdvice(args []string, err error) string {
 	var overBudget *pipeline.BudgetError
 	var tripped *limit.TrippedError
 	isRetry := func(arg string) bool { return strings.HasPrefix(arg, "--retry-failed") }
@@ -431,9 +432,9 @@ func goOn(args []string, err error) string {
 	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", with a larger budget in place of MORE"
 }
 
-// sendLater adds to an error of publication how to send the rest, unless Langfuse rejected it
+// advisePublish adds to an error of publication how to send the rest, unless Langfuse rejected it
 // for good.
-func sendLater(err error, run string) error {
+func advisePublish(err error, run string) error {
 	var unpublished *tracking.UnpublishedError
 	if err == nil || errors.As(err, &unpublished) && unpublished.Refused {
 		return err

@@ -252,16 +252,16 @@ func publishCommand(env cli.Env) *urfave.Command {
 }
 
 func publishAction(c *urfave.Context, env cli.Env) error {
-	return withSent(c, env, 0, func(ctx context.Context, s session, path string) error {
+	return withRunSession(c, env, 0, func(ctx context.Context, s session, path string) error {
 		name, progress := c.Args().First(), runs.NewProgress(env, false, "", s.log)
 		observer := progress.Observer()
 		observer.Sending = func() { progress.WatchSending(name, s.lf.Paused) }
 		counts, err := experiment.Publish(ctx, &s.lf.Langfuse, path, s.log, observer)
 		if _, partial := errors.AsType[*tracking.UnpublishedError](err); partial {
-			return sendLater(err, name)
+			return advisePublish(err, name)
 		}
 		if err != nil {
-			return notPublished(err)
+			return unpublishable(err)
 		}
 		_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
 			counts.Published, counts.Done, s.lf.Client.BaseURL(), cli.Quote(name))
@@ -269,11 +269,11 @@ func publishAction(c *urfave.Context, env cli.Env) error {
 	})
 }
 
-// withSent calls work in a session with the path of the run that the command line names. A timeout
-// of 0 is none.
-func withSent(c *urfave.Context, env cli.Env, timeout time.Duration,
+// withRunSession calls work in a session with the path of the run that the command line names. A
+// timeout of 0 is none.
+func withRunSession(c *urfave.Context, env cli.Env, timeout time.Duration,
 	work func(ctx context.Context, s session, path string) error) error {
-	path, err := oneRun(c)
+	path, err := findRun(c)
 	if err != nil {
 		return err
 	}
@@ -282,11 +282,11 @@ func withSent(c *urfave.Context, env cli.Env, timeout time.Duration,
 			path, runstore.Extension)
 	}
 	cfg := runConfig{quiet: true, langfuseMode: c.String("langfuse-mode"),
-		logLevel: c.String("log-level"), logForm: c.String("log-format")}
+		logLevel: c.String("log-level"), logFormat: c.String("log-format")}
 	ctx, cancel := experiment.Within(c.Context, timeout)
 	defer cancel()
 	err = withSession(ctx, env, cfg, nil, func(ctx context.Context, s session) error {
-		return s.signals.cutShort(work(ctx, s, path))
+		return s.signals.markStop(work(ctx, s, path))
 	})
 	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
@@ -294,9 +294,9 @@ func withSent(c *urfave.Context, env cli.Env, timeout time.Duration,
 	return err
 }
 
-// notPublished adds to the error for a run that cannot be published what the user can do with
+// unpublishable adds to the error for a run that cannot be published what the user can do with
 // the run.
-func notPublished(err error) error {
+func unpublishable(err error) error {
 	if unpublishable, ok := errors.AsType[*experiment.UnpublishableError](err); ok && unpublishable.Harness == benches.Name {
 		return cli.Usage("%w: experiment bench score %s judges it", err, cli.Quote(unpublishable.Name))
 	}
@@ -328,7 +328,7 @@ func verifyAction(c *urfave.Context, env cli.Env) error {
 	if timeout < 0 {
 		return cli.Usage("--timeout: %s is not a time to wait", timeout)
 	}
-	return withSent(c, env, timeout, func(ctx context.Context, s session, path string) (err error) {
+	return withRunSession(c, env, timeout, func(ctx context.Context, s session, path string) (err error) {
 		status := runs.NewStatus(env)
 		cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), Looked: runs.StillMissing(env), Log: s.log}
 		cfg.Compared = func(items int) { status.Say("%s compared", report.Count(int64(items))) }
@@ -340,10 +340,10 @@ func verifyAction(c *urfave.Context, env cli.Env) error {
 		status.End()
 		verification.OK = verification.Verdict.OK()
 		if _, partial := errors.AsType[*tracking.UnpublishedError](err); err != nil && !partial {
-			return notPublished(err)
+			return unpublishable(err)
 		}
 		printErr := runs.Print(env, c.Bool("json"), verification, runs.VerificationText)
-		return errors.Join(sendLater(err, c.Args().First()), printErr, verification.Err())
+		return errors.Join(advisePublish(err, c.Args().First()), printErr, verification.Err())
 	})
 }
 
@@ -359,7 +359,7 @@ func exportCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "write to `FILE`; - is standard output"},
 		},
 		Action: func(c *urfave.Context) (err error) {
-			path, err := oneRun(c)
+			path, err := findRun(c)
 			if err != nil {
 				return err
 			}

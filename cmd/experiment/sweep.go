@@ -43,11 +43,11 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 		err = sweep.Pin(ctx)
 	}
 	if err != nil {
-		return cli.Distinct(cli.Separate(s.explained(err, harness.Name))...)
+		return cli.Distinct(cli.Separate(s.explain(err, harness.Name))...)
 	}
 	var problems []error
 	for i, cfg := range cfgs {
-		if s.signals.came() {
+		if s.signals.received() {
 			return errors.Join(append(problems, s.sweepInterrupted(i, len(cfgs)))...)
 		}
 		if !cfg.quiet {
@@ -92,7 +92,7 @@ func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]
 			continue
 		}
 		if !inMatrix || !unset && value.From != path {
-			values = listed(value.Words)
+			values = splitList(value.Words)
 		}
 		isSweep = isSweep || len(values) > 1
 		axes = append(axes, experiment.Axis{Flag: flag, Values: values})
@@ -107,13 +107,13 @@ func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]
 	return experiment.Matrix(experiment.SweepConfig{Base: s.Text("name"), Axes: axes, Bare: bare})
 }
 
-// listed splits comma-separated lists: a,b.
-func listed(words []string) []string {
+// splitList splits comma-separated lists: a,b.
+func splitList(words []string) []string {
 	return cli.Each(strings.Split(strings.Join(words, ","), ","), strings.TrimSpace)
 }
 
-// aboutModels returns the flags that do not apply to a model without prompt and parameters.
-func aboutModels() []string {
+// modelFlags returns the flags that do not apply to a model without prompt and parameters.
+func modelFlags() []string {
 	return append([]string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}, experiment.SweepFlags()[1:]...)
 }
 
@@ -153,7 +153,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 func sweepRunSettings(s settings.Values, sweepRun experiment.SweepSettings) settings.Values {
 	out := maps.Clone(s)
 	if sweepRun.Bare {
-		for _, flag := range aboutModels() {
+		for _, flag := range modelFlags() {
 			out[flag] = settings.Value{From: settings.NotSet}
 		}
 	}

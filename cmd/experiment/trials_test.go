@@ -22,8 +22,8 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// newCyclingModel is an OpenAI-compatible server that gives the n-th answer to the n-th request for a
-// document, and begins again after the last. An empty answer is a refusal.
+// newCyclingModel is an OpenAI-compatible server that gives the n-th answer to the n-th request
+// for a document, and begins again after the last. An empty answer is a refusal.
 func newCyclingModel(t *testing.T, answers ...string) (url string) {
 	t.Helper()
 	var mu sync.Mutex

@@ -94,7 +94,7 @@ func (s triggerServer) startRun(t *testing.T, dataset, payload string) string {
 	return name
 }
 
-// endedRuns returns the number of endedRuns runs and checks that all have exit code 0.
+// endedRuns returns the number of ended runs and checks that all have exit code 0.
 func (f folder) endedRuns(t *testing.T) (ended int) {
 	t.Helper()
 	raw, err := os.ReadFile(f.path(settings.Folder, "trigger.json"))

@@ -155,12 +155,10 @@ func TestAction(t *testing.T) {
 		}
 	}
 	expect(0, map[string]string{"args": "--name=first\n--pipeline=oracle -share 0.8\n"}, "### not compared")
-	for _, line := range []string{"baseline set first"} {
-		command := exec.Command(filepath.Join(bin, "experiment"), strings.Fields(line)...)
-		command.Dir = dir
-		if out, err := command.CombinedOutput(); err != nil {
-			t.Fatal(string(out))
-		}
+	command := exec.Command(filepath.Join(bin, "experiment"), "baseline", "set", "first")
+	command.Dir = dir
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatal(string(out))
 	}
 	expect(0, map[string]string{"args": "--pipeline=oracle -share 0.8"}, "the comment was updated")
 	expect(1, map[string]string{"args": "--pipeline=oracle -share 0.3"}, "### worse")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -242,20 +241,14 @@ func TestAnswers_overwrite(t *testing.T) {
 		t.Errorf("verify: exit %d: %s", code, stderr)
 	}
 
-	server, err := embedded.Open(embedded.Config{})
-	must(t, err)
-	web := httptest.NewServer(server.Handler())
-	defer func() {
-		web.Close()
-		must(t, server.Close())
-	}()
-	env := map[string]string{"LANGFUSE_BASE_URL": web.URL, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey}
+	_, client := startLangfuse(t, "", direct)
+	env := map[string]string{"LANGFUSE_BASE_URL": client.BaseURL(), "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey}
 	night = append(night, "--name", "published")
 	if code, _, stderr := b.with(env, append(night, "--overwrite")...); code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	before := report().Run.RunUID
-	if code, _, stderr := b.with(env, append(night, "--overwrite")...); code != cli.ExitUsage || !strings.Contains(stderr, `the run "published" is published to Langfuse (`+web.URL) || report().Run.RunUID != before {
+	if code, _, stderr := b.with(env, append(night, "--overwrite")...); code != cli.ExitUsage || !strings.Contains(stderr, `the run "published" is published to Langfuse (`+client.BaseURL()) || report().Run.RunUID != before {
 		t.Errorf("a published run: exit %d: %s", code, stderr)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"runtime"
 	"strings"
@@ -53,7 +52,7 @@ func TestCrash_diskFullAtFirst(t *testing.T) {
 func TestCrash_readOnlyFolder(t *testing.T) {
 	t.Parallel()
 	items := paidItems(2)
-	_, env := sharedLangfuse(t, items, func(h http.Handler) http.Handler { return h })
+	_, env := sharedLangfuse(t, items, direct)
 	f := newFolder(t, env...)
 	must(t, os.Chmod(f.path(".experiment"), 0o500))
 	var c *child

@@ -90,6 +90,19 @@ func sharedLangfuse(t testing.TB, items []testItem, front func(http.Handler) htt
 
 func sharedLangfuseIn(t testing.TB, mode embedded.Mode, items []testItem, front func(http.Handler) http.Handler) (client *langfuse.Client, env []string) {
 	t.Helper()
+	_, client = startLangfuse(t, mode, front)
+	seedItems(t, client, "made", items)
+	must(t, tracking.CreateDefaultPrompt(t.Context(), client))
+	_, err := client.CreatePrompt(t.Context(), langfuse.Prompt{
+		Name: "plain", Type: langfuse.PromptText, Prompt: json.RawMessage(`"{{document_text}}"`), Labels: []string{"production"},
+	})
+	must(t, err)
+	return client, langfuseEnv(client.BaseURL())
+}
+
+// startLangfuse starts an embedded Langfuse in this process until the test ends.
+func startLangfuse(t testing.TB, mode embedded.Mode, front func(http.Handler) http.Handler) (*embedded.Server, *langfuse.Client) {
+	t.Helper()
 	server, err := embedded.Open(embedded.Config{Mode: mode})
 	must(t, err)
 	hs := httptest.NewServer(front(server.Handler()))
@@ -97,16 +110,19 @@ func sharedLangfuseIn(t testing.TB, mode embedded.Mode, items []testItem, front 
 		hs.Close()
 		must(t, server.Close())
 	})
-	client, err = langfuse.New(langfuse.Config{BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
+	client, err := langfuse.New(langfuse.Config{BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
 	must(t, err)
-	seedItems(t, client, "made", items)
-	must(t, tracking.CreateDefaultPrompt(t.Context(), client))
-	_, err = client.CreatePrompt(t.Context(), langfuse.Prompt{
-		Name: "plain", Type: langfuse.PromptText, Prompt: json.RawMessage(`"{{document_text}}"`), Labels: []string{"production"},
-	})
-	must(t, err)
-	return client, []string{"LANGFUSE_BASE_URL=" + hs.URL, "LANGFUSE_PUBLIC_KEY=" + embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY=" + embedded.DefaultSecretKey}
+	t.Cleanup(client.CloseIdleConnections)
+	return server, client
 }
+
+// langfuseEnv returns the environment that connects to an embedded Langfuse.
+func langfuseEnv(url string) []string {
+	return []string{"LANGFUSE_BASE_URL=" + url, "LANGFUSE_PUBLIC_KEY=" + embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY=" + embedded.DefaultSecretKey}
+}
+
+// direct is the front of a Langfuse without a proxy.
+func direct(langfuse http.Handler) http.Handler { return langfuse }
 
 // buildProgram compiles the program with the tags and without debug information.
 func buildProgram(t testing.TB, tags string) string {

@@ -9,8 +9,6 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
-	"extraction-experiment/langfuse"
-	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
@@ -57,18 +55,15 @@ func TestCrash_langfuseDown(t *testing.T) {
 
 func testLangfuseDown(t *testing.T, upon string) {
 	const n = 24
-	server, err := embedded.Open(embedded.Config{})
-	must(t, err)
-	defer func() { must(t, server.Close()) }()
-	front := &gateway{behind: server.Handler(), upon: upon}
-	hs := httptest.NewServer(front)
-	defer hs.Close()
-	client, err := langfuse.New(langfuse.Config{BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
-	must(t, err)
+	front := &gateway{upon: upon}
+	_, client := startLangfuse(t, "", func(langfuse http.Handler) http.Handler {
+		front.behind = langfuse
+		return front
+	})
 	seedItems(t, client, "made", makeItems(n, 500))
 	front.armed.Store(true)
 
-	f := newFolder(t, "LANGFUSE_BASE_URL="+hs.URL, "LANGFUSE_PUBLIC_KEY="+embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY="+embedded.DefaultSecretKey)
+	f := newFolder(t, langfuseEnv(client.BaseURL())...)
 	c := f.run(t, cli.ExitUnavailable, "--dataset", "made", "--name", "r", "--concurrency", "2", "--max-failures", "1")
 	if front.lost.Load() != 1 {
 		t.Fatalf("Langfuse never went down upon %s\n%s", upon, &c.stderr)

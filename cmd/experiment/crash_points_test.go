@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -32,7 +31,7 @@ func newCrashes(t *testing.T, n int, program string) *crashes {
 	t.Helper()
 	c := &crashes{items: paidItems(n), model: newPaidModel(t)}
 	var env []string
-	c.client, env = sharedLangfuse(t, c.items, func(h http.Handler) http.Handler { return h })
+	c.client, env = sharedLangfuse(t, c.items, direct)
 	c.folder = newFolder(t, append(env, "OPENAI_API_KEY=sk-test")...)
 	c.program = program
 	return c

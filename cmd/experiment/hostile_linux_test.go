@@ -54,7 +54,7 @@ func TestHostile(t *testing.T) {
 	t.Parallel()
 	front := httptest.NewServer(http.HandlerFunc(hostileModel))
 	defer front.Close()
-	_, env := sharedLangfuse(t, nil, func(h http.Handler) http.Handler { return h })
+	_, env := sharedLangfuse(t, nil, direct)
 	f := newFolder(t, append(env, usualGOGC, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+front.URL+"/v1")...)
 	want := map[string]outcome.Class{}
 	var lines strings.Builder

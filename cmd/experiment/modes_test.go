@@ -38,19 +38,11 @@ type deployment struct {
 func newDeployment(t *testing.T, mode embedded.Mode) deployment {
 	t.Helper()
 	d := deployment{bench: newBench(t)}
-	store, err := embedded.Open(embedded.Config{Mode: mode})
-	must(t, err)
-	hs := httptest.NewServer(store.Handler())
-	t.Cleanup(func() {
-		hs.Close()
-		must(t, store.Close())
-	})
+	_, d.client = startLangfuse(t, mode, direct)
 	d.env = map[string]string{
-		"LANGFUSE_BASE_URL": hs.URL, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey,
+		"LANGFUSE_BASE_URL": d.client.BaseURL(), "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey,
 	}
-	d.client, err = langfuse.New(langfuse.Config{BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
-	must(t, err)
-	t.Cleanup(d.client.CloseIdleConnections)
+	var err error
 	d.server, err = d.client.Probe(t.Context())
 	must(t, err)
 	must(t, tracking.CreateDefaultPrompt(t.Context(), d.client))

@@ -28,7 +28,7 @@ func BenchmarkResume(b *testing.B) {
 		model.ServeHTTP(w, r)
 	}))
 	defer front.Close()
-	_, env := sharedLangfuse(b, nil, func(h http.Handler) http.Handler { return h })
+	_, env := sharedLangfuse(b, nil, direct)
 	f := newFolder(b, append(env, usualGOGC, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+front.URL+"/r")...)
 	file := f.writeItems(b, paidItems(3)[:1])
 	args := []string{"--dataset", file, "--name", "r", "--model", "openai/gpt-test", "--prompt", "plain", "--quiet", "--max-failures", "1"}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -30,19 +29,9 @@ type production struct {
 func newProduction(t *testing.T, mode embedded.Mode) *production {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	store, err := embedded.Open(embedded.Config{Mode: mode})
-	must(t, err)
-	web := httptest.NewServer(store.Handler())
-	t.Cleanup(func() {
-		http.DefaultTransport.(*http.Transport).CloseIdleConnections() // other libraries keep connections open there
-		web.Close()
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	client, err := langfuse.New(langfuse.Config{BaseURL: web.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(embedded.DefaultSecretKey)})
-	must(t, err)
-	return &production{t, web.URL, store, client}
+	store, client := startLangfuse(t, mode, direct)
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections) // other libraries keep connections open there
+	return &production{t, client.BaseURL(), store, client}
 }
 
 const (

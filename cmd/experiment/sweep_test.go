@@ -215,7 +215,7 @@ func TestSweep_comparePage(t *testing.T) {
 	must(t, tracking.CreateDefaultPrompt(t.Context(), client))
 	seedItems(t, client, "made", makeItems(4, 100))
 	must(t, os.WriteFile(f.path("none.jsonl"), []byte(`{"cassette":1,"provider":"openai","model":"gpt-4o"}`+"\n"), 0o600))
-	remote := f.with("LANGFUSE_BASE_URL="+client.BaseURL(), "LANGFUSE_PUBLIC_KEY="+embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY="+embedded.DefaultSecretKey)
+	remote := f.with(langfuseEnv(client.BaseURL())...)
 	args := []string{"--dataset", "made", "--name", "s", "--model", "recorded/none.jsonl,baseline", "--trials", "2", "--max-failures", "100%"}
 	c := remote.run(t, 0, append(args, "--json")...)
 	board := boardOf(t, c)

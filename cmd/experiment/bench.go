@@ -139,18 +139,17 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 	}
 	cfg.Out = c.String("out")
 	if filepath.Ext(cfg.Out) != runstore.Extension {
-		name := cfg.Out
-		if name == "" && cfg.Resume {
+		if cfg.Out == "" && cfg.Resume {
 			p.Add("--resume and --retry-failed need the run: --out RUN")
 		}
-		name = cmp.Or(name, runs.MadeName("bench"))
-		settings.CheckRunName(p, "out", name)
-		cfg.Name, cfg.Out = name, runstore.Path(settings.Folder, "", "bench", name)
+		cfg.Name = cmp.Or(cfg.Out, runs.MadeName("bench"))
+		settings.CheckRunName(p, "out", cfg.Name)
+		cfg.Out = runstore.Path(settings.Folder, "", "bench", cfg.Name)
 	}
-	if err := p.Err(); err != nil {
-		return cfg, withCode(err)
+	err := withCode(p.Err())
+	if err != nil {
+		return cfg, err
 	}
-	var err error
 	if len(cfg.Datasets) == 0 {
 		cfg.Datasets, err = filepath.Glob(filepath.Join(filepath.Dir(defaultRegression), "*.jsonl"))
 	}

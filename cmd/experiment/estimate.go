@@ -29,7 +29,6 @@ const bytesPerToken = 3
 // is the number of models that judge each item. In JSON every estimate is an object of its own,
 // without a sum.
 func (s session) printEstimates(ctx context.Context, cfgs []runConfig, judges int) error {
-	env := s.env
 	var all []report.Estimate
 	for _, cfg := range cfgs {
 		e, err := s.estimate(ctx, cfg)
@@ -38,14 +37,14 @@ func (s session) printEstimates(ctx context.Context, cfgs []runConfig, judges in
 		}
 		e.AddJudging(judges)
 		all = append(all, e)
-		if err := runs.PrintText(env, cfg.json, e, strings.Repeat("\n", min(1, len(all)-1))+e.Text()); err != nil {
+		if err := runs.PrintText(s.env, cfg.json, e, strings.Repeat("\n", min(1, len(all)-1))+e.Text()); err != nil {
 			return err
 		}
 	}
 	if len(all) < 2 || cfgs[0].json {
 		return nil
 	}
-	return runs.PrintText(env, false, nil, "\n"+report.EstimateSum(all))
+	return runs.PrintText(s.env, false, nil, "\n"+report.EstimateSum(all))
 }
 
 // estimate reads the items, builds every first request of a run, and estimates tokens and cost.

@@ -35,7 +35,7 @@ func runCommand(env cli.Env) *urfave.Command {
 func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	file, path, err := configs.LoadGiven(c.String("config"), env.Getenv)
 	if err != nil {
-		return cli.Errorf(cli.ExitUsage, "%w", err)
+		return cli.Usage("%w", err)
 	}
 	values := settings.Resolve(c, table, env.Getenv, file.Lookup, path)
 	sweepRuns, err := sweepRunsOf(values, file.Matrix, path)
@@ -50,7 +50,7 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	custom := cli.Each(file.Scorers, func(s configs.Scorer) string { return s.Name })
 	cfgs, err := readRuns(values, sweepRuns, slices.Concat(runs.ExtractionScores(), []string{outcome.ErrorScore}, custom))
 	if err != nil {
-		return cli.Errorf(cli.ExitUsage, "%w", err)
+		return cli.Usage("%w", err)
 	}
 	rules, err := system.ReadRules(file)
 	if err != nil {

@@ -69,7 +69,7 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 		fmt.Fprintln(env.Stderr, lf.Describe())
 	}
 	err = work(ctx, session{env, lf, signals, log, revision})
-	return cli.Distinct([]error{err, lf.Close()}...)
+	return cli.Distinct(err, lf.Close())
 }
 
 // note prints a note; an empty text prints nothing.

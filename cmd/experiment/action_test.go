@@ -32,7 +32,7 @@ type actionStep struct {
 	Env, With              map[string]string
 }
 
-func readAction(t *testing.T, path string) (file actionFile) {
+func readYAML[T any](t *testing.T, path string) (file T) {
 	t.Helper()
 	raw, err := os.ReadFile(checkout + path)
 	if err == nil {
@@ -46,7 +46,7 @@ func readAction(t *testing.T, path string) (file actionFile) {
 // the workflow has few permissions.
 func TestAction_form(t *testing.T) {
 	t.Parallel()
-	action, workflow := readAction(t, "action.yml"), readAction(t, "examples/ci/workflow.yaml")
+	action, workflow := readYAML[actionFile](t, "action.yml"), readYAML[actionFile](t, "examples/ci/workflow.yaml")
 	pinned := regexp.MustCompile(`^[\w./-]+@([0-9a-f]{40}|COMMIT)$`)
 	for _, step := range append(action.Runs.Steps, workflow.Jobs["check"].Steps...) {
 		if strings.Contains(step.Run, "${{") {
@@ -61,13 +61,9 @@ func TestAction_form(t *testing.T) {
 			}
 		}
 	}
-	var gitlab map[string]struct{ Script []string }
-	raw, err := os.ReadFile(checkout + "examples/ci/gitlab-ci.yaml")
-	if err == nil {
-		err = yaml.Unmarshal(raw, &gitlab)
-	}
-	if script := strings.Join(gitlab["experiment"].Script, "\n"); err != nil || !strings.Contains(script, "experiment check --config experiment.yaml") {
-		t.Errorf("the job of GitLab: %q, %v", script, err)
+	gitlab := readYAML[map[string]struct{ Script []string }](t, "examples/ci/gitlab-ci.yaml")
+	if script := strings.Join(gitlab["experiment"].Script, "\n"); !strings.Contains(script, "experiment check --config experiment.yaml") {
+		t.Errorf("the job of GitLab: %q", script)
 	}
 	_, target := workflow.On["pull_request_target"]
 	if _, on := workflow.On["pull_request"]; !on || target || fmt.Sprint(workflow.Perms) != "map[contents:read pull-requests:write]" {
@@ -119,7 +115,7 @@ func TestAction(t *testing.T) {
 		}
 	}
 	inputs := regexp.MustCompile(`\$\{\{ inputs\.([\w-]+) \}\}`)
-	action := readAction(t, "action.yml")
+	action := readYAML[actionFile](t, "action.yml")
 	// step runs the named step and returns its exit code and output.
 	step := func(name string, given map[string]string) (int, string) {
 		t.Helper()

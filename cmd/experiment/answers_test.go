@@ -32,10 +32,7 @@ func TestAnswers_model(t *testing.T) {
 		t.Helper()
 		env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
 		args := append([]string{"answers", "run", "--pdf", pdf, "--questions", questions, "--model", "openai/gpt-test", "--temperature", "0", "--json", "--out", name}, more...)
-		code, stdout, stderr := b.with(env, args...)
-		if code != 0 {
-			t.Fatalf("exit %d: %s", code, stderr)
-		}
+		stdout, _ := b.succeed(env, args...)
 		return stdout
 	}
 	stdout := run(good, "good")
@@ -92,13 +89,9 @@ func TestAnswers_dataset(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		raw, err := json.Marshal("Passages: {{passages}} Question: {{question}}")
-		must(t, err)
-		create := langfuse.Prompt{Name: "ask", Type: langfuse.PromptText, Prompt: raw, Labels: []string{"production"}}
-		if _, err := client.CreatePrompt(t.Context(), create); err != nil {
-			t.Fatal(err)
-		}
 	})
+	b.prompt(langfuse.Prompt{Name: "ask", Type: langfuse.PromptText, Labels: []string{"production"},
+		Prompt: json.RawMessage(`"Passages: {{passages}} Question: {{question}}"`)})
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
 	code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked",
 		"--model", "openai/gpt-test", "--prompt", "ask", "--out", "first", "--verify", "--json")
@@ -112,9 +105,7 @@ func TestAnswers_dataset(t *testing.T) {
 	// The report of a file with the same questions can be compared with the dataset.
 	must(t, os.WriteFile("asked.jsonl", []byte(`{"id":"q2","question":"Which licence?","must_include":["class C"]}`+"\n"+
 		`{"id":"q1","weight":2.0,"question":"What is the rated load?","require_citation":true,"must_include":["42"]}`), 0o600))
-	if code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked.jsonl", "--model", "openai/gpt-test", "--out", "file.json"); code != 0 {
-		t.Fatalf("exit %d: %s%s", code, stderr, stdout)
-	}
+	b.succeed(env, "answers", "run", "--pdf", pdf, "--questions", "asked.jsonl", "--model", "openai/gpt-test", "--out", "file.json")
 	if code, stdout, stderr := b.with(env, "compare", "first", "file.json", "--min-delta", "0", "--max-regressions", "0"); code != 0 {
 		t.Errorf("dataset and file: exit %d: %s%s", code, stderr, stdout)
 	}
@@ -194,9 +185,7 @@ func TestAnswers_readFromLangfuse(t *testing.T) {
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
 	run := []string{"answers", "run", "--pdf", pdf, "--questions", "asked", "--quiet"}
 	for _, args := range [][]string{append(run, "--model", "openai/gpt-test", "--out", "base"), append(run, "--command", "answerer", "--out", "cand", "--max-failures", "1")} {
-		if code, _, stderr := b.with(env, args...); code != 0 {
-			t.Fatalf("exit %d: %s", code, stderr)
-		}
+		b.succeed(env, args...)
 	}
 	for _, named := range [][]string{{"langfuse:base", "langfuse:cand"}, {"base", "langfuse:cand"}, {"base", "cand"}} {
 		code, stdout, stderr := b.with(nil, append([]string{"compare", "-d", "asked", "--min-delta", "-0.7", "--json"}, named...)...)
@@ -218,9 +207,7 @@ func TestAnswers_overwrite(t *testing.T) {
 		must(t, json.Unmarshal(raw, &r))
 		return r
 	}
-	if code, _, stderr := b.with(nil, append(night, "--overwrite")...); code != 0 {
-		t.Fatalf("the first night: exit %d: %s", code, stderr)
-	}
+	b.succeed(nil, append(night, "--overwrite")...)
 	first := report()
 	if code, _, stderr := b.with(nil, night...); code != cli.ExitUsage || !strings.Contains(stderr, "or --overwrite to replace it") || report().Run.RunUID != first.Run.RunUID {
 		t.Errorf("without --overwrite: exit %d: %s", code, stderr)
@@ -244,9 +231,7 @@ func TestAnswers_overwrite(t *testing.T) {
 	_, client := startLangfuse(t, "", direct)
 	env := map[string]string{"LANGFUSE_BASE_URL": client.BaseURL(), "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey}
 	night = append(night, "--name", "published")
-	if code, _, stderr := b.with(env, append(night, "--overwrite")...); code != 0 {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
+	b.succeed(env, append(night, "--overwrite")...)
 	before := report().Run.RunUID
 	if code, _, stderr := b.with(env, append(night, "--overwrite")...); code != cli.ExitUsage || !strings.Contains(stderr, `the run "published" is published to Langfuse (`+client.BaseURL()) || report().Run.RunUID != before {
 		t.Errorf("a published run: exit %d: %s", code, stderr)

@@ -7,20 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
 
 func TestSpec_SpecifyModelAndPromptViaCLI(t *testing.T) {
 	b := newBench(t)
 	b.seed("docs", oneItem)
-	b.langfuse(func(client *langfuse.Client) {
-		create := langfuse.Prompt{Name: "extraction", Type: langfuse.PromptChat, Labels: []string{"staging"},
-			Prompt: json.RawMessage(`[{"role":"system","content":"Staged."},{"role":"user","content":"{{document_text}}"}]`)}
-		if _, err := client.CreatePrompt(t.Context(), create); err != nil {
-			t.Fatal(err)
-		}
-	})
+	b.prompt(langfuse.Prompt{Name: "extraction", Type: langfuse.PromptChat, Labels: []string{"staging"},
+		Prompt: json.RawMessage(`[{"role":"system","content":"Staged."},{"role":"user","content":"{{document_text}}"}]`)})
 	var path, key string
 	var body map[string]any
 	gemini := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,11 +31,8 @@ func TestSpec_SpecifyModelAndPromptViaCLI(t *testing.T) {
 	}))
 	defer gemini.Close()
 	env := map[string]string{"GEMINI_API_KEY": "g-test-secret", "GOOGLE_GEMINI_BASE_URL": gemini.URL}
-	code, stdout, stderr := b.with(env, "--dataset", "docs", "--name", "gemini-staging", "--model", "gemini-1.5-pro",
+	stdout, _ := b.succeed(env, "--dataset", "docs", "--name", "gemini-staging", "--model", "gemini-1.5-pro",
 		"--prompt-label", "staging", "--temperature", "0.2", "--json")
-	if code != cli.ExitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
 	if !strings.HasSuffix(path, "/models/gemini-1.5-pro:generateContent") || key != "g-test-secret" {
 		t.Errorf("asked %s with key %q", path, key)
 	}

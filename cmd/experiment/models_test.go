@@ -79,6 +79,16 @@ func (b bench) with(env map[string]string, args ...string) (code int, stdout, st
 	return code, out.String(), err.String()
 }
 
+// succeed runs a command line, which must end with exit code 0, and returns its output.
+func (b bench) succeed(env map[string]string, args ...string) (stdout, stderr string) {
+	b.t.Helper()
+	code, stdout, stderr := b.with(env, args...)
+	if code != cli.ExitOK {
+		b.t.Fatalf("experiment %q: exit %d: %s%s", args, code, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
 const adaAnswer = `{"entities":[{"name":"Ada Lovelace","type":"Person"}],"relationships":[]}`
 
 const oneItem = `{"id":"ada","input":{"document_text":"Ada Lovelace was born in London.","object_schemas":{"Person":{"description":"a person"}}},"expectedOutput":{"entities":[{"name":"Ada Lovelace","type":"Person"}],"relationships":[]}}
@@ -98,11 +108,8 @@ func TestSpec_ParameterizedExperimentConfiguration(t *testing.T) {
 		}
 	})
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url, "EXPERIMENT_PRICES_FILE": pricesFor(t, "gpt-test-2026")}
-	code, stdout, stderr := b.with(env, "--dataset", "docs", "--name", "r1", "--model", "openai/gpt-test", "--prompt", "people",
+	stdout, stderr := b.succeed(env, "--dataset", "docs", "--name", "r1", "--model", "openai/gpt-test", "--prompt", "people",
 		"--prompt-label", "staging", "--temperature", "0", "--seed", "7", "--top-p", "0.5", "--max-tokens", "300", "--json")
-	if code != cli.ExitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
 	body := server.last()
 	messages := body["messages"].([]any)
 	if got := messages[0].(map[string]any)["content"]; got != `Careful, with {"a": {"b": 1}}: Ada Lovelace was born in London.` {
@@ -128,7 +135,7 @@ func TestSpec_ParameterizedExperimentConfiguration(t *testing.T) {
 		}
 	}
 	b.generation(s.items["ada"].TraceID, metadata["prompt_version"])
-	code, _, _ = b.with(env, "--dataset", "docs", "--name", "r2", "--model", "openai/gpt-test", "--prompt", "people", "--quiet")
+	code, _, _ := b.with(env, "--dataset", "docs", "--name", "r2", "--model", "openai/gpt-test", "--prompt", "people", "--quiet")
 	got := server.last()["messages"].([]any)[0].(map[string]any)["content"].(string)
 	if _, sent := server.last()["temperature"]; code != cli.ExitOK || !strings.HasPrefix(got, "Plain:") || sent {
 		t.Errorf("without a label and temperature: exit %d, asked %q, temperature sent %v", code, got, sent)
@@ -187,11 +194,8 @@ func TestModels_promptFile(t *testing.T) {
 	versions := []int{}
 	for i, text := range []string{"One: {{document_text}}", "One: {{document_text}}", "Two: {{document_text}}"} {
 		write(text)
-		code, stdout, stderr := b.with(env, "--dataset", "docs", "--name", "r"+string(rune('1'+i)), "--model", "openai/gpt-test",
+		stdout, _ := b.succeed(env, "--dataset", "docs", "--name", "r"+string(rune('1'+i)), "--model", "openai/gpt-test",
 			"--prompt", "mine", "--prompt-file", "p.txt", "--json")
-		if code != cli.ExitOK {
-			t.Fatalf("exit %d: %s", code, stderr)
-		}
 		versions = append(versions, summaryOf(t, stdout).Run.PromptVersion)
 	}
 	if versions[0] != 1 || versions[1] != 1 || versions[2] != 2 {
@@ -249,10 +253,7 @@ func TestModels_pipelineProgram(t *testing.T) {
 	b.seed("docs", oneItem)
 	script := "#!/bin/sh\nwhile read -r line; do printf '%s\\n' '" + adaAnswer + "'; done\n"
 	must(t, os.WriteFile("extract.sh", []byte(script), 0o700))
-	code, stdout, stderr := b.with(nil, "--dataset", "docs", "--name", "r1", "--pipeline", "./extract.sh", "--json")
-	if code != cli.ExitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
+	stdout, _ := b.succeed(nil, "--dataset", "docs", "--name", "r1", "--pipeline", "./extract.sh", "--json")
 	sum := summaryOf(t, stdout)
 	if f1, ok := sum.Scores.Lookup("entity_f1"); !ok || *f1.Mean != 1 || sum.Run.Pipeline != "./extract.sh" {
 		t.Errorf("entity_f1 %+v, pipeline %q", f1, sum.Run.Pipeline)
@@ -276,13 +277,8 @@ func TestModels_promptConfig(t *testing.T) {
 		"no object":    {`[1]`, cli.ExitUsage, []string{"an object with keys"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b.langfuse(func(client *langfuse.Client) {
-				create := langfuse.Prompt{Name: name, Type: langfuse.PromptText, Prompt: json.RawMessage(`"{{document_text}}"`),
-					Labels: []string{"production"}, Config: json.RawMessage(tt.config)}
-				if _, err := client.CreatePrompt(t.Context(), create); err != nil {
-					t.Fatal(err)
-				}
-			})
+			b.prompt(langfuse.Prompt{Name: name, Type: langfuse.PromptText, Prompt: json.RawMessage(`"{{document_text}}"`),
+				Labels: []string{"production"}, Config: json.RawMessage(tt.config)})
 			code, _, stderr := b.with(env, "--dataset", "docs", "--name", "run of "+name, "--prompt", name)
 			if code != tt.code {
 				t.Errorf("exit %d, want %d", code, tt.code)

@@ -16,12 +16,9 @@ func TestModels_recorded(t *testing.T) {
 	b, server := newBench(t), newChatServer(t, adaAnswer)
 	b.seed("docs", twoItems)
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
-	code, _, stderr := b.with(env, "--dataset", "docs", "--name", "live", "--model", "openai/gpt-4o", "--record", "tape.jsonl", "--output", "live.jsonl", "--quiet")
-	if code != cli.ExitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
+	b.succeed(env, "--dataset", "docs", "--name", "live", "--model", "openai/gpt-4o", "--record", "tape.jsonl", "--output", "live.jsonl", "--quiet")
 	asked := len(server.bodies)
-	code, _, stderr = b.with(nil, "--dataset", "docs", "--name", "replay", "--model", "recorded/tape.jsonl", "--output", "replay.jsonl", "--quiet")
+	code, _, stderr := b.with(nil, "--dataset", "docs", "--name", "replay", "--model", "recorded/tape.jsonl", "--output", "replay.jsonl", "--quiet")
 	if code != cli.ExitOK || len(server.bodies) != asked || asked != 2 {
 		t.Fatalf("exit %d, %d requests, then %d: %s", code, asked, len(server.bodies), stderr)
 	}

@@ -50,9 +50,7 @@ func serveFolder(t *testing.T) servedFolder {
 `
 	must(t, os.WriteFile("items.jsonl", []byte(lines), 0o600))
 	for _, args := range [][]string{{"--name", "base"}, {"--name", "same"}, {"--name", "fewer", "--item", "a"}, {"--name", hostileName}} {
-		if code, _, stderr := b.experiment(append([]string{"--dataset", "items.jsonl", "--quiet"}, args...)...); code != 0 {
-			t.Fatalf("%v: exit code %d: %s", args, code, stderr)
-		}
+		b.succeed(nil, append([]string{"--dataset", "items.jsonl", "--quiet"}, args...)...)
 	}
 	return servedFolder{b, serveHere(t)}
 }
@@ -260,13 +258,9 @@ func TestServe_compareAsCommand(t *testing.T) {
 	must(t, os.WriteFile("silent.sh", []byte(silent), 0o600))
 	for name, more := range map[string][]string{"cites": nil, "silent": {"--command", "sh silent.sh", "--concurrency", "1"}} {
 		args := append([]string{"answers", "run", "--pdf", pdf, "--questions", questions, "--out", name, "--quiet"}, more...)
-		if code, _, stderr := b.experiment(args...); code != cli.ExitOK {
-			t.Fatalf("%s: exit code %d: %s", name, code, stderr)
-		}
+		b.succeed(nil, args...)
 	}
-	if code, _, stderr := b.experiment("compare", "cites", "silent", "--html", "page.html"); code != cli.ExitOK {
-		t.Fatalf("exit code %d: %s", code, stderr)
-	}
+	b.succeed(nil, "compare", "cites", "silent", "--html", "page.html")
 	raw, err := os.ReadFile("page.html")
 	must(t, err)
 	s := servedFolder{b, serveHere(t)}

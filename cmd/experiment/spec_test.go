@@ -127,10 +127,7 @@ func TestSpec_CreateExtractionEvaluationDataset(t *testing.T) {
 func TestSpec_RunExtractionExperiment(t *testing.T) {
 	b := newBench(t)
 	b.seed("docs", twoItems)
-	code, stdout, stderr := b.experiment("--dataset", "docs", "--name", "r1", "--json", "--metadata", "team=a")
-	if code != cli.ExitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
+	stdout, _ := b.succeed(nil, "--dataset", "docs", "--name", "r1", "--json", "--metadata", "team=a")
 	s := b.stored(summaryOf(t, stdout).Run.ID)
 	if len(s.items) != 2 {
 		t.Fatalf("%d of 2 items have a trace", len(s.items))
@@ -213,10 +210,7 @@ func TestSpec_ExperimentErrorHandling(t *testing.T) {
 
 func TestSpec_RunExperimentViaCLI(t *testing.T) {
 	b := newBench(t)
-	code, stdout, stderr := b.experiment("--dataset", "extraction-eval", "--name", "baseline-v1")
-	if code != cli.ExitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
+	stdout, stderr := b.succeed(nil, "--dataset", "extraction-eval", "--name", "baseline-v1")
 	if !strings.Contains(stderr, "38/38 done") {
 		t.Errorf("progress is not shown: %s", stderr)
 	}
@@ -225,10 +219,7 @@ func TestSpec_RunExperimentViaCLI(t *testing.T) {
 			t.Errorf("the summary has no %s", name)
 		}
 	}
-	code, stdout, _ = b.experiment("show", "baseline-v1", "--json")
-	if code != cli.ExitOK {
-		t.Fatalf("show: exit %d", code)
-	}
+	stdout, _ = b.succeed(nil, "show", "baseline-v1", "--json")
 	sum := summaryOf(t, stdout)
 	id := sum.Run.ID
 	s := b.stored(id)

@@ -56,10 +56,7 @@ func TestTrials_flakyItem(t *testing.T) {
 	const nobody = `{"entities":[],"relationships":[]}`
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": newCyclingModel(t, adaAnswer, nobody, adaAnswer)}
 	args := []string{"--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--trials", "3", "--concurrency", "1"}
-	code, stdout, stderr := b.with(env, append(args, "--json")...)
-	if code != cli.ExitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
+	stdout, _ := b.succeed(env, append(args, "--json")...)
 	s := summaryOf(t, stdout)
 	// ada: 1 0 1, mean 2/3; none, which expects Zoe: 0 0 0. Mean 1/3 of two items.
 	f1, _ := s.Scores.Lookup("entity_f1")
@@ -101,9 +98,7 @@ func TestTrials_flakyItem(t *testing.T) {
 // six.
 func (b bench) testCompareTrials(env map[string]string) {
 	b.t.Helper()
-	if code, _, stderr := b.with(env, "--dataset", "docs", "--name", "once", "--model", "openai/gpt-test", "--quiet"); code != cli.ExitOK {
-		b.t.Fatalf("exit %d: %s", code, stderr)
-	}
+	b.succeed(env, "--dataset", "docs", "--name", "once", "--model", "openai/gpt-test", "--quiet")
 	code, stdout, stderr := b.with(nil, "compare", "once", "r", "--json")
 	var c compare.Comparison
 	if err := json.Unmarshal([]byte(stdout), &c); err != nil || code != cli.ExitOK {
@@ -124,9 +119,7 @@ func TestCompare_inLangfuse(t *testing.T) {
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": newCyclingModel(t, adaAnswer, nobody, "", adaAnswer)}
 	for _, args := range [][]string{{"--name", "base"}, {"--name", "cand", "--trials", "3"}} {
 		args = append(args, "--dataset", "docs", "--model", "openai/gpt-test", "--concurrency", "1", "--max-failures", "100%", "--quiet")
-		if code, _, stderr := b.with(env, args...); code != cli.ExitOK {
-			t.Fatalf("exit %d: %s", code, stderr)
-		}
+		b.succeed(env, args...)
 	}
 	score := func(candidate string) compare.Score {
 		code, stdout, stderr := b.with(nil, "compare", "base", candidate, "--json")
@@ -148,9 +141,7 @@ func TestCompare_inLangfuse(t *testing.T) {
 func TestTrials_takenInLangfuse(t *testing.T) {
 	b := newBench(t)
 	b.seed("docs", twoItems)
-	if code, _, stderr := b.with(nil, "--dataset", "docs", "--name", "r", "--trials", "2", "--quiet"); code != cli.ExitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
+	b.succeed(nil, "--dataset", "docs", "--name", "r", "--trials", "2", "--quiet")
 	files, err := filepath.Glob(".experiment/runs/*/docs/r.run")
 	if err != nil || len(files) != 1 || os.Remove(files[0]) != nil {
 		t.Fatalf("run files %v, %v", files, err)

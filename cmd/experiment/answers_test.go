@@ -123,11 +123,11 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 	server, env := newLimitedServer(t)
 	args := []string{"answers", "run", "--pdf", pdf, "--questions", questions, "--model", "openai/gpt-test", "--quiet", "--concurrency", "1", "--max-tokens", "50"}
 	code, _, stderr := b.with(env, append(args, "--budget-tokens", "1700")...)
-	made := regexp.MustCompile(`--name (answers-[0-9.-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
-	if code != cli.ExitInterrupted || made == nil {
+	name := regexp.MustCompile(`--name (answers-[0-9.-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
+	if code != cli.ExitInterrupted || name == nil {
 		t.Fatalf("a budget that is used up: exit %d: %s", code, stderr)
 	}
-	if code, _, stderr := b.with(env, append(args, "--name", made[1], "--budget-tokens", "1000000", "--resume")...); code != cli.ExitOK {
+	if code, _, stderr := b.with(env, append(args, "--name", name[1], "--budget-tokens", "1000000", "--resume")...); code != cli.ExitOK {
 		t.Errorf("the command that it named: exit %d: %s", code, stderr)
 	}
 
@@ -136,11 +136,11 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 	bench := []string{"answers", "benchmark", "--config", "benchmark.yaml", "--model", "openai/gpt-test", "--concurrency", "1", "--max-tokens", "50", "--out", "report.json"}
 	server.asked = 0
 	code, _, stderr = b.with(env, append(bench, "--budget-tokens", "2500")...)
-	made = regexp.MustCompile(`resume with: experiment answers benchmark .*--name (b-[0-9.-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
-	if code != cli.ExitInterrupted || made == nil || server.asked == 0 {
+	name = regexp.MustCompile(`resume with: experiment answers benchmark .*--name (b-[0-9.-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
+	if code != cli.ExitInterrupted || name == nil || server.asked == 0 {
 		t.Fatalf("a benchmark whose budget is used up: exit %d: %s", code, stderr)
 	}
-	code, stdout, stderr := b.with(env, append(bench, "--name", made[1], "--budget-tokens", "1000000", "--resume", "--json")...)
+	code, stdout, stderr := b.with(env, append(bench, "--name", name[1], "--budget-tokens", "1000000", "--resume", "--json")...)
 	if code != cli.ExitOK || server.asked != 2*13 || strings.Contains(stderr, "changed since") {
 		t.Errorf("the command that it named: exit %d after %d requests: %s%s", code, server.asked, stderr, stdout)
 	}

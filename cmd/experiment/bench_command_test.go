@@ -54,10 +54,10 @@ func TestBench_model(t *testing.T) {
 		if r["schemaValidRate"] != c.schema || r["quoteInvariantRate"] != c.quotes || r["successRate"] != c.success {
 			t.Errorf("%s: %s", name, stdout)
 		}
-		asked := fmt.Sprint(server.bodies[0]["messages"])
+		prompt := fmt.Sprint(server.bodies[0]["messages"])
 		for _, want := range []string{"Extract people.", `"required":["role"]`, `"offsetMode": "utf16_code_unit"`, "UTF-16 code units", "Mara Voss signed."} {
-			if !strings.Contains(asked, want) {
-				t.Errorf("%q is not in %s", want, asked)
+			if !strings.Contains(prompt, want) {
+				t.Errorf("%q is not in %s", want, prompt)
 			}
 		}
 	}

@@ -25,13 +25,13 @@ func incidental() map[string][]string {
 // sameExport compares two exports line by line, without incidental keys.
 func sameExport(t *testing.T, want, got string) {
 	t.Helper()
-	wanted, found := readExport(t, want), readExport(t, got)
-	if len(wanted) != len(found) {
-		t.Fatalf("%s has %d lines, %s has %d", want, len(wanted), got, len(found))
+	wantLines, gotLines := readExport(t, want), readExport(t, got)
+	if len(wantLines) != len(gotLines) {
+		t.Fatalf("%s has %d lines, %s has %d", want, len(wantLines), got, len(gotLines))
 	}
-	for i := range wanted {
-		if !reflect.DeepEqual(wanted[i], found[i]) { // cmp.Diff of everything would take minutes
-			t.Fatalf("line %d of %s is not that of a run that was never interrupted (-want +got):\n%s", i+1, got, cmp.Diff(wanted[i], found[i]))
+	for i := range wantLines {
+		if !reflect.DeepEqual(wantLines[i], gotLines[i]) { // cmp.Diff of everything would take minutes
+			t.Fatalf("line %d of %s is not that of a run that was never interrupted (-want +got):\n%s", i+1, got, cmp.Diff(wantLines[i], gotLines[i]))
 		}
 	}
 }

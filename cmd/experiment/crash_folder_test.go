@@ -157,7 +157,7 @@ func outcomes(t testing.TB, path string) (outcome.Header, map[string]outcome.Out
 	found := map[string]outcome.Outcome{}
 	for o, err := range r.Outcomes(t.Context(), runstore.Query{Detail: true}) {
 		must(t, err)
-		if _, twice := found[o.Item]; twice {
+		if _, duplicate := found[o.Item]; duplicate {
 			t.Errorf("%s: %s has two outcomes", path, o.Item)
 		}
 		found[o.Item] = o

@@ -51,8 +51,8 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 
 // checkCommitted compares the traces of a request with the outcomes in the run file.
 func (w *witness) checkCommitted(path string, r *http.Request, raw []byte) error {
-	told, err := tracesOf(r, raw)
-	if err != nil || len(told) == 0 {
+	traces, err := tracesOf(r, raw)
+	if err != nil || len(traces) == 0 {
 		return err
 	}
 	run, err := runstore.Load(path)
@@ -61,9 +61,9 @@ func (w *witness) checkCommitted(path string, r *http.Request, raw []byte) error
 	}
 	committed := map[string]bool{}
 	header, err := run.Header(r.Context())
-	for o, failed := range run.Outcomes(r.Context(), runstore.Query{}) {
-		if failed != nil {
-			err = failed
+	for o, rangeErr := range run.Outcomes(r.Context(), runstore.Query{}) {
+		if rangeErr != nil {
+			err = rangeErr
 			break
 		}
 		committed[tracking.TraceID(header, o)] = true
@@ -73,7 +73,7 @@ func (w *witness) checkCommitted(path string, r *http.Request, raw []byte) error
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, trace := range told {
+	for _, trace := range traces {
 		w.seen[r.URL.Path]++
 		if !committed[trace] {
 			w.early = append(w.early, r.URL.Path+" "+trace)

@@ -51,7 +51,7 @@ func checkLangfuse(t *testing.T, client *langfuse.Client, runFiles ...string) {
 			continue
 		}
 		key := s.Subject.TraceID + " " + s.Name
-		if _, twice := gotScores[key]; twice {
+		if _, duplicate := gotScores[key]; duplicate {
 			t.Errorf("score %s is there twice", key)
 		}
 		value, isNumber := s.Value.Number()
@@ -96,7 +96,7 @@ func addTotal(t *testing.T, totals map[string]map[string]float64, s langfuse.Sco
 	if totals[s.Subject.ID] == nil {
 		totals[s.Subject.ID] = map[string]float64{}
 	}
-	if _, twice := totals[s.Subject.ID][s.Name]; twice {
+	if _, duplicate := totals[s.Subject.ID][s.Name]; duplicate {
 		t.Errorf("score %s of run %s is there twice", s.Name, s.Subject.ID)
 	}
 	totals[s.Subject.ID][s.Name], _ = s.Value.Number()

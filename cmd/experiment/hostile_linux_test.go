@@ -67,8 +67,8 @@ func TestHostile(t *testing.T) {
 		lines.Write(append(raw, '\n'))
 	}
 	person := map[string]any{"entities": []any{map[string]string{"name": "Anna Keller", "type": "Person"}}, "relationships": []any{}}
-	for word, said := range hostileAnswers() {
-		add("answer-"+word, "Anna Keller. WORD "+word, person, said.class)
+	for word, answer := range hostileAnswers() {
+		add("answer-"+word, "Anna Keller. WORD "+word, person, answer.class)
 	}
 	add("../../etc/passwd", "Anna Keller. WORD good", person, outcome.OK)
 	add("nul-document", "Anna\x00 Keller. WORD good", person, outcome.OK)
@@ -89,11 +89,11 @@ func TestHostile(t *testing.T) {
 	if strings.ContainsRune(c.stdout.String()+c.stderr.String(), '\x1b') {
 		t.Error("an escape sequence of an answer reached the terminal")
 	}
-	most := int64(600)
+	maxMB := int64(600)
 	if suite.Full() {
-		most = 1500
+		maxMB = 1500
 	}
-	if mb := memory >> 20; mb > most {
+	if mb := memory >> 20; mb > maxMB {
 		t.Errorf("%d MB of memory", mb)
 	}
 	r, err := runstore.Load(f.runFile("hostile.jsonl", "r"))
@@ -124,9 +124,9 @@ func hostileModel(w http.ResponseWriter, r *http.Request) {
 	if i := strings.LastIndex(text, "WORD "); i >= 0 {
 		word = text[i+len("WORD "):]
 	}
-	for name, said := range hostileAnswers() {
+	for name, hostile := range hostileAnswers() {
 		if strings.HasPrefix(word, name) {
-			answer, err := json.Marshal(said.answer)
+			answer, err := json.Marshal(hostile.answer)
 			if err != nil {
 				panic(err)
 			}

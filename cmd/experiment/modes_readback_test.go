@@ -83,7 +83,7 @@ func (d deployment) checkScores(newest map[string]outcome.Outcome) {
 	for s, err := range d.client.ReadScores(d.t.Context(), d.server.Capabilities, langfuse.ScoresQuery{TraceIDs: slices.Collect(maps.Keys(newest)), Limit: 100}) {
 		must(d.t, err)
 		key := s.TraceID() + " " + s.Name
-		if _, twice := got[key]; twice {
+		if _, duplicate := got[key]; duplicate {
 			d.t.Errorf("score %s is there twice", key)
 		}
 		got[key], _ = s.Value.Number()

@@ -17,10 +17,10 @@ func TestModels_recorded(t *testing.T) {
 	b.seed("docs", twoItems)
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
 	b.succeed(env, "--dataset", "docs", "--name", "live", "--model", "openai/gpt-4o", "--record", "tape.jsonl", "--output", "live.jsonl", "--quiet")
-	asked := len(server.bodies)
+	requests := len(server.bodies)
 	code, _, stderr := b.with(nil, "--dataset", "docs", "--name", "replay", "--model", "recorded/tape.jsonl", "--output", "replay.jsonl", "--quiet")
-	if code != cli.ExitOK || len(server.bodies) != asked || asked != 2 {
-		t.Fatalf("exit %d, %d requests, then %d: %s", code, asked, len(server.bodies), stderr)
+	if code != cli.ExitOK || len(server.bodies) != requests || requests != 2 {
+		t.Fatalf("exit %d, %d requests, then %d: %s", code, requests, len(server.bodies), stderr)
 	}
 	live, replay := normalizedExport(t, "live.jsonl"), normalizedExport(t, "replay.jsonl")
 	if live != replay || !strings.Contains(live, "Ada Lovelace") {

@@ -43,10 +43,10 @@ func BenchmarkResume(b *testing.B) {
 		b.StartTimer()
 		began := time.Now()
 		c := f.start(b, append(args, "--resume")...)
-		most := c.memory()
+		peak := c.memory()
 		c.exits(b, 0)
 		calls += float64(first.Load()-began.UnixNano()) / 1e9
-		memory = max(memory, float64(most>>20))
+		memory = max(memory, float64(peak>>20))
 	}
 	b.ReportMetric(calls/float64(b.N), "s/first-call")
 	b.ReportMetric(memory, "MB-peak")

@@ -82,17 +82,17 @@ func leakingServer(t *testing.T) string {
 	t.Helper()
 	var calls atomic.Int32
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		told := strings.Join(r.Header.Values("Authorization"), " ") + " " + r.Header.Get("X-Team-Key")
+		headers := strings.Join(r.Header.Values("Authorization"), " ") + " " + r.Header.Get("X-Team-Key")
 		switch calls.Add(1) % 3 {
 		case 0:
 			w.WriteHeader(http.StatusBadRequest)
-			_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"message": "Incorrect API key provided: " + told}})
+			_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"message": "Incorrect API key provided: " + headers}})
 		case 1:
-			http.Error(w, "called with "+told, http.StatusInternalServerError)
+			http.Error(w, "called with "+headers, http.StatusInternalServerError)
 		default:
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{
-				"finish_reason": "stop", "message": map[string]string{"role": "assistant", "content": `{"entities":[{"name":"` + told + `","type":"Person"}]}`},
+				"finish_reason": "stop", "message": map[string]string{"role": "assistant", "content": `{"entities":[{"name":"` + headers + `","type":"Person"}]}`},
 			}}})
 		}
 	}))

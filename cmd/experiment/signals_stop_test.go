@@ -23,16 +23,16 @@ func TestSignals_cutShort(t *testing.T) {
 	f.run(t, 0, "--dataset", f.writeItems(t, makeItems(2, 100)), "--name", "r", "--max-failures", "1", "--quiet")
 	for _, args := range [][]string{{"publish", "r"}, {"verify", "r"}, {"compare", "r", "langfuse:x"}, {"--dataset", "made", "--name", "q"}} {
 		t.Run(args[0], func(t *testing.T) {
-			asked, end := make(chan struct{}, 100), make(chan struct{})
+			requests, end := make(chan struct{}, 100), make(chan struct{})
 			silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-				asked <- struct{}{}
+				requests <- struct{}{}
 				<-end
 			}))
 			defer silent.Close()
 			defer close(end)
 			c := f.with("LANGFUSE_BASE_URL="+silent.URL, "LANGFUSE_PUBLIC_KEY=pk-lf-x", "LANGFUSE_SECRET_KEY=sk-lf-x").start(t, args...)
 			select {
-			case <-asked:
+			case <-requests:
 			case <-c.ended:
 			}
 			must(t, c.Process.Signal(os.Interrupt))
@@ -48,7 +48,7 @@ func TestSignals_cutShort(t *testing.T) {
 // publish does. The program says what is left and how to send it.
 func TestSignals_publishing(t *testing.T) {
 	t.Parallel()
-	asked, end := make(chan struct{}, 100), make(chan struct{})
+	requests, end := make(chan struct{}, 100), make(chan struct{})
 	release := sync.OnceFunc(func() { close(end) })
 	defer release()
 	_, env := sharedLangfuse(t, makeItems(1, 100), func(h http.Handler) http.Handler {
@@ -56,7 +56,7 @@ func TestSignals_publishing(t *testing.T) {
 			raw, _ := io.ReadAll(r.Body)
 			r.Body = io.NopCloser(bytes.NewReader(raw))
 			if bytes.Contains(raw, []byte("items_planned")) { // a score of the whole run, which is sent last
-				asked <- struct{}{}
+				requests <- struct{}{}
 				<-end
 			}
 			h.ServeHTTP(w, r)
@@ -76,7 +76,7 @@ func TestSignals_publishing(t *testing.T) {
 	} {
 		c := f.start(t, test.args...)
 		select {
-		case <-asked:
+		case <-requests:
 		case <-c.ended:
 			t.Fatalf("%q ended before it published: %s", test.args, &c.stderr)
 		}

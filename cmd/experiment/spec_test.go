@@ -69,7 +69,7 @@ func (b bench) stored(id string) stored {
 		traces := map[string]string{}
 		for item, err := range client.ListExperimentItems(b.t.Context(), time.Unix(0, 0), id) {
 			must(b.t, err)
-			if _, twice := s.items[item.ItemID]; twice {
+			if _, duplicate := s.items[item.ItemID]; duplicate {
 				b.t.Errorf("item %s is there twice", item.ItemID)
 			}
 			s.items[item.ItemID], traces[item.TraceID] = item, item.ItemID
@@ -81,7 +81,7 @@ func (b bench) stored(id string) stored {
 			if !ours {
 				continue
 			}
-			if _, twice := s.scores[of][score.Name]; twice {
+			if _, duplicate := s.scores[of][score.Name]; duplicate {
 				b.t.Errorf("score %s of %s is there twice", score.Name, of)
 			}
 			s.scores[of][score.Name] = score

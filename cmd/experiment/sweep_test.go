@@ -96,7 +96,7 @@ func TestSweep_killedAndResumed(t *testing.T) {
 	sweep := func(name string, more ...string) []string {
 		return append([]string{"--dataset", "extraction-eval", "--name", name, "--model", "baseline,recorded/large.jsonl,recorded/small.jsonl", "--temperature", "0,0.7"}, more...)
 	}
-	whole := boardOf(t, f.run(t, 0, sweep("whole", "--json")...))
+	undisturbed := boardOf(t, f.run(t, 0, sweep("whole", "--json")...))
 
 	cells := []string{"baseline", "large-t0", "large-t0.7", "small-t0", "small-t0.7"}
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -130,7 +130,7 @@ func TestSweep_killedAndResumed(t *testing.T) {
 		sameExport(t, f.path("whole.jsonl"), f.path("killed.jsonl"))
 		f.run(t, 0, "verify", "killed-"+cell)
 	}
-	whole.check(t, "whole-")
+	undisturbed.check(t, "whole-")
 	boardOf(t, f.run(t, 0, sweep("killed", "--resume", "--json")...)).check(t, "killed-")
 }
 

@@ -27,7 +27,7 @@ import (
 func newCyclingModel(t *testing.T, answers ...string) (url string) {
 	t.Helper()
 	var mu sync.Mutex
-	asked := map[string]int{}
+	requests := map[string]int{}
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -35,8 +35,8 @@ func newCyclingModel(t *testing.T, answers ...string) (url string) {
 			return
 		}
 		mu.Lock()
-		answer := answers[asked[string(raw)]%len(answers)]
-		asked[string(raw)]++
+		answer := answers[requests[string(raw)]%len(answers)]
+		requests[string(raw)]++
 		mu.Unlock()
 		if answer == "" {
 			http.Error(w, "not now", http.StatusBadRequest)

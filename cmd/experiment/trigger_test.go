@@ -39,13 +39,13 @@ func (f folder) serveTrigger(t *testing.T, mode embedded.Mode) triggerServer {
 	f.out = write
 	c := f.with("EXPERIMENT_TRIGGER_SECRET="+triggerSecret).start(t, "serve", "--port", "0", "--mode", string(mode),
 		"--trigger", "trigger.yaml", "--trigger-listen", "127.0.0.1:0")
-	said := make(chan [2]string, 1)
+	addresses := make(chan [2]string, 1)
 	go func() {
 		var text bytes.Buffer
 		for lines := bufio.NewScanner(read); lines.Scan(); {
 			fmt.Fprintln(&text, lines.Text())
 			if found := regexp.MustCompile(`POST (http://\S+),`).FindStringSubmatch(lines.Text()); found != nil {
-				said <- [2]string{regexp.MustCompile(`http://[0-9.:]+`).FindString(text.String()), found[1]}
+				addresses <- [2]string{regexp.MustCompile(`http://[0-9.:]+`).FindString(text.String()), found[1]}
 			}
 		}
 	}()
@@ -54,7 +54,7 @@ func (f folder) serveTrigger(t *testing.T, mode embedded.Mode) triggerServer {
 		write.Close()
 	}()
 	select {
-	case urls := <-said:
+	case urls := <-addresses:
 		return triggerServer{c, f, urls[0], urls[1]}
 	case <-c.ended:
 		t.Fatalf("it ended: %s", &c.stderr)
@@ -178,8 +178,8 @@ func TestTrigger(t *testing.T) {
 			if files, err := filepath.Glob(f.path(settings.Folder, "runs", "*", "*", "*.run")); err != nil || len(files) != 1 {
 				t.Errorf("%q, %v", files, err)
 			}
-			if said := s.stdout.String() + s.stderr.String(); strings.Contains(said, triggerSecret) {
-				t.Errorf("the secret is shown:\n%s", said)
+			if output := s.stdout.String() + s.stderr.String(); strings.Contains(output, triggerSecret) {
+				t.Errorf("the secret is shown:\n%s", output)
 			}
 		})
 	}
@@ -226,10 +226,10 @@ func TestTrigger_killed(t *testing.T) {
 	s = f.serveTrigger(t, embedded.ModeV4)
 	f.waitForRuns(t, 2)
 	s.stop(t)
-	_, whole := outcomes(t, path)
-	notPaidTwice(t, left, whole)
-	if _, short := outcomes(t, f.runFile("made", second)); len(whole) != n || len(short) != 4 {
-		t.Errorf("%d and %d outcomes", len(whole), len(short))
+	_, undisturbed := outcomes(t, path)
+	notPaidTwice(t, left, undisturbed)
+	if _, short := outcomes(t, f.runFile("made", second)); len(undisturbed) != n || len(short) != 4 {
+		t.Errorf("%d and %d outcomes", len(undisturbed), len(short))
 	}
 	if files, err := filepath.Glob(f.path(settings.Folder, "runs", "*", "*", "*.run")); err != nil || len(files) != 2 {
 		t.Errorf("%q, %v", files, err)

@@ -105,9 +105,9 @@ func TestVerification_remedy(t *testing.T) {
 		var b strings.Builder
 		must(t, runs.VerificationText(&b, runs.Verification{Verdict: v}, report.Options{Width: width, Whole: width == 0}))
 		_, listed, _ := strings.Cut(b.String(), "1 difference: 1 changed_score\n")
-		listed, said := strings.CutSuffix(listed, "experiment verify r --repair sends it again\n")
+		listed, advised := strings.CutSuffix(listed, "experiment verify r --repair sends it again\n")
 		lines := strings.Split(strings.TrimSpace(listed), "\n")
-		if !strings.Contains(strings.Join(strings.Fields(listed), " "), "i #2 f1: "+remedy) || (len(lines) == 1) != (width == 0) || !said {
+		if !strings.Contains(strings.Join(strings.Fields(listed), " "), "i #2 f1: "+remedy) || (len(lines) == 1) != (width == 0) || !advised {
 			t.Errorf("width %d:\n%s", width, listed)
 		}
 		for _, line := range lines {

@@ -113,15 +113,15 @@ func TestWorkers_killedAndResumed(t *testing.T) {
 		fmt.Fprintf(&lines, `{"id":"i%d","input":{"document_text":"Ada Lovelace wrote letter %d."},"expected_output":{"entities":[],"relationships":[]}}`+"\n", i, i)
 	}
 	must(t, os.WriteFile(f.path("docs.jsonl"), []byte(lines.String()), 0o600))
-	asked := func() int {
+	requests := func() int {
 		chat.mu.Lock()
 		defer chat.mu.Unlock()
 		return len(chat.bodies)
 	}
 	until := func(n int) {
-		for began := time.Now(); asked() < n; time.Sleep(time.Millisecond) {
+		for began := time.Now(); requests() < n; time.Sleep(time.Millisecond) {
 			if time.Since(began) > time.Minute {
-				t.Fatalf("%d calls in a minute", asked())
+				t.Fatalf("%d calls in a minute", requests())
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func TestWorkers_killedAndResumed(t *testing.T) {
 	must(t, c.Process.Kill())
 	<-c.ended
 	f.run(t, cli.ExitOK, append(args, "--resume", "--verify")...)
-	if n := asked(); n > items+inHand {
+	if n := requests(); n > items+inHand {
 		t.Errorf("%d calls for %d items, with %d in hand at the kill", n, items, inHand)
 	}
 }

@@ -149,14 +149,13 @@ func projectName() string {
 // connects to it. required is the mode that the connection must have; empty for any.
 func serve(ctx context.Context, listener net.Listener, required langfuse.Mode, mode embedded.Mode) (*Langfuse, error) {
 	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: projectName(), Mode: mode})
-	if _, wrongMode := errors.AsType[*embedded.ModeError](err); wrongMode {
+	switch _, wrongMode := errors.AsType[*embedded.ModeError](err); {
+	case wrongMode:
 		return nil, errors.Join(err, listener.Close())
-	}
-	if embedded.IsBusy(err) {
+	case embedded.IsBusy(err):
 		err = cli.Errorf(cli.ExitUnavailable, "%w: another process of this folder holds it and does not go on; continue that one (fg), or end it", err)
 		return nil, errors.Join(err, listener.Close())
-	}
-	if err != nil {
+	case err != nil:
 		return nil, folderError(errors.Join(err, listener.Close()))
 	}
 	if err := server.Import(configs.SampleName, configs.SampleDescription, builtInItems); err != nil {

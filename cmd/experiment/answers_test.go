@@ -99,16 +99,12 @@ func TestAnswers_dataset(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, `"weighted_score":0.7666666666666`) || !strings.Contains(stdout, `"prompt_name":"ask"`) {
 		t.Errorf("exit %d: %s\n%s", code, stderr, stdout)
 	}
-	if code, stdout, stderr := b.with(env, "verify", "first"); code != 0 {
-		t.Errorf("verify: exit %d: %s%s", code, stdout, stderr)
-	}
+	b.succeed(env, "verify", "first")
 	// The report of a file with the same questions can be compared with the dataset.
 	must(t, os.WriteFile("asked.jsonl", []byte(`{"id":"q2","question":"Which licence?","must_include":["class C"]}`+"\n"+
 		`{"id":"q1","weight":2.0,"question":"What is the rated load?","require_citation":true,"must_include":["42"]}`), 0o600))
 	b.succeed(env, "answers", "run", "--pdf", pdf, "--questions", "asked.jsonl", "--model", "openai/gpt-test", "--out", "file.json")
-	if code, stdout, stderr := b.with(env, "compare", "first", "file.json", "--min-delta", "0", "--max-regressions", "0"); code != 0 {
-		t.Errorf("dataset and file: exit %d: %s%s", code, stderr, stdout)
-	}
+	b.succeed(env, "compare", "first", "file.json", "--min-delta", "0", "--max-regressions", "0")
 	if code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked",
 		"--model", "openai/gpt-test", "--prompt", "none", "--out", "second"); code != 64 {
 		t.Errorf("a prompt that is not there: exit %d: %s%s", code, stdout, stderr)
@@ -127,9 +123,7 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 	if code != cli.ExitInterrupted || name == nil {
 		t.Fatalf("a budget that is used up: exit %d: %s", code, stderr)
 	}
-	if code, _, stderr := b.with(env, append(args, "--name", name[1], "--budget-tokens", "1000000", "--resume")...); code != cli.ExitOK {
-		t.Errorf("the command that it named: exit %d: %s", code, stderr)
-	}
+	b.succeed(env, append(args, "--name", name[1], "--budget-tokens", "1000000", "--resume")...)
 
 	config := "name: b\nruns: 2\ndatasets:\n  - {id: d, pdf: " + pdf + ", questions: " + questions + "}\n"
 	must(t, os.WriteFile("benchmark.yaml", []byte(config), 0o600))
@@ -152,9 +146,7 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 		t.Errorf("a model that is not there: exit %d: %s", code, stderr)
 	}
 	env["OPENAI_BASE_URL"] = reachable
-	if code, _, stderr := b.with(env, append(args, "--out", "r")...); code != cli.ExitOK {
-		t.Errorf("the same when it is there: exit %d: %s", code, stderr)
-	}
+	b.succeed(env, append(args, "--out", "r")...)
 	env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1"
 	if code, _, stderr := b.with(env, append(args, "--out", "r", "--resume", "--retry-failed")...); code != cli.ExitUsage || !strings.Contains(stderr, "server of the model: began with 127.0.0.1:") || !strings.Contains(stderr, "now 127.0.0.1:1~") {
 		t.Errorf("at another server it is another experiment: exit %d: %s", code, stderr)
@@ -224,9 +216,7 @@ func TestAnswers_overwrite(t *testing.T) {
 	if code, _, stderr := b.with(nil, append(night, "--overwrite")...); code != 0 || report().Run.RunUID == first.Run.RunUID {
 		t.Errorf("the second night: exit %d: %s", code, stderr)
 	}
-	if code, _, stderr := b.with(nil, "verify", "nightly"); code != 0 {
-		t.Errorf("verify: exit %d: %s", code, stderr)
-	}
+	b.succeed(nil, "verify", "nightly")
 
 	_, client := startLangfuse(t, "", direct)
 	env := map[string]string{"LANGFUSE_BASE_URL": client.BaseURL(), "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey}

@@ -22,8 +22,8 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// answersReport is the file of "answers run --out FILE.json": what the run came
-// to, with everything that compare needs.
+// answersReport is the file of "answers run --out FILE.json": the results of the run and
+// everything that compare needs.
 type answersReport struct {
 	Summary outcome.Summary `json:"summary"`
 	Results []answersResult `json:"results"`
@@ -31,7 +31,7 @@ type answersReport struct {
 	Footer  outcome.Footer  `json:"footer"`
 }
 
-// answersResult is one question in one trial. A failed one scores 0.
+// answersResult is one question in one trial. A failed question has the score 0.
 type answersResult struct {
 	ID              string          `json:"id"`
 	Question        string          `json:"question"`
@@ -58,15 +58,15 @@ func newAnswersResult(question answers.Question, o outcome.Outcome) answersResul
 		r.QuestionScore = *score
 	}
 	var output answers.Answer
-	if json.Unmarshal(o.Output, &output) == nil { // a failed question has none
+	if json.Unmarshal(o.Output, &output) == nil { // a failed question has no output
 		r.Answer = output.Text
 	}
-	o.Calls = nil // the run file has them
+	o.Calls = nil // only the run file has them
 	r.Outcome = o
 	return r
 }
 
-// WriteAnswers writes the report of a run, its questions in their order.
+// WriteAnswers writes the report of a run to a file, with the questions in their order.
 func WriteAnswers(ctx context.Context, run *runstore.Reader, summary outcome.Summary, path string) error {
 	header, err := run.Header(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func WriteAnswers(ctx context.Context, run *runstore.Reader, summary outcome.Sum
 		if err != nil {
 			return err
 		}
-		// What cannot be read as a question failed, and its outcome says so.
+		// An item that is not a question has failed, as its outcome says.
 		questions[item.ID], _ = answers.ReadItem(item.Item)
 	}
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
@@ -94,31 +94,31 @@ func WriteAnswers(ctx context.Context, run *runstore.Reader, summary outcome.Sum
 	return cli.WriteFile(path, func(w io.Writer) error { return report.JSON(w, r, true) })
 }
 
-// openAnswersReport reads a report of answers, of a run or of a benchmark, as a
-// run. ok is false for any other file.
+// openAnswersReport reads a report of answers, of a run or of a benchmark, as a run. ok is
+// false for any other file and for files that do not exist.
 func openAnswersReport(ctx context.Context, path string) (source remoteSource, ok bool, err error) {
 	info, err := os.Stat(path)
 	if ext := filepath.Ext(path); err != nil || !info.Mode().IsRegular() || ext == runstore.Extension || ext == ".jsonl" {
-		return source, false, nil // a pipe can be read once only
+		return source, false, nil // not for a pipe, which can be read only once
 	}
 	f, err := files.Open(ctx, path)
 	if err != nil {
 		return source, false, cli.Errorf(cli.ExitIO, "reading %s: %w", path, err)
 	}
-	defer f.Close() // only read: nothing can be lost
-	in := bufio.NewReader(io.LimitReader(f, maxReport))
+	defer f.Close()
+	in := bufio.NewReader(io.LimitReader(f, maxReportSize))
 	if first, _ := in.Peek(1); string(first) != "{" {
-		return source, false, nil // who reads it as a run says what is wrong with it
+		return source, false, nil // reading it as a run gives a better error
 	}
 	var file struct {
 		Run     *outcome.Header
 		Footer  outcome.Footer
 		Results []struct{ Outcome outcome.Outcome }
 		answers.BenchmarkReport
-		Summary json.RawMessage // of either form
+		Summary json.RawMessage // its form differs between runs and benchmarks
 	}
-	err = json.NewDecoder(in).Decode(&file) // of an export it reads the first line alone
-	if _, other := errors.AsType[*json.UnmarshalTypeError](err); other {
+	err = json.NewDecoder(in).Decode(&file) // reads only the first line of an export
+	if _, isOtherType := errors.AsType[*json.UnmarshalTypeError](err); isOtherType {
 		return source, false, nil
 	}
 	if err != nil {
@@ -138,41 +138,42 @@ func openAnswersReport(ctx context.Context, path string) (source remoteSource, o
 	default:
 		return source, false, nil
 	}
-	return remoteSource{inOrder(run)}, true, nil
+	return remoteSource{sortOutcomes(run)}, true, nil
 }
 
-// inOrder sorts the outcomes of a run as compare reads them.
-func inOrder(run tracking.Remote) tracking.Remote {
+// sortOutcomes sorts the outcomes of a run in place by item and trial, as compare needs
+// them.
+func sortOutcomes(run tracking.Remote) tracking.Remote {
 	slices.SortFunc(run.Outcomes, func(a, b outcome.Outcome) int {
 		return cmp.Or(cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
 	})
 	return run
 }
 
-// maxReport bounds a report of answers, in bytes.
-const maxReport = 1 << 30
+// maxReportSize bounds a report of answers, in bytes.
+const maxReportSize = 1 << 30
 
-// benchmarkRun is a benchmark as one run: its items are the questions of all
-// datasets, its trials the repeated runs. The weight of a question is its share
-// of its dataset's, so that the weighted mean is the benchmark's weighted_score.
-// A benchmark without a score cannot be compared (exit code 2).
+// benchmarkRun converts a benchmark to one run: its items are the questions of all datasets,
+// its trials the repeated runs. The weight of a question is its share of the weight of its
+// dataset, so that the weighted mean of the run is the weighted_score of the benchmark. A
+// dataset without a score is an error with exit code 2.
 func benchmarkRun(path string, b answers.BenchmarkReport) (tracking.Remote, error) {
 	run := tracking.Remote{Where: path, Footer: outcome.Footer{Status: outcome.Complete}}
 	var datasets, documents, questions []string
 	for _, d := range b.Datasets {
-		pdf, asked := d.Hashes()
+		pdfHash, questionsHash := d.Hashes()
 		datasets = append(datasets, fmt.Sprintf("%s (weight %g)", d.ID, d.Weight))
-		documents, questions = append(documents, d.ID+" "+cmp.Or(pdf, "none")), append(questions, d.ID+" "+cmp.Or(asked, "none"))
+		documents, questions = append(documents, d.ID+" "+cmp.Or(pdfHash, "none")), append(questions, d.ID+" "+cmp.Or(questionsHash, "none"))
 		run.Header.Trials = max(run.Header.Trials, len(d.Runs))
 		if d.WeightedScore == nil && d.Weight > 0 {
 			return run, cli.Errorf(cli.ExitIncompatible, "%s cannot be compared: dataset %s has no score: %s", path, d.ID, d.Broken())
 		}
-		for n, of := range d.Runs {
+		for n, repeat := range d.Runs {
 			total := 0.0
-			for _, q := range of.Questions {
+			for _, q := range repeat.Questions {
 				total += q.Weight
 			}
-			for id, q := range of.Questions {
+			for id, q := range repeat.Questions {
 				share := d.Weight * q.Weight / cmp.Or(total, 1)
 				score := outcome.Score{Name: answers.Primary, Value: &q.Score, Weight: &share}
 				o := outcome.Outcome{Item: d.ID + "/" + id, Trial: n + 1, Attempt: 1, Scores: []outcome.Score{score}}
@@ -183,13 +184,13 @@ func benchmarkRun(path string, b answers.BenchmarkReport) (tracking.Remote, erro
 	run.Header.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	run.Header.Harness, run.Header.Scorer = answers.Name, answers.Pin()
 	run.Header.Scorer.Version = cmp.Or(b.ScorerVersion, "answers@1") // earlier reports name none
-	run.Header.Dataset = outcome.Dataset{Name: b.Name, Fingerprint: identified(datasets)}
-	run.Header.Metadata = map[string]string{outcome.PDFSHA256: identified(documents), outcome.QuestionsSHA256: identified(questions)}
+	run.Header.Dataset = outcome.Dataset{Name: b.Name, Fingerprint: joinSorted(datasets)}
+	run.Header.Metadata = map[string]string{outcome.PDFSHA256: joinSorted(documents), outcome.QuestionsSHA256: joinSorted(questions)}
 	return run, nil
 }
 
-// identified names the parts of a benchmark, in whatever order they come.
-func identified(parts []string) string {
+// joinSorted returns the same text for the same parts in any order. It sorts parts in place.
+func joinSorted(parts []string) string {
 	slices.Sort(parts)
 	return strings.Join(parts, ", ")
 }

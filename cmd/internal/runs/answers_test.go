@@ -10,10 +10,10 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// twoDatasets is a benchmark of two documents, each asked twice: the scores are
-// those of two questions, of weights 1 and 3.
+// twoDatasets returns a benchmark with two datasets of two runs each. The questions have the
+// weights 1 and 3; the light one has the score 1.
 func twoDatasets(first, second float64) answers.BenchmarkReport {
-	of := func(id string, weight float64, score func(run int) float64) answers.BenchmarkDataset {
+	dataset := func(id string, weight float64, score func(run int) float64) answers.BenchmarkDataset {
 		d := answers.BenchmarkDataset{ID: id, Weight: weight}
 		for run := range 2 {
 			s := score(run)
@@ -24,13 +24,13 @@ func twoDatasets(first, second float64) answers.BenchmarkReport {
 		return d
 	}
 	return answers.SumBenchmark("two", []answers.BenchmarkDataset{
-		of("a", 2, func(int) float64 { return first }),
-		of("b", 1, func(run int) float64 { return second * float64(run) }), // 0 in the first run
+		dataset("a", 2, func(int) float64 { return first }),
+		dataset("b", 1, func(run int) float64 { return second * float64(run) }), // 0 in the first run
 	})
 }
 
-// TestBenchmarkRun: two reports are compared as runs, whose weighted means are the
-// weighted scores of the benchmarks; others cannot be compared.
+// TestBenchmarkRun: two reports are compared as runs whose weighted means are the weighted
+// scores of the benchmarks; reports of different benchmarks cannot be compared.
 func TestBenchmarkRun(t *testing.T) {
 	// Base: a 1, b (1/4 + 1)/2 = 0.625, (2·1 + 0.625)/3 = 0.875. Candidate: a
 	// (1 + 3·0.5)/4 = 0.625, b the same, (2·0.625 + 0.625)/3 = 0.625.
@@ -38,28 +38,28 @@ func TestBenchmarkRun(t *testing.T) {
 	if *base.Summary.WeightedScore != .875 || *cand.Summary.WeightedScore != .625 {
 		t.Fatalf("%v, %v", *base.Summary.WeightedScore, *cand.Summary.WeightedScore)
 	}
-	most, least := 1, -.25
+	maxRegressions, minDelta := 1, -.25
 	cfg := Comparison()
-	cfg.Gate = compare.Gate{MaxRegressions: &most, MinDelta: &least}
-	compared := func(cand answers.BenchmarkReport) compare.Comparison {
+	cfg.Gate = compare.Gate{MaxRegressions: &maxRegressions, MinDelta: &minDelta}
+	compareWith := func(cand answers.BenchmarkReport) compare.Comparison {
 		t.Helper()
 		source := func(name string, r answers.BenchmarkReport) compare.Source {
 			run, err := benchmarkRun(name, r)
 			must(t, err)
-			run = inOrder(run)
+			run = sortOutcomes(run)
 			return remoteSource{run}
 		}
 		result, err := cfg.Compare(t.Context(), source("base.json", base), source("cand.json", cand))
 		must(t, err)
 		return result
 	}
-	result := compared(cand)
+	result := compareWith(cand)
 	weighted := result.Candidates[0].Scores[0].Weighted
 	if err := result.Err(); err != nil || weighted == nil || math.Abs(weighted.Base-.875) > 1e-15 || math.Abs(weighted.Difference+.25) > 1e-15 {
 		t.Errorf("%v: %+v", err, weighted)
 	}
 	cand.Datasets[0].Runs[1].Questions["light"] = answers.BenchmarkQuestion{Weight: 1}
-	if err := compared(cand).Err(); err == nil || !strings.Contains(err.Error(), "max-regressions 1") {
+	if err := compareWith(cand).Err(); err == nil || !strings.Contains(err.Error(), "max-regressions 1") {
 		t.Errorf("one more regression: %v", err)
 	}
 	for want, change := range map[string]func(*answers.BenchmarkReport){
@@ -70,7 +70,7 @@ func TestBenchmarkRun(t *testing.T) {
 	} {
 		other := twoDatasets(1, 1)
 		change(&other)
-		if err := compared(other).Err(); err == nil || !strings.Contains(err.Error(), want) || cli.ExitCode(err) != cli.ExitIncompatible {
+		if err := compareWith(other).Err(); err == nil || !strings.Contains(err.Error(), want) || cli.ExitCode(err) != cli.ExitIncompatible {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}

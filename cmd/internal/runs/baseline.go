@@ -27,55 +27,56 @@ import (
 )
 
 const (
-	// BaselineFile says by dataset which run is the base of comparisons: a name, a
-	// file, langfuse:NAME, or a rule such as latest branch=main.
+	// BaselineFile names the base of comparisons for each dataset: a name, a file,
+	// langfuse:NAME, or a rule like "latest branch=main".
 	BaselineFile = "baselines.yaml"
-	// Baseline is the word for the run that the file names.
+	// Baseline stands for the run that BaselineFile names.
 	Baseline = "@baseline"
-	// latest begins a rule.
+	// latest is the first word of a rule.
 	latest = "latest"
-	// mostLooked bounds how many runs in Langfuse are read until one is complete.
-	mostLooked = 20
-	// mostDays bounds an age.
-	mostDays = 36_500
-	// mostBaselines bounds the file, in bytes.
-	mostBaselines = 1 << 20
+	// maxReadRuns bounds the runs in Langfuse that are read to find a complete one.
+	maxReadRuns = 20
+	// maxAgeDays bounds an age.
+	maxAgeDays = 36_500
+	// maxBaselineFile bounds BaselineFile, in bytes.
+	maxBaselineFile = 1 << 20
 )
 
-// errNoBaseline is returned where nobody has said what the base is.
+// errNoBaseline is the error for a dataset without a baseline.
 var errNoBaseline = errors.New("no baseline is configured")
 
-// ReadBaselines reads the file of this folder; none is an empty one. A dataset that is a file
-// may be there with its folders.
+// ReadBaselines returns the entries of BaselineFile in this folder by dataset. Without the
+// file the map is empty. The file may name a dataset file by its path; the key is then
+// experiment.DatasetName of it.
 func ReadBaselines(ctx context.Context) (map[string]string, error) {
-	written, known := map[string]string{}, map[string]string{}
-	text, err := files.Read(ctx, BaselineFile, mostBaselines)
+	parsed, baselines := map[string]string{}, map[string]string{}
+	text, err := files.Read(ctx, BaselineFile, maxBaselineFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return known, nil
+		return baselines, nil
 	}
 	if err != nil {
 		return nil, cli.Errorf(cli.ExitIO, "reading %s: %w", BaselineFile, err)
 	}
-	if err := textutil.DecodeYAML(text, BaselineFile, &written); err != nil {
+	if err := textutil.DecodeYAML(text, BaselineFile, &parsed); err != nil {
 		return nil, cli.Usage("%w", err)
 	}
-	for dataset, word := range written {
-		known[experiment.DatasetName(dataset)] = word
+	for dataset, word := range parsed {
+		baselines[experiment.DatasetName(dataset)] = word
 	}
-	return known, nil
+	return baselines, nil
 }
 
-// SetBaseline writes the baseline of a dataset into the file of this folder as it is by now;
-// "" is none.
+// SetBaseline reads BaselineFile, sets the baseline of a dataset, or removes it if word is
+// "", and writes the file. Of two concurrent calls, one may be lost.
 func SetBaseline(ctx context.Context, dataset, word string) error {
-	known, err := ReadBaselines(ctx)
+	baselines, err := ReadBaselines(ctx)
 	if err != nil {
 		return err
 	}
-	if known[dataset] = word; word == "" {
-		delete(known, dataset)
+	if baselines[dataset] = word; word == "" {
+		delete(baselines, dataset)
 	}
-	raw, err := yaml.Marshal(known)
+	raw, err := yaml.Marshal(baselines)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", BaselineFile, err)
 	}
@@ -85,20 +86,20 @@ func SetBaseline(ctx context.Context, dataset, word string) error {
 	})
 }
 
-// errFirst is returned where no run is as a rule says, and the candidate will be.
-var errFirst = errors.New("this is the first such run")
+// errFirstRun is the error if no run matches a rule, but the candidate will.
+var errFirstRun = errors.New("this is the first such run")
 
-// Base is the run that was found for a name or a rule.
+// Base is the run that Finder found for a name or a rule.
 type Base struct {
-	Named  string // as package runs opens it
+	Named  string // for Sources; empty if there is no run
 	Header outcome.Header
 }
 
-// Age says how old the base is, and over which version of the dataset.
+// Age describes the age of the base at the time now and the version of its dataset.
 func (b Base) Age(now time.Time) string {
 	text := "no time known"
 	if !b.Header.Started.IsZero() {
-		text = ageWords(now.Sub(b.Header.Started)) + " old"
+		text = formatAge(now.Sub(b.Header.Started)) + " old"
 	}
 	if v := b.Header.Dataset.Version; v != "" {
 		text += ", dataset version " + v
@@ -106,15 +107,15 @@ func (b Base) Age(now time.Time) string {
 	return text
 }
 
-// ageWords are the days of an age; below two days its hours.
-func ageWords(age time.Duration) string {
+// formatAge formats an age in whole days, or below two days in whole hours.
+func formatAge(age time.Duration) string {
 	if age < 48*time.Hour {
 		return report.Counted(int(max(0, age).Hours()), "hour")
 	}
 	return report.Counted(int(age.Hours()/24), "day")
 }
 
-// ParseAge reads a time such as 14d or 36h; "" is none.
+// ParseAge parses an age like 14d or 36h; "" gives 0. An error has exit code 64.
 func ParseAge(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -125,37 +126,36 @@ func ParseAge(text string) (time.Duration, error) {
 		n, err = strconv.ParseUint(days, 10, 16)
 		age = time.Duration(n) * 24 * time.Hour
 	}
-	if err != nil || age <= 0 || age > mostDays*24*time.Hour {
+	if err != nil || age <= 0 || age > maxAgeDays*24*time.Hour {
 		return 0, cli.Usage("--base-max-age: %q is not a time such as 14d or 36h", text)
 	}
 	return age, nil
 }
 
-// IsRule reports whether a word asks for a run by the file or by a rule.
+// IsRule reports whether word is Baseline or a rule, instead of the name of a run.
 func IsRule(word string) bool {
 	return word == Baseline || word == latest || strings.HasPrefix(word, latest+" ")
 }
 
-// Finder finds the base of runs of a dataset, which may be a file. Except are the runs that it
-// is not, Own is the metadata of the candidate, nil where that has run.
+// Finder finds the base for runs of a dataset.
 type Finder struct {
 	Env     cli.Env
-	Dataset string
-	Except  []string
-	Own     map[string]string
+	Dataset string            // a name or a file
+	Except  []string          // names of runs that a rule does not match
+	Own     map[string]string // the metadata of the candidate; nil if it has run already
 }
 
-// Find finds the run of a name or a rule in this folder and in Langfuse. Errors:
-// errNoBaseline, errFirst; exit code 2 where it is configured and not there, 69 where Langfuse
-// cannot be asked.
+// Find finds the run of a name or a rule in this folder and in Langfuse. Errors are
+// errNoBaseline and errFirstRun; the exit code is 2 if the configured run does not exist,
+// and 69 if Langfuse cannot be reached.
 func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 	f.Dataset = experiment.DatasetName(f.Dataset)
 	if word == Baseline {
-		known, err := ReadBaselines(ctx)
+		baselines, err := ReadBaselines(ctx)
 		if err != nil {
 			return Base{}, err
 		}
-		switch word = known[f.Dataset]; word {
+		switch word = baselines[f.Dataset]; word {
 		case "":
 			return Base{}, cli.Usage("%w for dataset %q: experiment baseline set RUN sets one", errNoBaseline, f.Dataset)
 		case Baseline:
@@ -178,7 +178,7 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 	return Named(ctx, f.Env, path, f.Dataset)
 }
 
-// Named finds the run that Sources opens.
+// Named returns the run that Sources opens for this name, with its header.
 func Named(ctx context.Context, env cli.Env, named, dataset string) (base Base, err error) {
 	sources, done, err := Sources(ctx, env, []string{named}, dataset, false)
 	defer func() { err = errors.Join(err, done()) }()
@@ -189,7 +189,7 @@ func Named(ctx context.Context, env cli.Env, named, dataset string) (base Base, 
 	return Base{named, header}, err
 }
 
-// remote finds a run by its name in Langfuse.
+// remote finds a run in Langfuse by its name.
 func (f Finder) remote(ctx context.Context, name string) (Base, error) {
 	base, err := Named(ctx, f.Env, InLangfuse+name, f.Dataset)
 	if errors.Is(err, langfuse.ErrNotFound) {
@@ -198,11 +198,11 @@ func (f Finder) remote(ctx context.Context, name string) (Base, error) {
 	return base, err
 }
 
-// parseLatest reads the rule: what the metadata must say.
+// parseLatest returns the metadata that a rule demands.
 func parseLatest(rule string) (map[string]string, error) {
 	want := map[string]string{}
-	for _, word := range strings.Fields(rule)[1:] {
-		key, value, ok := strings.Cut(word, "=")
+	for _, condition := range strings.Fields(rule)[1:] {
+		key, value, ok := strings.Cut(condition, "=")
 		if !ok || key == "" || value == "" {
 			return nil, cli.Usage("the base %q: expected %s KEY=VALUE…, such as %s branch=main", rule, latest, latest)
 		}
@@ -214,16 +214,16 @@ func parseLatest(rule string) (map[string]string, error) {
 	return want, nil
 }
 
-// latest finds the newest complete run whose metadata are as the rule says, in the
-// folder first where a run is there and in Langfuse.
+// latest finds the newest complete run whose metadata match the rule, in this folder and in
+// Langfuse. For a run that is in both, the folder counts.
 func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	want, err := parseLatest(rule)
 	if err != nil {
 		return Base{}, err
 	}
-	fits := func(name string, said map[string]string) bool {
+	matches := func(name string, metadata map[string]string) bool {
 		for key, value := range want {
-			if said[key] != value {
+			if metadata[key] != value {
 				return false
 			}
 		}
@@ -233,39 +233,40 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	if err != nil {
 		return Base{}, err
 	}
-	var here Base              // the newest of this folder
-	known := map[string]bool{} // names of this folder
+	var local Base                  // the newest of this folder
+	localNames := map[string]bool{} // names of this folder
 	for _, e := range entries {
 		if e.Err != nil || e.Header.Dataset.Name != f.Dataset || e.Footer.Status != outcome.Complete {
 			continue
 		}
-		known[e.Header.Name] = true
-		newer := cmp.Or(here.Header.Started.Compare(e.Header.Started), cmp.Compare(e.Header.Name, here.Header.Name)) < 0
-		if (newer || here.Named == "") && fits(e.Header.Name, tracking.Metadata(e.Header, 1)) {
-			here = Base{e.Path, e.Header}
+		localNames[e.Header.Name] = true
+		newer := cmp.Or(local.Header.Started.Compare(e.Header.Started), cmp.Compare(e.Header.Name, local.Header.Name)) < 0
+		if (newer || local.Named == "") && matches(e.Header.Name, tracking.Metadata(e.Header, 1)) {
+			local = Base{e.Path, e.Header}
 		}
 	}
 	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
-		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, langfuse.Texts(run.Metadata))
+		return run.Time.After(local.Header.Started) && !localNames[run.Name] && matches(run.Name, langfuse.Texts(run.Metadata))
 	})
-	where := "in this folder or in Langfuse"
+	place := "in this folder or in Langfuse"
 	if experiment.IsFile(f.Dataset) {
-		where = "in this folder (those of a file are found nowhere else)"
+		place = "in this folder (those of a file are found nowhere else)"
 	}
 	switch {
 	case err != nil || base.Named != "":
 		return base, err
-	case here.Named != "":
-		return here, nil
-	case f.Own != nil && fits("", f.Own):
-		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w %s", rule, errFirst, where)
+	case local.Named != "":
+		return local, nil
+	case f.Own != nil && matches("", f.Own):
+		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w %s", rule, errFirstRun, place)
 	}
 	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, %s, matches",
-		rule, f.Dataset, where)
+		rule, f.Dataset, place)
 }
 
-// latestRemote returns the newest complete run in Langfuse that fits; none is not an error.
-func (f Finder) latestRemote(ctx context.Context, fits func(langfuse.Run) bool) (base Base, err error) {
+// latestRemote returns the newest complete run in Langfuse that matches; an empty Base if
+// there is none.
+func (f Finder) latestRemote(ctx context.Context, matches func(langfuse.Run) bool) (base Base, err error) {
 	lf, err := settings.Connect(ctx, f.Env.Getenv)
 	if err != nil {
 		return Base{}, err
@@ -283,19 +284,19 @@ func (f Finder) latestRemote(ctx context.Context, fits func(langfuse.Run) bool) 
 			if err != nil {
 				return Base{}, err
 			}
-			if fits(run) {
+			if matches(run) {
 				found[run.Name] = run
 			}
 		}
 	}
 	list := slices.SortedFunc(maps.Values(found), func(a, b langfuse.Run) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Name, b.Name)) })
-	for _, run := range list[:min(mostLooked, len(list))] {
-		read, err := tracking.ReadRun(ctx, lf.Site, f.Dataset, run.Name)
+	for _, run := range list[:min(maxReadRuns, len(list))] {
+		remote, err := tracking.ReadRun(ctx, lf.Site, f.Dataset, run.Name)
 		if err != nil {
 			return Base{}, err
 		}
-		if read.Footer.Status == outcome.Complete {
-			return Base{InLangfuse + run.Name, read.Header}, nil
+		if remote.Footer.Status == outcome.Complete {
+			return Base{InLangfuse + run.Name, remote.Header}, nil
 		}
 	}
 	return Base{}, nil

@@ -36,7 +36,7 @@ func TestBase_age(t *testing.T) {
 	}
 }
 
-// TestParseLatest: branch is the name of a column in Langfuse, other keys stand for themselves.
+// TestParseLatest: the key branch stands for a column in Langfuse; other keys stay as they are.
 func TestParseLatest(t *testing.T) {
 	want, err := parseLatest("latest branch=main model=gpt-4o")
 	if err != nil || len(want) != 2 || want[metaBranch] != "main" || want["model"] != "gpt-4o" {

@@ -25,8 +25,8 @@ import (
 	"extraction-experiment/report"
 )
 
-// checkTable lists the settings of a check beside those of its run, which are in the
-// file under check.
+// checkTable lists the settings of a check, which the configuration file has under check.
+// The settings of its run are not among them.
 func checkTable() []settings.Setting {
 	return []settings.Setting{
 		{Flag: "check-name", Usage: "`NAME` of the check; each check has one comment on a pull request (default: the dataset)"},
@@ -45,12 +45,12 @@ func checkTable() []settings.Setting {
 	}
 }
 
-// CheckCommand is experiment check. runTable lists the settings of a run, and run carries
-// out a command line of the program.
+// CheckCommand returns the command experiment check. runTable lists the settings of a run,
+// and run executes a command line of this program and returns its exit code.
 func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Context, cli.Env) int) *urfave.Command {
-	// The check decides these.
-	own := []string{"gate", "inconclusive", "html", "json", "quiet", "estimate"}
-	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(own, s.Flag) })
+	// A check sets these itself.
+	excluded := []string{"gate", "inconclusive", "html", "json", "quiet", "estimate"}
+	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(excluded, s.Flag) })
 	return &urfave.Command{
 		Name:      "check",
 		Usage:     "run a change, compare it with the baseline, and judge it: the command for CI",
@@ -65,15 +65,15 @@ func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Con
 	}
 }
 
-// check is one check on its way.
+// check is the state of one check.
 type check struct {
 	env       cli.Env
-	values    settings.Values // of the check
-	line      []string        // the command line of the run
+	values    settings.Values // of checkTable
+	runArgs   []string        // the command line of the candidate's run
 	run       func(context.Context, cli.Env) int
 	dataset   string
-	candidate string            // name of the run
-	metadata  map[string]string // of the run
+	candidate string            // name of the candidate's run
+	metadata  map[string]string // of the candidate's run
 	cfg       compare.Config
 	maxAge    time.Duration
 	refresh   *float64
@@ -90,20 +90,20 @@ func checkAction(c *urfave.Context, env cli.Env, runTable []settings.Setting, ru
 	if c.Bool("dry-run") {
 		return k.dryRun(c.Context)
 	}
-	judged := k.judge(c.Context)
-	switch cli.ExitCode(judged) {
+	err = k.judge(c.Context)
+	switch cli.ExitCode(err) {
 	case cli.ExitOK, cli.ExitGate, cli.ExitInconclusive, cli.ExitFailures, cli.ExitIO:
 	default:
-		line, _, _ := strings.Cut(judged.Error(), "\n")
-		k.NotJudged = strings.TrimSuffix(line, ":")
+		firstLine, _, _ := strings.Cut(err.Error(), "\n")
+		k.NotJudged = strings.TrimSuffix(firstLine, ":")
 		if c.Context.Err() != nil {
 			k.NotJudged = "interrupted"
 		}
 	}
-	return errors.Join(judged, k.tell(c.Context))
+	return errors.Join(err, k.publish(c.Context))
 }
 
-// newCheck reads the settings and finds every problem of them at once.
+// newCheck reads the settings. The error has all mistakes in them.
 func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*check, error) {
 	file, path, err := configs.LoadGiven(c.String("config"), env.Getenv)
 	if err != nil {
@@ -146,31 +146,32 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 			p.Join(cli.CanWrite(out))
 		}
 	}
-	k.line = runLine(c, runTable, k.candidate)
+	k.runArgs = runArgs(c, runTable, k.candidate)
 	return k, p.Err()
 }
 
-// runLine is the command line of the run: what was given to the check.
-func runLine(c *urfave.Context, runTable []settings.Setting, name string) []string {
-	line := []string{"run", "--name=" + name}
+// runArgs returns the command line of the run, with the flags of a run that the check got.
+func runArgs(c *urfave.Context, runTable []settings.Setting, name string) []string {
+	args := []string{"run", "--name=" + name}
 	for _, s := range runTable {
 		switch {
 		case !c.IsSet(s.Flag) || s.Flag == "name":
 		case s.Many:
 			for _, word := range c.StringSlice(s.Flag) {
-				line = append(line, "--"+s.Flag+"="+word)
+				args = append(args, "--"+s.Flag+"="+word)
 			}
 		default:
-			line = append(line, "--"+s.Flag+"="+c.String(s.Flag))
+			args = append(args, "--"+s.Flag+"="+c.String(s.Flag))
 		}
 	}
-	return line
+	return args
 }
 
-// carryOut runs a command line of this program, which stops by itself at a signal.
-func (k *check) carryOut(ctx context.Context, out io.Writer, line []string) int {
+// command runs a command line of this program and returns its exit code. The context does
+// not stop it: it handles signals itself.
+func (k *check) command(ctx context.Context, out io.Writer, args []string) int {
 	env := k.env
-	env.Args, env.Stdout = line, out
+	env.Args, env.Stdout = args, out
 	return k.run(context.WithoutCancel(ctx), env)
 }
 
@@ -178,50 +179,50 @@ func (k *check) finder() Finder {
 	return Finder{Env: k.env, Dataset: k.dataset, Except: []string{k.candidate}, Own: k.metadata}
 }
 
-// dryRun says what would be done.
+// dryRun prints what the check would do.
 func (k *check) dryRun(ctx context.Context) error {
 	base, err := k.finder().Find(ctx, k.values.Text("base"))
-	found := base.Header.Name + ", " + base.Age(time.Now())
-	if errors.Is(err, errNoBaseline) || errors.Is(err, errFirst) {
-		found, err = "none: "+err.Error(), nil
+	baseText := base.Header.Name + ", " + base.Age(time.Now())
+	if errors.Is(err, errNoBaseline) || errors.Is(err, errFirstRun) {
+		baseText, err = "none: "+err.Error(), nil
 	}
 	if err != nil {
 		return err
 	}
 	var text strings.Builder
-	says := func(what, is string) { fmt.Fprintf(&text, "%-10s%s\n", what, textutil.Line(is)) }
-	says("check", k.Name)
-	says("candidate", k.candidate)
-	says("base", found)
+	printRow := func(label, value string) { fmt.Fprintf(&text, "%-10s%s\n", label, textutil.Line(value)) }
+	printRow("check", k.Name)
+	printRow("candidate", k.candidate)
+	printRow("base", baseText)
 	for _, rule := range k.cfg.Gate.Rules {
-		says("rule", rule.Text)
+		printRow("rule", rule.Text)
 	}
-	says("comment", k.values.Text("comment"))
-	says("fail-on", k.values.Text("fail-on"))
+	printRow("comment", k.values.Text("comment"))
+	printRow("fail-on", k.values.Text("fail-on"))
 	if err := PrintText(k.env, false, nil, text.String()); err != nil {
 		return err
 	}
-	if code := k.carryOut(ctx, k.env.Stdout, k.line); code != cli.ExitOK {
+	if code := k.command(ctx, k.env.Stdout, k.runArgs); code != cli.ExitOK {
 		return cli.Errorf(code, "the run could not be started")
 	}
 	return nil
 }
 
-// judge runs the candidate, and compares and judges it. The base is looked for before
-// anything is paid for.
+// judge runs the candidate, compares it with the base and judges it. It finds the base
+// first, before the run costs anything.
 func (k *check) judge(ctx context.Context) error {
 	base, err := k.finder().Find(ctx, k.values.Text("base"))
 	switch {
 	case errors.Is(err, errNoBaseline):
 		k.NotCompared = "no baseline is configured; experiment baseline set RUN sets one"
-	case errors.Is(err, errFirst):
+	case errors.Is(err, errFirstRun):
 		k.NotCompared = err.Error()
 	case err != nil:
 		return err
 	}
 	k.base = base
 	var failures error
-	switch code := k.carryOut(ctx, io.Discard, k.line); code {
+	switch code := k.command(ctx, io.Discard, k.runArgs); code {
 	case cli.ExitOK:
 	case cli.ExitFailures, cli.ExitGate:
 		failures = cli.Errorf(code, "the run of the candidate %s ended with exit code %d", k.candidate, code)
@@ -231,17 +232,17 @@ func (k *check) judge(ctx context.Context) error {
 	}
 	judge := k.compare
 	if base.Named == "" {
-		judge = k.alone
+		judge = k.judgeCandidate
 	} else if k.refresh != nil {
-		if err := k.refreshed(ctx); err != nil {
+		if err := k.refreshBase(ctx); err != nil {
 			return errors.Join(failures, err)
 		}
 	}
 	return errors.Join(failures, judge(ctx))
 }
 
-// alone judges the rules about the candidate by itself.
-func (k *check) alone(ctx context.Context) error {
+// judgeCandidate judges only the rules that need no base.
+func (k *check) judgeCandidate(ctx context.Context) error {
 	run, err := Open(ctx, k.candidate, k.dataset)
 	if err != nil {
 		return err
@@ -270,7 +271,7 @@ func (k *check) alone(ctx context.Context) error {
 	return k.Gate.Err(k.candidate)
 }
 
-// compare compares the candidate with the base, and judges every rule.
+// compare compares the candidate with the base and judges every rule.
 func (k *check) compare(ctx context.Context) (err error) {
 	path, err := Find(ctx, k.candidate, k.dataset)
 	if err != nil {
@@ -288,20 +289,21 @@ func (k *check) compare(ctx context.Context) (err error) {
 	WarnOfAge(&result, k.maxAge)
 	k.Comparison, k.Candidate, k.Base = &result, result.Candidates[0].Candidate.Summary, k.base.Header.Name+", "+k.base.Age(time.Now())
 	k.Gate = result.Candidates[0].Gate
-	k.link(ctx)
-	failed, candidate := result.Err(), result.Candidates[0]
-	switch on := k.values.Text("fail-on"); {
-	case on == "never" && len(candidate.Incompatible) == 0:
-		failed = nil
-	case on == "worse" && failed == nil && candidate.Verdict == compare.Worse:
-		failed = cli.Errorf(cli.ExitGate, "%s is worse than the base", k.candidate)
+	k.addLinks(ctx)
+	err, candidate := result.Err(), result.Candidates[0]
+	switch failOn := k.values.Text("fail-on"); {
+	case failOn == "never" && len(candidate.Incompatible) == 0:
+		err = nil
+	case failOn == "worse" && err == nil && candidate.Verdict == compare.Worse:
+		err = cli.Errorf(cli.ExitGate, "%s is worse than the base", k.candidate)
 	}
-	return errors.Join(WriteComparison(ctx, k.values.Text("html"), result, sources), failed)
+	return errors.Join(WriteComparison(ctx, k.values.Text("html"), result, sources), err)
 }
 
-// refreshed runs the base again over the items of the candidate, where those are others,
-// if what the base was is known from its header alone and costs no more than allowed.
-func (k *check) refreshed(ctx context.Context) error {
+// refreshBase runs the base again over the items of the candidate, if the items of the base
+// differ. It is an error if the header does not describe the system of the base completely,
+// or if the run would cost more than allowed.
+func (k *check) refreshBase(ctx context.Context) error {
 	candidate, err := k.finder().Find(ctx, k.candidate)
 	h := k.base.Header
 	if err != nil || h.Dataset.Fingerprint == candidate.Header.Dataset.Fingerprint {
@@ -314,52 +316,52 @@ func (k *check) refreshed(ctx context.Context) error {
 		return refuse("is of a pipeline, or of a selection of items: check out %s and run it", cmp.Or(h.GitSHA, "its revision"))
 	}
 	name, model := MadeName(h.Name+"-refreshed"), h.System.Model
-	if h.System.Provider != model { // the baseline is both
+	if h.System.Provider != model { // for the baseline extractor they are equal
 		model = h.System.Provider + "/" + model
 	}
-	line := []string{"run", "--quiet", "--dataset=" + k.dataset, "--name=" + name, "--model=" + model}
+	args := []string{"run", "--quiet", "--dataset=" + k.dataset, "--name=" + name, "--model=" + model}
 	if p := h.System.Prompt; p.Name != "" {
-		line = append(line, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
+		args = append(args, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
 	}
-	line = slices.Concat(line, given("temperature", h.System.Temperature), given("top-p", h.System.TopP),
-		given("max-tokens", h.System.MaxTokens), given("seed", h.System.Seed))
+	args = slices.Concat(args, flagArg("temperature", h.System.Temperature), flagArg("top-p", h.System.TopP),
+		flagArg("max-tokens", h.System.MaxTokens), flagArg("seed", h.System.Seed))
 	var out bytes.Buffer
-	var e report.Estimate
-	if code := k.carryOut(ctx, &out, append(slices.Clone(line), "--estimate", "--json")); code != cli.ExitOK {
+	var estimate report.Estimate
+	if code := k.command(ctx, &out, append(slices.Clone(args), "--estimate", "--json")); code != cli.ExitOK {
 		return cli.Errorf(code, "--refresh-base: what running %s again costs is not known", h.Name)
 	}
-	if err := json.Unmarshal(out.Bytes(), &e); err != nil {
+	if err := json.Unmarshal(out.Bytes(), &estimate); err != nil {
 		return err
 	}
 	switch {
-	case !e.Asks:
-	case e.CostUSD == nil:
+	case !estimate.Asks:
+	case estimate.CostUSD == nil:
 		return refuse("has an unknown cost, as the model has no price, and %g USD are allowed", *k.refresh)
-	case *e.CostUSD > *k.refresh:
-		return refuse("would cost %.2f USD, and %g USD are allowed", *e.CostUSD, *k.refresh)
+	case *estimate.CostUSD > *k.refresh:
+		return refuse("would cost %.2f USD, and %g USD are allowed", *estimate.CostUSD, *k.refresh)
 	default:
-		line = append(line, given("budget-usd", k.refresh)...)
+		args = append(args, flagArg("budget-usd", k.refresh)...)
 	}
-	if code := k.carryOut(ctx, io.Discard, line); code != cli.ExitOK {
+	if code := k.command(ctx, io.Discard, args); code != cli.ExitOK {
 		return cli.Errorf(code, "--refresh-base: the run %s ended with exit code %d", name, code)
 	}
 	k.base, err = k.finder().Find(ctx, name)
-	if now := k.base.Header.System; err == nil && (now.Prompt.SHA256 != h.System.Prompt.SHA256 || now.Pipeline != h.System.Pipeline) {
+	if system := k.base.Header.System; err == nil && (system.Prompt.SHA256 != h.System.Prompt.SHA256 || system.Pipeline != h.System.Pipeline) {
 		return refuse("had other settings, or another prompt than Langfuse has now")
 	}
 	return err
 }
 
-// given is a flag with the value that a run had; nothing for none.
-func given[T any](flag string, value *T) []string {
+// flagArg returns the argument --flag=value; none if value is nil.
+func flagArg[T any](flag string, value *T) []string {
 	if value == nil {
 		return nil
 	}
 	return []string{fmt.Sprintf("--%s=%v", flag, *value)}
 }
 
-// link adds the addresses where more is to be seen. What cannot be found out is left out.
-func (k *check) link(ctx context.Context) {
+// addLinks adds links to the job and to the comparison in Langfuse, if they are known.
+func (k *check) addLinks(ctx context.Context) {
 	if job := Metadata(k.env.Getenv, Revision{})[metaJobURL]; job != "" {
 		k.Links = append(k.Links, report.Link{Title: "job and report", URL: job})
 	}
@@ -384,40 +386,41 @@ func (k *check) link(ctx context.Context) {
 	k.Links = append(k.Links, report.Link{Title: "comparison in Langfuse", URL: address})
 }
 
-// WarnOfAge warns of a base that is older than it may be.
-func WarnOfAge(result *compare.Comparison, most time.Duration) {
+// WarnOfAge adds a warning to every candidate if the base is older than maxAge; 0 means no
+// limit.
+func WarnOfAge(result *compare.Comparison, maxAge time.Duration) {
 	base := result.Base.Summary.Run
 	age := time.Since(base.Started)
-	if most <= 0 || age <= most || base.Started.IsZero() {
+	if maxAge <= 0 || age <= maxAge || base.Started.IsZero() {
 		return
 	}
-	old := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Name, ageWords(age), ageWords(most))
+	warning := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Name, formatAge(age), formatAge(maxAge))
 	for i := range result.Candidates {
-		result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, old)
+		result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, warning)
 	}
 }
 
-// tell prints the comment, and puts it where CI shows it. That it cannot be posted is
-// a warning: the result stands.
-func (k *check) tell(ctx context.Context) error {
+// publish prints the comment, writes it to the step summary, writes the JUnit file, and in a
+// CI job posts the comment. If it cannot be posted, publish only prints a warning.
+func (k *check) publish(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	marker := Marker(k.Name)
 	body := k.Comment(marker, commentLimit)
-	problem := errors.Join(PrintText(k.env, false, nil, body), StepSummary(k.env, func(w io.Writer) error {
+	err := errors.Join(PrintText(k.env, false, nil, body), StepSummary(k.env, func(w io.Writer) error {
 		_, err := io.WriteString(w, body)
 		return err
 	}))
 	if path := k.values.Text("junit"); path != "" {
-		problem = errors.Join(problem, cli.WriteFile(path, func(w io.Writer) error { return cli.Written(k.JUnit(w)) }))
+		err = errors.Join(err, cli.WriteFile(path, func(w io.Writer) error { return cli.Written(k.JUnit(w)) }))
 	}
 	inJob := k.env.Getenv("GITHUB_ACTIONS") == "true" || k.env.Getenv("GITLAB_CI") == "true"
 	if !inJob || !k.values.On("comment") {
-		return problem
+		return err
 	}
-	if done, err := Comment(ctx, k.env.Getenv, body, marker); err != nil {
-		fmt.Fprintf(k.env.Stderr, "warning: the comment was not posted, it is printed above: %s\n", textutil.Line(err.Error()))
+	if action, commentErr := Comment(ctx, k.env.Getenv, body, marker); commentErr != nil {
+		fmt.Fprintf(k.env.Stderr, "warning: the comment was not posted, it is printed above: %s\n", textutil.Line(commentErr.Error()))
 	} else {
-		fmt.Fprintf(k.env.Stderr, "the comment was %s\n", done)
+		fmt.Fprintf(k.env.Stderr, "the comment was %s\n", action)
 	}
-	return problem
+	return err
 }

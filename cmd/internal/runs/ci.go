@@ -21,8 +21,8 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// The keys of a run's metadata that Langfuse shows as columns, those of the official
-// action langfuse/experiment-action.
+// The keys of a run's metadata that Langfuse shows as columns. The official action
+// langfuse/experiment-action uses the same ones.
 const (
 	metaSHA        = "langfuse.git_sha"
 	metaBranch     = "langfuse.branch"
@@ -35,11 +35,12 @@ const (
 	metaJobURL     = "langfuse.github_job_url"
 )
 
-// gitTime bounds how long git is waited for: what it says is a note on the run.
-const gitTime = 2 * time.Second
+// gitTimeout bounds a call of git, whose answers are only notes on the run.
+const gitTimeout = 2 * time.Second
 
+// git returns the trimmed output of git, or "" after an error.
 func git(args ...string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), gitTime)
+	ctx, cancel := context.WithTimeout(context.Background(), gitTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "git", args...).Output()
 	if err != nil {
@@ -48,15 +49,15 @@ func git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Revision is what git says of a folder; all is empty outside of a repository and without
+// Revision is the state of a folder in git; it is empty outside a repository and without
 // git.
 type Revision struct {
 	SHA      string
-	Branch   string // "" where none is checked out
+	Branch   string // "" if none is checked out
 	Modified bool   // files differ from the revision
 }
 
-// ReadRevision asks git about this folder, for up to four seconds.
+// ReadRevision asks git about this folder. It takes up to four seconds.
 func ReadRevision() (r Revision) {
 	r.SHA, r.Branch, _ = strings.Cut(git("rev-parse", "HEAD", "--abbrev-ref", "HEAD"), "\n")
 	if r.Branch = strings.TrimSpace(r.Branch); r.Branch == "HEAD" {
@@ -66,8 +67,8 @@ func ReadRevision() (r Revision) {
 	return r
 }
 
-// String is the revision as a run's header has it: 12 digits, with "-modified" where
-// files differ from it; that of the program outside of a repository.
+// String returns the revision for a run's header: 12 digits, with "-modified" if files
+// differ from it; outside a repository, the revision of the program.
 func (r Revision) String() string {
 	switch short := r.SHA[:min(12, len(r.SHA))]; {
 	case r.SHA == "":
@@ -79,14 +80,14 @@ func (r Revision) String() string {
 	}
 }
 
-// pullRef is the ref of a pull request's merge on GitHub.
+// pullRef matches the ref of a pull request on GitHub.
 var pullRef = textutil.Pattern(`^refs/pull/([0-9]+)/`)
 
-// Metadata returns what the run's metadata say of the job: on GitHub what the official
-// action writes, on GitLab the same keys out of its variables, elsewhere branch and
-// revision as git said them. What is not known has no key.
+// Metadata returns the metadata of a run about its CI job: on GitHub those of the official
+// action, on GitLab the same keys from GitLab's variables, elsewhere branch and revision
+// from git. Unknown values have no key.
 func Metadata(getenv func(string) string, git Revision) map[string]string {
-	first := func(names ...string) string {
+	firstSet := func(names ...string) string {
 		for _, name := range names {
 			if value := getenv(name); value != "" {
 				return value
@@ -94,110 +95,110 @@ func Metadata(getenv func(string) string, git Revision) map[string]string {
 		}
 		return ""
 	}
-	said := map[string]string{metaSHA: git.SHA, metaBranch: git.Branch}
+	metadata := map[string]string{metaSHA: git.SHA, metaBranch: git.Branch}
 	switch {
 	case getenv("GITHUB_ACTIONS") == "true":
-		repository := strings.TrimSuffix(first("GITHUB_SERVER_URL"), "/") + "/" + first("GITHUB_REPOSITORY")
-		said = map[string]string{
-			metaSHA: first("GITHUB_SHA"), metaBranch: first("GITHUB_REF_NAME"), metaEvent: first("GITHUB_EVENT_NAME"),
-			metaActor: first("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR"), metaWorkflow: first("GITHUB_WORKFLOW"),
-			metaJob: first("GITHUB_JOB"), metaJobAttempt: first("GITHUB_RUN_ATTEMPT"),
+		repository := strings.TrimSuffix(firstSet("GITHUB_SERVER_URL"), "/") + "/" + firstSet("GITHUB_REPOSITORY")
+		metadata = map[string]string{
+			metaSHA: firstSet("GITHUB_SHA"), metaBranch: firstSet("GITHUB_REF_NAME"), metaEvent: firstSet("GITHUB_EVENT_NAME"),
+			metaActor: firstSet("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR"), metaWorkflow: firstSet("GITHUB_WORKFLOW"),
+			metaJob: firstSet("GITHUB_JOB"), metaJobAttempt: firstSet("GITHUB_RUN_ATTEMPT"),
 		}
-		if pull := pullRef().FindStringSubmatch(first("GITHUB_REF")); pull != nil {
-			said[metaPR] = repository + "/pull/" + pull[1]
+		if pull := pullRef().FindStringSubmatch(firstSet("GITHUB_REF")); pull != nil {
+			metadata[metaPR] = repository + "/pull/" + pull[1]
 		}
-		if run := first("GITHUB_RUN_ID"); run != "" {
-			said[metaJobURL] = repository + "/actions/runs/" + run
+		if run := firstSet("GITHUB_RUN_ID"); run != "" {
+			metadata[metaJobURL] = repository + "/actions/runs/" + run
 		}
 	case getenv("GITLAB_CI") == "true":
-		said = map[string]string{
-			metaSHA: first("CI_COMMIT_SHA"), metaBranch: first("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"),
-			metaEvent: first("CI_PIPELINE_SOURCE"), metaActor: first("GITLAB_USER_LOGIN"), metaWorkflow: first("CI_PIPELINE_NAME"),
-			metaJob: first("CI_JOB_NAME"), metaJobURL: first("CI_JOB_URL"),
+		metadata = map[string]string{
+			metaSHA: firstSet("CI_COMMIT_SHA"), metaBranch: firstSet("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"),
+			metaEvent: firstSet("CI_PIPELINE_SOURCE"), metaActor: firstSet("GITLAB_USER_LOGIN"), metaWorkflow: firstSet("CI_PIPELINE_NAME"),
+			metaJob: firstSet("CI_JOB_NAME"), metaJobURL: firstSet("CI_JOB_URL"),
 		}
-		if pull := first("CI_MERGE_REQUEST_IID"); pull != "" {
-			said[metaPR] = first("CI_MERGE_REQUEST_PROJECT_URL", "CI_PROJECT_URL") + "/-/merge_requests/" + pull
+		if pull := firstSet("CI_MERGE_REQUEST_IID"); pull != "" {
+			metadata[metaPR] = firstSet("CI_MERGE_REQUEST_PROJECT_URL", "CI_PROJECT_URL") + "/-/merge_requests/" + pull
 		}
 	}
-	maps.DeleteFunc(said, func(_, value string) bool { return value == "" })
-	return said
+	maps.DeleteFunc(metadata, func(_, value string) bool { return value == "" })
+	return metadata
 }
 
 const (
-	// commentLimit is how many characters the comment of a host may have.
+	// commentLimit is the maximum number of characters of a comment on a host.
 	commentLimit = 65_536
-	// mostPages bounds how many pages of comments are looked through, of 100 each.
-	mostPages = 50
-	// mostAnswer bounds the answer of the host, in bytes.
-	mostAnswer = 32 << 20
-	hostTime   = 20 * time.Second
+	// maxPages bounds the pages of 100 comments that are searched.
+	maxPages = 50
+	// maxResponse bounds a response of the host, in bytes.
+	maxResponse = 32 << 20
+	hostTimeout = 20 * time.Second
 )
 
-// Marker ends the comment of a check, so that it is found again.
+// Marker returns the last line of the comment of a check, by which Comment finds it again.
 func Marker(check string) string {
 	return fmt.Sprintf("<!-- experiment-check:%x -->", sha256.Sum256([]byte(check)))
 }
 
-// host is the API of a pull request's comments.
-type host struct {
-	client        *http.Client
-	list, one     string // addresses of all comments, and of one before its id
-	user          string // address that tells whose the token is
-	robot         string // whose it is where the host does not say
-	update        string // method
-	header, value string
-	token         string
+// commentAPI is the API for the comments on a pull request of GitHub or GitLab.
+type commentAPI struct {
+	client              *http.Client
+	listURL, commentURL string // addresses of all comments, and of one before its id
+	userURL             string // address that tells whose the token is
+	defaultUser         string // whose it is where the host does not say
+	updateMethod        string // method
+	header, value       string
+	token               string
 }
 
-// comment is one of GitHub's, which has a user, or of GitLab's, which has an author.
+// comment is a comment on GitHub, which has a user, or on GitLab, which has an author.
 type comment struct {
 	ID           int64
 	Body         string
 	User, Author struct{ Login, Username string }
 }
 
-// Comment posts the comment on the pull request of the job, or replaces the one that has
-// the marker and the same author. It returns what it did, in words. Errors: there is no
-// pull request, no token, or the host refuses; none of them names the token. Of two jobs
-// that post at once one comment stays.
+// Comment posts a comment on the pull request of the job, or replaces the one that has the
+// marker and the same author. It returns what it did, in words. It is an error if there is
+// no pull request or no token, or if the host refuses; no error contains the token. If two
+// jobs post at once, one comment remains.
 //
 // API: GitHub's /repos/{repo}/issues/{n}/comments; GitLab's /projects/{id}/merge_requests/{n}/notes
 func Comment(ctx context.Context, getenv func(string) string, body, marker string) (string, error) {
-	h, err := newHost(getenv)
+	api, err := newCommentAPI(getenv)
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 6*hostTime)
+	ctx, cancel := context.WithTimeout(ctx, 6*hostTimeout)
 	defer cancel()
-	me, err := h.me(ctx)
+	author, err := api.tokenUser(ctx)
 	if err != nil {
 		return "", err
 	}
-	found, err := h.marked(ctx, marker, me)
+	found, err := api.findMarked(ctx, marker, author)
 	if err != nil {
 		return "", err
 	}
-	done := "updated"
-	content, _ := json.Marshal(map[string]string{"body": body}) // texts never fail
+	action := "updated"
+	content, _ := json.Marshal(map[string]string{"body": body}) // strings cannot fail
 	if len(found) == 0 {
-		if err := h.call(ctx, http.MethodPost, h.list, content, nil); err != nil {
+		if err := api.call(ctx, http.MethodPost, api.listURL, content, nil); err != nil {
 			return "", err
 		}
-		if found, err = h.marked(ctx, marker, me); err != nil || len(found) < 2 {
-			return "created", nil // it is there, whether or not the host lists it again
+		if found, err = api.findMarked(ctx, marker, author); err != nil || len(found) < 2 {
+			return "created", nil // even if the host does not list it
 		}
-		done = "updated, as another job had posted it"
+		action = "updated, as another job had posted it"
 	}
-	err = h.call(ctx, h.update, h.one+fmt.Sprint(found[0].ID), content, nil)
+	err = api.call(ctx, api.updateMethod, api.commentURL+fmt.Sprint(found[0].ID), content, nil)
 	for _, other := range found[1:] {
-		err = errors.Join(err, h.call(ctx, http.MethodDelete, h.one+fmt.Sprint(other.ID), nil, nil))
+		err = errors.Join(err, api.call(ctx, http.MethodDelete, api.commentURL+fmt.Sprint(other.ID), nil, nil))
 	}
-	return done, err
+	return action, err
 }
 
-// newHost finds the pull request and the token in the environment.
-func newHost(getenv func(string) string) (*host, error) {
-	h := &host{client: &http.Client{Timeout: hostTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+// newCommentAPI finds the pull request and the token in the environment.
+func newCommentAPI(getenv func(string) string) (*commentAPI, error) {
+	h := &commentAPI{client: &http.Client{Timeout: hostTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	switch {
 	case getenv("GITHUB_ACTIONS") == "true":
 		pull := pullRef().FindStringSubmatch(getenv("GITHUB_REF"))
@@ -206,8 +207,8 @@ func newHost(getenv func(string) string) (*host, error) {
 		}
 		api := strings.TrimSuffix(cmp.Or(getenv("GITHUB_API_URL"), "https://api.github.com"), "/")
 		issues := api + "/repos/" + getenv("GITHUB_REPOSITORY") + "/issues/"
-		h.list, h.one, h.user = issues+pull[1]+"/comments", issues+"comments/", api+"/user"
-		h.token, h.update, h.robot = getenv("GITHUB_TOKEN"), http.MethodPatch, "github-actions[bot]"
+		h.listURL, h.commentURL, h.userURL = issues+pull[1]+"/comments", issues+"comments/", api+"/user"
+		h.token, h.updateMethod, h.defaultUser = getenv("GITHUB_TOKEN"), http.MethodPatch, "github-actions[bot]"
 		h.header, h.value = "Authorization", "Bearer "+h.token
 	case getenv("GITLAB_CI") == "true":
 		number := getenv("CI_MERGE_REQUEST_IID")
@@ -216,8 +217,8 @@ func newHost(getenv func(string) string) (*host, error) {
 		}
 		api := strings.TrimSuffix(getenv("CI_API_V4_URL"), "/")
 		project := url.PathEscape(cmp.Or(getenv("CI_MERGE_REQUEST_PROJECT_ID"), getenv("CI_PROJECT_ID")))
-		h.list = api + "/projects/" + project + "/merge_requests/" + url.PathEscape(number) + "/notes"
-		h.one, h.user, h.update = h.list+"/", api+"/user", http.MethodPut
+		h.listURL = api + "/projects/" + project + "/merge_requests/" + url.PathEscape(number) + "/notes"
+		h.commentURL, h.userURL, h.updateMethod = h.listURL+"/", api+"/user", http.MethodPut
 		h.token, h.header = getenv("GITLAB_TOKEN"), "PRIVATE-TOKEN"
 		h.value = h.token
 	default:
@@ -229,25 +230,26 @@ func newHost(getenv func(string) string) (*host, error) {
 	return h, nil
 }
 
-// errDenied says that the host lets the token not do something.
+// errDenied is the error for a request that the token may not make.
 var errDenied = errors.New("the token may not comment, as with a fork's pull request or without pull-requests: write")
 
-// me is whose the token is. That of a job of GitHub may not ask.
-func (h *host) me(ctx context.Context) (string, error) {
+// tokenUser returns the user of the token. The token of a GitHub job may not ask for its
+// user, which is then defaultUser.
+func (h *commentAPI) tokenUser(ctx context.Context) (string, error) {
 	var user struct{ Login, Username string }
-	err := h.call(ctx, http.MethodGet, h.user, nil, &user)
-	if errors.Is(err, errDenied) && h.robot != "" {
-		return h.robot, nil
+	err := h.call(ctx, http.MethodGet, h.userURL, nil, &user)
+	if errors.Is(err, errDenied) && h.defaultUser != "" {
+		return h.defaultUser, nil
 	}
 	return cmp.Or(user.Login, user.Username), err
 }
 
-// marked lists the comments of the check, the oldest first.
-func (h *host) marked(ctx context.Context, marker, author string) (found []comment, err error) {
-	for page := 1; page <= mostPages; page++ {
+// findMarked returns the comments of the author that have the marker, the oldest first.
+func (h *commentAPI) findMarked(ctx context.Context, marker, author string) (found []comment, err error) {
+	for page := 1; page <= maxPages; page++ {
 		var list []comment
-		address := fmt.Sprintf("%s?per_page=100&page=%d", h.list, page)
-		if h.update == http.MethodPut { // GitLab gives the newest first
+		address := fmt.Sprintf("%s?per_page=100&page=%d", h.listURL, page)
+		if h.updateMethod == http.MethodPut { // GitLab, whose default is the newest first
 			address += "&sort=asc&order_by=created_at"
 		}
 		if err := h.call(ctx, http.MethodGet, address, nil, &list); err != nil {
@@ -266,9 +268,9 @@ func (h *host) marked(ctx context.Context, marker, author string) (found []comme
 	return found, nil
 }
 
-// call sends a request and reads its answer. No error names the token, which the host may
-// have repeated.
-func (h *host) call(ctx context.Context, method, address string, body []byte, into any) error {
+// call sends a request and decodes the response into target, unless it is nil. Errors do not
+// contain the token, even if the response does.
+func (h *commentAPI) call(ctx context.Context, method, address string, body []byte, target any) error {
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -281,19 +283,19 @@ func (h *host) call(ctx context.Context, method, address string, body []byte, in
 		return err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	switch status := response.StatusCode; {
 	case err != nil:
 		return err
 	case status >= 300:
-		said := strings.ReplaceAll(string(answer), h.token, "***")
-		err := fmt.Errorf("%s %s: %s: %.200q", method, address, response.Status, said)
+		text := strings.ReplaceAll(string(answer), h.token, "***")
+		err := fmt.Errorf("%s %s: %s: %.200q", method, address, response.Status, text)
 		if status == http.StatusForbidden || status == http.StatusUnauthorized || status == http.StatusNotFound {
 			return fmt.Errorf("%w: %w", err, errDenied)
 		}
 		return err
-	case into != nil:
-		return json.Unmarshal(answer, into)
+	case target != nil:
+		return json.Unmarshal(answer, target)
 	}
 	return nil
 }

@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// fakeHost keeps comments as GitHub and GitLab do.
+// fakeHost stores comments as GitHub and GitLab do.
 type fakeHost struct {
 	mu       sync.Mutex
 	comments []comment
 	sent     []string
 	status   int // of every answer, if it is not 0
-	before   func(*fakeHost)
+	onPost   func(*fakeHost)
 }
 
 func (f *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +36,7 @@ func (f *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Sscan(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], &id)
 	var body struct{ Body string }
 	_ = json.NewDecoder(r.Body).Decode(&body)
-	at := slices.IndexFunc(f.comments, func(c comment) bool { return c.ID == id })
+	index := slices.IndexFunc(f.comments, func(c comment) bool { return c.ID == id })
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/user") && r.Header.Get("PRIVATE-TOKEN") != "":
 		_, _ = w.Write([]byte(`{"username": "github-actions[bot]"}`))
@@ -50,26 +50,26 @@ func (f *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		from := min(100*(page-1), len(f.comments))
 		_ = json.NewEncoder(w).Encode(f.comments[from:min(from+100, len(f.comments))])
 	case r.Method == http.MethodPost:
-		if f.before != nil {
-			f.before(f)
+		if f.onPost != nil {
+			f.onPost(f)
 		}
-		f.comments = append(f.comments, f.by("github-actions[bot]", body.Body))
+		f.comments = append(f.comments, f.newComment("github-actions[bot]", body.Body))
 		w.WriteHeader(http.StatusCreated)
-	case at < 0:
+	case index < 0:
 		http.NotFound(w, r)
 	case r.Method == http.MethodDelete:
-		f.comments = slices.Delete(f.comments, at, at+1)
+		f.comments = slices.Delete(f.comments, index, index+1)
 	default:
-		f.comments[at].Body = body.Body
+		f.comments[index].Body = body.Body
 	}
 }
 
-func (f *fakeHost) by(name, body string) (c comment) {
+func (f *fakeHost) newComment(name, body string) (c comment) {
 	c.ID, c.Body, c.User.Login, c.Author.Username = int64(len(f.sent)*1000+len(f.comments)), body, name, name
 	return c
 }
 
-func github(t *testing.T, f *fakeHost, ref string) map[string]string {
+func githubEnv(t *testing.T, f *fakeHost, ref string) map[string]string {
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
 	return map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_API_URL": server.URL, "GITHUB_REPOSITORY": "o/r", "GITHUB_TOKEN": "sesame", "GITHUB_REF": ref}
@@ -80,11 +80,11 @@ const pull = "refs/pull/7/merge"
 func TestComment(t *testing.T) {
 	t.Parallel()
 	f := &fakeHost{}
-	env := github(t, f, pull)
-	for range 150 { // so that ours is on the second page
-		f.comments = append(f.comments, f.by("somebody", "hello"))
+	env := githubEnv(t, f, pull)
+	for range 150 { // so that the next comment is on the second page
+		f.comments = append(f.comments, f.newComment("somebody", "hello"))
 	}
-	f.comments[3].Body = "mine\n" + Marker("a") // who quotes it is not we
+	f.comments[3].Body = "mine\n" + Marker("a") // another author may quote the marker
 	post := func(check, text, want string) {
 		t.Helper()
 		got, err := Comment(t.Context(), func(n string) string { return env[n] }, text+"\n"+Marker(check)+"\n", Marker(check))
@@ -98,9 +98,9 @@ func TestComment(t *testing.T) {
 	if n := len(f.comments); n != 152 || !strings.HasPrefix(f.comments[150].Body, "second") || !strings.HasPrefix(f.comments[151].Body, "other") {
 		t.Errorf("%d comments, the last: %+v", n, f.comments[150:])
 	}
-	// Of two jobs at once one comment stays.
-	f.before = func(f *fakeHost) {
-		f.comments = append(f.comments, f.by("github-actions[bot]", "the other job\n"+Marker("c")))
+	// If two jobs post at once, one comment remains.
+	f.onPost = func(f *fakeHost) {
+		f.comments = append(f.comments, f.newComment("github-actions[bot]", "the other job\n"+Marker("c")))
 	}
 	post("c", "ours", "updated, as another job had posted it")
 	if n := len(f.comments); n != 153 || !strings.HasPrefix(f.comments[152].Body, "ours") {
@@ -143,7 +143,7 @@ func TestComment_refused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &fakeHost{status: tt.status}
-			env := github(t, f, tt.ref)
+			env := githubEnv(t, f, tt.ref)
 			for key, value := range tt.env {
 				env[key] = value
 			}

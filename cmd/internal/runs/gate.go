@@ -16,15 +16,15 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// ReadGate puts rules and files of rules together, and the metric that a file
-// names. Flags win over files, a later file over an earlier one; rules add up.
-// All problems are returned at once.
+// ReadGate combines rules and files of rules to a gate, and returns the metric that a file
+// names. inconclusive, if not empty, wins over files, and a later file over an earlier one;
+// the rules of all arguments count. The error has all problems.
 func ReadGate(words []string, inconclusive string) (gate compare.Gate, metric string, err error) {
 	var problems []error
-	for _, word := range words {
-		rules := []string{word}
-		if isRuleFile(word) {
-			file, err := configs.LoadGate(word)
+	for _, arg := range words {
+		rules := []string{arg}
+		if isRuleFile(arg) {
+			file, err := configs.LoadGate(arg)
 			problems = append(problems, err)
 			rules = file.Rules
 			metric = cmp.Or(file.Metric, metric)
@@ -45,8 +45,8 @@ func ReadGate(words []string, inconclusive string) (gate compare.Gate, metric st
 	return gate, metric, nil
 }
 
-// parseRule reads a rule. One about a score of this program, all of which lie from
-// 0 to 1, must decide something.
+// parseRule parses a rule. The scores of this program are between 0 and 1: a rule about one
+// of them that always holds or never holds is an error.
 func parseRule(text string) (compare.Rule, error) {
 	rule, err := compare.ParseRule(text)
 	if err == nil && rule.Metric == harness.InventedRate {
@@ -62,8 +62,8 @@ func parseRule(text string) (compare.Rule, error) {
 	return rule, nil
 }
 
-// isRuleFile tells a file of rules from a rule: it is there, or its name ends as
-// those of YAML files do, which no rule does.
+// isRuleFile reports whether an argument is a file of rules and not a rule: it exists, or
+// its name has an extension of YAML, which no rule has.
 func isRuleFile(word string) bool {
 	info, err := os.Stat(word)
 	return slices.Contains([]string{".yaml", ".yml"}, strings.ToLower(filepath.Ext(word))) || err == nil && !info.IsDir()

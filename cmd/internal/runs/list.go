@@ -20,41 +20,41 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// Listed is a run file with its row, or with what is wrong with it.
+// Listed is a run file with its row, or with the error of reading it.
 type Listed struct {
 	Path string
 	Row  report.RunRow
 	Err  error
 }
 
-// Rows sums up the runs of this folder, the newest first. What was summed up before
-// and has not changed is taken from the cache.
+// Rows returns the rows of the runs in this folder, the newest first. The rows of unchanged
+// files come from a cache.
 func Rows(ctx context.Context) ([]Listed, error) {
 	entries, err := runstore.Files(ctx, settings.Folder)
 	if err != nil {
 		return nil, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
 	}
-	before, now := readRunCache(ctx), map[string]cachedRow{}
+	previous, current := readRunCache(ctx), map[string]cachedRow{}
 	var listed []Listed
 	for _, e := range entries {
 		l := Listed{Path: e.Path, Err: e.Err}
 		if e.Err == nil {
-			l.Row, l.Err = rowOf(ctx, e.Path, before, now)
+			l.Row, l.Err = cachedRowOf(ctx, e.Path, previous, current)
 		}
-		l.Err = withDenied(l.Err)
+		l.Err = permissionError(l.Err)
 		listed = append(listed, l)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 	}
-	if !maps.Equal(before, now) {
-		writeRunCache(now)
+	if !maps.Equal(previous, current) {
+		writeRunCache(current)
 	}
 	slices.SortStableFunc(listed, func(a, b Listed) int { return b.Row.Started.Compare(a.Row.Started) })
 	return listed, nil
 }
 
-// readRow sums up a run file, which is read as a whole if it is small.
+// readRow reads the row of a run file. It loads a small file as a whole.
 func readRow(ctx context.Context, path string) (row report.RunRow, err error) {
 	run, err := runstore.Load(path)
 	if err != nil {
@@ -85,20 +85,21 @@ func readRow(ctx context.Context, path string) (row report.RunRow, err error) {
 }
 
 const (
-	runCacheFormat  = 1        // another one is made again
-	mostRunCache    = 64 << 20 // bytes
-	runCacheSettled = 2 * time.Second
+	runCacheFormat = 1        // a cache of another format is discarded
+	maxRunCache    = 64 << 20 // bytes
+	settleTime     = 2 * time.Second
 )
 
-// cachedRow is the row of a file as it was. Rows are kept by path, so that a list opens only the
-// files that changed. They are worth nothing without them: what is damaged, of another program,
-// or of a file of another size or time is read again, and without the cache all is.
+// cachedRow is the row of a run file with the state of the file. The cache has rows by path,
+// so that a list opens only the files that changed. Nothing is lost without it: if the cache
+// is damaged or of another version of the program, or if size or time of a file differ, the
+// file is read again.
 type cachedRow struct {
 	Stamp [4]int64      `json:"stamp"` // sizes and times of change of the file and its log
 	Row   report.RunRow `json:"row"`
 }
 
-// runCacheFile is the form of the file.
+// runCacheFile is the content of the cache file.
 type runCacheFile struct {
 	Format  int             `json:"format"`
 	Program string          `json:"program"`
@@ -108,9 +109,9 @@ type runCacheFile struct {
 
 func runCachePath() string { return filepath.Join(settings.Folder, "cache", "runs.json") }
 
-// readRunCache never fails: a cache that cannot be read is empty.
+// readRunCache returns the cached rows by path; none if the cache cannot be read.
 func readRunCache(ctx context.Context) (rows map[string]cachedRow) {
-	raw, err := files.Read(ctx, runCachePath(), mostRunCache)
+	raw, err := files.Read(ctx, runCachePath(), maxRunCache)
 	var file runCacheFile
 	if err != nil || json.Unmarshal(raw, &file) != nil || file.Format != runCacheFormat ||
 		file.Program != cli.Version() || file.Sum != crc32.ChecksumIEEE(file.Rows) || json.Unmarshal(file.Rows, &rows) != nil {
@@ -119,31 +120,33 @@ func readRunCache(ctx context.Context) (rows map[string]cachedRow) {
 	return rows
 }
 
-// rowOf returns the row of a file as it was before, or else reads it, and keeps it for now.
-func rowOf(ctx context.Context, path string, before, now map[string]cachedRow) (report.RunRow, error) {
+// cachedRowOf returns the row of a file from previous, or reads it if the file has changed.
+// It stores the row in current, except for files that changed just now.
+func cachedRowOf(ctx context.Context, path string, previous, current map[string]cachedRow) (report.RunRow, error) {
 	stamp, settled := stampOf(path, time.Now())
-	kept, known := before[path]
-	if !known || !settled || kept.Stamp != stamp {
+	cached, known := previous[path]
+	if !known || !settled || cached.Stamp != stamp {
 		row, err := readRow(ctx, path)
 		if err != nil || !settled {
 			return row, err
 		}
-		kept = cachedRow{stamp, row}
+		cached = cachedRow{stamp, row}
 	}
-	now[path] = kept
-	kept.Row.Started = kept.Row.Started.Local()
-	return kept.Row, nil
+	current[path] = cached
+	cached.Row.Started = cached.Row.Started.Local()
+	return cached.Row, nil
 }
 
-// stampOf tells one state of a run file from another. One that changed just now is not
-// settled: it may change again within the same tick of the clock of its file system.
+// stampOf returns a stamp of the state of a run file. A file that changed less than
+// settleTime ago is not settled: it may change again within the same tick of the file
+// system's clock, which would leave the stamp the same.
 func stampOf(path string, now time.Time) (stamp [4]int64, settled bool) {
 	for i, name := range []string{path, path + "-wal"} {
 		info, err := os.Stat(name)
 		switch {
 		case os.IsNotExist(err) && i > 0:
 			continue
-		case err != nil || now.Sub(info.ModTime()) < runCacheSettled:
+		case err != nil || now.Sub(info.ModTime()) < settleTime:
 			return stamp, false
 		}
 		stamp[2*i], stamp[2*i+1] = info.Size(), info.ModTime().UnixNano()
@@ -151,7 +154,8 @@ func stampOf(path string, now time.Time) (stamp [4]int64, settled bool) {
 	return stamp, true
 }
 
-// writeRunCache keeps these rows, and nothing else. A cache that cannot be written costs time only.
+// writeRunCache replaces the cache with these rows. It ignores errors, as a missing cache
+// only costs time.
 func writeRunCache(list map[string]cachedRow) {
 	rows, err := json.Marshal(list)
 	if err != nil || os.MkdirAll(filepath.Dir(runCachePath()), 0o700) != nil {

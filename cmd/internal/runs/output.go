@@ -23,13 +23,13 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// PrintJSON prints a value as one JSON object or list, spread over lines for a
-// person at a terminal.
+// PrintJSON prints a value as one JSON object or list, indented if standard output is a
+// terminal.
 func PrintJSON(env cli.Env, value any) error {
 	return cli.Written(report.JSON(env.Stdout, value, isTerminal(os.Stdout)))
 }
 
-// Print prints a value as JSON, or as what text makes of it for standard output.
+// Print prints a value as JSON, or lets text write it to standard output.
 func Print[T any](env cli.Env, asJSON bool, value T, text func(io.Writer, T, report.Options) error) error {
 	if asJSON {
 		return PrintJSON(env, value)
@@ -37,7 +37,7 @@ func Print[T any](env cli.Env, asJSON bool, value T, text func(io.Writer, T, rep
 	return cli.Written(text(env.Stdout, value, TextOptions(env, nil)))
 }
 
-// PrintText prints a value as JSON, or the text that says the same.
+// PrintText prints a value as JSON, or the text that describes it.
 func PrintText(env cli.Env, asJSON bool, value any, text string) error {
 	if asJSON {
 		return PrintJSON(env, value)
@@ -46,8 +46,8 @@ func PrintText(env cli.Env, asJSON bool, value any, text string) error {
 	return cli.Written(err)
 }
 
-// StepSummary lets write add to the summary of a job of GitHub Actions, where the
-// environment names a file for it.
+// StepSummary lets write append to the summary of a job of GitHub Actions. It does nothing
+// if the environment names no file for it.
 func StepSummary(env cli.Env, write func(io.Writer) error) error {
 	path := env.Getenv("GITHUB_STEP_SUMMARY")
 	if path == "" {
@@ -60,9 +60,8 @@ func StepSummary(env cli.Env, write func(io.Writer) error) error {
 	return cli.Written(errors.Join(write(f), f.Close()))
 }
 
-// TextOptions lays a report out for the terminal of standard output: as wide as COLUMNS
-// says, else as the terminal is. For a file or pipe tables are whole, and text is as wide as
-// is comfortable.
+// TextOptions returns the layout of a report for standard output. The width is COLUMNS or
+// that of the terminal. In a file or pipe, tables are not cut and text has 100 columns.
 func TextOptions(env cli.Env, where []string) report.Options {
 	opt := report.Options{Color: isTerminal(os.Stdout) && env.Getenv("NO_COLOR") == "", Where: where}
 	if opt.Width = env.Columns(); opt.Width == 0 {
@@ -73,25 +72,24 @@ func TextOptions(env cli.Env, where []string) report.Options {
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// stillEvery is how often a person is told what is not there yet.
-const stillEvery = 10 * time.Second
+// missingInterval is the time between two lines of StillMissing.
+const missingInterval = 10 * time.Second
 
-// shownFindings is how many findings the table has; JSON has more.
-const shownFindings = 50
+// maxFindings bounds the findings in the table; JSON has more.
+const maxFindings = 50
 
-// Verification is what verify prints.
+// Verification is the result that verify prints.
 type Verification struct {
 	OK       bool   `json:"ok"`
 	Langfuse string `json:"langfuse"`
 	Version  string `json:"version"`
 	tracking.Verdict
-	// Before is what was found before the repair; nil where there was nothing to
-	// repair, or no repair was asked for.
+	// Before is the verdict before the repair; nil if there was no repair.
 	Before *tracking.Verdict `json:"before_repair,omitempty"`
 }
 
-// VerificationText writes a verification for people; in a file or pipe every finding is one line.
-// Nothing of what to do is cut.
+// VerificationText writes a verification as text. In a file or pipe every finding is one
+// line. The text of findings is never cut.
 func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 	var b bytes.Buffer
 	line := func(label, format string, args ...any) {
@@ -111,29 +109,29 @@ func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 	}
 	if v.Before != nil {
 		sent := v.Before.Total() - v.Before.LeftCount
-		line("sent again", "%d; repaired: %d; still different: %d", sent, mended(*v.Before, v.Verdict), v.Total())
+		line("sent again", "%d; repaired: %d; still different: %d", sent, countRepaired(*v.Before, v.Verdict), v.Total())
 	}
 	if n := v.OthersCount; n > 0 {
 		first := v.Others[0]
 		line("also there", "%s of these names by other programs, not beside the run's own: left alone (the first: %s on %s, id %s)",
-			textutil.Counted(n, "score"), short(first.Score), short(of(first.Item, first.Trial)), textutil.Line(first.ID))
+			textutil.Counted(n, "score"), shortLine(first.Score), shortLine(itemName(first.Item, first.Trial)), textutil.Line(first.ID))
 	}
 	if n := v.SupersededCount; n > 0 {
 		line("superseded", "%s that newer ones replaced; their traces stay, without scores (the first: %s, attempt %d)",
 			textutil.Counted(n, "attempt"), textutil.Line(v.Superseded[0].Item), v.Superseded[0].Attempt)
 	}
 	if v.OK && v.Before != nil {
-		line("before", "%s", differences(*v.Before))
-		findings(&b, *v.Before, opt)
+		line("before", "%s", countDifferences(*v.Before))
+		writeFindings(&b, *v.Before, opt)
 	}
 	switch {
 	case v.OK:
 		b.WriteString("nothing differs\n")
 	case v.OnItsWay:
-		fmt.Fprintf(&b, "still on its way: %s; experiment verify %s --timeout TIME waits longer\n", kinds(v.Verdict), cli.Quote(v.Run))
+		fmt.Fprintf(&b, "still on its way: %s; experiment verify %s --timeout TIME waits longer\n", countKinds(v.Verdict), cli.Quote(v.Run))
 	default:
-		fmt.Fprintf(&b, "%s\n", differences(v.Verdict))
-		findings(&b, v.Verdict, opt)
+		fmt.Fprintf(&b, "%s\n", countDifferences(v.Verdict))
+		writeFindings(&b, v.Verdict, opt)
 		if v.Before == nil {
 			fmt.Fprintf(&b, "experiment verify %s --repair sends it again\n", cli.Quote(v.Run))
 		}
@@ -142,22 +140,22 @@ func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 	return err
 }
 
-// mended counts the findings, by kind, that are no more.
-func mended(before, after tracking.Verdict) int {
+// countRepaired counts the findings of before that after does not have, by kind.
+func countRepaired(before, after tracking.Verdict) int {
 	n := 0
-	for kind, was := range before.Counts {
-		n += max(0, was-after.Counts[kind])
+	for kind, count := range before.Counts {
+		n += max(0, count-after.Counts[kind])
 	}
 	return n
 }
 
-// differences counts what was found.
-func differences(v tracking.Verdict) string {
-	return textutil.Counted(v.Total(), "difference") + ": " + kinds(v)
+// countDifferences formats the number of differences, in all and by kind.
+func countDifferences(v tracking.Verdict) string {
+	return textutil.Counted(v.Total(), "difference") + ": " + countKinds(v)
 }
 
-// kinds counts what was found, by kind.
-func kinds(v tracking.Verdict) string {
+// countKinds formats the numbers of findings by kind.
+func countKinds(v tracking.Verdict) string {
 	var counted []string
 	for _, kind := range tracking.Kinds() {
 		if n := v.Counts[kind]; n > 0 {
@@ -167,10 +165,10 @@ func kinds(v tracking.Verdict) string {
 	return strings.Join(counted, ", ")
 }
 
-// findings lists the first findings, the score before what is to be said of it: in a file
-// or pipe each is a row of a table, at a terminal its text is wrapped.
-func findings(b *bytes.Buffer, v tracking.Verdict, opt report.Options) {
-	listed := v.Findings[:min(len(v.Findings), shownFindings)]
+// writeFindings writes the first findings, each with its score before its detail: in a file
+// or pipe as the rows of a table, at a terminal as wrapped text.
+func writeFindings(b *bytes.Buffer, v tracking.Verdict, opt report.Options) {
+	listed := v.Findings[:min(len(v.Findings), maxFindings)]
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, f := range listed {
 		detail := f.Detail
@@ -179,22 +177,22 @@ func findings(b *bytes.Buffer, v tracking.Verdict, opt report.Options) {
 		}
 		detail = textutil.Line(detail)
 		if opt.Whole {
-			fmt.Fprintf(table, "  %s\t%s\t%s\n", f.Kind, of(f.Item, f.Trial), detail)
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", f.Kind, itemName(f.Item, f.Trial), detail)
 			continue
 		}
-		fmt.Fprintf(b, "  %s  %s\n", f.Kind, short(of(f.Item, f.Trial)))
+		fmt.Fprintf(b, "  %s  %s\n", f.Kind, shortLine(itemName(f.Item, f.Trial)))
 		for _, line := range report.Wrap(detail, opt.Width-4) {
 			fmt.Fprintf(b, "    %s\n", line)
 		}
 	}
-	_ = table.Flush() // into memory
+	_ = table.Flush() // writing to memory cannot fail
 	if more := v.Total() - len(listed); more > 0 {
 		fmt.Fprintf(b, "  and %d more; --json lists up to %d\n", more, len(v.Findings))
 	}
 }
 
-// of names an item and its trial.
-func of(item string, trial int) string {
+// itemName names an item and its trial.
+func itemName(item string, trial int) string {
 	text := cmp.Or(textutil.Line(item), "(the run)")
 	if trial > 1 {
 		text += fmt.Sprintf(" #%d", trial)
@@ -202,62 +200,64 @@ func of(item string, trial int) string {
 	return text
 }
 
-// short makes one harmless line of about 100 characters at most.
-func short(text string) string { return textutil.Cut(textutil.Line(text), 100) }
+// shortLine returns text as one escaped line of about 100 characters at most.
+func shortLine(text string) string { return textutil.Cut(textutil.Line(text), 100) }
 
-// StillMissing says now and then that what is missing is waited for.
+// StillMissing returns a function that prints on standard error what Langfuse still has to
+// show, at most once in missingInterval.
 func StillMissing(env cli.Env) func(tracking.Verdict) {
-	said := time.Now()
+	lastPrinted := time.Now()
 	return func(v tracking.Verdict) {
-		if !v.OK() && time.Since(said) >= stillEvery {
-			said = time.Now()
-			fmt.Fprintf(env.Stderr, "waiting for Langfuse: %d more arrived; not there yet: %s\n", v.Came, kinds(v))
+		if !v.OK() && time.Since(lastPrinted) >= missingInterval {
+			lastPrinted = time.Now()
+			fmt.Fprintf(env.Stderr, "waiting for Langfuse: %d more arrived; not there yet: %s\n", v.Came, countKinds(v))
 		}
 	}
 }
 
-// Status is a line on a terminal that says how far a command is which takes more than a
-// second; elsewhere nothing is written. Its zero value shows nothing. It is not safe for
-// concurrent use.
+// Status is a line on a terminal that shows the progress of a command, once it takes more
+// than a second. It writes nothing elsewhere. The zero value shows nothing. It is not safe
+// for concurrent use.
 type Status struct {
-	env         cli.Env
-	began, last time.Time // last: when it was written; zero where it is not there
+	env              cli.Env
+	started, written time.Time // written is zero while there is no line
 }
 
-// NewStatus shows nothing yet.
+// NewStatus returns a Status on the terminal of env, which shows nothing yet.
 func NewStatus(env cli.Env) *Status { return &Status{env: env} }
 
-// clearLine is what a Status begins its line with.
+// clearLine clears the line of the cursor.
 const clearLine = "\r\x1b[K"
 
-// Say changes the line, five times a second at most.
+// Say changes the line, at most five times a second.
 func (s *Status) Say(format string, args ...any) {
 	now := time.Now()
-	if s.began.IsZero() {
-		s.began = now
+	if s.started.IsZero() {
+		s.started = now
 	}
-	if s.env.Terminal == nil || now.Sub(s.began) < time.Second || now.Sub(s.last) < time.Second/5 {
+	if s.env.Terminal == nil || now.Sub(s.started) < time.Second || now.Sub(s.written) < time.Second/5 {
 		return
 	}
 	if width := s.env.Terminal(); width > 0 {
-		s.last = now
+		s.written = now
 		fmt.Fprint(s.env.Stderr, clearLine, textutil.Cut(textutil.Line(fmt.Sprintf(format, args...)), width-2))
 	}
 }
 
-// End takes the line away.
+// End clears the line. It is safe to repeat.
 func (s *Status) End() {
-	if !s.last.IsZero() {
+	if !s.written.IsZero() {
 		fmt.Fprint(s.env.Stderr, clearLine)
 	}
-	s.last = time.Time{}
+	s.written = time.Time{}
 }
 
-// Watched says how much of a run was read, while it is.
+// Watched returns list with the progress of reading it in s: how many of the run's outcomes
+// were read. trials is 0 for all trials of the run.
 func Watched[T any](ctx context.Context, s *Status, run *runstore.Reader, trials int, list iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		defer s.End()
-		header, _ := run.Header(ctx) // who reads the run says what is wrong with it
+		header, _ := run.Header(ctx) // list reports errors of the run
 		items, _ := run.CountItems(ctx)
 		n, total := 0, items*int64(max(1, cmp.Or(trials, header.Trials)))
 		for v, err := range list {
@@ -270,7 +270,7 @@ func Watched[T any](ctx context.Context, s *Status, run *runstore.Reader, trials
 	}
 }
 
-// MadeName is the name of a run that was given none: it ends in the time.
+// MadeName returns a name for a run without one: beginning and the current time.
 func MadeName(beginning string) string {
 	return beginning + "-" + time.Now().UTC().Format("20060102-150405.000")
 }

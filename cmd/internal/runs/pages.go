@@ -27,45 +27,43 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// notFound says in a sentence that there is nothing at an address; the functions of
-// pages return it for what is not there.
+// notFound is the error of a page that does not exist, as a sentence for the user.
 type notFound string
 
 func (e notFound) Error() string { return string(e) }
 
-// pageWriter writes the whole HTML page that a request asks for. It is called from several
-// goroutines.
+// pageWriter writes the whole HTML page for a request. It must be safe for concurrent use.
 type pageWriter func(context.Context, io.Writer, *http.Request) error
 
-// site is what is served.
+// site has the pages of the handler.
 type site struct {
 	pages map[string]pageWriter // by the pattern of their address
-	// find returns the path of the run that has this id in the store.
+	// find returns the path of the run that has this id in Langfuse.
 	find func(ctx context.Context, id string) (path string, err error)
-	// turns has room for the pages that are written at the same time; more wait.
-	turns chan struct{}
+	// slots bounds the pages that are written at the same time; other requests wait.
+	slots chan struct{}
 }
 
-// Pages returns the handler of the pages of this folder and of its Langfuse: the
-// list of runs, a run, a comparison, a trace, and what was asked for by the Run button of
-// Langfuse, unless asked is nil. It only reads, and asks nobody for a key: whoever serves
-// it listens on the loopback address and has checked the Host header.
+// Pages returns the handler for the pages of this folder and of its Langfuse: the list of
+// runs, a run, a comparison, a trace, and, unless asked is nil, the runs that the Run button
+// of Langfuse asked for. It only reads and needs no key: the caller must listen on the
+// loopback address and check the Host header.
 //
 // A request goes through these steps:
 //
-//  1. anything but GET and HEAD is refused, and so is what another web site
-//     loads as a part of itself;
-//  2. the address is turned into a page; addresses of Langfuse's web interface
-//     lead to the page of the same run or trace, or else to the list;
-//  3. the page is written as a stream. An error before the first byte is an
-//     answer of its own, in plain text; a later one breaks the connection, so
-//     that no browser takes half a page for the whole.
+//  1. The handler refuses methods other than GET and HEAD, and requests of other web sites
+//     that load a page as a part of themselves.
+//  2. It finds the page of the address. Addresses of Langfuse's web interface are redirected
+//     to the page of the same run or trace, or else to the list.
+//  3. It writes the page as a stream. An error before the first byte is a response in plain
+//     text. A later error breaks the connection, so that no browser shows half a page as if
+//     it were whole.
 func Pages(l *settings.Langfuse, asked func() []html.AskedRun) http.Handler {
 	list := func(ctx context.Context, w io.Writer, _ *http.Request) error { return listPage(ctx, w, asked != nil) }
 	trace := func(ctx context.Context, w io.Writer, r *http.Request) error {
 		return tracePage(ctx, w, l, r.PathValue("id"))
 	}
-	s := site{find: findByID, turns: make(chan struct{}, 2), pages: map[string]pageWriter{
+	s := site{find: findByID, slots: make(chan struct{}, 2), pages: map[string]pageWriter{
 		"GET /{$}": list, "GET /runs/{path...}": runPage, "GET /compare": comparePage,
 		"GET /traces/{id}": trace, "GET /project/{project}/traces/{id}": trace,
 	}}
@@ -82,50 +80,50 @@ func (s site) handler() http.Handler {
 	for pattern, write := range s.pages {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.write(w, r, write) })
 	}
-	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", s.found)
+	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", s.redirectToRun)
 	mux.HandleFunc("GET /project/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, notFound("there is no page "+r.URL.Path))
+		writeError(w, notFound("there is no page "+r.URL.Path))
 	})
-	return guarded(mux)
+	return readOnly(mux)
 }
 
-// runAddress is the address of the page of a run.
+// runAddress returns the address of the page of a run.
 func runAddress(path string) string { return "/runs/" + (&url.URL{Path: path}).EscapedPath() }
 
-// traceAddress is the address of the page of a trace.
+// traceAddress returns the address of the page of a trace.
 func traceAddress(id string) string { return "/traces/" + url.PathEscape(id) }
 
-// mostCandidates bounds what one request compares.
-const mostCandidates = 20
+// maxCandidates bounds the candidates of one comparison.
+const maxCandidates = 20
 
-// compared are the runs that a request has compared.
-func compared(r *http.Request) (base string, candidates []string, err error) {
+// comparedPaths returns the paths of the runs that a request compares.
+func comparedPaths(r *http.Request) (base string, candidates []string, err error) {
 	base, candidates = r.URL.Query().Get("base"), r.URL.Query()["cand"]
 	candidates = slices.DeleteFunc(candidates, func(path string) bool { return path == "" || path == base })
 	switch {
 	case base == "" || len(candidates) == 0:
 		err = cli.Usage("choose a run as the base and another one as the candidate")
-	case len(candidates) > mostCandidates:
-		err = cli.Usage("%d candidates are too many; at most %d are compared at once", len(candidates), mostCandidates)
+	case len(candidates) > maxCandidates:
+		err = cli.Usage("%d candidates are too many; at most %d are compared at once", len(candidates), maxCandidates)
 	}
 	return base, candidates, err
 }
 
-// found leads from an address of Langfuse to the run.
-func (s site) found(w http.ResponseWriter, r *http.Request) {
+// redirectToRun redirects from an address of Langfuse to the page of the run.
+func (s site) redirectToRun(w http.ResponseWriter, r *http.Request) {
 	path, err := s.find(r.Context(), r.PathValue("id"))
 	if err != nil {
-		refuse(w, err)
+		writeError(w, err)
 		return
 	}
 	http.Redirect(w, r, runAddress(path), http.StatusFound)
 }
 
-// guarded lets through what reads, and is not a part of another web site: a
-// page there could otherwise keep this machine busy.
-func guarded(next http.Handler) http.Handler {
+// readOnly sets the security headers and refuses requests that load a page as a part of
+// another web site, which could otherwise keep this machine busy.
+func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", "frame-ancestors 'none'; object-src 'none'; base-uri 'none'")
@@ -142,36 +140,36 @@ func guarded(next http.Handler) http.Handler {
 	})
 }
 
-// write answers with a page, when it is its turn.
+// write waits for a slot and writes a page.
 func (s site) write(w http.ResponseWriter, r *http.Request, page pageWriter) {
 	select {
-	case s.turns <- struct{}{}:
-		defer func() { <-s.turns }()
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
 	case <-r.Context().Done():
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	out := &answer{to: w}
-	if err := page(r.Context(), out, r); err != nil && out.begun {
-		panic(http.ErrAbortHandler) // the page is cut off: so is the connection
+	out := &trackingWriter{out: w}
+	if err := page(r.Context(), out, r); err != nil && out.written {
+		panic(http.ErrAbortHandler) // breaks the connection, since the page is incomplete
 	} else if err != nil {
-		refuse(w, err)
+		writeError(w, err)
 	}
 }
 
-// answer knows whether anything of a page was written.
-type answer struct {
-	to    io.Writer
-	begun bool
+// trackingWriter records whether anything was written.
+type trackingWriter struct {
+	out     io.Writer
+	written bool
 }
 
-func (a *answer) Write(p []byte) (int, error) {
-	a.begun = true
-	return a.to.Write(p)
+func (a *trackingWriter) Write(p []byte) (int, error) {
+	a.written = true
+	return a.out.Write(p)
 }
 
-// refuse says in plain text why there is no page.
-func refuse(w http.ResponseWriter, err error) {
+// writeError writes an error as plain text with its HTTP status.
+func writeError(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	if errors.As(err, new(notFound)) {
 		status = http.StatusNotFound
@@ -181,35 +179,34 @@ func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, textutil.Cut(textutil.Block(err.Error()), 4<<10), status)
 }
 
-// runsFolder is where the runs of this folder lie; the addresses of pages are
-// the paths below it.
+// runsFolder returns the folder of the run files. Page addresses are paths below it.
 func runsFolder() string { return filepath.Join(settings.Folder, "runs") }
 
-// pagePath is the path of a run file below the folder of runs.
+// pagePath returns the path of a run file below runsFolder.
 func pagePath(file string) string {
 	path, _ := filepath.Rel(runsFolder(), file) // both are relative
 	return filepath.ToSlash(path)
 }
 
-// openPath opens the run that an address names. It never leads out of the
-// folder of runs.
+// openPath opens the run that an address names. It opens no file outside runsFolder.
 func openPath(path string) (*runstore.Reader, error) {
-	none := notFound(fmt.Sprintf("there is no run %q", path))
+	missing := notFound(fmt.Sprintf("there is no run %q", path))
 	if !fs.ValidPath(path) || !filepath.IsLocal(filepath.FromSlash(path)) || filepath.Ext(path) != runstore.Extension {
-		return nil, none
+		return nil, missing
 	}
 	root, err := os.OpenRoot(runsFolder())
 	if err != nil {
-		return nil, none
+		return nil, missing
 	}
-	info, err := root.Stat(filepath.FromSlash(path)) // a link that leads outside is an error
+	info, err := root.Stat(filepath.FromSlash(path)) // fails for a link to the outside
 	if err = errors.Join(err, root.Close()); err != nil || !info.Mode().IsRegular() {
-		return nil, none
+		return nil, missing
 	}
 	return runstore.Load(filepath.Join(runsFolder(), filepath.FromSlash(path)))
 }
 
-// listPage writes the list of runs, the newest first, with a link to what was asked for.
+// listPage writes the list of runs, the newest first, with a link to askedPage if asked is
+// set.
 func listPage(ctx context.Context, w io.Writer, asked bool) error {
 	listed, err := Rows(ctx)
 	if err != nil {
@@ -233,7 +230,7 @@ func listPage(ctx context.Context, w io.Writer, asked bool) error {
 	return html.RunList(w, "Runs in "+folder, rows, link, problems)
 }
 
-// askedPage writes what was asked for, with links to the runs that are there.
+// askedPage writes the runs that the Run button asked for, with links to those that exist.
 func askedPage(ctx context.Context, w io.Writer, asked []html.AskedRun) error {
 	listed, err := Rows(ctx)
 	if err != nil {
@@ -251,7 +248,7 @@ func askedPage(ctx context.Context, w io.Writer, asked []html.AskedRun) error {
 	return html.WriteAsked(w, asked, "/")
 }
 
-// runPage writes the page of one run, the same as experiment report.
+// runPage writes the page of one run, which is that of experiment report.
 func runPage(ctx context.Context, w io.Writer, r *http.Request) (err error) {
 	run, err := openPath(r.PathValue("path"))
 	if err != nil {
@@ -271,10 +268,10 @@ func runPage(ctx context.Context, w io.Writer, r *http.Request) (err error) {
 	}})
 }
 
-// comparePage writes the comparison of runs as experiment compare makes it
-// without flags.
+// comparePage writes a comparison of runs, which is that of experiment compare without
+// flags.
 func comparePage(ctx context.Context, w io.Writer, r *http.Request) (err error) {
-	base, candidates, err := compared(r)
+	base, candidates, err := comparedPaths(r)
 	if err != nil {
 		return err
 	}
@@ -282,14 +279,14 @@ func comparePage(ctx context.Context, w io.Writer, r *http.Request) (err error) 
 	var headers []outcome.Header
 	cfg := html.Config{Home: "/"}
 	for _, path := range append([]string{base}, candidates...) {
-		run, opening := openPath(path)
-		if opening != nil {
-			return opening
+		run, openErr := openPath(path)
+		if openErr != nil {
+			return openErr
 		}
 		defer func() { err = errors.Join(err, run.Close()) }()
-		header, reading := run.Header(ctx)
-		if reading != nil {
-			return reading
+		header, headerErr := run.Header(ctx)
+		if headerErr != nil {
+			return headerErr
 		}
 		sources, headers = append(sources, Source{Reader: run}), append(headers, header)
 		cfg.Links = append(cfg.Links, runAddress(path))
@@ -302,7 +299,7 @@ func comparePage(ctx context.Context, w io.Writer, r *http.Request) (err error) 
 	return comparisonPage(ctx, w, result, sources, cfg)
 }
 
-// findByID returns the path of the run that Langfuse knows by this id.
+// findByID returns the path of the run that has this id in Langfuse.
 func findByID(ctx context.Context, id string) (string, error) {
 	entries, err := List(ctx)
 	if err != nil {
@@ -310,7 +307,7 @@ func findByID(ctx context.Context, id string) (string, error) {
 	}
 	for _, e := range entries {
 		if e.Err != nil {
-			continue // the list names it
+			continue // the list shows the error
 		}
 		if found, err := hasID(ctx, e, id); err != nil || found {
 			return pagePath(e.Path), err
@@ -333,8 +330,7 @@ func hasID(ctx context.Context, e runstore.Entry, id string) (found bool, err er
 	return found, err
 }
 
-// tracePage writes a trace of the embedded Langfuse, which is asked through its
-// API as any other.
+// tracePage writes a trace, which it reads through the API of the embedded Langfuse.
 func tracePage(ctx context.Context, w io.Writer, l *settings.Langfuse, id string) error {
 	trace, err := l.Client.GetTrace(ctx, l.Server.Capabilities, id, langfuse.TraceParts{IO: true, Metadata: true})
 	if errors.Is(err, langfuse.ErrNotFound) {
@@ -353,7 +349,7 @@ func tracePage(ctx context.Context, w io.Writer, l *settings.Langfuse, id string
 	names := map[string]string{}
 	for _, o := range trace.Observations {
 		names[o.ID] = o.Name
-		page.Observations = append(page.Observations, shownObservation(o))
+		page.Observations = append(page.Observations, observationView(o))
 	}
 	for score, err := range l.Client.ReadScores(ctx, l.Server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{id}}) {
 		if err != nil {
@@ -372,7 +368,7 @@ func valueText(s langfuse.Score) string {
 	return s.Value.String()
 }
 
-func shownObservation(o langfuse.Observation) html.Observation {
+func observationView(o langfuse.Observation) html.Observation {
 	out := html.Observation{ID: o.ID, Parent: o.ParentID, Name: o.Name, Type: strings.ToLower(o.Type), Level: o.Level, Status: o.StatusMessage,
 		Start: o.StartTime, End: o.EndTime, Texts: [][2]string{{"Input", report.Indented(o.Input)}, {"Output", report.Indented(o.Output)},
 			{"Parameters", report.Indented(o.ModelParameters)}, {"Metadata", report.Indented(o.Metadata)}}}

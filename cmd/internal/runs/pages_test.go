@@ -13,26 +13,26 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// folder is a site of one run, "p/d/a b.run", that Langfuse knows as r1.
-func folder(t *testing.T, change func(*site)) *httptest.Server {
+// serveSite serves a site with the run "p/d/a b.run", whose id in Langfuse is r1.
+func serveSite(t *testing.T, change func(*site)) *httptest.Server {
 	t.Helper()
 	trace := func(_ context.Context, w io.Writer, r *http.Request) error {
-		return says(w, "trace "+r.PathValue("id"))
+		return writeText(w, "trace "+r.PathValue("id"))
 	}
-	cfg := site{turns: make(chan struct{}, 2), pages: map[string]pageWriter{
-		"GET /{$}": func(_ context.Context, w io.Writer, _ *http.Request) error { return says(w, "list") },
+	cfg := site{slots: make(chan struct{}, 2), pages: map[string]pageWriter{
+		"GET /{$}": func(_ context.Context, w io.Writer, _ *http.Request) error { return writeText(w, "list") },
 		"GET /runs/{path...}": func(_ context.Context, w io.Writer, r *http.Request) error {
 			if path := r.PathValue("path"); path != "p/d/a b.run" {
 				return notFound("there is no run " + path)
 			}
-			return says(w, "run p/d/a b.run")
+			return writeText(w, "run p/d/a b.run")
 		},
 		"GET /compare": func(_ context.Context, w io.Writer, r *http.Request) error {
-			base, candidates, err := compared(r)
+			base, candidates, err := comparedPaths(r)
 			if err != nil {
 				return err
 			}
-			return says(w, base+" against "+strings.Join(candidates, ","))
+			return writeText(w, base+" against "+strings.Join(candidates, ","))
 		},
 		"GET /traces/{id}": trace, "GET /project/{project}/traces/{id}": trace,
 	}, find: func(_ context.Context, id string) (string, error) {
@@ -49,12 +49,12 @@ func folder(t *testing.T, change func(*site)) *httptest.Server {
 	return server
 }
 
-func says(w io.Writer, text string) error {
+func writeText(w io.Writer, text string) error {
 	_, err := io.WriteString(w, text)
 	return err
 }
 
-// get asks without following where an answer leads.
+// get sends a request without following redirects.
 func get(t *testing.T, server *httptest.Server, method, path string, headers ...string) (status int, body string, header http.Header) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)
@@ -77,11 +77,11 @@ func get(t *testing.T, server *httptest.Server, method, path string, headers ...
 }
 
 func TestSite(t *testing.T) {
-	server := folder(t, nil)
+	server := serveSite(t, nil)
 	for name, tt := range map[string]struct {
 		method, path string
 		status       int
-		want         string // of the body, or where an answer leads
+		want         string // in the body, or the target of a redirect
 	}{
 		"list":                  {"GET", "/", 200, "list"},
 		"run":                   {"GET", runAddress("p/d/a b.run"), 200, "run p/d/a b.run"},
@@ -116,9 +116,9 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// TestSite_otherSites: a link on another web site works, and nothing else of it.
+// TestSite_otherSites: another web site can link to the pages, but not load them.
 func TestSite_otherSites(t *testing.T) {
-	server := folder(t, nil)
+	server := serveSite(t, nil)
 	for _, tt := range []struct {
 		site, mode string
 		want       int
@@ -129,27 +129,27 @@ func TestSite_otherSites(t *testing.T) {
 	}
 }
 
-// TestSite_errors: an error before the page is an answer; one within it breaks
-// the connection off.
+// TestSite_errors: an error before the page is a response; an error within the page breaks
+// the connection.
 func TestSite_errors(t *testing.T) {
-	var fails func(io.Writer) error
-	server := folder(t, func(cfg *site) {
-		cfg.pages["GET /{$}"] = func(_ context.Context, w io.Writer, _ *http.Request) error { return fails(w) }
+	var writePage func(io.Writer) error
+	server := serveSite(t, func(cfg *site) {
+		cfg.pages["GET /{$}"] = func(_ context.Context, w io.Writer, _ *http.Request) error { return writePage(w) }
 	})
-	fails = func(io.Writer) error { return errors.New("the disk is \x1b[31mgone") }
+	writePage = func(io.Writer) error { return errors.New("the disk is \x1b[31mgone") }
 	if status, body, _ := get(t, server, "GET", "/"); status != 500 || body != "the disk is \\x1b[31mgone\n" {
 		t.Errorf("%d %q", status, body)
 	}
-	fails = func(io.Writer) error { return cli.Usage("no item of the runs has a score x") }
+	writePage = func(io.Writer) error { return cli.Usage("no item of the runs has a score x") }
 	if status, _, _ := get(t, server, "GET", "/"); status != 400 {
 		t.Error(status)
 	}
-	fails = func(io.Writer) error { return nil }
+	writePage = func(io.Writer) error { return nil }
 	if status, _, header := get(t, server, "GET", "/"); status != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" {
 		t.Errorf("an empty page: %d %v", status, header)
 	}
-	fails = func(w io.Writer) error {
-		return errors.Join(says(w, strings.Repeat("x", 100_000)), errors.New("gone"))
+	writePage = func(w io.Writer) error {
+		return errors.Join(writeText(w, strings.Repeat("x", 100_000)), errors.New("gone"))
 	}
 	answer, err := server.Client().Get(server.URL)
 	if err != nil {
@@ -164,19 +164,19 @@ func TestSite_errors(t *testing.T) {
 	}
 }
 
-// TestSite_atOnce: more pages than there are turns wait, and give up with their reader.
+// TestSite_atOnce: if all slots are taken, a request waits until it is canceled.
 func TestSite_atOnce(t *testing.T) {
-	began, end := make(chan struct{}), make(chan struct{})
-	server := folder(t, func(cfg *site) {
-		cfg.turns = make(chan struct{}, 1)
+	started, finish := make(chan struct{}), make(chan struct{})
+	server := serveSite(t, func(cfg *site) {
+		cfg.slots = make(chan struct{}, 1)
 		cfg.pages["GET /{$}"] = func(context.Context, io.Writer, *http.Request) error {
-			began <- struct{}{}
-			<-end
+			started <- struct{}{}
+			<-finish
 			return nil
 		}
 	})
-	go server.Client().Get(server.URL) //nolint // its answer is nobody's concern
-	<-began
+	go server.Client().Get(server.URL) //nolint // the response does not matter
+	<-started
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/traces/a", nil)
@@ -186,7 +186,7 @@ func TestSite_atOnce(t *testing.T) {
 	if _, err := server.Client().Do(request); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a second page was written at once: %v", err)
 	}
-	close(end)
+	close(finish)
 	if status, _, _ := get(t, server, "GET", "/traces/a"); status != 200 {
 		t.Error(status)
 	}

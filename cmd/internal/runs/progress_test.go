@@ -17,8 +17,8 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// TestProgress_stopped: 1 of 3 is done when the run is stopped, and nothing is
-// in flight in the last line.
+// TestProgress_stopped: 1 of 3 items is done when the run is stopped, and the last line has
+// nothing in flight.
 func TestProgress_stopped(t *testing.T) {
 	var b bytes.Buffer
 	p := NewProgress(cli.Env{Stderr: &b, Terminal: func() int { return 0 }}, false, "entity_f1", slog.New(slog.DiscardHandler))
@@ -32,8 +32,8 @@ func TestProgress_stopped(t *testing.T) {
 	}
 }
 
-// TestProgress_resumed: of 4 items 2 were done earlier, with scores and failures
-// that this process has not seen. Its own are 0.2 and a failure, which counts as 0.
+// TestProgress_resumed: 2 of 4 items were done earlier, with scores and failures that this
+// process does not know. Its own are the score 0.2 and a failure, which counts as 0.
 func TestProgress_resumed(t *testing.T) {
 	value := 0.2
 	for earlier, want := range map[int]string{
@@ -54,33 +54,33 @@ func TestProgress_resumed(t *testing.T) {
 	}
 }
 
-// A pause is named once, however many calls meet it, and the next one again;
-// requests that are sent again are named when nothing was done for a while.
+// TestProgress_waiting: each pause is shown once, also if several calls report it. Retried
+// requests are shown if no item was done for a while.
 func TestProgress_waiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, false, "f1", slog.New(slog.DiscardHandler))
 		p.Planned(4, 0)
 		p.Started("a")
-		again := func() {
+		retry := func() {
 			p.Waiting("openai", pipeline.Wait{Until: time.Now().Add(time.Second), Reason: "provider: connection\nrefused"})
 		}
 		pause := func() {
 			p.Waiting("openai", pipeline.Wait{Until: time.Now().Add(time.Minute), Asked: time.Minute, Reason: "busy"})
 		}
-		again() // too early
+		retry() // too early
 		pause()
 		time.Sleep(time.Second)
 		pause() // the same
-		again()
+		retry()
 		time.Sleep(2 * time.Minute)
 		pause()
 		time.Sleep(time.Minute)
 		p.Done(outcome.Outcome{})
-		again() // something was done just now
+		retry() // something was done just now
 		time.Sleep(10 * time.Second)
-		again()
-		again() // said
+		retry()
+		retry() // already shown
 		want := []string{"4 items to run, 0 done earlier", "paused until 00:01:00: openai asks to wait 60 s", "paused until 00:03:01: openai asks to wait 60 s",
 			"1/4 done, 0 failed, 0 in flight", "no progress for 10 s, asking openai again: provider: connection refused", ""}
 		start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Local().Format(time.TimeOnly)
@@ -91,7 +91,8 @@ func TestProgress_waiting(t *testing.T) {
 	})
 }
 
-// That there never was a connection is said at once and once, with --quiet too.
+// TestProgress_neverConnected: a provider that was never reached is shown at once and only
+// once, also with --quiet.
 func TestProgress_neverConnected(t *testing.T) {
 	for _, quiet := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -111,15 +112,15 @@ func TestProgress_neverConnected(t *testing.T) {
 	}
 }
 
-// A run that has ended and waits for Langfuse says so after 10 s, then every 30 s,
-// with the reason if there is one since something got there.
+// TestProgress_watchSending: a run that waits for Langfuse prints a message after 10 s and
+// then every 30 s, with the reason if it is newer than the last accepted result.
 func TestProgress_watchSending(t *testing.T) {
 	for _, quiet := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
 			p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
-			over := make(chan bool)
-			var mu sync.Mutex // of the two, which the progress asks for meanwhile
+			done := make(chan bool)
+			var mu sync.Mutex // guards reason and until
 			var reason error
 			var until time.Time
 			go func() {
@@ -129,25 +130,25 @@ func TestProgress_watchSending(t *testing.T) {
 				mu.Unlock()
 				time.Sleep(45 * time.Second) // 40 s: until 75 s
 				p.Published(1)
-				time.Sleep(20 * time.Second) // 70 s: 10 s after; the reason is of later
+				time.Sleep(20 * time.Second) // 70 s: 10 s later, with the newer reason
 				p.Published(2)               // 80 s
-				time.Sleep(30 * time.Second) // 100 s: the reason is of before
-				close(over)
+				time.Sleep(30 * time.Second) // 100 s: the reason is older
+				close(done)
 			}()
 			p.WatchSending("my run", func() (error, time.Time) {
 				mu.Lock()
 				defer mu.Unlock()
 				return reason, until
 			})
-			<-over
+			<-done
 			p.Close()
 			synctest.Wait()
-			again, rest := until.Format(time.TimeOnly), "; interrupt keeps everything, experiment publish 'my run' sends it later"
+			retryTime, hint := until.Format(time.TimeOnly), "; interrupt keeps everything, experiment publish 'my run' sends it later"
 			want := strings.Join([]string{
-				"nothing has reached Langfuse for 10 s" + rest,
-				"nothing has reached Langfuse for 40 s: 429: busy, asked again at " + again + rest,
-				"nothing has reached Langfuse for 10 s: 429: busy, asked again at " + again + rest,
-				"nothing has reached Langfuse for 20 s" + rest, "",
+				"nothing has reached Langfuse for 10 s" + hint,
+				"nothing has reached Langfuse for 40 s: 429: busy, asked again at " + retryTime + hint,
+				"nothing has reached Langfuse for 10 s: 429: busy, asked again at " + retryTime + hint,
+				"nothing has reached Langfuse for 20 s" + hint, "",
 			}, "\n")
 			if quiet {
 				want = ""
@@ -159,8 +160,8 @@ func TestProgress_watchSending(t *testing.T) {
 	}
 }
 
-// A run whose results are all sent, and that waits for the scores of replaced
-// attempts to go, says that.
+// TestProgress_withdraw: a run that has sent all results says that it waits for the deletion
+// of the scores of replaced attempts.
 func TestProgress_withdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -184,27 +185,28 @@ func TestProgress_withdraw(t *testing.T) {
 	})
 }
 
-// The bar is drawn while items are counted: neither waits for the other.
+// TestProgress_bar: drawing the bar and counting items do not block each other.
 func TestProgress_bar(t *testing.T) {
 	p := NewProgress(cli.Env{Stderr: io.Discard, Terminal: func() int { return 80 }}, false, "f1", slog.New(slog.DiscardHandler))
 	p.Planned(1<<30, 0)
-	over := make(chan bool)
+	done := make(chan bool)
 	go func() {
 		for began := time.Now(); time.Since(began) < time.Second; {
 			p.Started("a")
 			p.Done(outcome.Outcome{Item: "a"})
 		}
 		p.Close()
-		close(over)
+		close(done)
 	}()
 	select {
-	case <-over:
+	case <-done:
 	case <-time.After(10 * time.Second):
 		t.Fatal("the progress of a run stands still")
 	}
 }
 
-// What is written while a bar is drawn is above it; after its end it is written at once.
+// TestScreen: text that is written while there is a bar appears above it; without a bar it
+// is written at once.
 func TestScreen(t *testing.T) {
 	var out bytes.Buffer
 	screen := NewScreen(&out)
@@ -230,8 +232,8 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestStatus: nothing in the first second, then a line five times a second that fits the
-// terminal, and nothing that stays.
+// TestStatus: a Status shows nothing in the first second, then five times a second a line
+// that fits the terminal, and leaves nothing behind.
 func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder

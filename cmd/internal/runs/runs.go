@@ -1,9 +1,9 @@
-// Package runs finds the runs that a person names, and opens, lists, shows and compares
-// them: those of this folder, exports, reports of answers, and runs that are only in
-// Langfuse. It also writes what a command says, fit for the terminal, file or pipe that
-// it is: results on standard output, the progress of a run on standard error. And it is
-// experiment check, what a team's CI calls: where it runs, which run is the baseline, how
-// the candidate is run, compared and judged, and the comment on the pull request.
+// Package runs finds the runs that a user names, and opens, lists, shows and compares them:
+// runs of this folder, exports, reports of answers, and runs that are only in Langfuse. It
+// also formats the output of commands for a terminal, file or pipe: results on standard
+// output, the progress of a run on standard error. Finally it has experiment check, the
+// command for CI: it finds the baseline, runs the candidate, compares and judges it, and
+// comments on the pull request.
 package runs
 
 import (
@@ -27,19 +27,19 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// withDenied gives a run that the system does not let us read its exit code.
-func withDenied(err error) error {
+// permissionError gives an error of missing permission the exit code 74.
+func permissionError(err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
 	}
 	return err
 }
 
-// List lists the runs of this folder.
+// List returns the runs of this folder. An entry has the error of reading its file.
 func List(ctx context.Context) ([]runstore.Entry, error) {
 	entries, err := runstore.List(ctx, settings.Folder)
 	for i, e := range entries {
-		entries[i].Err = withDenied(e.Err)
+		entries[i].Err = permissionError(e.Err)
 	}
 	if err != nil {
 		return entries, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
@@ -47,8 +47,7 @@ func List(ctx context.Context) ([]runstore.Entry, error) {
 	return entries, nil
 }
 
-// Open opens the run that a person named: by its file, by an export, or by
-// its name among the runs of this folder.
+// Open opens a run by its file, by an export, or by its name among the runs of this folder.
 func Open(ctx context.Context, named, dataset string) (*runstore.Reader, error) {
 	path, err := Find(ctx, named, dataset)
 	if err != nil {
@@ -63,8 +62,8 @@ func Open(ctx context.Context, named, dataset string) (*runstore.Reader, error) 
 	return run, err
 }
 
-// Find returns the file of a run that was named; a dataset that is a file may be given with
-// its folders.
+// Find returns the file of the run that named names: the file itself, or a run of this
+// folder. dataset is empty for any dataset; if it is a file, it may be a path.
 func Find(ctx context.Context, named, dataset string) (string, error) {
 	dataset = experiment.DatasetName(dataset)
 	if info, err := os.Stat(named); err == nil && !info.IsDir() {
@@ -80,8 +79,8 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	var found, names, elsewhere []string
 	for _, e := range entries {
 		switch of := e.Header.Dataset.Name; {
-		case e.Err != nil && named != e.Header.Name: // experiment runs names it
-			if e.Placed(dataset, named) { // opening it says what is wrong with it
+		case e.Err != nil && named != e.Header.Name: // experiment runs shows the error
+			if e.Placed(dataset, named) { // opening the file gives the error
 				found = append(found, e.Path)
 			}
 		case e.Header.Name != named:
@@ -107,8 +106,8 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 // InLangfuse is the prefix of the name of a run that is read from Langfuse.
 const InLangfuse = "langfuse:"
 
-// Sources opens the runs that were named, in this order. done closes what was
-// opened, also after an error.
+// Sources opens the runs of these names, in this order, with the metadata of items if
+// metadata is set. done closes the runs; call it also after an error.
 func Sources(ctx context.Context, env cli.Env, names []string, dataset string, metadata bool) (sources []compare.Source, done func() error, err error) {
 	var closers []func() error
 	done = func() error {
@@ -116,7 +115,7 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 	}
 	sources = make([]compare.Source, len(names))
 	var remote []int
-	var beside outcome.Header // of a run that is here
+	var local outcome.Header // of the first run that is not in Langfuse
 	for i, named := range names {
 		if strings.HasPrefix(named, InLangfuse) {
 			remote = append(remote, i)
@@ -130,14 +129,14 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 				sources[i] = Source{run, metadata, Status{env: env}}
 			}
 		}
-		if err == nil && beside.Dataset.Name == "" {
-			beside, err = sources[i].Header(ctx)
+		if err == nil && local.Dataset.Name == "" {
+			local, err = sources[i].Header(ctx)
 		}
 		if err != nil {
 			return nil, done, err
 		}
 	}
-	dataset = cmp.Or(dataset, beside.Dataset.Name)
+	dataset = cmp.Or(dataset, local.Dataset.Name)
 	if len(remote) == 0 {
 		return sources, done, nil
 	}
@@ -169,46 +168,47 @@ func readRemote(ctx context.Context, lf *settings.Langfuse, dataset, name string
 	return remoteSource{run}, err
 }
 
-// Source is a run file as package compare reads it.
+// Source is a run file as a compare.Source.
 type Source struct {
 	*runstore.Reader
-	Metadata bool // the items' metadata is wanted
+	Metadata bool // read the metadata of the items
 	status   Status
 }
 
-// Where is the path of the file.
+// Where returns the path of the file.
 func (s Source) Where() string { return s.Path() }
 
-// Outcomes are the newest, with what comparing needs.
+// Outcomes returns the newest outcomes with the parts that comparing needs.
 func (s Source) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] {
 	return s.OfTrial(ctx, 0)
 }
 
-// OfTrial are the outcomes of one trial alone; 0 is all.
+// OfTrial is Outcomes for one trial; 0 means all trials.
 func (s Source) OfTrial(ctx context.Context, trial int) iter.Seq2[outcome.Outcome, error] {
 	list := s.Reader.Outcomes(ctx, runstore.Query{Newest: true, Judged: true, Trial: trial})
 	return Watched(ctx, &s.status, s.Reader, min(1, trial), list)
 }
 
-// Items reads whole items only for their metadata: documents can be large.
+// Items returns ids and hashes of the items. It reads whole items, which can be large, only
+// if Metadata is set.
 func (s Source) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
 	if s.Metadata {
-		return mapped(s.Reader.Items(ctx), func(item runstore.Item) (compare.Item, error) {
+		return mapSeq(s.Reader.Items(ctx), func(item runstore.Item) (compare.Item, error) {
 			return compare.Item{ID: item.ID, Hash: item.Hash, Metadata: item.Metadata}, nil
 		})
 	}
-	return mapped(s.Hashes(ctx), func(h runstore.ItemHash) (compare.Item, error) {
+	return mapSeq(s.Hashes(ctx), func(h runstore.ItemHash) (compare.Item, error) {
 		return compare.Item{ID: h.ID, Hash: h.Hash}, nil
 	})
 }
 
-// mapped makes something else of what is read, up to the first error.
-func mapped[A, B any](list iter.Seq2[A, error], of func(A) (B, error)) iter.Seq2[B, error] {
+// mapSeq converts the values of a sequence up to the first error, which it yields.
+func mapSeq[A, B any](list iter.Seq2[A, error], convert func(A) (B, error)) iter.Seq2[B, error] {
 	return func(yield func(B, error) bool) {
 		for a, err := range list {
 			var b B
 			if err == nil {
-				b, err = of(a)
+				b, err = convert(a)
 			}
 			if !yield(b, err) || err != nil {
 				return
@@ -217,7 +217,8 @@ func mapped[A, B any](list iter.Seq2[A, error], of func(A) (B, error)) iter.Seq2
 	}
 }
 
-// remoteSource is a run that is only in Langfuse, as package compare reads it.
+// remoteSource is a run in memory as a compare.Source: one that was read from Langfuse or
+// from a report.
 type remoteSource struct{ run tracking.Remote }
 
 func (s remoteSource) Where() string { return s.run.Where }
@@ -231,17 +232,17 @@ func (s remoteSource) Footer(context.Context) (outcome.Footer, bool, error) {
 }
 
 func (s remoteSource) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
-	return each(s.run.Outcomes)
+	return sliceSeq(s.run.Outcomes)
 }
 
-// Items knows no content: the fingerprint alone vouches for it.
+// Items returns only ids. The content of the items is known by the fingerprint alone.
 func (s remoteSource) Items(context.Context) iter.Seq2[compare.Item, error] {
 	items := cli.Each(s.run.Outcomes, func(o outcome.Outcome) compare.Item { return compare.Item{ID: o.Item} })
-	return each(slices.CompactFunc(items, func(a, b compare.Item) bool { return a.ID == b.ID }))
+	return sliceSeq(slices.CompactFunc(items, func(a, b compare.Item) bool { return a.ID == b.ID }))
 }
 
-// each yields what is in memory already.
-func each[T any](list []T) iter.Seq2[T, error] {
+// sliceSeq yields the values of a slice without errors.
+func sliceSeq[T any](list []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, v := range list {
 			if !yield(v, nil) {

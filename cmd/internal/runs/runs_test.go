@@ -15,8 +15,8 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// writeRun makes a run of one item below this folder, of which nothing is published,
-// and says that it changed an hour ago.
+// writeRun writes an unpublished run of one item in this folder. Its file time is one hour
+// ago.
 func writeRun(t testing.TB, name string, score float64) string {
 	t.Helper()
 	path := runstore.Path(settings.Folder, "embedded", "d", name)
@@ -28,20 +28,20 @@ func writeRun(t testing.TB, name string, score float64) string {
 	item := dataset.Item{ID: "a", Input: []byte(`{"document_text":"x"}`)}
 	err = errors.Join(run.AddItems(t.Context(), []dataset.Item{item}, dataset.Hash),
 		run.Commit(t.Context(), outcome.Outcome{Item: "a", Trial: 1, Attempt: 1, Scores: []outcome.Score{{Name: "f1", Value: &score}}}),
-		run.Finish(t.Context(), outcome.Footer{Status: outcome.Complete, Planned: 1}), run.Close(), age(path))
+		run.Finish(t.Context(), outcome.Footer{Status: outcome.Complete, Planned: 1}), run.Close(), backdate(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-func age(path string) error {
+func backdate(path string) error {
 	then := time.Now().Add(-time.Hour)
 	return os.Chtimes(path, then, then)
 }
 
-// TestRuns_cached: a list is the same with its cache, without it, and whatever became
-// of the cache or the files.
+// TestRuns_cached: the list of runs is the same with and without its cache, with a damaged
+// cache and after changes to files.
 func TestRuns_cached(t *testing.T) {
 	t.Chdir(t.TempDir())
 	list := func() string {
@@ -74,13 +74,13 @@ func TestRuns_cached(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	whole, err := os.ReadFile(runCachePath())
+	cacheFile, err := os.ReadFile(runCachePath())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, cache := range map[string][]byte{
-		"another value": bytes.Replace(whole, []byte("0.25"), []byte("0.75"), 1), "cut": whole[:len(whole)/2], "empty": nil, "none": []byte("null"),
-		"another format": bytes.Replace(whole, []byte(`"format":1`), []byte(`"format":9`), 1), "another program": bytes.Replace(whole, []byte(`"program":"`), []byte(`"program":"x`), 1),
+		"another value": bytes.Replace(cacheFile, []byte("0.25"), []byte("0.75"), 1), "cut": cacheFile[:len(cacheFile)/2], "empty": nil, "none": []byte("null"),
+		"another format": bytes.Replace(cacheFile, []byte(`"format":1`), []byte(`"format":9`), 1), "another program": bytes.Replace(cacheFile, []byte(`"program":"`), []byte(`"program":"x`), 1),
 	} {
 		if err := os.WriteFile(runCachePath(), cache, 0o600); err != nil {
 			t.Fatal(err)
@@ -88,12 +88,12 @@ func TestRuns_cached(t *testing.T) {
 		if got := list(); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
-		if now, err := os.ReadFile(runCachePath()); err != nil || !bytes.Equal(now, whole) {
+		if now, err := os.ReadFile(runCachePath()); err != nil || !bytes.Equal(now, cacheFile) {
 			t.Errorf("%s: the cache is not what it was: %v", name, err)
 		}
 	}
 
-	// What is in the cache is what is shown: the file is not looked into …
+	// The list shows the cached row and does not open the file …
 	info, err := os.Stat(first)
 	if err == nil {
 		err = errors.Join(os.WriteFile(first, make([]byte, info.Size()), 0o600), os.Chtimes(first, info.ModTime(), info.ModTime()))
@@ -101,7 +101,7 @@ func TestRuns_cached(t *testing.T) {
 	if got := list(); err != nil || got != want {
 		t.Errorf("of the same size and time: %s, want %s (%v)", got, want, err)
 	}
-	// … unless its time, its size or its log is another.
+	// … unless its time, its size or its log has changed.
 	if err := os.Chtimes(first, info.ModTime().Add(time.Second), info.ModTime().Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestRuns_cached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(run.SetPlace(t.Context(), "x"), age(second))
+	err = errors.Join(run.SetPlace(t.Context(), "x"), backdate(second))
 	if _, settled := stampOf(second, time.Now()); err != nil || settled {
 		t.Errorf("a run that is being written is settled (%v)", err)
 	}
@@ -130,7 +130,7 @@ func TestRuns_cached(t *testing.T) {
 	}
 }
 
-// BenchmarkRuns is the list of 1,000 runs, after the first time.
+// BenchmarkRuns lists 1,000 runs whose rows are cached.
 func BenchmarkRuns(b *testing.B) {
 	b.Chdir(b.TempDir())
 	path := writeRun(b, "r", 0.5)
@@ -140,11 +140,11 @@ func BenchmarkRuns(b *testing.B) {
 	}
 	for i := range 1000 {
 		copied := filepath.Join(filepath.Dir(path), "r"+strings.Repeat("0", i%7)+time.Duration(i).String()+runstore.Extension)
-		if err := errors.Join(os.WriteFile(copied, raw, 0o600), age(copied)); err != nil {
+		if err := errors.Join(os.WriteFile(copied, raw, 0o600), backdate(copied)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	for range 2 { // the first time
+	for range 2 { // fills the cache
 		if _, err := Rows(b.Context()); err != nil {
 			b.Fatal(err)
 		}

@@ -26,9 +26,9 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// Whole is a run as reports take it, its items with what documents, matches and misses
-// there are, or without, in a third of the time. The items are read while they are
-// written, one at a time, so the run must stay open.
+// Whole returns a run for a report. documents selects items with documents, matches and
+// misses; without them it takes a third of the time. The report reads the items while it is
+// written, so the run must stay open.
 func Whole(ctx context.Context, run *runstore.Reader, documents bool) (report.Run, error) {
 	header, err := run.Header(ctx)
 	if err != nil {
@@ -53,8 +53,8 @@ func Whole(ctx context.Context, run *runstore.Reader, documents bool) (report.Ru
 	return report.Run{Summary: summary, Items: stats.Parallel(0, outcomes, view)}, nil
 }
 
-// Item gathers what is known of one item: its newest attempt. Where there is none, the
-// error says which may be meant.
+// Item returns the view of one item in a trial, with its newest attempt. If the run has no
+// such item, the error suggests similar ids.
 func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (report.ItemView, error) {
 	header, err := run.Header(ctx)
 	if err != nil {
@@ -79,7 +79,8 @@ func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (repo
 	return itemView(new(extraction.Decoder), header, item, outcome.Outcome{Item: id, Trial: trial})
 }
 
-// nearestItem proposes an id for a mistyped one.
+// nearestItem returns a hint with ids that are similar to a mistyped one. It looks at 10,000
+// items at most.
 func nearestItem(ctx context.Context, run *runstore.Reader, id string) string {
 	var ids []string
 	for item, err := range run.Hashes(ctx) {
@@ -91,9 +92,8 @@ func nearestItem(ctx context.Context, run *runstore.Reader, id string) string {
 	return textutil.Hint(id, ids)
 }
 
-// itemView puts together what is known of an item for a person to read.
-// What cannot be decoded any more is left out: the raw values are in the
-// outcome.
+// itemView returns the view of an item for a report. It leaves out documents and extractions
+// that cannot be decoded; their raw values are in the outcome.
 func itemView(in *extraction.Decoder, h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
 	view := report.ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o}
 	switch h.Harness {
@@ -119,12 +119,12 @@ func itemView(in *extraction.Decoder, h outcome.Header, item runstore.Item, o ou
 		return view, fmt.Errorf("reading the matches of item %q: %w", item.ID, err)
 	}
 	view.Matches = append(cli.Each(why.Entities, entityMatch), cli.Each(why.Relationships, relationshipMatch)...)
-	view.Missed = misses(why.MissedEntities, why.MissedRelationships)
-	view.Spurious = misses(why.SpuriousEntities, why.SpuriousRelationships)
+	view.Missed = missList(why.MissedEntities, why.MissedRelationships)
+	view.Spurious = missList(why.SpuriousEntities, why.SpuriousRelationships)
 	for _, f := range why.Faults {
 		view.Faults = append(view.Faults, report.Fault{
 			Cause: string(f.Cause), What: f.What,
-			Expected: shown(view.Expected, f.What, f.Expected), Extracted: shown(view.Extracted, f.What, f.Extracted),
+			Expected: elementText(view.Expected, f.What, f.Expected), Extracted: elementText(view.Extracted, f.What, f.Extracted),
 			ExpectedIndex: f.Expected, ExtractedIndex: f.Extracted,
 		})
 	}
@@ -134,7 +134,7 @@ func itemView(in *extraction.Decoder, h outcome.Header, item runstore.Item, o ou
 func entityMatch(m scoring.EntityMatch) report.Match {
 	match := report.Match{
 		What: scoring.AnEntity, Kind: string(m.Kind), Similarity: m.Similarity,
-		Expected: typed(m.Expected, m.ExpectedType), Extracted: typed(m.Extracted, m.ExtractedType),
+		Expected: entityText(m.Expected, m.ExpectedType), Extracted: entityText(m.Extracted, m.ExtractedType),
 		ExpectedIndex: m.ExpectedIndex, ExtractedIndex: m.ExtractedIndex,
 	}
 	if m.Type != scoring.TypeUnjudged {
@@ -146,58 +146,60 @@ func entityMatch(m scoring.EntityMatch) report.Match {
 func relationshipMatch(m scoring.RelationshipMatch) report.Match {
 	return report.Match{
 		What: scoring.ARelationship, Kind: string(m.MatchType), Similarity: min(m.SourceSimilarity, m.TargetSimilarity),
-		Expected: stated(m.Expected), Extracted: stated(m.Extracted),
+		Expected: statementText(m.Expected), Extracted: statementText(m.Extracted),
 		ExpectedIndex: m.ExpectedIndex, ExtractedIndex: m.ExtractedIndex,
 	}
 }
 
-func misses(entities []scoring.EntityMiss, relationships []scoring.RelationshipMiss) []report.Miss {
+func missList(entities []scoring.EntityMiss, relationships []scoring.RelationshipMiss) []report.Miss {
 	var list []report.Miss
 	for _, m := range entities {
-		miss := report.Miss{What: scoring.AnEntity, Index: m.Index, Value: typed(m.Name, m.Type), Reason: reason(m.Reason)}
+		miss := report.Miss{What: scoring.AnEntity, Index: m.Index, Value: entityText(m.Name, m.Type), Reason: reason(m.Reason)}
 		if n := m.Nearest; n != nil {
-			miss.Nearest, miss.Similarity = typed(n.Name, n.Type), n.Similarity
+			miss.Nearest, miss.Similarity = entityText(n.Name, n.Type), n.Similarity
 		}
 		list = append(list, miss)
 	}
 	for _, m := range relationships {
-		miss := report.Miss{What: scoring.ARelationship, Index: m.Index, Value: stated(m.Statement), Reason: reason(m.Reason)}
+		miss := report.Miss{What: scoring.ARelationship, Index: m.Index, Value: statementText(m.Statement), Reason: reason(m.Reason)}
 		if n := m.Nearest; n != nil {
-			miss.Nearest, miss.Similarity = stated(n.Statement), min(n.SourceSimilarity, n.TargetSimilarity)
+			miss.Nearest, miss.Similarity = statementText(n.Statement), min(n.SourceSimilarity, n.TargetSimilarity)
 		}
 		list = append(list, miss)
 	}
 	return list
 }
 
-// shown is the thing at a place of a list, as a person reads it.
-func shown(e *extraction.Extraction, what string, at *int) string {
+// elementText formats the entity or relationship at an index, depending on what; "" if there
+// is none.
+func elementText(e *extraction.Extraction, what string, index *int) string {
 	switch {
-	case e == nil || at == nil || *at < 0:
+	case e == nil || index == nil || *index < 0:
 		return ""
-	case what == scoring.AnEntity && *at < len(e.Entities):
-		return typed(e.Entities[*at].Name, e.Entities[*at].Type)
-	case what == scoring.ARelationship && *at < len(e.Relationships):
-		r := e.Relationships[*at]
-		return stated(scoring.Statement{Source: cmp.Or(r.Source, r.SourceRef), Type: r.Type, Target: cmp.Or(r.Target, r.TargetRef)})
+	case what == scoring.AnEntity && *index < len(e.Entities):
+		return entityText(e.Entities[*index].Name, e.Entities[*index].Type)
+	case what == scoring.ARelationship && *index < len(e.Relationships):
+		r := e.Relationships[*index]
+		return statementText(scoring.Statement{Source: cmp.Or(r.Source, r.SourceRef), Type: r.Type, Target: cmp.Or(r.Target, r.TargetRef)})
 	}
 	return ""
 }
 
 func reason(r scoring.Reason) string { return strings.ReplaceAll(string(r), "_", " ") }
 
-func typed(name, kind string) string {
+func entityText(name, kind string) string {
 	if kind == "" {
 		return name
 	}
 	return name + " (" + kind + ")"
 }
 
-func stated(s scoring.Statement) string { return s.Source + " – " + s.Type + " → " + s.Target }
+func statementText(s scoring.Statement) string {
+	return s.Source + " – " + s.Type + " → " + s.Target
+}
 
-// newBenchView shows a case of the bench: its document, the records with their
-// quotes and places, what is wrong with them, and the gold spans that no record
-// quotes.
+// newBenchView completes the view of a case of the bench: its document, the records with
+// their quotes, places and faults, and the gold spans that no record quotes.
 func newBenchView(view report.ItemView, item runstore.Item) (report.ItemView, error) {
 	output := view.Outcome.Output
 	seen, err := benches.See(item.Input, item.Expected, output)
@@ -232,8 +234,8 @@ func newBenchView(view report.ItemView, item runstore.Item) (report.ItemView, er
 	return view, nil
 }
 
-// recordEntity is a record with its quote as the name and its class as the type, and
-// with the stretch of the document that it names.
+// recordEntity converts a record to an entity: its quote is the name, its class the type,
+// and its span of the document the mention.
 func recordEntity(r benches.Record) extraction.Entity {
 	e := extraction.Entity{Name: r.Quote, Type: r.Class}
 	if r.Spans != nil {
@@ -242,9 +244,8 @@ func recordEntity(r benches.Record) extraction.Entity {
 	return e
 }
 
-// newAnswerView shows a question with its answer and the passages that were
-// searched in place of a document, the terms that were found, those that were
-// not, and the forbidden ones.
+// newAnswerView completes the view of a question: the question with its answer as the text,
+// the passages that the model got, and the found, the missing and the forbidden terms.
 func newAnswerView(view report.ItemView, item runstore.Item) (report.ItemView, error) {
 	o := view.Outcome
 	section := func(title, text string) {
@@ -295,7 +296,7 @@ func newAnswerView(view report.ItemView, item runstore.Item) (report.ItemView, e
 	return view, nil
 }
 
-// Summarise sums a stored run up.
+// Summarise returns the summary of a stored run, with warnings about its document.
 func Summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
 	s, err := experiment.Summarise(ctx, run, ScoreOrder())
 	if err != nil {
@@ -306,27 +307,27 @@ func Summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, erro
 	return s, err
 }
 
-// ScoreOrder is the order in which scores are shown: those of extractions, then of
-// answers.
+// ScoreOrder returns the names of all scores in the order in which they are shown.
 func ScoreOrder() []string {
 	return slices.Concat(ExtractionScores(), answers.ScoreOrder(), []string{outcome.ErrorScore})
 }
 
-// ExtractionScores are those of the catalogue, then grounding.
+// ExtractionScores returns the names of the scores of extractions: those of the catalogue,
+// then grounding.
 func ExtractionScores() []string {
 	return append(cli.Each(scoring.Catalog(), func(d scoring.Definition) string { return d.Name }), harness.GroundedRate)
 }
 
-// Comparison is how runs are compared without flags.
+// Comparison returns the configuration of a comparison without flags.
 func Comparison() compare.Config {
 	return compare.Config{
 		Order: ScoreOrder(), LowerIsBetter: []string{harness.InventedRate, answers.CitationPenalty}, Matches: matchedLines,
 	}
 }
 
-// matchedLines lists what an outcome's explanation says was matched, as a person
-// reads it: the terms of an answer, or what was extracted, where another name is the same
-// match.
+// matchedLines returns the matches in an outcome's explanation as text: the terms of an
+// answer, or the expected entities and relationships. Extracted names do not appear, so
+// that a match under another name is the same match.
 func matchedLines(explanation json.RawMessage) (lines []string, err error) {
 	var why struct {
 		scoring.Explanation
@@ -341,12 +342,12 @@ func matchedLines(explanation json.RawMessage) (lines []string, err error) {
 		}
 	}
 	return slices.Concat(lines,
-		cli.Each(why.Entities, func(m scoring.EntityMatch) string { return typed(m.Expected, m.ExpectedType) }),
-		cli.Each(why.Relationships, func(m scoring.RelationshipMatch) string { return stated(m.Expected) }),
+		cli.Each(why.Entities, func(m scoring.EntityMatch) string { return entityText(m.Expected, m.ExpectedType) }),
+		cli.Each(why.Relationships, func(m scoring.RelationshipMatch) string { return statementText(m.Expected) }),
 	), nil
 }
 
-// CanWritePage finds out before anything is compared.
+// CanWritePage checks the file of --html before anything is compared. "" is valid.
 func CanWritePage(path string) error {
 	switch path {
 	case "":
@@ -357,8 +358,8 @@ func CanWritePage(path string) error {
 	return cli.CanWrite(path)
 }
 
-// WriteComparison writes the page of a comparison to a file, if one is named:
-// also of runs that cannot be compared, and where the gate is not passed.
+// WriteComparison writes the page of a comparison to a file, unless path is "". The runs may
+// be incompatible and the gate failed.
 func WriteComparison(ctx context.Context, path string, result compare.Comparison, sources []compare.Source) error {
 	if path == "" {
 		return nil
@@ -368,8 +369,8 @@ func WriteComparison(ctx context.Context, path string, result compare.Comparison
 	})
 }
 
-// comparisonPage writes the page of a comparison: sources are the base and the
-// candidates, which are read once more for their items.
+// comparisonPage writes the page of a comparison. sources are the base and the candidates,
+// whose items it reads again.
 func comparisonPage(ctx context.Context, w io.Writer, result compare.Comparison, sources []compare.Source, cfg html.Config) error {
 	var runs []report.Run
 	for i, source := range sources {
@@ -377,7 +378,7 @@ func comparisonPage(ctx context.Context, w io.Writer, result compare.Comparison,
 		if i > 0 {
 			side = result.Candidates[i-1].Candidate
 		}
-		run, err := wholeSource(ctx, source, side)
+		run, err := reportRun(ctx, source, side)
 		if err != nil {
 			return err
 		}
@@ -386,16 +387,16 @@ func comparisonPage(ctx context.Context, w io.Writer, result compare.Comparison,
 	return html.Compare(w, result, runs, cfg)
 }
 
-// wholeSource is a compared run as reports take it. One that is only in Langfuse
-// has outcomes, and no documents.
-func wholeSource(ctx context.Context, source compare.Source, side compare.Side) (report.Run, error) {
+// reportRun returns a compared run for a report. A run that is only in Langfuse has
+// outcomes, but no documents.
+func reportRun(ctx context.Context, source compare.Source, side compare.Side) (report.Run, error) {
 	if local, ok := source.(Source); ok {
 		whole, err := Whole(ctx, local.Reader, true)
 		whole.Items = Watched(ctx, &local.status, local.Reader, 0, whole.Items)
 		return whole, err
 	}
 	run := side.Summary.Run
-	items := mapped(source.Outcomes(ctx), func(o outcome.Outcome) (report.ItemView, error) {
+	items := mapSeq(source.Outcomes(ctx), func(o outcome.Outcome) (report.ItemView, error) {
 		return report.ItemView{Run: run.Name, Dataset: run.Dataset, Outcome: o}, nil
 	})
 	return report.Run{Summary: side.Summary, Items: items}, nil

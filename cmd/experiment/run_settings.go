@@ -57,7 +57,7 @@ func runTable() []settings.Setting {
 			{Flag: "budget-tokens", Env: "EXPERIMENT_BUDGET_TOKENS", Usage: "stop before the run has used more than `N` tokens; it can be resumed"},
 			{Flag: "max-failures", Env: "EXPERIMENT_MAX_FAILURES", Default: "0", Usage: "allow `N|P%` of the items to fail; exit code 4 if more do"},
 			{Flag: "gate", Many: true, Usage: "check the run against `RULE|FILE`: a rule such as 'entity_f1 >= 0.7', or a YAML file of rules; exit code 1 if one fails; may be repeated"},
-			{Flag: "inconclusive", Usage: "count an inconclusive rule as `fail|pass|6`; 6 is an exit code of its own (default: fail)"},
+			{Flag: "inconclusive", Usage: runs.InconclusiveUsage},
 			{Flag: "workers", Env: "EXPERIMENT_WORKERS", Usage: "hand the items to experiment worker on other machines, through the NATS server at `ADDRESS`, such as nats://127.0.0.1:4222 (docs/workers.md)"},
 			{Flag: "insecure", Switch: true, Usage: "with --workers: allow a server on another machine without TLS"},
 		}),

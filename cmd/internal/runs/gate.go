@@ -16,6 +16,13 @@ import (
 	"extraction-experiment/outcome"
 )
 
+// The usages of flags that several commands share.
+const (
+	GateUsage         = "judge by `RULE|FILE`, a rule or a YAML file of rules; may be repeated"
+	InconclusiveUsage = "count an inconclusive rule as `fail|pass|6`; 6 is an exit code of its own (default: fail)"
+	ClusterByUsage    = "treat items with the same value of `KEY` in their metadata as dependent, since they share a source"
+)
+
 // ReadGate combines rules and files of rules to a gate, and returns the metric that a file
 // names. inconclusive, if not empty, wins over files, and a later file over an earlier one;
 // the rules of all arguments count. The error has all problems.

@@ -225,7 +225,7 @@ type statedSpan struct {
 	End   json.RawMessage `json:"charEnd"`
 }
 
-// wholeNumber decodes a wholeNumber number; nil if raw is none.
+// wholeNumber decodes a whole number; nil if raw is none.
 func wholeNumber(raw json.RawMessage) (n *int) {
 	if json.Unmarshal(raw, &n) != nil {
 		return nil

@@ -9,8 +9,8 @@
 //
 //  1. Read reads and validates all cases.
 //  2. Run gives them to experiment.Run, once for each trial, with a run file. Answers are
-//     stored with the cases or come from an Answerer: a model (Asking), a team's pipeline
-//     (External) or an extractor (Extracting).
+//     stored with the cases or come from an Answerer: a model (ModelAnswerer), a team's pipeline
+//     (PipelineAnswerer) or an extractor (ExtractorAnswerer).
 //  3. Each answer is split into records, which are checked against the schema of the case
 //     and against the document.
 //  4. Measure computes the metrics of a run file, and Check compares them with the gates.
@@ -323,10 +323,10 @@ func Prompt() pipeline.Template {
 	}}
 }
 
-// Asking is an Answerer that asks a language model once for each case. The schema is part of the
+// ModelAnswerer is an Answerer that asks a language model once for each case. The schema is part of the
 // prompt; the provider does not enforce it, and answers are not repaired. It is safe for
 // concurrent use if Model is.
-type Asking struct {
+type ModelAnswerer struct {
 	Model pipeline.Model
 	// Name and Provider identify the model in calls.
 	Name, Provider string
@@ -334,7 +334,7 @@ type Asking struct {
 
 // Answer returns the model's answer, including a refusal or one that was cut off. Errors are
 // those of Model.
-func (a Asking) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
+func (a ModelAnswerer) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
 	_, unit, _ := unitOf(q.OffsetMode)
 	messages, err := pipeline.Compile(Prompt(), pipeline.Vars{Texts: map[string]string{
 		"document_text": q.DocumentText, "instructions": q.Instructions, "target_schema": string(q.TargetSchema),
@@ -351,12 +351,12 @@ func (a Asking) Answer(ctx context.Context, q Question) (string, []outcome.Call,
 	return res.Text, []outcome.Call{call}, err
 }
 
-// Extracting is an Answerer that uses an extractor of entities: each mention is a record with
+// ExtractorAnswerer is an Answerer that uses an extractor of entities: each mention is a record with
 // the type of its entity as the class.
-type Extracting struct{ Extractor pipeline.Extractor }
+type ExtractorAnswerer struct{ Extractor pipeline.Extractor }
 
 // Answer calls the extractor and returns its errors unchanged.
-func (e Extracting) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
+func (e ExtractorAnswerer) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
 	found, calls, err := e.Extractor.Extract(ctx, q.document())
 	if err != nil {
 		return "", calls, err
@@ -385,15 +385,15 @@ func recordsOf(found extraction.Extraction) any {
 	return map[string]any{"extractions": records}
 }
 
-// External is an Answerer that asks a team's own pipeline, as docs/pipeline-protocol.md
+// PipelineAnswerer is an Answerer that asks a team's own pipeline, as docs/pipeline-protocol.md
 // describes, with "instructions", "target_schema" and "offset_mode" in the request. The reply
 // holds "extractions", records that match the schema, or "entities", whose mentions become
 // records. It is safe for concurrent use.
-type External struct{ Asker *provider.External }
+type PipelineAnswerer struct{ Asker *provider.External }
 
 // Answer asks once. A reply without a list is an answer that cannot be used. Errors are those of
 // the pipeline.
-func (e External) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
+func (e PipelineAnswerer) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
 	doc := q.document()
 	reply, calls, err := e.Asker.Ask(ctx, map[string]any{
 		"document_text": doc.Text, "document_type": doc.Type, "object_schemas": doc.Objects, "relationship_schemas": struct{}{},

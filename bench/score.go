@@ -149,8 +149,8 @@ func (g gold) coveredBy(a Answer) []int {
 	return covered
 }
 
-// Seen is a case with the answer of one trial, for display.
-type Seen struct {
+// ItemDetail is a case with the answer of one trial, for display.
+type ItemDetail struct {
 	DocumentText string
 	// Gold holds the gold spans as records. Covered gives for each of them the index in Records,
 	// or -1.
@@ -158,19 +158,19 @@ type Seen struct {
 	Covered       []int
 }
 
-// See decodes the input and the expected output of a case and the output of a trial, which may
+// DecodeItem decodes the input and the expected output of a case and the output of a trial, which may
 // be empty. It returns an error if they are not those of a case.
-func See(caseInput, expected, output json.RawMessage) (Seen, error) {
+func DecodeItem(caseInput, expected, output json.RawMessage) (ItemDetail, error) {
 	var in input
 	var g gold
 	var a Answer
 	if err := cmp.Or(json.Unmarshal(caseInput, &in), json.Unmarshal(expected, &g)); err != nil {
-		return Seen{}, fmt.Errorf("the input is not a case, or what is expected: %w", err)
+		return ItemDetail{}, fmt.Errorf("the input is not a case, or what is expected: %w", err)
 	}
 	if err := json.Unmarshal(output, &a); err != nil && len(output) > 0 {
-		return Seen{}, fmt.Errorf("the output is not an answer: %w", err)
+		return ItemDetail{}, fmt.Errorf("the output is not an answer: %w", err)
 	}
-	s := Seen{DocumentText: in.DocumentText, Records: a.Records, Covered: g.coveredBy(a)}
+	s := ItemDetail{DocumentText: in.DocumentText, Records: a.Records, Covered: g.coveredBy(a)}
 	for _, span := range g.GoldSpans {
 		s.Gold = append(s.Gold, span.record())
 	}

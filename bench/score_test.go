@@ -24,7 +24,7 @@ func TestSee(t *testing.T) {
 	must(t, err)
 	output, err := json.Marshal(a)
 	must(t, err)
-	s, err := bench.See(input, gold, output)
+	s, err := bench.DecodeItem(input, gold, output)
 	must(t, err)
 	var got []string
 	for i, r := range s.Records {
@@ -38,7 +38,7 @@ func TestSee(t *testing.T) {
 		s.Gold[1].String() != `"𝒜", at 0 to 2 (utf16_code_unit)` || s.Records[1].Spans.Rune != [2]int{2, 3} {
 		t.Errorf("got  %q\nwant %q\n%+v", got, want, s)
 	}
-	if s, err = bench.See(input, gold, nil); err != nil || fmt.Sprint(s.Covered) != "[-1 -1]" || s.Records != nil {
+	if s, err = bench.DecodeItem(input, gold, nil); err != nil || fmt.Sprint(s.Covered) != "[-1 -1]" || s.Records != nil {
 		t.Errorf("%v %+v", err, s)
 	}
 	for want, raw := range map[string]json.RawMessage{"the input is not a case": []byte("7"), "the output is not an answer": []byte("7")} {
@@ -46,7 +46,7 @@ func TestSee(t *testing.T) {
 		if strings.Contains(want, "input") {
 			in, out = raw, nil
 		}
-		if _, err := bench.See(in, gold, out); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := bench.DecodeItem(in, gold, out); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// cautious is a Source that implements Cautious.
+// cautious is a Source that implements UncheckedSource.
 type cautious struct{ *memoryRun }
 
 func (c cautious) Unchecked() []string { return []string{"its " + c.name + " was not looked at"} }

@@ -46,7 +46,7 @@ func newCollector(c Config, base, cand run) *collector {
 	return &collector{
 		Config: c, runs: [2]run{base, cand},
 		columns: map[string]*column{}, seenClusters: map[string]bool{}, groups: map[[2]string]*[2]outcome.Group{},
-		mostChanged: stats.NewShortlist(c.Changed, compareChanged),
+		mostChanged: stats.NewShortlist(c.MaxChanged, compareChanged),
 		regressed:   stats.NewShortlist(MaxRegressed, compareRegressed),
 	}
 }

@@ -179,7 +179,7 @@ func (c Config) compareOne(ctx context.Context, base run, candidate Source) (Res
 // uncheckedWarnings returns what could not be checked about the two runs.
 func uncheckedWarnings(base, cand Source) (warnings []string) {
 	for i, s := range []Source{base, cand} {
-		if cautious, ok := s.(Cautious); ok {
+		if cautious, ok := s.(UncheckedSource); ok {
 			for _, text := range cautious.Unchecked() {
 				warnings = append(warnings, []string{"the base", "the candidate"}[i]+": "+text)
 			}
@@ -275,8 +275,8 @@ type Config struct {
 	// Flips is the number of sign combinations to draw if there are too many to try all; 0 is
 	// 10,000.
 	Flips int
-	// Changed is the number of items to keep of those that changed most; 0 is 10, negative none.
-	Changed int
+	// MaxChanged is the number of items to keep of those that changed most; 0 is 10, negative none.
+	MaxChanged int
 	// Order lists score names in the order in which they are shown. Other scores follow
 	// alphabetically.
 	Order []string
@@ -293,7 +293,7 @@ type Config struct {
 // run.
 func (c Config) withDefaults(first outcome.Header) Config {
 	c.Metric = cmp.Or(c.Metric, first.Scorer.Primary)
-	c.Seed, c.Flips, c.Changed = cmp.Or(c.Seed, 1), cmp.Or(c.Flips, 10_000), cmp.Or(c.Changed, 10)
+	c.Seed, c.Flips, c.MaxChanged = cmp.Or(c.Seed, 1), cmp.Or(c.Flips, 10_000), cmp.Or(c.MaxChanged, 10)
 	return c
 }
 
@@ -322,9 +322,9 @@ type Source interface {
 	Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error]
 }
 
-// Cautious is a Source with properties that cannot be checked. Comparisons have what Unchecked
+// UncheckedSource is a Source with properties that cannot be checked. Comparisons have what Unchecked
 // returns as warnings.
-type Cautious interface {
+type UncheckedSource interface {
 	Unchecked() []string
 }
 

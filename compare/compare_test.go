@@ -225,7 +225,7 @@ func TestCompare_undefined(t *testing.T) {
 func TestCompare_changed(t *testing.T) {
 	base := newRun("b", .5, .5, .5, .2)
 	cand := newRun("c", .5, .3, .7, 1)
-	r := mustCompare(t, Config{Matches: matchesOf, Changed: 2}, base, cand)
+	r := mustCompare(t, Config{Matches: matchesOf, MaxChanged: 2}, base, cand)
 	want := []Change{
 		{ItemChange{"item-0003", .2, 1, .8}, "20 matched", "100 matched", "", "", slices.Repeat([]string{"Ada"}, 8), []string{}, 2},
 		// Of two equal changes, the loss comes first.

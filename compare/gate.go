@@ -34,7 +34,7 @@ type Policy string
 const (
 	InconclusiveFails  Policy = "fail" // exit code 1
 	InconclusivePasses Policy = "pass"
-	InconclusiveSays   Policy = "6" // exit code 6
+	InconclusiveExits6 Policy = "6" // exit code 6
 )
 
 // Answer is the result of a rule.
@@ -67,12 +67,12 @@ type GateResult struct {
 }
 
 // ExitCode returns 0 if the gate is passed, 1 if it failed, and 6 if it is inconclusive under
-// InconclusiveSays.
+// InconclusiveExits6.
 func (g GateResult) ExitCode() int {
 	switch {
 	case g.Answer == Pass, g.Answer == Inconclusive && g.Inconclusive == InconclusivePasses:
 		return 0
-	case g.Answer == Inconclusive && g.Inconclusive == InconclusiveSays:
+	case g.Answer == Inconclusive && g.Inconclusive == InconclusiveExits6:
 		return 6
 	}
 	return 1
@@ -82,7 +82,7 @@ func (g GateResult) ExitCode() int {
 // checks.
 func (g Gate) Check() error {
 	var problems []error
-	if !slices.Contains([]Policy{"", InconclusiveFails, InconclusivePasses, InconclusiveSays}, g.Inconclusive) {
+	if !slices.Contains([]Policy{"", InconclusiveFails, InconclusivePasses, InconclusiveExits6}, g.Inconclusive) {
 		problems = append(problems, fmt.Errorf("inconclusive: expected fail, pass or 6, not %q", g.Inconclusive))
 	}
 	if g.MinDelta != nil && !usable(*g.MinDelta) {

@@ -86,8 +86,8 @@ func TestGate_answers(t *testing.T) {
 		{[]string{inconclusive}, "", Inconclusive, 1},
 		{[]string{inconclusive}, InconclusiveFails, Inconclusive, 1},
 		{[]string{inconclusive}, InconclusivePasses, Inconclusive, 0},
-		{[]string{inconclusive}, InconclusiveSays, Inconclusive, 6},
-		{[]string{wrong, inconclusive}, InconclusiveSays, Fail, 1},
+		{[]string{inconclusive}, InconclusiveExits6, Inconclusive, 6},
+		{[]string{wrong, inconclusive}, InconclusiveExits6, Fail, 1},
 		{[]string{inconclusive, wrong}, InconclusivePasses, Fail, 1},
 	} {
 		gate := Gate{Inconclusive: tt.policy}

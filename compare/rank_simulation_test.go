@@ -48,7 +48,7 @@ func TestRank_falseAlarms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 7))
 	alarms := 0
 	for range repeats {
-		for _, p := range mustRank(t, Config{Flips: 500, Changed: -1}, equalRuns(rng, 5)...).Pairs {
+		for _, p := range mustRank(t, Config{Flips: 500, MaxChanged: -1}, equalRuns(rng, 5)...).Pairs {
 			if p.Verdict != Unclear && p.Verdict != Same {
 				alarms++
 				break
@@ -73,7 +73,7 @@ func TestCompare_falseAlarms(t *testing.T) {
 	}
 	for _, n := range counts {
 		rng := rand.New(rand.NewPCG(12, uint64(n)))
-		c := Config{Flips: 500, Changed: -1, Gate: Gate{Rules: []Rule{mustRule(t, "f1 > base")}}}
+		c := Config{Flips: 500, MaxChanged: -1, Gate: Gate{Rules: []Rule{mustRule(t, "f1 > base")}}}
 		claimed, passed, raw := 0, 0, 0
 		for range repeats {
 			runs := equalRuns(rng, n+1)

@@ -71,7 +71,7 @@ func TestLoadBenchmark(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first := b.Datasets[0]; b.Name != "given" || b.Runs != 1 || first.PDF != filepath.Join(filepath.Dir(path), "sub", "a.pdf") || first.Questions != "/q.json" ||
-		first.Weighted() != 1 || b.Datasets[1].Weighted() != 2.5 {
+		first.WeightOrDefault() != 1 || b.Datasets[1].WeightOrDefault() != 2.5 {
 		t.Errorf("%+v", b)
 	}
 	if b, err := LoadBenchmark(writeFile(t, "name: own\nruns: 3\n"+text), "given"); err != nil || b.Name != "own" || b.Runs != 3 {

@@ -269,8 +269,8 @@ type BenchmarkGates struct {
 	MaxRegressions *int     `yaml:"max_regressions"` // number of questions that are worse than in the baseline
 }
 
-// Weighted returns the weight of the dataset.
-func (d BenchmarkDataset) Weighted() float64 {
+// WeightOrDefault returns the weight of the dataset.
+func (d BenchmarkDataset) WeightOrDefault() float64 {
 	return *cmp.Or(d.Weight, new(1.0))
 }
 
@@ -288,7 +288,7 @@ func LoadBenchmark(path, name string) (Benchmark, error) {
 	}
 	for i := range c.Datasets {
 		for _, file := range []*string{&c.Datasets[i].PDF, &c.Datasets[i].Questions} {
-			*file = files.In(filepath.Dir(path), *file)
+			*file = files.Resolve(filepath.Dir(path), *file)
 		}
 	}
 	c.Runs = max(1, c.Runs)
@@ -322,7 +322,7 @@ func (c Benchmark) check() error {
 		if d.PDF == "" || d.Questions == "" {
 			add("%s: pdf and questions are both needed", at)
 		}
-		if w := d.Weighted(); !(w >= 0 && w <= 1e6) {
+		if w := d.WeightOrDefault(); !(w >= 0 && w <= 1e6) {
 			add("%s.weight: %g is not a number from 0 to 1e6", at, w)
 		} else {
 			total += w

@@ -105,7 +105,7 @@ func LoadTrigger(path string) (Trigger, error) {
 		if run.Config == "" {
 			add("dataset %q: config is missing: name an experiment file", name)
 		} else {
-			run.Config = files.In(filepath.Dir(path), run.Config)
+			run.Config = files.Resolve(filepath.Dir(path), run.Config)
 		}
 		usd, err := strconv.ParseFloat(run.BudgetUSD, 64)
 		if run.BudgetUSD != "" && (err != nil || !(usd > 0) || math.IsInf(usd, 0)) {

@@ -39,9 +39,9 @@ func (cfg Config) withLimits(model pipeline.Model, limiter *limit.Limiter, budge
 	})
 }
 
-// Within returns a copy of an evaluator that is a model. Its requests draw on the budget. Both
+// WithBudget returns a copy of an evaluator that is a model. Its requests draw on the budget. Both
 // share the rate limits that were learned.
-func (e *Evaluator) Within(budget *pipeline.Budget) *Evaluator {
+func (e *Evaluator) WithBudget(budget *pipeline.Budget) *Evaluator {
 	return &Evaluator{cfg: e.cfg, limiter: e.limiter, limited: e.cfg.withLimits(e.cfg.Model, e.limiter, budget)}
 }
 

@@ -132,7 +132,7 @@ func TestWithin(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := newEvaluator(t, evaluator.Config{Model: m, Prompt: evaluator.DefaultPrompt()})
-	e = e.Within(other)
+	e = e.WithBudget(other)
 	usd := 0.5
 	budget.Book(&usd, outcome.Usage{}, outcome.Usage{}) // spent by the system
 	// At 0.5 and 0.9 there is room for a call of some tokens, at 1.3 there is none.

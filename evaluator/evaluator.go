@@ -118,7 +118,7 @@ func New(cfg Config) (*Evaluator, error) {
 		addProblem("give exactly one of a script, a URL and a model")
 	}
 	if model != nil {
-		e.limiter = limit.New(limit.Config{Most: maxConcurrent, Backoff: cfg.Pause})
+		e.limiter = limit.New(limit.Config{MaxConcurrent: maxConcurrent, Backoff: cfg.Pause})
 		e.limited = cfg.withLimits(model, e.limiter, nil)
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -129,7 +129,7 @@ func New(cfg Config) (*Evaluator, error) {
 
 // Evaluate judges one case within Config.Timeout. Requests to an address or a model are sent
 // again as pipeline.Limited describes. The error is a *Fault, that of ctx if it ended, or one
-// that stops a run (limit.StopsRun): the budget of Within is used up, or the run was stopped
+// that stops a run (limit.StopsRun): the budget of WithBudget is used up, or the run was stopped
 // while the evaluation waited. The Verdict beside an error only has the Call of a model.
 //
 // A program runs in its own process group, and no process of the group is left afterwards. A

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if behaviour := os.Getenv(childEnv); behaviour != "" {
 		os.Exit(child(behaviour))
 	}
-	if err := suite.AtOnce(4); err != nil {
+	if err := suite.SetParallel(4); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

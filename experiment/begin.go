@@ -28,7 +28,7 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 	e.result.Path = cfg.Path
 	var notes []string
 	if cfg.Resume && !cfg.Retry {
-		note, err := NeverBegun(ctx, []string{cfg.Header.Name}, []string{cfg.Path})
+		note, err := CheckResumable(ctx, []string{cfg.Header.Name}, []string{cfg.Path})
 		if err != nil {
 			return nil, err
 		}

@@ -137,26 +137,26 @@ func (j evaluatedJudge) Undelivered() []outcome.Score {
 	return scores
 }
 
-// AbsentError is the error for an evaluator that cannot be asked at all. It stops the run,
+// EvaluatorUnavailableError is the error for an evaluator that cannot be asked at all. It stops the run,
 // since the other items would be paid for without this score.
-type AbsentError struct {
+type EvaluatorUnavailableError struct {
 	Score string
 	Fault *evaluator.Fault
 }
 
 // Error names the score and the reason.
-func (e *AbsentError) Error() string {
+func (e *EvaluatorUnavailableError) Error() string {
 	return fmt.Sprintf("the evaluator of %s cannot be asked: %v", e.Score, e.Fault)
 }
 
 // Unwrap returns the fault.
-func (e *AbsentError) Unwrap() error { return e.Fault }
+func (e *EvaluatorUnavailableError) Unwrap() error { return e.Fault }
 
 // ExitCode returns 69: the evaluator cannot be reached, started or authorised.
-func (*AbsentError) ExitCode() int { return 69 }
+func (*EvaluatorUnavailableError) ExitCode() int { return 69 }
 
 // StopsRun marks errors that are not a failure of the item; see limit.StopsRun.
-func (*AbsentError) StopsRun() {}
+func (*EvaluatorUnavailableError) StopsRun() {}
 
 // score asks the evaluator. call is the call of a judging model, or nil. The error is one that
 // stops the run. A panic of the evaluator is a bug of this program, and the runner reports it.
@@ -175,7 +175,7 @@ func (e *scoreEvaluator) score(ctx context.Context, c evaluator.Case) (s outcome
 	case limit.StopsRun(err):
 		return s, nil, err
 	case errors.As(err, &fault) && fault.Unavailable() && !e.reached.Load():
-		return s, nil, &AbsentError{e.Name, fault}
+		return s, nil, &EvaluatorUnavailableError{e.Name, fault}
 	}
 	e.reached.Store(true)
 	s.Reason = "the evaluator gave no score: " + shorten(err.Error())

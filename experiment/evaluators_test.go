@@ -129,7 +129,7 @@ func TestScorer_absent(t *testing.T) {
 	}
 	answers = []error{&evaluator.Fault{Kind: evaluator.NotStarted, Message: "no such program"}}
 	_, err = ask()
-	var absent *experiment.AbsentError
+	var absent *experiment.EvaluatorUnavailableError
 	if !errors.As(err, &absent) || absent.ExitCode() != 69 || !limit.StopsRun(err) {
 		t.Errorf("never there: %v", err)
 	}

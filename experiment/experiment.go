@@ -292,7 +292,7 @@ func (e *execution) verify(ctx context.Context) {
 	if !e.cfg.Verify || lf == nil || e.result.Stopped != nil || e.result.Unpublished != nil {
 		return
 	}
-	verdict, err := lf.verify(ctx, e.run.Reader, VerifyConfig{Looked: e.cfg.Observer.Missing})
+	verdict, err := lf.verify(ctx, e.run.Reader, VerifyConfig{OnVerdict: e.cfg.Observer.Missing})
 	if err != nil {
 		e.result.Unverified = fmt.Errorf("verifying the run: %w", err)
 		return

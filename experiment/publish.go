@@ -103,11 +103,11 @@ type VerifyConfig struct {
 	Timeout *time.Duration
 	// Repair sends what is missing or different again, and verifies again.
 	Repair bool
-	// Looked, if not nil, is called with what is still missing.
-	Looked func(tracking.Verdict)
-	// Compared, if not nil, is called with the number of outcomes that were compared.
-	Compared func(outcomes int)
-	Log      *slog.Logger
+	// OnVerdict, if not nil, is called with what is still missing.
+	OnVerdict func(tracking.Verdict)
+	// OnCompared, if not nil, is called with the number of outcomes that were compared.
+	OnCompared func(outcomes int)
+	Log        *slog.Logger
 }
 
 // Verify reads the run of a file back from Langfuse and compares it with the file. beforeRepair
@@ -142,7 +142,7 @@ func Verify(
 	verifyCtx, cancel, verifyCfg := lf.verifyConfig(ctx, run.Reader, cfg)
 	defer cancel()
 	first, verdict, err := tracking.Repair(verifyCtx, verifyCfg, lf.publishConfig(run, cfg.Log, Observer{}))
-	if !first.OK() && !first.OnItsWay { // otherwise nothing was sent
+	if !first.OK() && !first.Pending { // otherwise nothing was sent
 		beforeRepair = &first
 	}
 	return verdict, beforeRepair, err
@@ -165,14 +165,14 @@ func (l *Langfuse) verifyConfig(
 	case timeout != nil:
 		total = *timeout
 	}
-	verifyCtx, cancel := Within(ctx, total)
+	verifyCtx, cancel := WithVerifyTimeout(ctx, total)
 	return verifyCtx, cancel, tracking.VerifyConfig{
-		Site: l.Site, Run: run, Wait: wait, Looked: cfg.Looked, Compared: cfg.Compared,
+		Site: l.Site, Run: run, Wait: wait, OnVerdict: cfg.OnVerdict, OnCompared: cfg.OnCompared,
 	}
 }
 
-// Within returns a context with the time limit of a verification; 0 means no limit.
-func Within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+// WithVerifyTimeout returns a context with the time limit of a verification; 0 means no limit.
+func WithVerifyTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 {
 		return ctx, func() {}
 	}

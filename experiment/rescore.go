@@ -72,7 +72,7 @@ func (cfg RescoreConfig) newHeader(h *outcome.Header) (carry []string) {
 		h.Rescored.DatasetVersion = h.Dataset.Version
 		h.Dataset.Version, h.Dataset.Fingerprint = cfg.GoldVersion, ""
 	}
-	h.Publication = h.PublishedAnew()
+	h.Publication = h.NewPublication()
 	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), time.Now().UTC()
 	h.Name, h.Scorer = cfg.Name, cfg.Pin
 	h.Scorer.Custom = nil

@@ -46,11 +46,11 @@ func (e *execution) resume() (listed bool, err error) {
 	return true, nil
 }
 
-// NeverBegun checks runs that are to be resumed. If none of them exists, as after a process
+// CheckResumable checks runs that are to be resumed. If none of them exists, as after a process
 // that was killed at its start, it returns a note that they begin; otherwise the note is empty.
 // If none exists but a run with a similar name is beside one of the files, that is an error,
 // since that run may be meant. Names that differ only in their numbers are not mistakes.
-func NeverBegun(ctx context.Context, names, paths []string) (note string, err error) {
+func CheckResumable(ctx context.Context, names, paths []string) (note string, err error) {
 	for _, path := range paths {
 		if _, err := os.Stat(path); err == nil {
 			return "", nil

@@ -54,7 +54,7 @@ func (e *execution) runItems(ctx context.Context) error {
 			err = e.runPass(ctx, trial, e.failedItems)
 		}
 		if err == nil {
-			err = e.runPass(ctx, trial, e.run.Unrun)
+			err = e.runPass(ctx, trial, e.run.WithoutOutcome)
 		}
 	}
 	return e.writeFooter(planned, err)
@@ -169,7 +169,7 @@ func asInterrupted(ctx context.Context, err error) error {
 }
 
 // pageUnits is the number of items that are read at once; fewer if they are large, see
-// Reader.Unrun. At most two pages wait in memory for a worker.
+// Reader.WithoutOutcome. At most two pages wait in memory for a worker.
 const pageUnits = 64
 
 // nextItems returns the next items of a trial, in order of arrival, beginning after the item
@@ -213,7 +213,7 @@ func (e *execution) handOut(
 	ctx context.Context, trial int, next nextItems, units chan<- *Unit, halted <-chan struct{},
 ) (complete bool, err error) {
 	page := func(last runstore.Item) ([]runstore.Item, error) { return next(ctx, trial, last.Seq, pageUnits) }
-	for item, err := range runstore.Ahead(page) {
+	for item, err := range runstore.Paged(page) {
 		if err != nil {
 			return false, err
 		}

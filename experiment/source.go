@@ -257,7 +257,7 @@ func prefetch(pages iter.Seq2[[]dataset.Item, error]) iter.Seq2[[]dataset.Item, 
 	return func(yield func([]dataset.Item, error) bool) {
 		next, stop := iter.Pull2(pages)
 		defer stop()
-		runstore.Ahead(func([]dataset.Item) ([][]dataset.Item, error) {
+		runstore.Paged(func([]dataset.Item) ([][]dataset.Item, error) {
 			page, err, more := next()
 			if err != nil || !more {
 				return nil, err

@@ -75,7 +75,7 @@ func TestRunner_stopsWhenNothingCanBeTried(t *testing.T) {
 func TestRunner_waitingIsNoLatency(t *testing.T) {
 	const timeout, wait = 500 * time.Millisecond, 700 * time.Millisecond
 	waiting := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
-		goOn := limit.Waiting(ctx)
+		goOn := limit.PauseTimeout(ctx)
 		began := time.Now()
 		time.Sleep(wait)
 		goOn()

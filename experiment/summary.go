@@ -21,9 +21,9 @@ func Summarise(ctx context.Context, run *runstore.Reader, order []string) (outco
 	return summarise(ctx, run, order, runstore.Query{Brief: true})
 }
 
-// Glance is like Summarise, without what needs the details of outcomes, for example groups and
+// SummariseBrief is like Summarise, without what needs the details of outcomes, for example groups and
 // causes. It takes a third of the time.
-func Glance(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
+func SummariseBrief(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
 	return summarise(ctx, run, nil, runstore.Query{})
 }
 
@@ -127,29 +127,29 @@ func fillTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t *
 	return nil
 }
 
-// Allowance is the number of items that may fail before a finished run counts as bad: a number,
+// FailureLimit is the number of items that may fail before a finished run counts as bad: a number,
 // "3", or a share of the planned items, "5%" (also "2.5%").
-type Allowance string
+type FailureLimit string
 
-// ParseAllowance checks the form of an Allowance and removes spaces around it.
-func ParseAllowance(text string) (Allowance, error) {
+// ParseFailureLimit checks the form of an FailureLimit and removes spaces around it.
+func ParseFailureLimit(text string) (FailureLimit, error) {
 	text = strings.TrimSpace(text)
 	if share, ok := strings.CutSuffix(text, "%"); ok {
 		p, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
 		if err != nil || !(p >= 0 && p <= 100) {
 			return "", fmt.Errorf("%q is not a share of failed items: write a number from 0%% to 100%%", text)
 		}
-		return Allowance(text), nil
+		return FailureLimit(text), nil
 	}
 	if n, err := strconv.Atoi(text); err != nil || n < 0 {
 		return "", fmt.Errorf("%q is not a number of failed items: write one such as 3, or a share such as 5%%", text)
 	}
-	return Allowance(text), nil
+	return FailureLimit(text), nil
 }
 
 // Exceeded reports whether more of the planned items failed than are allowed. Exactly the
-// allowed number does not exceed it. An Allowance that ParseAllowance would refuse counts as 0.
-func (a Allowance) Exceeded(failed, planned int) bool {
+// allowed number does not exceed it. An FailureLimit that ParseAllowance would refuse counts as 0.
+func (a FailureLimit) Exceeded(failed, planned int) bool {
 	number, isShare := strings.CutSuffix(string(a), "%")
 	// Exact decimals: in float64, 0.57*10000 is less than 5700.
 	allowed, ok := new(big.Rat).SetString(strings.TrimSpace(number))

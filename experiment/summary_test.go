@@ -26,7 +26,7 @@ func TestAllowance(t *testing.T) {
 		{"100%", 5, 5, false},
 	}
 	for _, tt := range tests {
-		a, err := experiment.ParseAllowance(tt.text)
+		a, err := experiment.ParseFailureLimit(tt.text)
 		noError(t, err)
 		if got := a.Exceeded(tt.failed, tt.planned); got != tt.exceeded {
 			t.Errorf("%s: %d of %d exceeded = %v", tt.text, tt.failed, tt.planned, got)
@@ -36,7 +36,7 @@ func TestAllowance(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "-1", "3.5", "x", "101%", "-1%", "NaN%", "%"} {
-		if _, err := experiment.ParseAllowance(text); err == nil {
+		if _, err := experiment.ParseFailureLimit(text); err == nil {
 			t.Errorf("%q was accepted", text)
 		}
 	}
@@ -45,11 +45,11 @@ func TestAllowance(t *testing.T) {
 func FuzzParseAllowance(f *testing.F) {
 	f.Add("5%")
 	f.Fuzz(func(t *testing.T, text string) {
-		a, err := experiment.ParseAllowance(text)
+		a, err := experiment.ParseFailureLimit(text)
 		if err != nil {
 			return
 		}
-		if again, err := experiment.ParseAllowance(string(a)); err != nil || again != a {
+		if again, err := experiment.ParseFailureLimit(string(a)); err != nil || again != a {
 			t.Errorf("%q is read as %v and written %q", text, a, string(a))
 		}
 	})

@@ -59,7 +59,7 @@ func (s *Sweep) Prepare(ctx context.Context) error {
 	case s.Retry && len(existing) == 0:
 		return cli.Usage("no run of %s has begun, there is nothing to try again: leave --retry-failed out", s.What)
 	case s.Resume || s.Retry:
-		note, err := NeverBegun(ctx, names, s.paths)
+		note, err := CheckResumable(ctx, names, s.paths)
 		if err != nil {
 			return err
 		}

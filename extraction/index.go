@@ -18,10 +18,10 @@ const maxMentions = 100
 
 // Grounding lists what does not occur in the document, in the order of the extraction.
 type Grounding struct {
-	// Invented are the names of entities without a quote, name or alias that occurs.
-	Invented []string
-	// Lost are the quotes that do not occur, each as often as it was given.
-	Lost []string
+	// UnfoundNames are the names of entities without a quote, name or alias that occurs.
+	UnfoundNames []string
+	// UnfoundQuotes are the quotes that do not occur, each as often as it was given.
+	UnfoundQuotes []string
 }
 
 // Ground returns a copy of the extraction in which every mention is a span of the document, and
@@ -42,12 +42,12 @@ func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
 	for i := range e.Entities {
 		entity := &e.Entities[i]
 		spans, lost := x.mentions(*entity)
-		report.Lost = append(report.Lost, lost...)
+		report.UnfoundQuotes = append(report.UnfoundQuotes, lost...)
 		if len(spans) == 0 {
 			spans = x.named(*entity)
 		}
 		if len(spans) == 0 {
-			report.Invented = append(report.Invented, entity.Name)
+			report.UnfoundNames = append(report.UnfoundNames, entity.Name)
 		}
 		entity.Mentions = distinct(spans)
 	}

@@ -162,8 +162,8 @@ func TestGround(t *testing.T) {
 		t.Error(diff)
 	}
 	wantReport := Grounding{
-		Invented: []string{"Rome", "Bob", ""},
-		Lost:     []string{"nowhere", "Bob was here", "", ""},
+		UnfoundNames:  []string{"Rome", "Bob", ""},
+		UnfoundQuotes: []string{"nowhere", "Bob was here", "", ""},
 	}
 	if diff := cmp.Diff(wantReport, report); diff != "" {
 		t.Error(diff)

@@ -88,8 +88,8 @@ func New(config Config) (*Client, error) {
 	if config.Jitter == nil {
 		config.Jitter = rand.Float64
 	}
-	if config.Paused == nil {
-		config.Paused = func(error, time.Time) {}
+	if config.OnRetry == nil {
+		config.OnRetry = func(error, time.Time) {}
 	}
 	config.UserAgent = cmp.Or(config.UserAgent, DefaultUserAgent)
 	config.MaxAttempts = cmp.Or(config.MaxAttempts, DefaultMaxAttempts)
@@ -153,9 +153,9 @@ type Config struct {
 	// Jitter returns numbers in [0,1) that randomize the pauses between attempts. It must be
 	// safe for concurrent use. Nil: math/rand/v2.Float64.
 	Jitter func() float64
-	// Paused, if not nil, is called before every pause between two attempts, with the error of
+	// OnRetry, if not nil, is called before every pause between two attempts, with the error of
 	// the last attempt and the time of the next. It must be safe for concurrent use.
-	Paused func(reason error, until time.Time)
+	OnRetry func(reason error, until time.Time)
 	// Uncompressed disables the compression of spans, which only costs time if the server runs
 	// on the same machine.
 	Uncompressed bool

@@ -54,7 +54,7 @@ func (r *recorder) seen() []recorded {
 }
 
 func TestMain(m *testing.M) {
-	if err := suite.AtOnce(8); err != nil { // most tests wait for pauses
+	if err := suite.SetParallel(8); err != nil { // most tests wait for pauses
 		panic(err)
 	}
 	os.Exit(m.Run())

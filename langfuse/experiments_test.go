@@ -84,10 +84,10 @@ func TestListExperimentItems(t *testing.T) {
 		t.Fatalf("%+v", items)
 	}
 	for field, pair := range map[string][2]string{
-		"input":          {string(DecodeIO(items[0].Input)), `{"text":"Ada met Bob."}`},
-		"output":         {string(DecodeIO(items[0].Output)), `{"entities":["Ada"]}`},
-		"expectedOutput": {string(DecodeIO(items[0].ExpectedOutput)), `"not json"`},
-		"absent":         {string(DecodeIO(items[1].Input)), ""},
+		"input":          {string(DecodeJSON(items[0].Input)), `{"text":"Ada met Bob."}`},
+		"output":         {string(DecodeJSON(items[0].Output)), `{"entities":["Ada"]}`},
+		"expectedOutput": {string(DecodeJSON(items[0].ExpectedOutput)), `"not json"`},
+		"absent":         {string(DecodeJSON(items[1].Input)), ""},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: %s, want %s", field, pair[0], pair[1])
@@ -101,7 +101,7 @@ func TestListExperimentItems(t *testing.T) {
 func TestListObservations(t *testing.T) {
 	client, record := serve(t, answers(t, "observations.json"))
 	seen := collect(t, client.ListObservations(t.Context(), ObservationsQuery{TraceParts: TraceParts{Roots: true, IO: true, ExpandMetadata: []string{"k"}}, Tags: []string{"validated", "x"}, From: testVersion}))
-	if len(seen) != 2 || seen[0].ParentID != "" || string(DecodeIO(seen[0].Input)) != `{"text":"x"}` || string(DecodeIO(seen[0].Output)) != `"plain"` {
+	if len(seen) != 2 || seen[0].ParentID != "" || string(DecodeJSON(seen[0].Input)) != `{"text":"x"}` || string(DecodeJSON(seen[0].Output)) != `"plain"` {
 		t.Fatalf("%+v", seen)
 	}
 	if o := seen[1]; o.ModelName() != "gpt-x" || o.UsageDetails["input"] != 812 || o.UsageDetails["output"] != 64 || o.TotalCost != 0.0031 || o.PromptVersion != 7 || o.Tags[0] != "validated" {

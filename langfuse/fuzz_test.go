@@ -71,7 +71,7 @@ func FuzzReadAnswers(f *testing.F) {
 			}
 			if observations, ok := into.(*struct{ Data []Observation }); ok {
 				for _, o := range observations.Data {
-					if raw := DecodeIO(o.Input); raw != nil && !json.Valid(raw) {
+					if raw := DecodeJSON(o.Input); raw != nil && !json.Valid(raw) {
 						t.Errorf("an input that is not JSON: %q", raw)
 					}
 				}

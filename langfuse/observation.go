@@ -31,7 +31,7 @@ type Observation struct {
 	SessionID     string `json:"sessionId"`
 	Version       string `json:"version"`
 
-	// Input and Output are decoded in a Trace. Elsewhere, see DecodeIO.
+	// Input and Output are decoded in a Trace. Elsewhere, see DecodeJSON.
 	Input  json.RawMessage `json:"input"`
 	Output json.RawMessage `json:"output"`
 	// Metadata is truncated on v4: see TraceParts.ExpandMetadata.

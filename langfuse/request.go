@@ -273,10 +273,10 @@ func (c *Client) pause(attempt int, err error) time.Duration {
 	return wait/2 + time.Duration(c.config.Jitter()*float64(wait)/2)
 }
 
-// waitToRetry calls Config.Paused and waits for the next attempt.
+// waitToRetry calls Config.OnRetry and waits for the next attempt.
 func (c *Client) waitToRetry(ctx context.Context, attempt int, err error) error {
 	pause := c.pause(attempt, err)
-	c.config.Paused(err, time.Now().Add(pause))
+	c.config.OnRetry(err, time.Now().Add(pause))
 	return sleep(ctx, pause)
 }
 
@@ -302,21 +302,21 @@ const (
 type Wait struct {
 	// Timeout is the total duration of polling. 0: DefaultWaitTimeout. Negative: poll once.
 	Timeout time.Duration
-	// First is the pause after the first poll. It doubles up to Most. 0 means DefaultWaitFirst
+	// MinPause is the pause after the first poll. It doubles up to MaxPause. 0 means DefaultWaitFirst
 	// or DefaultWaitMost.
-	First, Most time.Duration
+	MinPause, MaxPause time.Duration
 }
 
 // NotYetError reports that the expected data did not appear in time.
 type NotYetError struct {
 	Waited time.Duration
-	Looks  int // number of polls
+	Polls  int // number of polls
 }
 
 // Error includes the duration of the wait and the number of polls.
 func (e *NotYetError) Error() string {
 	return fmt.Sprintf("not there after %s and %d looks; the server may still be working on it: try again later, or wait longer",
-		e.Waited.Round(time.Millisecond), e.Looks)
+		e.Waited.Round(time.Millisecond), e.Polls)
 }
 
 // ExitCode returns 69 because the server did not process in time what it had accepted.
@@ -328,7 +328,7 @@ func (*NotYetError) ExitCode() int { return 69 }
 // it works with testing/synctest.
 func (w Wait) Until(ctx context.Context, poll func(context.Context) (bool, error)) error {
 	timeout := cmp.Or(w.Timeout, DefaultWaitTimeout)
-	pause, maxPause := cmp.Or(w.First, DefaultWaitFirst), cmp.Or(w.Most, DefaultWaitMost)
+	pause, maxPause := cmp.Or(w.MinPause, DefaultWaitFirst), cmp.Or(w.MaxPause, DefaultWaitMost)
 	began := time.Now()
 	for polls := 1; ; polls++ {
 		done, err := poll(ctx)
@@ -337,7 +337,7 @@ func (w Wait) Until(ctx context.Context, poll func(context.Context) (bool, error
 		}
 		left := timeout - time.Since(began)
 		if left <= 0 {
-			return &NotYetError{Waited: time.Since(began), Looks: polls}
+			return &NotYetError{Waited: time.Since(began), Polls: polls}
 		}
 		pause = min(pause, maxPause)
 		if err := sleep(ctx, max(min(pause, left), time.Millisecond)); err != nil {

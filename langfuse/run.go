@@ -46,9 +46,9 @@ type Run struct {
 	ItemCount int `json:"-"`
 }
 
-// Texts returns the values of metadata by key: strings unquoted, null as an empty text,
+// MetadataTexts returns the values of metadata by key: strings unquoted, null as an empty text,
 // everything else as JSON. The result is empty if metadata is not an object.
-func Texts(metadata json.RawMessage) map[string]string {
+func MetadataTexts(metadata json.RawMessage) map[string]string {
 	var values map[string]json.RawMessage
 	texts := map[string]string{}
 	if json.Unmarshal(metadata, &values) != nil {
@@ -334,8 +334,8 @@ type ExperimentItem struct {
 	Level            string          `json:"level"` // ERROR if the attempt failed
 	ItemID           string          `json:"experimentItemId"`
 	DatasetVersion   time.Time       `json:"experimentItemVersion"`
-	Input            json.RawMessage `json:"input"`  // see DecodeIO
-	Output           json.RawMessage `json:"output"` // see DecodeIO
+	Input            json.RawMessage `json:"input"`  // see DecodeJSON
+	Output           json.RawMessage `json:"output"` // see DecodeJSON
 	ExpectedOutput   json.RawMessage `json:"expectedOutput"`
 	Metadata         json.RawMessage `json:"metadata"`
 	ExperimentFields json.RawMessage `json:"experimentMetadata"`
@@ -359,10 +359,10 @@ func (c *Client) experimentItems(ctx context.Context, from time.Time, id, fields
 	return listCursor[ExperimentItem](ctx, c, "experiment-items", query, maxPageLimit, maxPageLimit)
 }
 
-// DecodeIO returns the JSON value of an input or output. Some endpoints return the value
-// itself, others a JSON string that contains the value. DecodeIO returns a string that does not
+// DecodeJSON returns the JSON value of an input or output. Some endpoints return the value
+// itself, others a JSON string that contains the value. DecodeJSON returns a string that does not
 // contain JSON unchanged, and nil for nil.
-func DecodeIO(raw json.RawMessage) json.RawMessage {
+func DecodeJSON(raw json.RawMessage) json.RawMessage {
 	var text string
 	if json.Unmarshal(raw, &text) != nil || !json.Valid([]byte(text)) {
 		return raw

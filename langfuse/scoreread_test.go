@@ -213,8 +213,8 @@ func TestWait(t *testing.T) {
 		// 0, 0.5, 1.5, 3.5, 7.5 s, then 4,319 times every 5 s.
 		"for hours":     {Wait{Timeout: 10 * time.Hour}, 6 * time.Hour, 4324, 6*time.Hour + 2500*time.Millisecond, false},
 		"once":          {Wait{Timeout: -1}, time.Hour, 1, 0, true},
-		"even pauses":   {Wait{First: time.Second, Most: time.Second, Timeout: 3 * time.Second}, 3 * time.Second, 4, 3 * time.Second, false},
-		"the last look": {Wait{First: time.Minute, Timeout: time.Second}, time.Second, 2, time.Second, false},
+		"even pauses":   {Wait{MinPause: time.Second, MaxPause: time.Second, Timeout: 3 * time.Second}, 3 * time.Second, 4, 3 * time.Second, false},
+		"the last look": {Wait{MinPause: time.Minute, Timeout: time.Second}, time.Second, 2, time.Second, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began, looks := time.Now(), 0
@@ -223,7 +223,7 @@ func TestWait(t *testing.T) {
 				return time.Since(began) >= test.after, nil
 			})
 			var late *NotYetError
-			if errors.As(err, &late) != test.late || looks != test.looks || time.Since(began) != test.took || test.late && (late.Looks != looks || exitCode(err) != 69) {
+			if errors.As(err, &late) != test.late || looks != test.looks || time.Since(began) != test.took || test.late && (late.Polls != looks || exitCode(err) != 69) {
 				t.Errorf("%s: %v after %d looks and %s", name, err, looks, time.Since(began))
 			}
 		})

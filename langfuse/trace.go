@@ -28,7 +28,7 @@ type Trace struct {
 	Version     string
 	Tags        []string
 	// Input, Output and Metadata are those of the trace, or of the root observation on v4.
-	// Input and Output are decoded by DecodeIO.
+	// Input and Output are decoded by DecodeJSON.
 	Input, Output, Metadata json.RawMessage
 	// Observations are sorted by start time and have unique ids. In the results of ListTraces,
 	// they contain only the root if Capabilities.NewReads is set, and are empty otherwise.
@@ -179,7 +179,7 @@ func uniqueSpans(observations []Observation) []Observation {
 			continue
 		}
 		seen[o.ID] = true
-		o.Input, o.Output = DecodeIO(o.Input), DecodeIO(o.Output)
+		o.Input, o.Output = DecodeJSON(o.Input), DecodeJSON(o.Output)
 		unique = append(unique, o)
 	}
 	slices.SortStableFunc(unique, func(a, b Observation) int {
@@ -223,7 +223,7 @@ func (o legacyObservation) observation() Observation {
 
 // decoded returns the trace with decoded input and output.
 func (t Trace) decoded() Trace {
-	t.Input, t.Output = DecodeIO(t.Input), DecodeIO(t.Output)
+	t.Input, t.Output = DecodeJSON(t.Input), DecodeJSON(t.Output)
 	return t
 }
 

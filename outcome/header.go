@@ -73,9 +73,9 @@ func (h Header) ScoreEnvironment() string {
 	return h.Publication.ScoreEnvironment
 }
 
-// PublishedAnew returns the form of publication for a new run that is made from this one: the
+// NewPublication returns the form of publication for a new run that is made from this one: the
 // newest form, with the settings of this run.
-func (h Header) PublishedAnew() Publication {
+func (h Header) NewPublication() Publication {
 	p := h.Publication
 	if p.Form == 0 && h.Environment == SpanEnvironment {
 		p.ScoreEnvironment = ScoreEnvironment

@@ -60,7 +60,7 @@ func TestHeader_PublishedAnew(t *testing.T) {
 		"of before":                    {Header{Environment: SpanEnvironment}, ScoreEnvironment},
 		"of before, in one of its own": {Header{Environment: "ci"}, "ci"},
 	} {
-		tt.of.Publication = tt.of.PublishedAnew()
+		tt.of.Publication = tt.of.NewPublication()
 		if tt.of.Publication.Form != PublicationForm || tt.of.ScoreEnvironment() != tt.scores {
 			t.Errorf("%s: %+v", name, tt.of.Publication)
 		}

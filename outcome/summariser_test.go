@@ -313,7 +313,7 @@ func TestSummariser_memoryDoesNotGrow(t *testing.T) {
 	}
 	add(100)
 	before := heap()
-	n := suite.Of(20_000, 100_000)
+	n := suite.SampleOr(20_000, 100_000)
 	add(n)
 	if after := heap(); after > before+64<<10 {
 		t.Errorf("the heap grew by %d bytes over %d outcomes", after-before, n)

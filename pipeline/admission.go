@@ -14,16 +14,16 @@ type Admission interface {
 	// Admit waits until a request may be sent. The caller must end that request with Done. The
 	// errors are those of limit.Limiter.Acquire, a *BudgetError, or wrap ctx.Err(). The clock
 	// of limit.WithTimeout stands still while Admit waits.
-	Admit(ctx context.Context, e Estimate) (Admitted, error)
+	Admit(ctx context.Context, e Estimate) (Permit, error)
 	// State returns the present state of the limits.
 	State() limit.State
 }
 
-// Admitted is a request that may be sent.
-type Admitted interface {
+// Permit is a request that may be sent.
+type Permit interface {
 	// Done reports how the request ended; only the first call counts. It returns nil, or an
 	// error that keeps all further requests from being sent, for example a *limit.TrippedError.
-	Done(ctx context.Context, e Ended) error
+	Done(ctx context.Context, e RequestResult) error
 }
 
 // Estimate is an upper estimate of the tokens of a request.
@@ -49,8 +49,8 @@ func estimateRequest(req Request, largest int64) Estimate {
 // usage returns the estimate as an outcome.Usage.
 func (e Estimate) usage() outcome.Usage { return outcome.Usage{Input: e.Input, Output: e.Output} }
 
-// Ended describes how a request ended and what it used.
-type Ended struct {
+// RequestResult describes how a request ended and what it used.
+type RequestResult struct {
 	limit.Result
 	Usage   outcome.Usage
 	CostUSD *float64 // nil if it follows from the price
@@ -71,7 +71,7 @@ type admission struct {
 }
 
 // Admit waits for a permit of the limiter and then, holding it, for the budget.
-func (a *admission) Admit(ctx context.Context, e Estimate) (Admitted, error) {
+func (a *admission) Admit(ctx context.Context, e Estimate) (Permit, error) {
 	permit, err := a.Acquire(ctx, e.usage().Total())
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ type admitted struct {
 }
 
 // Done charges the usage to the budget and returns the permit.
-func (a *admitted) Done(_ context.Context, e Ended) error {
+func (a *admitted) Done(_ context.Context, e RequestResult) error {
 	if b := a.budget; b != nil {
 		a.budget = nil
 		used := a.reserved

@@ -129,7 +129,7 @@ func (b *Budget) Spent() (usd float64, tokens int64) {
 // flight, which may use less than they reserved, reserve waits until one ends and estimates
 // again. This waiting does not count against a limit.WithTimeout.
 func (b *Budget) reserve(ctx context.Context, e Estimate) (amount, error) {
-	defer limit.Waiting(ctx)()
+	defer limit.PauseTimeout(ctx)()
 	for {
 		b.mu.Lock()
 		a := b.amountOf(nil, outcome.Usage{}, outcome.Usage{Input: e.Input, Output: e.outputTokens(b.outputs.largest())})

@@ -34,7 +34,7 @@ func newBudget(t interface{ Fatal(...any) }, cfg pipeline.BudgetConfig) *pipelin
 func newBudgetModel(t interface{ Fatal(...any) }, model pipeline.Model, cfg pipeline.BudgetConfig) (pipeline.Model, *pipeline.Budget) {
 	cfg.Model, cfg.Prices = "known", dollarPrice
 	budget := newBudget(t, cfg)
-	limiter := limit.New(limit.Config{Most: 64})
+	limiter := limit.New(limit.Config{MaxConcurrent: 64})
 	return pipeline.Limited(pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(limiter, budget), Tries: 1}), budget
 }
 
@@ -230,7 +230,7 @@ func TestBudget_neverPassed(t *testing.T) {
 // estimated 1,033, the budget is exceeded only by the one call in flight.
 func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := limit.New(limit.Config{Most: 1, RequestsPerMinute: 300})
+		limiter := limit.New(limit.Config{MaxConcurrent: 1, RequestsPerMinute: 300})
 		budget := newBudget(t, pipeline.BudgetConfig{Tokens: 150_000})
 		model := pipeline.Limited(pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, budget), Model: pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 			time.Sleep(time.Second)
@@ -266,13 +266,13 @@ func TestBudget_everyTry(t *testing.T) {
 
 // reportsOddUsage is a model that reports an impossible usage.
 func reportsOddUsage(context.Context, pipeline.Request) (pipeline.Response, error) {
-	return pipeline.Response{Text: "x", Finish: pipeline.FinishStop, Attempts: 1, Odd: pipeline.OddTokens(10, -100)}, nil
+	return pipeline.Response{Text: "x", Finish: pipeline.FinishStop, Attempts: 1, UsageProblem: pipeline.CheckTokens(10, -100)}, nil
 }
 
 // TestRecord_oddUsage: an impossible usage gives a warning, and the request counts as
 // estimated.
 func TestRecord_oddUsage(t *testing.T) {
-	if odd := pipeline.OddTokens(0, 1<<30) + pipeline.OddTokens(7); odd != "" {
+	if odd := pipeline.CheckTokens(0, 1<<30) + pipeline.CheckTokens(7); odd != "" {
 		t.Error(odd)
 	}
 	model := newLimited(t, pipeline.LimitedConfig{Model: pipeline.ModelFunc(reportsOddUsage)})

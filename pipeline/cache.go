@@ -35,7 +35,7 @@ func Cached(model Model, cache *Cache, source CacheSource) Model {
 			return model.Generate(ctx, req)
 		}
 		key := sha256Hex(rawKey)
-		if !trial.Again && ctx.Err() == nil {
+		if !trial.SkipCache && ctx.Err() == nil {
 			if response, ok := cache.load(ctx, key); ok {
 				response.Usage, response.CostUSD = outcome.Usage{}, new(0.0)
 				response.Cached, response.Attempts = true, 0

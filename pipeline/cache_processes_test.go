@@ -44,7 +44,7 @@ func useFolder(path string) error {
 	}
 	model := pipeline.Cached(pipeline.ModelFunc(repeatRequest), cache, source)
 	for i := range 90 {
-		ctx := pipeline.WithTrial(context.Background(), pipeline.Trial{Again: i%3 == 0})
+		ctx := pipeline.WithTrial(context.Background(), pipeline.Trial{SkipCache: i%3 == 0})
 		req := pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: fmt.Sprintf("<%d>", i%7)}}}
 		r, err := model.Generate(ctx, req)
 		if err != nil {

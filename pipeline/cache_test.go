@@ -156,7 +156,7 @@ func TestCached_trials(t *testing.T) {
 		t.Error("trial 1 is the first")
 	}
 	model.response.Text = "newer"
-	if r := ask(t, pipeline.WithTrial(t.Context(), pipeline.Trial{Again: true}), cached, cacheRequest()); r.Cached || model.calls != 2 {
+	if r := ask(t, pipeline.WithTrial(t.Context(), pipeline.Trial{SkipCache: true}), cached, cacheRequest()); r.Cached || model.calls != 2 {
 		t.Errorf("%+v after %d calls", r, model.calls)
 	}
 	if r := ask(t, t.Context(), cached, cacheRequest()); !r.Cached || r.Text != "newer" {
@@ -215,7 +215,7 @@ func TestCached_corrupted(t *testing.T) {
 			t.Fatalf("%s at %d was not repaired: %v", what, at, err)
 		}
 	}
-	step := suite.Of(5, 1)
+	step := suite.SampleOr(5, 1)
 	for at := 0; at < len(content); at += step {
 		check("cut", at, content[:at])
 		damaged := bytes.Clone(content)

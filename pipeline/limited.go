@@ -40,9 +40,9 @@ type LimitedConfig struct {
 	// Pause is the time before a failed request is sent again. It doubles with each failure of
 	// the call up to 60 times itself; 0 means DefaultRetryPause.
 	Pause time.Duration
-	// Waits, if not nil, is called before a call waits to send its request again. It must not
+	// OnWait, if not nil, is called before a call waits to send its request again. It must not
 	// block and must be safe for concurrent use.
-	Waits func(Wait)
+	OnWait func(Wait)
 	// Jitter returns a number in [0, 1); a pause is shortened by half of this fraction. nil
 	// means a random number.
 	Jitter func() float64
@@ -54,9 +54,9 @@ type Wait struct {
 	Until time.Time
 	// Asked is how long the provider asked all calls to wait, or 0.
 	Asked time.Duration
-	// GivesUp, if not zero, is when all calls end unless the provider is reached by then. It is
+	// Deadline, if not zero, is when all calls end unless the provider is reached by then. It is
 	// set while there never was a connection to the provider.
-	GivesUp time.Time
+	Deadline time.Time
 	// Reason is the class and message of the failure.
 	Reason string
 }
@@ -142,13 +142,13 @@ func (c *call) ask(ctx context.Context, req Request) (response Response, err err
 		return response, err
 	}
 	// This matters only if the model panics: only the first Done counts.
-	defer func() { _ = admitted.Done(ctx, Ended{Result: limit.Result{Kind: limit.Abandoned}, Lost: true}) }()
+	defer func() { _ = admitted.Done(ctx, RequestResult{Result: limit.Result{Kind: limit.Abandoned}, Lost: true}) }()
 	response, err = c.send(ctx, req)
 	if fault := (*ModelError)(nil); err == nil || errors.As(err, &fault) && (fault.Status != 0 || fault.Failure.Class != outcome.Provider) {
 		c.reached.Store(true)
 	}
 	result := c.classify(ctx, response, err)
-	ended := Ended{Result: result, Usage: response.Usage, CostUSD: response.CostUSD, Assumed: response.Assumed}
+	ended := RequestResult{Result: result, Usage: response.Usage, CostUSD: response.CostUSD, Assumed: response.Assumed}
 	tripped := admitted.Done(ctx, ended)
 	if tripped != nil && err != nil && result.Kind != limit.Abandoned {
 		c.final = true
@@ -220,17 +220,17 @@ func (c *call) classify(ctx context.Context, response Response, err error) limit
 // permit before.
 func (c *call) pause(ctx context.Context, err error) error {
 	limits, pause := c.cfg.Admission.State(), c.nextPause
-	if fault, ok := errors.AsType[*ModelError](err); ok && c.cfg.Waits != nil {
+	if fault, ok := errors.AsType[*ModelError](err); ok && c.cfg.OnWait != nil {
 		until := time.Now().Add(pause)
 		if limits.PausedUntil.After(until) {
 			until = limits.PausedUntil
 		}
-		c.cfg.Waits(Wait{Until: until, Asked: fault.RetryAfter, GivesUp: limits.GivesUp, Reason: fault.Error()})
+		c.cfg.OnWait(Wait{Until: until, Asked: fault.RetryAfter, Deadline: limits.GivesUp, Reason: fault.Error()})
 	}
 	if pause <= 0 {
 		return nil
 	}
-	defer limit.Waiting(ctx)()
+	defer limit.PauseTimeout(ctx)()
 	pause -= time.Duration(c.cfg.Jitter() * float64(pause) / 2)
 	if !limits.GivesUp.IsZero() {
 		pause = min(pause, time.Until(limits.GivesUp))

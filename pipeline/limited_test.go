@@ -110,7 +110,7 @@ func TestLimited_whatIsTriedAgain(t *testing.T) {
 // example because it is larger than the limit, ends after 10 rejections and one more.
 func TestLimited_rejectedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := limit.New(limit.Config{Most: 2})
+		limiter := limit.New(limit.Config{MaxConcurrent: 2})
 		large := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
 			return pipeline.Response{Attempts: 1}, modelError(outcome.RateLimited, 429, true)
 		}}
@@ -162,7 +162,7 @@ func TestLimited_hanging(t *testing.T) {
 // failure lets another one through.
 func TestLimited_noPlaceHeldWhilePausing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := limit.New(limit.Config{Most: 1})
+		limiter := limit.New(limit.Config{MaxConcurrent: 1})
 		failing := &scriptedModel{answer: func(_ context.Context, n int) (pipeline.Response, error) {
 			if n == 1 {
 				return pipeline.Response{Attempts: 1}, modelError(outcome.Provider, 500, true)
@@ -257,7 +257,7 @@ func TestLimited_stopped(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) { return pipeline.Response{Attempts: 1}, first }}
 			var waits []pipeline.Wait
-			limited := newLimited(t, pipeline.LimitedConfig{Model: model, Pause: time.Hour, Waits: func(w pipeline.Wait) { waits = append(waits, w) }})
+			limited := newLimited(t, pipeline.LimitedConfig{Model: model, Pause: time.Hour, OnWait: func(w pipeline.Wait) { waits = append(waits, w) }})
 			stop := make(chan struct{})
 			results := make(chan error)
 			for range 3 {
@@ -305,7 +305,7 @@ func TestLimited_stoppedWhileUnderWay(t *testing.T) {
 // call is sent.
 func TestLimited_panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := limit.New(limit.Config{Most: 1})
+		limiter := limit.New(limit.Config{MaxConcurrent: 1})
 		model := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Model: &scriptedModel{answer: func(_ context.Context, n int) (pipeline.Response, error) {
 			if n == 1 {
 				panic("a fault of the provider's library")
@@ -347,11 +347,11 @@ func TestLimited_neverConnected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				limiter := limit.New(limit.Config{Most: 8})
+				limiter := limit.New(limit.Config{MaxConcurrent: 8})
 				var sent, announced atomic.Int64
 				model := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Tries: c.tries,
-					Waits: func(w pipeline.Wait) {
-						if !w.GivesUp.IsZero() {
+					OnWait: func(w pipeline.Wait) {
+						if !w.Deadline.IsZero() {
 							announced.Add(1)
 						}
 					},

@@ -145,7 +145,7 @@ func limitedModel(t *testing.T, p profile, scale int, address string, transport 
 	shrink := func(d time.Duration) time.Duration { return d / time.Duration(scale) }
 	jitter := func() float64 { return 0.5 }
 	pause := shrink(500 * time.Millisecond)
-	limiter := limit.New(limit.Config{Most: p.concurrency, Jitter: jitter, Backoff: pause})
+	limiter := limit.New(limit.Config{MaxConcurrent: p.concurrency, Jitter: jitter, Backoff: pause})
 	watch := &stopwatch{model: model}
 	return pipeline.Limited(pipeline.LimitedConfig{Model: watch, Admission: pipeline.NewAdmission(limiter, nil), Timeout: shrink(p.timeout), Pause: pause, Jitter: jitter}), watch
 }

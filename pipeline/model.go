@@ -110,8 +110,8 @@ type Response struct {
 	// name; empty if there is none.
 	Model string        `json:"model,omitempty"`
 	Usage outcome.Usage `json:"usage,omitzero"`
-	// Odd describes an impossible report of the provider, see OddTokens; "" if there is none.
-	Odd string `json:"-"`
+	// UsageProblem describes an impossible report of the provider, see CheckTokens; "" if there is none.
+	UsageProblem string `json:"-"`
 	// Assumed is the estimated usage of requests that reported none although the provider may
 	// have worked on them. It is not part of Usage.
 	Assumed outcome.Usage `json:"-"`
@@ -130,10 +130,10 @@ type Response struct {
 // maxTokens is more tokens than any request uses.
 const maxTokens = 1 << 30
 
-// OddTokens describes the first count of tokens that is negative or more than any request uses,
+// CheckTokens describes the first count of tokens that is negative or more than any request uses,
 // or returns "". The usage then counts as not reported, because neither a cost nor a budget may
 // rest on it.
-func OddTokens(counts ...int) string {
+func CheckTokens(counts ...int) string {
 	for _, n := range counts {
 		if n < 0 || n > maxTokens {
 			return fmt.Sprintf("the provider reports %d tokens, which cannot be: the usage counts as not reported", n)

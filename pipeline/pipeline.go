@@ -122,7 +122,7 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 	grounded, report := doc.Index().Ground(merged)
 	return answer.Normalise(grounded, doc), append(calls, outcome.Call{
 		Name: "merge", Kind: "span", Started: started, Ended: p.cfg.Now().UTC(),
-		Output:   marshal(mergeReport{len(parts), report.Invented, report.Lost, warnings}),
+		Output:   marshal(mergeReport{len(parts), report.UnfoundNames, report.UnfoundQuotes, warnings}),
 		Warnings: warnings,
 	}), nil
 }
@@ -329,8 +329,8 @@ func Record(ctx context.Context, model Model, req Request, call *outcome.Call, n
 	if res.Text != "" {
 		call.Output = marshal(res.Text)
 	}
-	if res.Odd != "" {
-		call.Warnings = append(call.Warnings, call.Name+": "+res.Odd)
+	if res.UsageProblem != "" {
+		call.Warnings = append(call.Warnings, call.Name+": "+res.UsageProblem)
 	}
 	if err != nil {
 		call.Error = outcome.FailureOf(err, outcome.Provider).Message
@@ -350,8 +350,8 @@ type trialKey struct{}
 type Trial struct {
 	// Number is the number of the trial in its run; 0 means 1.
 	Number int
-	// Again means that an earlier answer was of no use, so that a cache must not return it.
-	Again bool
+	// SkipCache means that an earlier answer was of no use, so that a cache must not return it.
+	SkipCache bool
 }
 
 // WithTrial returns a context for the calls of a trial.

@@ -68,7 +68,7 @@ func Indented(raw json.RawMessage) string {
 }
 
 // isControl reports whether r is a format or control character that JSON does not escape.
-func isControl(r rune) bool { return r >= 0x7f && textutil.Steers(r) }
+func isControl(r rune) bool { return r >= 0x7f && textutil.ControlsTerminal(r) }
 
 // JSONL writes one JSON object for each item on a line of its own, as "show --json" does. It
 // writes item by item; the errors are those of the run and of w.

@@ -98,7 +98,7 @@ func FuzzClean(f *testing.F) {
 	f.Add(hostile)
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, r := range textutil.Line(s) {
-			if textutil.Steers(r) || r == '\n' {
+			if textutil.ControlsTerminal(r) || r == '\n' {
 				t.Fatalf("%U is left of %q", r, s)
 			}
 		}
@@ -168,7 +168,7 @@ func TestJSON_comesBackTheSame(t *testing.T) {
 	for name, want := range map[string]outcome.Summary{"plain": summary(), "foreign": foreign()} {
 		got := printed(t, func(w io.Writer) error { return JSON(w, want, true) })
 		for _, r := range got {
-			if r != '\n' && textutil.Steers(r) {
+			if r != '\n' && textutil.ControlsTerminal(r) {
 				t.Errorf("%s: %U is printed", name, r)
 			}
 		}

@@ -141,9 +141,9 @@ type Queued struct {
 	Created bool   `json:"created"`
 	Run     string `json:"run"` // the run of the traces
 	Added   int    `json:"added"`
-	// There counts traces that were in the queue already, completed or not.
-	There  int `json:"there"`
-	Failed int `json:"failed"`
+	// Existing counts traces that were in the queue already, completed or not.
+	Existing int `json:"there"`
+	Failed   int `json:"failed"`
 }
 
 // AuditText writes an audit for a terminal: the systems and their reliability, the findings
@@ -185,7 +185,7 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 	}
 	if q := a.Queue; q != nil {
 		p.notes(fmt.Sprintf("queue %s: %s of %s added, %d there already, %d failed",
-			textutil.Line(q.Name), Counted(q.Added, "trace"), textutil.Line(q.Run), q.There, q.Failed))
+			textutil.Line(q.Name), Counted(q.Added, "trace"), textutil.Line(q.Run), q.Existing, q.Failed))
 	}
 	return p.writeTo(w)
 }

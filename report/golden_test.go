@@ -78,7 +78,7 @@ func fits(t interface{ Errorf(string, ...any) }, page string, opt Options) {
 				opened++
 			case r == '\u2069':
 				opened--
-			case unicode.IsControl(r), textutil.Steers(r):
+			case unicode.IsControl(r), textutil.ControlsTerminal(r):
 				t.Errorf("%U in %q", r, line)
 			}
 		}

@@ -46,12 +46,12 @@ func (p *page) heading() {
 	}
 }
 
-// wrapped writes text in indented lines that fit, at most max lines; 0 means all.
+// wrapped writes text in indented lines that fit, at most maxLines lines; 0 means all.
 func (p *page) wrapped(s string, indent, maxLines int, paint func(string) string) {
 	p.hang(strings.Repeat(" ", indent), s, maxLines, paint)
 }
 
-// hang writes text after a lead, with further lines indented below it, at most max lines; 0
+// hang writes text after a lead, with further lines indented below it, at most maxLines lines; 0
 // means all.
 func (p *page) hang(lead, s string, maxLines int, paint func(string) string) {
 	indent := text.StringWidthWithoutEscSequences(lead)
@@ -92,7 +92,7 @@ func (p *page) notes(list ...string) {
 	}
 }
 
-// warnings lists untrusted texts under a title, each in at most max lines; 0 means all.
+// warnings lists untrusted texts under a title, each in at most maxLines lines; 0 means all.
 func (p *page) warnings(title string, list []string, maxLines int) {
 	p.title(title)
 	for _, warning := range list {

@@ -167,7 +167,7 @@ func TestText_foreign(t *testing.T) {
 }
 
 func TestText_anyWidth(t *testing.T) {
-	for width := -1; width <= 220; width += suite.Of(3, 1) {
+	for width := -1; width <= 220; width += suite.SampleOr(3, 1) {
 		for name, s := range map[string]outcome.Summary{"plain": summary(), "foreign": foreign()} {
 			opt := Options{Width: max(0, width), Where: where}
 			fits(t, printed(t, func(w io.Writer) error { return Text(w, s, opt) }), opt)

@@ -74,7 +74,7 @@ func BenchmarkLarge(b *testing.B) {
 	})
 	b.Run("unrun", func(b *testing.B) {
 		for b.Loop() {
-			page, err := run.Unrun(b.Context(), 1, 0, 100)
+			page, err := run.WithoutOutcome(b.Context(), 1, 0, 100)
 			noError(b, err)
 			if len(page) != 10 {
 				b.Fatal(len(page))
@@ -93,7 +93,7 @@ func BenchmarkLarge(b *testing.B) {
 		for b.Loop() {
 			reopened, err := Open(path)
 			noError(b, err)
-			_, err = reopened.Unrun(b.Context(), 1, 0, 100)
+			_, err = reopened.WithoutOutcome(b.Context(), 1, 0, 100)
 			noError(b, err)
 			noError(b, reopened.Close())
 		}

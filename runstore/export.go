@@ -153,7 +153,7 @@ func (e *exporter) footer(ctx context.Context) error {
 
 // allItems writes the items by id in pages, and after a damaged one the rest one by one.
 func (e *exporter) allItems(ctx context.Context) error {
-	items := Ahead(func(last Item) ([]Item, error) {
+	items := Paged(func(last Item) ([]Item, error) {
 		return e.items(ctx, "WHERE id > ? ORDER BY id LIMIT ?", last.ID, maxPageRows)
 	})
 	last, err := writeRows(items, e.item)
@@ -167,7 +167,7 @@ func (e *exporter) allItems(ctx context.Context) error {
 // allOutcomes writes the outcomes like allItems. If items are lost it also looks for their
 // outcomes one by one, because pages do not have those.
 func (e *exporter) allOutcomes(ctx context.Context) error {
-	outcomes := Ahead(func(last Pending) ([]Pending, error) { return e.page(ctx, Query{Detail: true}, last.Outcome) })
+	outcomes := Paged(func(last Pending) ([]Pending, error) { return e.page(ctx, Query{Detail: true}, last.Outcome) })
 	last, err := writeRows(outcomes, e.outcome)
 	if errors.Is(err, ErrDamaged) || err == nil && e.loss.Items > 0 {
 		done := rowKey{id: last.Item, trial: last.Trial, attempt: last.Attempt, row: math.MaxInt64}

@@ -100,7 +100,7 @@ func TestOpenAny(t *testing.T) {
 // instead of the hundred cases of rapid.Check.
 func TestImport_ofExportIsIdentity(t *testing.T) {
 	runs := rapid.Custom(drawItems)
-	for seed := range suite.Of(4, 12) {
+	for seed := range suite.SampleOr(4, 12) {
 		run := newRun(t, 0)
 		ctx := t.Context()
 		noError(t, run.ChangeHeader(ctx, func(h *outcome.Header) { h.Trials = 2 }))

@@ -92,15 +92,15 @@ func (r *Reader) Item(ctx context.Context, id string) (Item, error) {
 // Items yields all items ordered by seq, possibly including those added meanwhile. An error ends
 // the sequence.
 func (r *Reader) Items(ctx context.Context) iter.Seq2[Item, error] {
-	return Ahead(func(last Item) ([]Item, error) {
+	return Paged(func(last Item) ([]Item, error) {
 		return r.items(ctx, "WHERE seq > ? ORDER BY seq LIMIT ?", last.Seq, maxPageRows)
 	})
 }
 
-// Unrun returns a page of items without an outcome in the trial, ordered by seq, starting after
+// WithoutOutcome returns a page of items without an outcome in the trial, ordered by seq, starting after
 // the seq after. A page has at most limit items and about 4 MiB, but at least one item; an empty
 // page means that there are no more. It takes about 0.25 s if 200,000 other items have outcomes.
-func (r *Reader) Unrun(ctx context.Context, trial int, after int64, limit int) ([]Item, error) {
+func (r *Reader) WithoutOutcome(ctx context.Context, trial int, after int64, limit int) ([]Item, error) {
 	return r.items(ctx, `WHERE seq IN (
 			SELECT s.seq FROM item s INDEXED BY item_order
 			WHERE s.seq > ? AND NOT EXISTS (SELECT 1 FROM outcome o WHERE o.seq = s.seq AND o.trial = ?)
@@ -115,7 +115,7 @@ type ItemHash struct{ ID, Hash string }
 // dataset.Fingerprint requires. An error ends the sequence.
 func (r *Reader) Hashes(ctx context.Context) iter.Seq2[ItemHash, error] {
 	const rowsPerPage = 4096
-	return Ahead(func(last ItemHash) ([]ItemHash, error) {
+	return Paged(func(last ItemHash) ([]ItemHash, error) {
 		return queryPage(ctx, r.view, func(rows *sql.Rows) (h ItemHash, _ int, err error) {
 			return h, 0, rows.Scan(&h.ID, &h.Hash)
 		}, "SELECT id, hash FROM item WHERE id > ? ORDER BY id LIMIT ?", last.ID, rowsPerPage)

@@ -82,7 +82,7 @@ func TestUnrun(t *testing.T) {
 	commitAttempt(t, run, 5, 2, 1, outcome.OK)
 	take := func(trial int) (seqs []int64) {
 		for after := int64(0); ; {
-			page, err := run.Unrun(ctx, trial, after, 2)
+			page, err := run.WithoutOutcome(ctx, trial, after, 2)
 			noError(t, err)
 			if len(page) == 0 {
 				return seqs
@@ -107,7 +107,7 @@ func TestUnrun_pagesAreBoundedInBytes(t *testing.T) {
 	for n := range 5 {
 		noError(t, run.AddItems(t.Context(), []dataset.Item{{ID: fmt.Sprint(n), Input: large}}, testHash))
 	}
-	page, err := run.Unrun(t.Context(), 1, 0, 100)
+	page, err := run.WithoutOutcome(t.Context(), 1, 0, 100)
 	noError(t, err)
 	if len(page) != 2 { // 6 MiB exceed the 4 MiB of a page
 		t.Errorf("%d items of 3 MiB in a page, want 2", len(page))

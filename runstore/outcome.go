@@ -155,7 +155,7 @@ func (q Query) depth() depth {
 // Measured: 1.6 s for 200,000 outcomes of 13 scores without detail, on two busy
 // cores.
 func (r *Reader) Outcomes(ctx context.Context, q Query) iter.Seq2[outcome.Outcome, error] {
-	rows := Ahead(func(last Pending) ([]Pending, error) { return r.page(ctx, q, last.Outcome) })
+	rows := Paged(func(last Pending) ([]Pending, error) { return r.page(ctx, q, last.Outcome) })
 	return func(yield func(outcome.Outcome, error) bool) {
 		for pending, err := range rows {
 			if !yield(pending.Outcome, err) {
@@ -414,7 +414,7 @@ func (d *scoreDecoder) word() string {
 
 // Failed returns the items whose newest attempt in the trial failed with one of the classes, or
 // with any class if there are none, ordered by seq. It starts after the seq after; its pages
-// are like those of Unrun. If the next attempt of an item fails too, a call with a lower after
+// are like those of WithoutOutcome. If the next attempt of an item fails too, a call with a lower after
 // returns the item again.
 func (r *Reader) Failed(ctx context.Context, trial int, classes []outcome.Class, after int64, limit int) ([]Item, error) {
 	where, args := Query{Newest: true, Trial: trial, Classes: classes}.conditions(failedCondition)

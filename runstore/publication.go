@@ -129,10 +129,10 @@ func (r *Run) Waiting(after int64, limit int) int {
 	return int(min(max(r.writer.tx.lastOID.Load()-after, 0), int64(limit)))
 }
 
-// Retracted returns superseded attempts whose spans or scores were acknowledged, and whose
+// ToWithdraw returns superseded attempts whose spans or scores were acknowledged, and whose
 // scores are not yet withdrawn. The caller deletes their scores in Langfuse, and then
 // acknowledges Withdrawn. Pages are like those of Unpublished.
-func (r *Reader) Retracted(ctx context.Context, after int64, limit int) ([]Pending, error) {
+func (r *Reader) ToWithdraw(ctx context.Context, after int64, limit int) ([]Pending, error) {
 	return r.pendingAfter(ctx, "o.published BETWEEN 10 AND 15", after, limit)
 }
 
@@ -234,7 +234,7 @@ type Reset struct {
 	Corrected time.Time
 }
 
-// Reset removes acknowledgements, so that Unpublished or Retracted return the outcomes again.
+// Reset removes acknowledgements, so that Unpublished or ToWithdraw return the outcomes again.
 // It applies all resets or none, and is safe to repeat. The error is ErrUnknown if an outcome
 // does not exist. Other errors are those of Commit.
 func (r *Run) Reset(ctx context.Context, resets ...Reset) error {
@@ -288,15 +288,15 @@ func (r *Reader) addCorrections(ctx context.Context, page []Pending) ([]Pending,
 
 func deletingKey(oid int64) string { return fmt.Sprintf("deleting:%d", oid) }
 
-// SetDeleting records the ids of all scores of a superseded attempt that Langfuse has shown so
+// SetSeenScores records the ids of all scores of a superseded attempt that Langfuse has shown so
 // far, before they are deleted: a recorded score that is missing later was deleted, and will
 // not appear late. The errors are those of Commit.
-func (r *Run) SetDeleting(ctx context.Context, oid int64, scores []string) error {
+func (r *Run) SetSeenScores(ctx context.Context, oid int64, scores []string) error {
 	return r.writer.submit(ctx, 64, func(t *tx) error { return t.setMeta(deletingKey(oid), scores) })
 }
 
-// Deleting returns the ids that the last SetDeleting recorded for an attempt.
-func (r *Reader) Deleting(ctx context.Context, oid int64) (scores []string, err error) {
+// SeenScores returns the ids that the last SetSeenScores recorded for an attempt.
+func (r *Reader) SeenScores(ctx context.Context, oid int64) (scores []string, err error) {
 	scores, _, err = readMeta[[]string](ctx, r.view, deletingKey(oid))
 	return scores, err
 }

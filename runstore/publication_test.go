@@ -40,7 +40,7 @@ func TestPublishing(t *testing.T) {
 				t.Errorf("%s: %d wait behind %d, want %d", step, n, after, want)
 			}
 		}
-		if got := pending(run.Retracted(ctx, 0, 10)); got != retracted {
+		if got := pending(run.ToWithdraw(ctx, 0, 10)); got != retracted {
 			t.Errorf("%s: retracted %q, want %q", step, got, retracted)
 		}
 	}

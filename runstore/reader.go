@@ -267,10 +267,10 @@ func queryPage[T any](
 	return page, rows.Err()
 }
 
-// Ahead yields the rows of consecutive pages, and reads the next page while the loop handles
+// Paged yields the rows of consecutive pages, and reads the next page while the loop handles
 // one. next reads the page after the row last, which is zero for the first page. An empty page
 // or an error ends the sequence. No read is running when the loop has ended.
-func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
+func Paged[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
 	type page struct {
 		rows []T
 		err  error

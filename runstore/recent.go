@@ -82,9 +82,9 @@ func (r *Run) Room() <-chan struct{} {
 	return room
 }
 
-// Crowded reports whether half of the memory is used at which workers have to wait, so that it
+// MemoryHalfFull reports whether half of the memory is used at which workers have to wait, so that it
 // is time to publish.
-func (r *Run) Crowded() bool {
+func (r *Run) MemoryHalfFull() bool {
 	_, bytes := r.writer.tx.recent.state()
 	return bytes > fullRecent/2
 }

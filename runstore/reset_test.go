@@ -30,7 +30,7 @@ func TestReset(t *testing.T) {
 		if got := list(run.Unpublished(ctx, 0, 10)); got != unpublished {
 			t.Errorf("%s: unpublished %q, want %q", step, got, unpublished)
 		}
-		if got := list(run.Retracted(ctx, 0, 10)); got != retracted {
+		if got := list(run.ToWithdraw(ctx, 0, 10)); got != retracted {
 			t.Errorf("%s: retracted %q, want %q", step, got, retracted)
 		}
 	}
@@ -92,13 +92,13 @@ func TestTotals(t *testing.T) {
 func TestDeleting(t *testing.T) {
 	run := newRun(t, 0)
 	ctx := t.Context()
-	if seen, err := run.Deleting(ctx, 1); err != nil || len(seen) != 0 {
+	if seen, err := run.SeenScores(ctx, 1); err != nil || len(seen) != 0 {
 		t.Errorf("before: %v %v", seen, err)
 	}
-	noError(t, run.SetDeleting(ctx, 1, []string{"a"}))
-	noError(t, run.SetDeleting(ctx, 1, []string{"a", "b"}))
+	noError(t, run.SetSeenScores(ctx, 1, []string{"a"}))
+	noError(t, run.SetSeenScores(ctx, 1, []string{"a", "b"}))
 	for oid, want := range map[int64][]string{1: {"a", "b"}, 2: nil} {
-		seen, err := run.Deleting(ctx, oid)
+		seen, err := run.SeenScores(ctx, oid)
 		noError(t, err)
 		if diff := cmp.Diff(want, seen); diff != "" {
 			t.Errorf("outcome %d: %s", oid, diff)

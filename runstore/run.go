@@ -8,7 +8,7 @@
 //  1. Create creates the file with its header; Open opens it again.
 //  2. AddItems writes the items page by page while they are listed;
 //     CompleteListing fixes the fingerprint.
-//  3. Unrun returns items without an outcome; Commit returns when an outcome is durable.
+//  3. WithoutOutcome returns items without an outcome; Commit returns when an outcome is durable.
 //  4. Unpublished returns outcomes without acknowledgement; Ack records acknowledgements.
 //  5. Finish writes the footer; Close leaves one file that can be copied.
 //
@@ -318,14 +318,14 @@ func makeFolder(path string) error {
 
 const keyPlace = "place"
 
-// SetPlace records the server to which the run is published, by its address or another name.
+// SetServer records the server to which the run is published, by its address or another name.
 // The errors are those of Commit.
-func (r *Run) SetPlace(ctx context.Context, place string) error {
+func (r *Run) SetServer(ctx context.Context, place string) error {
 	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setMeta(keyPlace, place) })
 }
 
-// Place returns the value of the last SetPlace, or "".
-func (r *Reader) Place(ctx context.Context) (place string, err error) {
+// Server returns the value of the last SetServer, or "".
+func (r *Reader) Server(ctx context.Context) (place string, err error) {
 	place, _, err = readMeta[string](ctx, r.view, keyPlace)
 	return place, err
 }

@@ -33,7 +33,7 @@ func TestExport_everyPageZeroed(t *testing.T) {
 		lines[line] = true
 	}
 	const page = 4096
-	for at := page; at < len(content); at += suite.Of(3, 1) * page {
+	for at := page; at < len(content); at += suite.SampleOr(3, 1) * page {
 		damaged := bytes.Clone(content)
 		clear(damaged[at : at+page])
 		noError(t, os.WriteFile(path, damaged, 0o600))

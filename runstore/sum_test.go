@@ -31,7 +31,7 @@ func TestSum_oneBit(t *testing.T) {
 		lines[line] = true
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	found, flips := 0, suite.Of(40, 100)
+	found, flips := 0, suite.SampleOr(40, 100)
 	for range flips {
 		at, bit := rng.IntN(len(content)), byte(1)<<rng.IntN(8)
 		damaged := bytes.Clone(content)

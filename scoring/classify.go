@@ -33,7 +33,7 @@ func Classify(r Result, inDocument func(name string) bool) []Fault {
 	if inDocument == nil {
 		inDocument = func(string) bool { return true }
 	}
-	entities := classifier{what: AnEntity, inDocument: inDocument}
+	entities := classifier{what: FaultEntity, inDocument: inDocument}
 	for _, m := range r.Entities {
 		if m.Type == TypeWrong {
 			entities.add(CauseWrongType, &m.ExpectedIndex, &m.ExtractedIndex)
@@ -41,7 +41,7 @@ func Classify(r Result, inDocument func(name string) bool) []Fault {
 	}
 	entities.missed = cli.Each(r.MissedEntities, EntityMiss.asMiss)
 	entities.spurious = cli.Each(r.SpuriousEntities, EntityMiss.asMiss)
-	relationships := classifier{what: ARelationship, inDocument: inDocument}
+	relationships := classifier{what: FaultRelationship, inDocument: inDocument}
 	relationships.missed = cli.Each(r.MissedRelationships, RelationshipMiss.asMiss)
 	relationships.spurious = cli.Each(r.SpuriousRelationships, RelationshipMiss.asMiss)
 	faults := entities.classify(r.Duplicates.ExtractedEntities)
@@ -395,7 +395,7 @@ func Causes() []CauseMeaning {
 // Fault is one error of an extraction.
 type Fault struct {
 	Cause Cause `json:"cause"`
-	// What is AnEntity or ARelationship.
+	// What is FaultEntity or FaultRelationship.
 	What string `json:"what"`
 	// Expected and Extracted are indices of the given lists; nil if the fault does not involve
 	// that side.
@@ -405,6 +405,6 @@ type Fault struct {
 
 // Values of Fault.What.
 const (
-	AnEntity      = "entity"
-	ARelationship = "relationship"
+	FaultEntity       = "entity"
+	FaultRelationship = "relationship"
 )

@@ -27,8 +27,8 @@ const (
 	// Lower makes each code point lower case and treats white space as NFKCCaseFold does.
 	// Composed and decomposed letters differ.
 	Lower Normalisation = "lower"
-	// None compares names as they are given.
-	None Normalisation = "none"
+	// NoNormalisation compares names as they are given.
+	NoNormalisation Normalisation = "none"
 )
 
 // normalise returns the form of a name that is compared.
@@ -36,7 +36,7 @@ func (o Options) normalise(name string) string {
 	switch o.Normalise {
 	case Lower:
 		name = textutil.OneSpace(strings.ToLower(textutil.ValidUTF8(name)))
-	case None:
+	case NoNormalisation:
 		if name = textutil.ValidUTF8(name); strings.TrimSpace(name) == "" {
 			name = ""
 		}
@@ -88,7 +88,7 @@ func (f form) swapped() form { return form{f.target, f.typ, f.source} }
 // collapses if the options say so.
 func (c *call) prepareEntities(s *side, aliases bool) {
 	first := make(map[[2]int]int, len(s.entities))
-	kept, empty, collapse := s.entities[:0], 0, c.options.Dedupe == Exact
+	kept, empty, collapse := s.entities[:0], 0, c.options.Dedupe == CollapseExact
 	for _, e := range s.entities {
 		e.name, e.typ = c.names.ids[e.name], c.types.ids[e.typ]
 		if e.name == 0 {
@@ -149,7 +149,7 @@ func (c *call) prepareRelationships(s *side) {
 		c.warn("%s: %s with an end that refers to no entity, which counts and never matches",
 			s.label, textutil.Counted(dangling, "relationship"))
 	}
-	first, collapse := c.sameFacts(s), c.options.Dedupe == Exact
+	first, collapse := c.sameFacts(s), c.options.Dedupe == CollapseExact
 	for i, of := range first {
 		if of == i {
 			continue

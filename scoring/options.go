@@ -23,10 +23,10 @@ const (
 	// KeepAll counts every repetition: at most one of the equal things matches, the others are
 	// wrong.
 	KeepAll Dedupe = "none"
-	// Exact collapses, on both sides, entities of equal name and type, and statements of the same
+	// CollapseExact collapses, on both sides, entities of equal name and type, and statements of the same
 	// fact: the same triple, the swapped triple of a symmetric type, or the inverse statement.
 	// The first is kept. It gets the aliases and wordings of all that it replaces.
-	Exact Dedupe = "exact"
+	CollapseExact Dedupe = "exact"
 )
 
 // Options decide what counts as a match. DefaultOptions returns those of the specification. The
@@ -91,11 +91,11 @@ func (o Options) Validate() error {
 func (o Options) check() (threshold, error) {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if !slices.Contains([]Normalisation{"", NFKCCaseFold, Lower, None}, o.Normalise) {
-		add("normalise %q: choose %s, %s or %s", shorten(string(o.Normalise)), NFKCCaseFold, Lower, None)
+	if !slices.Contains([]Normalisation{"", NFKCCaseFold, Lower, NoNormalisation}, o.Normalise) {
+		add("normalise %q: choose %s, %s or %s", shorten(string(o.Normalise)), NFKCCaseFold, Lower, NoNormalisation)
 	}
-	if !slices.Contains([]Dedupe{"", KeepAll, Exact}, o.Dedupe) {
-		add("dedupe %q: choose %s or %s", shorten(string(o.Dedupe)), KeepAll, Exact)
+	if !slices.Contains([]Dedupe{"", KeepAll, CollapseExact}, o.Dedupe) {
+		add("dedupe %q: choose %s or %s", shorten(string(o.Dedupe)), KeepAll, CollapseExact)
 	}
 	t, err := parseThreshold(o.Threshold)
 	problems = append(problems, err)

@@ -31,7 +31,7 @@ func TestParseOptions(t *testing.T) {
 			o.Inverse, o.Symmetric = ExtendedVocabulary().Inverse, ExtendedVocabulary().Symmetric
 		}},
 		"aliases":             {`{"type_aliases":{"PER":"person"}}`, func(o *Options) { o.TypeAliases = map[string]string{"PER": "person"} }},
-		"dedupe and spelling": {`{"dedupe":"exact","normalise":"none"}`, func(o *Options) { o.Dedupe, o.Normalise = Exact, None }},
+		"dedupe and spelling": {`{"dedupe":"exact","normalise":"none"}`, func(o *Options) { o.Dedupe, o.Normalise = CollapseExact, NoNormalisation }},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -76,7 +76,7 @@ func checkSelfScore(t interface{ Fatalf(string, ...any) }, r Result) {
 
 func drawOptions(t *rapid.T) Options {
 	return Options{
-		Normalise:          rapid.SampledFrom([]Normalisation{NFKCCaseFold, Lower, None}).Draw(t, "normalise"),
+		Normalise:          rapid.SampledFrom([]Normalisation{NFKCCaseFold, Lower, NoNormalisation}).Draw(t, "normalise"),
 		Threshold:          rapid.SampledFrom(someThresholds).Draw(t, "threshold"),
 		ThresholdInclusive: rapid.Bool().Draw(t, "inclusive"),
 		FoldDiacritics:     rapid.Bool().Draw(t, "diacritics"),
@@ -87,7 +87,7 @@ func drawOptions(t *rapid.T) Options {
 		Inverse:            [][2]string{{"owns", "owned_by"}, {"holds", "owned_by"}, {"mirrors", "mirrors"}},
 		Symmetric:          []string{"married_to", "mirrors"},
 		TypeAliases:        rapid.SampledFrom([]map[string]string{nil, {"thing": "place"}, {"holds": "owns"}}).Draw(t, "aliases"),
-		Dedupe:             rapid.SampledFrom([]Dedupe{KeepAll, Exact}).Draw(t, "dedupe"),
+		Dedupe:             rapid.SampledFrom([]Dedupe{KeepAll, CollapseExact}).Draw(t, "dedupe"),
 	}
 }
 
@@ -168,7 +168,7 @@ func TestScore_orderOfListsChangesNothing(t *testing.T) {
 func TestScore_orderOfListsChangesNothing_collapsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOptions(t)
-		o.Dedupe = Exact
+		o.Dedupe = CollapseExact
 		s := mustNew(t, o)
 		expected, extracted := drawExtraction(t, "expected", true), drawExtraction(t, "extracted", false)
 		r := s.Score(expected, extracted)
@@ -317,10 +317,10 @@ func FuzzScore(f *testing.F) {
 			o.Threshold, o.ThresholdInclusive, o.FoldDiacritics, o.Initials = threshold, bit(0), bit(1), bit(2)
 			o.DigitsEqual, o.FuzzyEntities, o.FuzzyRelationships = bit(3), bit(4), bit(5)
 			if bit(6) {
-				o.Dedupe = Exact
+				o.Dedupe = CollapseExact
 			}
 			if bit(7) {
-				o.Normalise = None
+				o.Normalise = NoNormalisation
 			}
 		})
 		s, err := New(o)

@@ -183,7 +183,7 @@ func TestScore_relationshipRules(t *testing.T) {
 	}{
 		"one fact, stated twice": {DefaultOptions(), rels("A", "owns", "B"), rels("A", "owns", "B", "B", "owned_by", "A"),
 			RelationshipCounts{Expected: 1, Extracted: 2, Correct: 1, Exact: 1}},
-		"collapsed": {with(func(o *Options) { o.Dedupe = Exact }), rels("A", "owns", "B"), rels("B", "owned_by", "A", "A", "owns", "B"),
+		"collapsed": {with(func(o *Options) { o.Dedupe = CollapseExact }), rels("A", "owns", "B"), rels("B", "owned_by", "A", "A", "owns", "B"),
 			RelationshipCounts{Expected: 1, Extracted: 1, Correct: 1, Exact: 1}},
 		"symmetric and its own inverse": {with(func(o *Options) { o.Inverse = [][2]string{{"friend_of", "friend_of"}} }),
 			rels("A", "friend_of", "B"), rels("B", "friend_of", "A"), RelationshipCounts{Expected: 1, Extracted: 1, Correct: 1, Exact: 1}},
@@ -219,7 +219,7 @@ func TestOptions_change(t *testing.T) {
 		"threshold":           {func(o *Options) { o.Threshold = "0.7" }, "John Smith", "John D. Smith", "", FuzzyName},
 		"threshold_inclusive": {func(o *Options) { o.ThresholdInclusive = true }, "aaaaaaaaaaaaaaaaabbb", "aaaaaaaaaaaaaaaaaccc", "", FuzzyName},
 		"normalise lower":     {func(o *Options) { o.Normalise = Lower }, "Weiß", "WEISS", ExactName, ""},
-		"normalise none":      {func(o *Options) { o.Normalise = None }, "Rome", "rome", ExactName, ""},
+		"normalise none":      {func(o *Options) { o.Normalise = NoNormalisation }, "Rome", "rome", ExactName, ""},
 		"fold_diacritics":     {func(o *Options) { o.FoldDiacritics = true }, "Müller", "Muller", "", ExactName},
 		"fuzzy_entities":      {func(o *Options) { o.FuzzyEntities = false }, "Jon Smith", "John Smith", FuzzyName, ""},
 		"initials":            {func(o *Options) { o.Initials = true }, "J. Smith", "John Smith", "", InitialsName},
@@ -243,7 +243,7 @@ func TestOptions_change(t *testing.T) {
 		})
 	}
 	duplicated := ents("Ada", "x", "ADA", "X")
-	r := scoreEntities(t, with(func(o *Options) { o.Dedupe = Exact }), duplicated, ents("Ada", "x"))
+	r := scoreEntities(t, with(func(o *Options) { o.Dedupe = CollapseExact }), duplicated, ents("Ada", "x"))
 	wantScore(t, r, EntityF1, 2, 2, 1)
 	if !r.Duplicates.ExpectedEntities[0].Collapsed {
 		t.Errorf("duplicates %+v", r.Duplicates)
@@ -406,8 +406,8 @@ func TestScore_explained(t *testing.T) {
 func TestScore_repeatedGold(t *testing.T) {
 	gold := extraction.Extraction{Entities: ents("Ada", "Person", "ada", "Person"), Relationships: rels("A", "owns", "B", "B", "owned_by", "A")}
 	for dedupe, want := range map[Dedupe][]string{
-		KeepAll: {"expected: 2 repetitions; only one of those alike can match each extracted one"},
-		Exact:   nil,
+		KeepAll:       {"expected: 2 repetitions; only one of those alike can match each extracted one"},
+		CollapseExact: nil,
 	} {
 		r := mustNew(t, with(func(o *Options) { o.Dedupe = dedupe })).Score(gold, extraction.Extraction{})
 		if diff := cmp.Diff(want, r.Warnings); diff != "" {
@@ -449,7 +449,7 @@ func TestScore_untyped(t *testing.T) {
 				if diff := cmp.Diff(tt.want, s.Value); diff != "" {
 					t.Errorf("%s: %s", score, diff)
 				}
-				if tt.want == nil && s.Reason != Untyped {
+				if tt.want == nil && s.Reason != NoTypedEntity {
 					t.Errorf("%s has no value because %q", score, s.Reason)
 				}
 			}

@@ -151,7 +151,7 @@ func (c *call) score() Result {
 		c.expected.repeatedEntities, c.extracted.repeatedEntities,
 		c.expected.repeatedFacts, c.extracted.repeatedFacts,
 	}
-	if n := len(r.Duplicates.ExpectedEntities) + len(r.Duplicates.ExpectedRelationships); n > 0 && c.options.Dedupe != Exact {
+	if n := len(r.Duplicates.ExpectedEntities) + len(r.Duplicates.ExpectedRelationships); n > 0 && c.options.Dedupe != CollapseExact {
 		c.warn("expected: %s; only one of those alike can match each extracted one", textutil.Counted(n, "repetition"))
 	}
 	if c.expected.given.Entities != nil {
@@ -174,7 +174,7 @@ const (
 	NothingAnnotated          = "the expected output annotates neither entities nor relationships"
 	NothingMatched            = "no entity was matched, so that no type can be judged"
 	NoExpectedTypes           = "no matched entity has an expected type"
-	Untyped                   = "no expected entity has a type"
+	NoTypedEntity             = "no expected entity has a type"
 )
 
 // scoresOf calculates all scores of the catalogue from the counts.
@@ -220,7 +220,7 @@ func (c Counts) undefined(d Definition, typed bool) string {
 	case d.Family == EntityFamily && c.Entities == nil:
 		return EntitiesNotAnnotated
 	case d.typed() && !typed && c.Entities.Expected > 0:
-		return Untyped
+		return NoTypedEntity
 	case d.Name != TypeAccuracy || c.Entities.TypeJudged > 0:
 		return ""
 	case c.Entities.Matched == 0:

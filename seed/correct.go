@@ -78,7 +78,7 @@ func (t *traceSeeder) readLinkedItems(ctx context.Context, list []candidate) err
 	for _, l := range t.links {
 		t.items[l.item] = nil
 	}
-	for stored, err := range Stored(ctx, t.client, t.cfg.Dataset) {
+	for stored, err := range StoredItems(ctx, t.client, t.cfg.Dataset) {
 		if err != nil {
 			return err
 		}

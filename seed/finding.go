@@ -25,20 +25,20 @@ const (
 	BadID     Kind = "id"         // the id cannot be used
 	Refused   Kind = "refused"    // Langfuse refused the item, or would
 
-	UnknownTrace  Kind = "unknown_trace"  // the project has no such trace
-	BadTraceID    Kind = "trace_id"       // the text cannot be a trace id
-	NotRead       Kind = "not_read"       // the trace could not be read this time
-	NoEvidence    Kind = "no_evidence"    // nothing shows that a person validated it
-	JudgedWrong   Kind = "judged_wrong"   // a person judged the trace wrong
-	NoObservation Kind = "no_observation" // no observation has the mapping's name or type
-	NoInput       Kind = "no_input"       // the trace has no document
-	NoOutput      Kind = "no_output"      // the trace has no answer
-	NotJSON       Kind = "not_json"       // the answer is not JSON
-	Truncated     Kind = "truncated"      // the trace was cut off
-	Unredacted    Kind = "unredacted"     // the redaction cannot remove something
-	OfExperiment  Kind = "experiment"     // the trace is from an experiment: its answer is not gold
-	NotLinked     Kind = "not_linked"     // the trace is not linked to an item of the dataset
-	GoldChanged   Kind = "gold_changed"   // the item's gold is not the one that the person looked at
+	UnknownTrace    Kind = "unknown_trace"  // the project has no such trace
+	BadTraceID      Kind = "trace_id"       // the text cannot be a trace id
+	NotRead         Kind = "not_read"       // the trace could not be read this time
+	NoEvidence      Kind = "no_evidence"    // nothing shows that a person validated it
+	JudgedWrong     Kind = "judged_wrong"   // a person judged the trace wrong
+	NoObservation   Kind = "no_observation" // no observation has the mapping's name or type
+	NoInput         Kind = "no_input"       // the trace has no document
+	NoOutput        Kind = "no_output"      // the trace has no answer
+	NotJSON         Kind = "not_json"       // the answer is not JSON
+	Truncated       Kind = "truncated"      // the trace was cut off
+	Unredacted      Kind = "unredacted"     // the redaction cannot remove something
+	ExperimentTrace Kind = "experiment"     // the trace is from an experiment: its answer is not gold
+	NotLinked       Kind = "not_linked"     // the trace is not linked to an item of the dataset
+	GoldChanged     Kind = "gold_changed"   // the item's gold is not the one that the person looked at
 
 	Reading      Kind = "reading"       // the value was read, perhaps not as intended
 	NotAnnotated Kind = "not_annotated" // gold is absent, its scores are not computed
@@ -50,7 +50,7 @@ const (
 	EndType      Kind = "end_type"      // the relationship's schema does not accept the type of this end
 	NoSchemas    Kind = "no_schemas"    // the input has no schemas for what to extract
 	Altered      Kind = "altered"       // Langfuse will store another value
-	Kept         Kind = "kept"          // absent in the file, kept in Langfuse
+	KeptField    Kind = "kept"          // absent in the file, kept in Langfuse
 	Contradicts  Kind = "contradicts"   // gold that denies other gold
 	Similar      Kind = "similar"       // the document is almost that of another item
 	Repeated     Kind = "repeated"      // a trace was named twice
@@ -165,11 +165,11 @@ type Action string
 
 // The actions.
 const (
-	Created   Action = "created"
-	Updated   Action = "updated"
-	Unchanged Action = "unchanged"
-	Archived  Action = "archived"
-	NotDone   Action = "refused"
+	Created       Action = "created"
+	Updated       Action = "updated"
+	Unchanged     Action = "unchanged"
+	Archived      Action = "archived"
+	RefusedAction Action = "refused"
 )
 
 // Change is what was done with one item, or what a dry run would do.

@@ -88,7 +88,7 @@ func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (mappedItem
 func (m *mapper) build(trace langfuse.Trace, scores []langfuse.Score) (mappedItem, error) {
 	var out mappedItem
 	if sign := experimentSign(trace); sign != "" {
-		return out, refuse(OfExperiment, "", "is of an experiment (%s): its answer is a model's and never gold; "+
+		return out, refuse(ExperimentTrace, "", "is of an experiment (%s): its answer is a model's and never gold; "+
 			"experiment seed --dataset %s --corrections QUEUE takes what people said of it", sign, m.cfg.Dataset)
 	}
 	src, err := m.choose(trace, scores)
@@ -167,7 +167,7 @@ type source struct {
 // choose returns the observation of the mapping. Of several that match it prefers one with evidence
 // or a correction of its own, then the latest: the attempt that was kept.
 func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (source, error) {
-	if m.cfg.Mapping.Observation == (Choice{}) {
+	if m.cfg.Mapping.Observation == (ObservationFilter{}) {
 		root, hasRoot := trace.Root()
 		if !hasRoot && isAbsent(trace.Input) && isAbsent(trace.Output) {
 			return source{}, refuse(Truncated, "", "its root observation is missing: it was cut off, or has not arrived yet")

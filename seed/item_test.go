@@ -173,7 +173,7 @@ func TestMapper_private(t *testing.T) {
 			trace := sampleTrace(tt.input, tt.output)
 			trace.Observations[3].Name = "store " + secret
 			m := &mapper{replaced: map[string]int{}, cfg: TraceConfig{Config: Config{Dataset: "d", Redaction: r}, AcceptUnvalidated: tt.scores == nil,
-				Mapping: Mapping{Observation: Choice{Name: tt.observation}}}}
+				Mapping: Mapping{Observation: ObservationFilter{Name: tt.observation}}}}
 			out, err := m.item(trace, tt.scores)
 			messages := fmt.Sprint(err, out.warnings)
 			if shown := strings.Contains(messages, secret); shown != (r == nil) || err == nil && len(out.warnings) < 2 {
@@ -231,7 +231,7 @@ func TestFromTraces_correctionOfStep(t *testing.T) {
 		if result.Created != 1 || result.Report.Warnings.Kinds[PassedOver] != 1 {
 			t.Errorf("%d created, %+v", result.Created, result.Report.Warnings)
 		}
-		mapping := Mapping{Observation: Choice{Name: "llm", Type: "GENERATION"}, Input: map[string]Paths{"document_text": {path("input[1].content")}}}
+		mapping := Mapping{Observation: ObservationFilter{Name: "llm", Type: "GENERATION"}, Input: map[string]Paths{"document_text": {path("input[1].content")}}}
 		if result = s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Mapping: mapping}); result.Created != 1 || result.Report.Warnings.Kinds[PassedOver] != 0 {
 			t.Errorf("%v, %+v", result.Err(), result.Report.Warnings)
 		}

@@ -174,7 +174,7 @@ const (
 type Mapping struct {
 	// Observation chooses the observation that has input, output and metadata. The zero value takes
 	// the trace itself and its root.
-	Observation Choice
+	Observation ObservationFilter
 	// Input holds paths by field of the item's input ("document_text", "object_schemas", …). The
 	// first path with a value counts. If Input is empty, the whole input is taken; a text becomes
 	// the document_text.
@@ -190,11 +190,11 @@ type Mapping struct {
 	Evidence EvidenceRules
 }
 
-// Choice selects observations by name, by type (SPAN, GENERATION, …), or both. An empty field
+// ObservationFilter selects observations by name, by type (SPAN, GENERATION, …), or both. An empty field
 // matches every observation.
-type Choice struct{ Name, Type string }
+type ObservationFilter struct{ Name, Type string }
 
-func (c Choice) matches(o langfuse.Observation) bool {
+func (c ObservationFilter) matches(o langfuse.Observation) bool {
 	return (c.Name == "" || c.Name == o.Name) && (c.Type == "" || c.Type == strings.ToUpper(o.Type))
 }
 
@@ -250,7 +250,7 @@ func (l Paths) find(from map[string]any) (any, bool) {
 // keys and invalid paths are errors with their line and the exit code of malformed input.
 func ParseMapping(text []byte) (Mapping, error) {
 	var m Mapping
-	if err := textutil.DecodeYAML(text, "the mapping", &m, Choice{}, EvidenceRules{}); err != nil {
+	if err := textutil.DecodeYAML(text, "the mapping", &m, ObservationFilter{}, EvidenceRules{}); err != nil {
 		return Mapping{}, cli.WithCode(cli.ExitUsage, err)
 	}
 	m.Observation.Type = strings.ToUpper(m.Observation.Type)

@@ -101,7 +101,7 @@ evidence: {tags: [checked], scores: ["quality>=0.9", approved]}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Observation != (Choice{"llm", "GENERATION"}) || len(m.Input["document_text"]) != 2 || len(m.Expected) != 1 ||
+	if m.Observation != (ObservationFilter{"llm", "GENERATION"}) || len(m.Input["document_text"]) != 2 || len(m.Expected) != 1 ||
 		len(m.Evidence.Scores) != 2 || m.Evidence.Scores[1].String() != "approved>=1" {
 		t.Errorf("%+v", m)
 	}

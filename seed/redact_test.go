@@ -454,7 +454,7 @@ func TestFile_redaction(t *testing.T) {
 		t.Errorf("replaced %v, want %v", result.Redacted, want)
 	}
 	items := map[string]langfuse.DatasetItem{}
-	for stored, err := range Stored(t.Context(), s.Client, "docs") {
+	for stored, err := range StoredItems(t.Context(), s.Client, "docs") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -512,7 +512,7 @@ func TestFromTraces_observation(t *testing.T) {
 		}
 		s.sendTrace(traceID(0), span{id: spanID(0, 0), name: "request", input: "ignored", output: "ignored"}, attempt(1, "Rome"), attempt(2, "London"), attempt(3, "Paris"),
 			span{id: spanID(0, 4), parent: spanID(0, 0), name: "store", input: "x"})
-		mapping := Mapping{Observation: Choice{"llm", "GENERATION"}, Input: map[string]Paths{"document_text": {path("input[?role=user].content")}},
+		mapping := Mapping{Observation: ObservationFilter{"llm", "GENERATION"}, Input: map[string]Paths{"document_text": {path("input[?role=user].content")}},
 			Constant: map[string]any{"object_schemas": schemas}}
 		seed := func() TraceResult {
 			return s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: mapping})

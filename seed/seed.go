@@ -210,7 +210,7 @@ func (s *seeder) open(ctx context.Context) error {
 	if s.result.DatasetCreated {
 		return nil
 	}
-	for stored, err := range Stored(ctx, s.client, s.cfg.Dataset) {
+	for stored, err := range StoredItems(ctx, s.client, s.cfg.Dataset) {
 		if err != nil {
 			return fmt.Errorf("seeding: %w", err)
 		}
@@ -295,7 +295,7 @@ func (s *seeder) writeItem(ctx context.Context, located dataset.Located) error {
 			change.Action = Unchanged
 		}
 		for _, field := range kept {
-			s.warn(located, Kept, field, "is absent here, and stays in Langfuse as it is: nothing can be cleared through its API")
+			s.warn(located, KeptField, field, "is absent here, and stays in Langfuse as it is: nothing can be cleared through its API")
 		}
 	}
 	if change.Action != Unchanged && !s.cfg.DryRun {
@@ -368,7 +368,7 @@ func (s *seeder) refuse(located dataset.Located, change Change, reason string) {
 	s.mu.Lock()
 	s.result.Report.Problems.add(located, Finding{Kind: Refused, Message: reason})
 	s.mu.Unlock()
-	change.Action, change.Reason = NotDone, reason
+	change.Action, change.Reason = RefusedAction, reason
 	s.count(located, change)
 }
 
@@ -377,7 +377,7 @@ func (s *seeder) skipBad(located dataset.Located, problems []Finding) bool {
 	if len(problems) == 0 {
 		return false
 	}
-	s.count(located, Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: NotDone, Reason: reasonOf(problems[0], len(problems))})
+	s.count(located, Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: RefusedAction, Reason: reasonOf(problems[0], len(problems))})
 	return true
 }
 
@@ -392,7 +392,7 @@ func (s *seeder) count(located dataset.Located, change Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.result
-	counters := map[Action]*int{Created: &r.Created, Updated: &r.Updated, Unchanged: &r.Unchanged, NotDone: &r.Refused}
+	counters := map[Action]*int{Created: &r.Created, Updated: &r.Updated, Unchanged: &r.Unchanged, RefusedAction: &r.Refused}
 	*counters[change.Action]++
 	if change.Action == Created || change.Action == Updated {
 		s.failedInRow = 0

@@ -110,7 +110,7 @@ func TestFile_absentFieldsStay(t *testing.T) {
 	s := newServer(t)
 	s.mustSeed(line("a", "one"), Config{})
 	result := s.mustSeed(`{"id":"a","input":{"document_text":"one","object_schemas":{"A":{}}}}`, Config{})
-	if counts(result) != [4]int{0, 0, 1, 0} || result.Report.Warnings.Kinds[Kept] != 2 {
+	if counts(result) != [4]int{0, 0, 1, 0} || result.Report.Warnings.Kinds[KeptField] != 2 {
 		t.Errorf("%v, %v", counts(result), result.Report.Warnings.Kinds)
 	}
 }
@@ -348,9 +348,9 @@ func TestArchive(t *testing.T) {
 	changes, err := Archive(context.Background(), s.Client, "docs", []string{"a", "a", "none", "o", "", "b"})
 	want := []Change{
 		{Item: "a", Action: Archived}, {Item: "a", Action: Unchanged},
-		{Item: "none", Action: NotDone, Reason: "there is no such item"},
-		{Item: "o", Action: NotDone, Reason: `it belongs to the dataset "other"`},
-		{Item: "", Action: NotDone, Reason: "the id is empty"},
+		{Item: "none", Action: RefusedAction, Reason: "there is no such item"},
+		{Item: "o", Action: RefusedAction, Reason: `it belongs to the dataset "other"`},
+		{Item: "", Action: RefusedAction, Reason: "the id is empty"},
 		{Item: "b", Action: Archived},
 	}
 	if diff := cmp.Diff(want, changes); diff != "" || cli.ExitCode(err) != 64 {

@@ -196,7 +196,7 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 	var list []spooledItem
 	var end int64
 	out := bufio.NewWriter(file)
-	for stored, err := range Stored(ctx, client, name) {
+	for stored, err := range StoredItems(ctx, client, name) {
 		if err != nil {
 			return 0, err
 		}
@@ -242,8 +242,8 @@ func (p *spooledItem) values() []*json.RawMessage {
 	return []*json.RawMessage{&p.Input, &p.Expected, &p.Metadata}
 }
 
-// Stored yields all active items of a dataset as of the time of the call, in one version.
-func Stored(ctx context.Context, client *langfuse.Client, name string) iter.Seq2[langfuse.DatasetItem, error] {
+// StoredItems yields all active items of a dataset as of the time of the call, in one version.
+func StoredItems(ctx context.Context, client *langfuse.Client, name string) iter.Seq2[langfuse.DatasetItem, error] {
 	return func(yield func(langfuse.DatasetItem, error) bool) {
 		version, err := client.CurrentDatasetVersion(ctx, name)
 		if err != nil {
@@ -266,7 +266,7 @@ func Archive(ctx context.Context, client *langfuse.Client, dataset string, ids [
 	var changes []Change
 	var refused []error
 	for _, id := range ids {
-		change := Change{Item: id, Action: NotDone}
+		change := Change{Item: id, Action: RefusedAction}
 		found, err := client.GetDatasetItem(ctx, id)
 		switch {
 		case id == "":
@@ -285,7 +285,7 @@ func Archive(ctx context.Context, client *langfuse.Client, dataset string, ids [
 		if err != nil {
 			return changes, fmt.Errorf("archiving: %w", err)
 		}
-		if change.Action == NotDone {
+		if change.Action == RefusedAction {
 			refused = append(refused, fmt.Errorf("item %q: %s", id, change.Reason))
 		}
 		changes = append(changes, change)
@@ -310,7 +310,7 @@ func ParseSchemas(raw []byte) (s Schemas, err error) {
 	if err = decoder.Decode(&s); err != nil {
 		return s, cli.Usage("reading the schemas: %w; expected {\"input\": SCHEMA, \"expectedOutput\": SCHEMA}", err)
 	}
-	return s, s.forEach(func(_ string, raw json.RawMessage) error { return schema.Refused(raw) })
+	return s, s.forEach(func(_ string, raw json.RawMessage) error { return schema.CheckLangfuse(raw) })
 }
 
 // forEach calls fn for each schema with the name of its field, and joins the errors, with the

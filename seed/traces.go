@@ -268,7 +268,7 @@ func (t *traceSeeder) refuse(id string, err error) {
 	}
 	t.result.Refused++
 	if t.cfg.Show != nil {
-		t.cfg.Show(Seeded{Trace: id, Change: Change{Action: NotDone, Reason: reasonOf(*problems[0], len(problems))}})
+		t.cfg.Show(Seeded{Trace: id, Change: Change{Action: RefusedAction, Reason: reasonOf(*problems[0], len(problems))}})
 	}
 }
 

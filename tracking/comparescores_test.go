@@ -50,7 +50,7 @@ func TestCompareScores_beside(t *testing.T) {
 		}
 		for _, f := range doubles {
 			left := tc.deleted == 0
-			if f.Left != left || strings.Contains(f.Detail, "delete score other in Langfuse, or give it another name") != left || len(f.Detail) > 400 {
+			if f.NeedsDecision != left || strings.Contains(f.Detail, "delete score other in Langfuse, or give it another name") != left || len(f.Detail) > 400 {
 				t.Errorf("%s: %+v", name, f)
 			}
 		}

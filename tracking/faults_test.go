@@ -129,7 +129,7 @@ func TestModes_faults(t *testing.T) {
 // modesOrSample returns the modes for most tests. The sample omits v4-dual, which combines the
 // others.
 func modesOrSample() []embedded.Mode {
-	return suite.Of([]embedded.Mode{embedded.ModeV3, embedded.ModeV4}, embedded.Modes())
+	return suite.SampleOr([]embedded.Mode{embedded.ModeV3, embedded.ModeV4}, embedded.Modes())
 }
 
 // inModes runs a subtest for each mode.

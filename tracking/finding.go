@@ -72,8 +72,8 @@ type Finding struct {
 	Score string `json:"score,omitempty"` // the name of the score
 	// ScoreID is the id of a changed or doubled score.
 	ScoreID string `json:"score_id,omitempty"`
-	// Left is true if Repair leaves the difference, because a person has to decide.
-	Left bool `json:"left,omitempty"`
+	// NeedsDecision is true if Repair leaves the difference, because a person has to decide.
+	NeedsDecision bool `json:"left,omitempty"`
 	// Detail describes the expected and the actual state.
 	Detail string `json:"detail"`
 }
@@ -96,16 +96,16 @@ type Verdict struct {
 	Mode        langfuse.Mode `json:"mode"`
 	Outcomes    int           `json:"outcomes"` // newest attempts in the run file
 	Checked     Checked       `json:"checked"`
-	// Came is how many spans, scores and list entries appeared in Langfuse while Verify
+	// Appeared is how many spans, scores and list entries appeared in Langfuse while Verify
 	// waited. Deleted scores count too.
-	Came int `json:"came"`
-	// OnItsWay is true if Langfuse was still working when the time was over: missing parts
+	Appeared int `json:"came"`
+	// Pending is true if Langfuse was still working when the time was over: missing parts
 	// may yet appear.
-	OnItsWay bool         `json:"on_its_way"`
+	Pending  bool         `json:"on_its_way"`
 	Counts   map[Kind]int `json:"counts"`   // findings by kind
 	Findings []Finding    `json:"findings"` // the first ones; Counts has all
-	// LeftCount is the number of findings that Repair leaves.
-	LeftCount int `json:"left_count"`
+	// NeedsDecisionCount is the number of findings that Repair leaves.
+	NeedsDecisionCount int `json:"left_count"`
 	// Others lists the first scores of other programs; OthersCount counts all. They are not
 	// differences, and Repair never deletes them.
 	Others      []OtherScore      `json:"others"`
@@ -173,7 +173,7 @@ func (v Verdict) Total() int {
 }
 
 // repairable returns the number of findings that Repair acts on.
-func (v Verdict) repairable() int { return v.Total() - v.LeftCount }
+func (v Verdict) repairable() int { return v.Total() - v.NeedsDecisionCount }
 
 // correct returns a count of the correct parts, which grows as long as Langfuse makes
 // progress.
@@ -190,7 +190,7 @@ func (v Verdict) mayResolve(sent bool) bool {
 	for _, kind := range []Kind{MissingTrace, MissingSpan, MissingRunItem, WrongRunItem, NotInExperiment, MissingScore, StaleScore} {
 		n += v.Counts[kind]
 	}
-	return n == v.Total() || sent && v.LeftCount == 0
+	return n == v.Total() || sent && v.NeedsDecisionCount == 0
 }
 
 // stillChanged returns the findings of changed scores that were in the verdict before they
@@ -230,15 +230,15 @@ type DifferentError struct{ Verdict Verdict }
 // Error states the number of findings, and how much appeared during the verification.
 func (e *DifferentError) Error() string {
 	differs := "Langfuse differs from the run file in " + textutil.Counted(e.Verdict.Total(), "point")
-	if !e.Verdict.OnItsWay {
+	if !e.Verdict.Pending {
 		return differs
 	}
-	return fmt.Sprintf("still on its way: %d more arrived, and %s so far; verify again later", e.Verdict.Came, differs)
+	return fmt.Sprintf("still on its way: %d more arrived, and %s so far; verify again later", e.Verdict.Appeared, differs)
 }
 
 // ExitCode returns 1, a failed check, or 69 if the server was still working.
 func (e *DifferentError) ExitCode() int {
-	if e.Verdict.OnItsWay {
+	if e.Verdict.Pending {
 		return 69
 	}
 	return 1
@@ -409,7 +409,7 @@ func (c *comparison) addForeign(s langfuse.Score, w langfuse.ScoreCreate, derive
 	case derived, sameSubject && s.Value == w.Value:
 		c.doubles = append(c.doubles, s.ID)
 	case sameSubject:
-		f.Left = true
+		f.NeedsDecision = true
 		f.Detail += fmt.Sprintf(" beside %s, by another program: who wrote it must say which counts; "+
 			"delete score %s in Langfuse, or give it another name", w.Value, s.ID)
 	default:

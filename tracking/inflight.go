@@ -177,7 +177,7 @@ func (p *publisher) waitChange(ctx context.Context, d time.Duration, changed, fi
 // minimum interval between rounds is skipped if the waiting outcomes take much memory.
 func (p *publisher) waitForRound(ctx context.Context, began time.Time) {
 	running := func() bool { return ctx.Err() == nil && !limit.Closed(p.finished) }
-	for running() && time.Since(began) < roundInterval && !p.cfg.Run.Crowded() {
+	for running() && time.Since(began) < roundInterval && !p.cfg.Run.MemoryHalfFull() {
 		p.waitChange(ctx, roundInterval/40, nil, p.finished) // commits are far more frequent than this
 	}
 	for running() {

@@ -58,7 +58,7 @@ func TestModes_elsewhere(t *testing.T) {
 		s := newScene(t, mode, harm{})
 		other := newWorldIn(t, mode)
 		other.newRun(t, "theirs", 6)
-		checkRefused[*tracking.ElsewhereError](s, other, true,
+		checkRefused[*tracking.WrongServerError](s, other, true,
 			"published to "+s.client.BaseURL(), "this is "+other.client.BaseURL(), "set LANGFUSE_BASE_URL to "+s.client.BaseURL(), "nothing was written")
 	})
 }
@@ -84,7 +84,7 @@ func TestModes_renamed(t *testing.T) {
 		if verdict, err := tracking.Verify(t.Context(), verify); err != nil || verdict.Checked.Items != 6 {
 			t.Errorf("%+v %v", verdict, err)
 		}
-		if place, err := s.run.Place(t.Context()); err != nil || place != s.client.BaseURL() {
+		if place, err := s.run.Server(t.Context()); err != nil || place != s.client.BaseURL() {
 			t.Errorf("the run was published to %q, %v", place, err)
 		}
 	})
@@ -95,11 +95,11 @@ func TestModes_renamed(t *testing.T) {
 func TestPlace_free(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3)
-	if err := run.SetPlace(t.Context(), "https://down.example"); err != nil {
+	if err := run.SetServer(t.Context(), "https://down.example"); err != nil {
 		t.Fatal(err)
 	}
 	w.mustPublish(t, run)
-	if place, err := run.Place(t.Context()); err != nil || place != w.client.BaseURL() {
+	if place, err := run.Server(t.Context()); err != nil || place != w.client.BaseURL() {
 		t.Errorf("published to %q, %v", place, err)
 	}
 }
@@ -117,7 +117,7 @@ func TestModes_opened(t *testing.T) {
 		}
 		other := newWorldIn(t, mode)
 		other.routes.Clear()
-		var elsewhere *tracking.ElsewhereError
+		var elsewhere *tracking.WrongServerError
 		if err := other.publish(t, run); !errors.As(err, &elsewhere) || !strings.Contains(err.Error(), "published to "+w.client.BaseURL()) {
 			t.Errorf("published elsewhere: %v", err)
 		}
@@ -144,6 +144,6 @@ func TestModes_otherDataset(t *testing.T) {
 			_, _ = fmt.Fprint(rw, `{"id":"made-again","name":"d","createdAt":"2026-11-21T09:00:00Z","updatedAt":"2026-11-21T09:00:00Z"}`)
 			return true
 		})
-		checkRefused[*tracking.ElsewhereError](s, s.world, false, `id made-again`, "deleted and made again", "nothing was written")
+		checkRefused[*tracking.WrongServerError](s, s.world, false, `id made-again`, "deleted and made again", "nothing was written")
 	})
 }

@@ -30,7 +30,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := suite.AtOnce(4); err != nil { // most tests wait for a server
+	if err := suite.SetParallel(4); err != nil { // most tests wait for a server
 		panic(err)
 	}
 	debug.SetGCPercent(400) // servers and clients are short-lived
@@ -418,7 +418,7 @@ func TestPublisher_readBack(t *testing.T) {
 			t.Errorf("%s: entity_f1 %+v", id, f1)
 		}
 		if failed {
-			if items[id].Level != "ERROR" || !strings.Contains(string(langfuse.DecodeIO(items[id].Output)), "too slow") {
+			if items[id].Level != "ERROR" || !strings.Contains(string(langfuse.DecodeJSON(items[id].Output)), "too slow") {
 				t.Errorf("%s: level %s, output %s", id, items[id].Level, items[id].Output)
 			}
 		}

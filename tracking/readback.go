@@ -99,7 +99,7 @@ func (v *verifier) views() []langfuse.View {
 // compareViewItem records which attempt an item of a view shows, and adds a finding if it is
 // not the newest.
 func (v *verifier) compareViewItem(view langfuse.View, trial int, item viewItem) {
-	f := Finding{Kind: DoubledItem, Trial: trial, Item: item.ItemID, Trace: item.TraceID, Left: true}
+	f := Finding{Kind: DoubledItem, Trial: trial, Item: item.ItemID, Trace: item.TraceID, NeedsDecision: true}
 	if len(item.attempts) == 0 {
 		f.Detail = "the view of " + string(view) + " has an item that the run file has no result of"
 		v.addFinding(f)
@@ -124,7 +124,7 @@ func (v *verifier) compareViewItem(view langfuse.View, trial int, item viewItem)
 	switch {
 	case view == langfuse.ViewRuns:
 		v.shown[newest.OID] |= inRunsElsewhere
-		f.Kind, f.Left, f.Detail = WrongRunItem, false, fmt.Sprintf("the run shows trace %s, and the newest attempt is %s", item.TraceID, TraceID(v.header, newest.Outcome))
+		f.Kind, f.NeedsDecision, f.Detail = WrongRunItem, false, fmt.Sprintf("the run shows trace %s, and the newest attempt is %s", item.TraceID, TraceID(v.header, newest.Outcome))
 		v.repairs.resend(newest.OID, runstore.Link)
 	case byRun:
 		return // the trace of a superseded attempt

@@ -184,7 +184,7 @@ func (r *remoteReader) complete(ctx context.Context, ref langfuse.RunRef, trial,
 // headerFrom returns the header that the metadata of a run describes; see Metadata. Missing
 // and malformed values stay empty.
 func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
-	metadata := langfuse.Texts(run.Metadata)
+	metadata := langfuse.MetadataTexts(run.Metadata)
 	h := outcome.Header{Name: run.Name, Dataset: dataset, Trials: 1, Description: run.Description, Started: run.Time}
 	for key, text := range headerTexts(&h) {
 		*text = metadata[key]
@@ -264,7 +264,7 @@ func isCount(n float64) bool { return n >= 0 && n < 1<<53 && n == math.Trunc(n) 
 // numbers or as strings. The result is empty if the metadata is not an object.
 func metadataNumbers(s langfuse.Score) map[string]float64 {
 	numbers := map[string]float64{}
-	for key, text := range langfuse.Texts(s.Metadata) {
+	for key, text := range langfuse.MetadataTexts(s.Metadata) {
 		if n, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(n) <= math.MaxFloat64 { // no NaN
 			numbers[key] = n
 		}
@@ -324,7 +324,7 @@ func (r *remoteReader) finish() {
 // decodeRecord returns the outcome in the metadata of a root span. ok is false if there is
 // none, or if it belongs to another item.
 func decodeRecord(root langfuse.Observation, item string, trial int) (o outcome.Outcome, ok bool) {
-	raw := langfuse.Texts(root.Metadata)[recordKey] // v3 returns the JSON in the string, not the string
+	raw := langfuse.MetadataTexts(root.Metadata)[recordKey] // v3 returns the JSON in the string, not the string
 	if json.Unmarshal([]byte(raw), &o) != nil || o.Item != item {
 		return outcome.Outcome{}, false
 	}

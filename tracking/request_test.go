@@ -28,7 +28,7 @@ func (w *world) writes() map[string]int64 {
 // TestModes_requests checks the number of requests for a run of 400 items. Each has a trace of two
 // spans, and two scores, or one if it failed.
 func TestModes_requests(t *testing.T) {
-	inModes(t, suite.Of([]embedded.Mode{embedded.ModeV4}, embedded.Modes()), func(t *testing.T, mode embedded.Mode) {
+	inModes(t, suite.SampleOr([]embedded.Mode{embedded.ModeV4}, embedded.Modes()), func(t *testing.T, mode embedded.Mode) {
 		t.Parallel()
 		w := newWorldIn(t, mode)
 		run := w.newRun(t, "base", 400)

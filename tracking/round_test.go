@@ -44,7 +44,7 @@ func scoredSpans(t *testing.T, r *http.Request) (spans []string) {
 // server has its span.
 func TestModes_roundsOverlap(t *testing.T) {
 	t.Parallel()
-	inModes(t, suite.Of([]embedded.Mode{embedded.ModeV3}, embedded.Modes()), func(t *testing.T, mode embedded.Mode) {
+	inModes(t, suite.SampleOr([]embedded.Mode{embedded.ModeV3}, embedded.Modes()), func(t *testing.T, mode embedded.Mode) {
 		w := newWorldIn(t, mode)
 		run := w.newRun(t, "base", 210)
 		var mu sync.Mutex

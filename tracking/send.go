@@ -339,7 +339,7 @@ func (p *publisher) unpublishedError(cause error) error {
 // countRetracted returns the number of attempts whose scores have yet to be deleted.
 func (p *publisher) countRetracted(ctx context.Context) (n int, err error) {
 	for after := int64(0); ; {
-		page, err := p.cfg.Run.Retracted(ctx, after, roundSize)
+		page, err := p.cfg.Run.ToWithdraw(ctx, after, roundSize)
 		if err != nil || len(page) == 0 {
 			return n, err
 		}

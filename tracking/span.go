@@ -179,7 +179,7 @@ func (b builder) rootMetadata(o outcome.Outcome) string {
 	}
 	w.TextIf("worker", o.Worker)
 	w.Close()
-	return textutil.TextIn(w.B)
+	return textutil.UnsafeString(w.B)
 }
 
 // callMetadata returns the properties of a call for which Langfuse has no field as JSON with
@@ -213,7 +213,7 @@ func (b builder) callMetadata(call outcome.Call, at period) string {
 		return ""
 	}
 	w.Close()
-	return textutil.TextIn(w.B)
+	return textutil.UnsafeString(w.B)
 }
 
 func usageDetails(u outcome.Usage) string {
@@ -231,7 +231,7 @@ func usageDetails(u outcome.Usage) string {
 	}
 	w.Int("total", u.Total())
 	w.Close()
-	return textutil.TextIn(w.B)
+	return textutil.UnsafeString(w.B)
 }
 
 func clone(attributes []langfuse.Attribute) []langfuse.Attribute {
@@ -247,7 +247,7 @@ const maxField = 2 << 20
 // memory of raw.
 func jsonField(raw json.RawMessage) string {
 	if len(raw) <= maxField {
-		return textutil.ValidUTF8(textutil.TextIn(raw))
+		return textutil.ValidUTF8(textutil.UnsafeString(raw))
 	}
 	const kept = 64 << 10
 	sum := sha256.Sum256(raw)
@@ -378,5 +378,5 @@ func encodeRecord(o outcome.Outcome) string {
 	if err != nil { // cannot happen for an outcome from a run file
 		panic(err)
 	}
-	return textutil.TextIn(text)
+	return textutil.UnsafeString(text)
 }

@@ -294,23 +294,23 @@ func (s Site) place() string {
 	return s.Client.BaseURL()
 }
 
-// ElsewhereError reports that a run does not belong to the current server: it was published
+// WrongServerError reports that a run does not belong to the current server: it was published
 // to another server, or the dataset of that name has another id on this one.
-type ElsewhereError struct{ reason string }
+type WrongServerError struct{ reason string }
 
 // Error names the variables to set for the right server, or describes the dataset.
-func (e *ElsewhereError) Error() string { return e.reason }
+func (e *WrongServerError) Error() string { return e.reason }
 
 // ExitCode returns 64, a usage error.
-func (*ElsewhereError) ExitCode() int { return 64 }
+func (*WrongServerError) ExitCode() int { return 64 }
 
 // newElsewhereError returns the error for a run that was published to another server.
-func newElsewhereError(run, published, current string) *ElsewhereError {
+func newElsewhereError(run, published, current string) *WrongServerError {
 	advice := fmt.Sprintf("set %s to %s, and %s and %s to its keys", langfuse.EnvBaseURL, published, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
 	if published == Embedded {
 		advice = fmt.Sprintf("unset %s, %s and %s in the folder that it was run in", langfuse.EnvBaseURL, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
 	}
-	return &ElsewhereError{fmt.Sprintf("the run %q was published to %s, and this is %s, which shows nothing of it; nothing was written; %s",
+	return &WrongServerError{fmt.Sprintf("the run %q was published to %s, and this is %s, which shows nothing of it; nothing was written; %s",
 		run, serverLabel(published), serverLabel(current), advice)}
 }
 
@@ -321,7 +321,7 @@ func serverLabel(place string) string {
 	return place
 }
 
-// checkPlace returns an *ElsewhereError if the run file names another server than this one.
+// checkPlace returns an *WrongServerError if the run file names another server than this one.
 // There are two exceptions. If the other server neither opened the run nor acknowledged
 // anything, the run is movable to this one. If this server shows a trace of the run, it is
 // the same server under another address. checkPlace sends requests only if the names differ.
@@ -329,7 +329,7 @@ func serverLabel(place string) string {
 func (s Site) checkPlace(
 	ctx context.Context, run *runstore.Reader, header outcome.Header,
 ) (known string, movable bool, err error) {
-	if known, err = run.Place(ctx); err != nil || known == s.place() {
+	if known, err = run.Server(ctx); err != nil || known == s.place() {
 		return known, false, err
 	}
 	sent, err := run.Acknowledged(ctx, runstore.Spans, probedTraces)
@@ -346,7 +346,7 @@ func (s Site) checkPlace(
 	return known, false, err
 }
 
-// checkDataset returns an *ElsewhereError if the dataset with the name of the run's dataset
+// checkDataset returns an *WrongServerError if the dataset with the name of the run's dataset
 // has another id. A deleted dataset is not an error here: links to its items will fail.
 func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
 	if header.Dataset.ID == "" {
@@ -360,7 +360,7 @@ func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
 		return fmt.Errorf("looking for the dataset of the run: %w", err)
 	}
 	if found.ID != header.Dataset.ID {
-		return &ElsewhereError{fmt.Sprintf("the run %q was made over the dataset %q with the id %s, and on %s the dataset of that name has the id %s: "+
+		return &WrongServerError{fmt.Sprintf("the run %q was made over the dataset %q with the id %s, and on %s the dataset of that name has the id %s: "+
 			"it was deleted and made again, or this is another server; nothing was written; run again over this dataset, or set %s to the server of the run",
 			header.Name, header.Dataset.Name, header.Dataset.ID, serverLabel(s.place()), found.ID, langfuse.EnvBaseURL)}
 	}
@@ -376,7 +376,7 @@ func (p *publisher) checkServerOnce(ctx context.Context) (err error) {
 	}
 	known, movable, err := p.cfg.checkPlace(ctx, p.cfg.Run.Reader, p.header)
 	if err == nil && movable && known != p.cfg.place() {
-		err = p.cfg.Run.SetPlace(ctx, p.cfg.place())
+		err = p.cfg.Run.SetServer(ctx, p.cfg.place())
 	}
 	p.serverChecked, p.datasetUnchecked = err == nil, known != ""
 	return err

@@ -23,11 +23,11 @@ type VerifyConfig struct {
 	// Wait.Timeout is the time without progress after which missing parts count as missing;
 	// 0 means two minutes. If it is negative, Verify looks only once.
 	Wait langfuse.Wait
-	// Looked, if not nil, is called with the verdict of each look.
-	Looked func(Verdict)
-	// Compared, if not nil, is called with the number of outcomes that a look has compared so
+	// OnVerdict, if not nil, is called with the verdict of each look.
+	OnVerdict func(Verdict)
+	// OnCompared, if not nil, is called with the number of outcomes that a look has compared so
 	// far.
-	Compared func(outcomes int)
+	OnCompared func(outcomes int)
 }
 
 // Verify reads a run back from Langfuse and compares it with the run file. It compares the
@@ -41,7 +41,7 @@ type VerifyConfig struct {
 //
 // Verify looks repeatedly until nothing differs, or until there was no progress for the time
 // of Wait. It does not look again at items without findings. If ctx has a deadline, Verify
-// returns before it with the last verdict, and OnItsWay says whether Langfuse was still
+// returns before it with the last verdict, and Pending says whether Langfuse was still
 // working: it was if something appeared in the last half of the time. Verify keeps a few
 // pages of outcomes with their traces and scores in memory, and about 50 bytes per outcome.
 // For n items it sends n/50 requests for traces on v4 (n on v3), one for every 100 scores,
@@ -49,7 +49,7 @@ type VerifyConfig struct {
 //
 // A difference is not an error. Errors are those of reading the run file, those of the
 // client (ExitCode 69 if the server cannot be reached, or if the deadline passes before the
-// first look has ended), and an *ElsewhereError if the run was published to another server.
+// first look has ended), and an *WrongServerError if the run was published to another server.
 func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 	header, err := cfg.Run.Header(ctx)
 	if err == nil {
@@ -96,16 +96,16 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 		defer cancel()
 		firstCtx = half
 	}
-	if before, err = v.poll(firstCtx); err != nil || before.OnItsWay || before.repairable() == 0 {
+	if before, err = v.poll(firstCtx); err != nil || before.Pending || before.repairable() == 0 {
 		return before, before, err
 	}
 	after, err = v.repair(ctx, before, publish)
 	unpublished := (*UnpublishedError)(nil)
 	switch {
 	case errors.As(err, &unpublished):
-		after.OnItsWay = !unpublished.Refused // the rest can be sent later
+		after.Pending = !unpublished.Refused // the rest can be sent later
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		after.OnItsWay, err = true, nil
+		after.Pending, err = true, nil
 	}
 	return before, after, err
 }
@@ -183,7 +183,7 @@ func (v *verifier) poll(ctx context.Context) (Verdict, error) {
 	var seen Verdict
 	polls, first, best, lastArrival := 0, 0, 0, began
 	// The remaining tenth of the time is for the last look.
-	wait := langfuse.Wait{Timeout: max(budget/10*9, 1), First: v.cfg.Wait.First, Most: v.cfg.Wait.Most}
+	wait := langfuse.Wait{Timeout: max(budget/10*9, 1), MinPause: v.cfg.Wait.MinPause, MaxPause: v.cfg.Wait.MaxPause}
 	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		if err := v.compareAll(ctx); err != nil {
 			return false, err
@@ -195,9 +195,9 @@ func (v *verifier) poll(ctx context.Context) (Verdict, error) {
 		if correct > best {
 			best, lastArrival = correct, time.Now()
 		}
-		v.verdict.Came = best - first
-		if seen = v.verdict; v.cfg.Looked != nil {
-			v.cfg.Looked(seen)
+		v.verdict.Appeared = best - first
+		if seen = v.verdict; v.cfg.OnVerdict != nil {
+			v.cfg.OnVerdict(seen)
 		}
 		return seen.OK() || time.Since(lastArrival) >= quiet, nil
 	})
@@ -213,7 +213,7 @@ func (v *verifier) poll(ctx context.Context) (Verdict, error) {
 	if !v.sent {
 		quiet = min(quiet, budget/2)
 	}
-	seen.OnItsWay = time.Since(lastArrival) < quiet && seen.mayResolve(v.sent)
+	seen.Pending = time.Since(lastArrival) < quiet && seen.mayResolve(v.sent)
 	return seen, nil
 }
 
@@ -249,8 +249,8 @@ func (v *verifier) compareAll(ctx context.Context) error {
 			stop()
 			return err
 		}
-		if compared += len(page.outcomes); v.cfg.Compared != nil {
-			v.cfg.Compared(compared)
+		if compared += len(page.outcomes); v.cfg.OnCompared != nil {
+			v.cfg.OnCompared(compared)
 		}
 	}
 	v.verdict.sort()
@@ -271,8 +271,8 @@ func appendBounded[T any](list []T, entry T) []T {
 // addFinding adds a difference to the verdict.
 func (v *verifier) addFinding(f Finding) {
 	v.verdict.Counts[f.Kind]++
-	if f.Left {
-		v.verdict.LeftCount++
+	if f.NeedsDecision {
+		v.verdict.NeedsDecisionCount++
 	}
 	v.verdict.Findings = appendBounded(v.verdict.Findings, f)
 }

@@ -316,7 +316,7 @@ func (s *scene) checkVerdict(h harm) {
 	if diff := cmp.Diff(verdict, before); diff != "" {
 		t.Errorf("found another thing the second time:\n%s", diff)
 	}
-	if after.OK() == h.unrepairable || after.LeftCount != after.Total() {
+	if after.OK() == h.unrepairable || after.NeedsDecisionCount != after.Total() {
 		t.Errorf("after the repair: %+v", after.Findings)
 	}
 }
@@ -364,7 +364,7 @@ func TestVerify_patient(t *testing.T) {
 		return false
 	})
 	cfg := s.verifyConfig(s.run)
-	cfg.Wait = langfuse.Wait{Timeout: 10 * time.Second, First: time.Millisecond}
+	cfg.Wait = langfuse.Wait{Timeout: 10 * time.Second, MinPause: time.Millisecond}
 	verdict, err := tracking.Verify(t.Context(), cfg)
 	if err != nil || !verdict.OK() || looks < 2 {
 		t.Errorf("after %d looks: %+v, %v (score %s)", looks, verdict.Findings, err, id)
@@ -489,15 +489,15 @@ func TestVerify_stillWorking(t *testing.T) {
 					defer cancel()
 				}
 				cfg := s.verifyConfig(s.run)
-				cfg.Wait, cfg.Looked = langfuse.Wait{Timeout: time.Minute}, func(tracking.Verdict) { looked++ }
+				cfg.Wait, cfg.OnVerdict = langfuse.Wait{Timeout: time.Minute}, func(tracking.Verdict) { looked++ }
 				began := time.Now()
 				verdict, err := tracking.Verify(ctx, cfg)
 				took := time.Since(began)
 				if err != nil || took < c.took[0] || took > c.took[1] || looked < 3 {
 					t.Fatalf("after %s and %d looks: %v", took, looked, err)
 				}
-				if verdict.Came != c.came || verdict.Counts[tracking.MissingScore] != c.missing || exitCode(verdict.Err()) != c.exit || verdict.OnItsWay != (c.exit == 69) {
-					t.Errorf("%d came, %v: %v", verdict.Came, verdict.Counts, verdict.Err())
+				if verdict.Appeared != c.came || verdict.Counts[tracking.MissingScore] != c.missing || exitCode(verdict.Err()) != c.exit || verdict.Pending != (c.exit == 69) {
+					t.Errorf("%d came, %v: %v", verdict.Appeared, verdict.Counts, verdict.Err())
 				}
 			})
 		})

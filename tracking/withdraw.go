@@ -44,7 +44,7 @@ type withdrawal struct {
 // Config.Patience.
 func (p *publisher) withdraw(ctx context.Context) error {
 	defer p.cfg.Withdrawing(0)
-	wait := langfuse.Wait{Timeout: p.cfg.Patience, First: lookDelayMin, Most: lookDelayMax}
+	wait := langfuse.Wait{Timeout: p.cfg.Patience, MinPause: lookDelayMin, MaxPause: lookDelayMax}
 	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		left, err := p.withdrawOnce(ctx)
 		if left > 0 {
@@ -62,7 +62,7 @@ func (p *publisher) withdraw(ctx context.Context) error {
 // the attempts whose scores are gone and cannot appear, and returns the number of the others.
 func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 	for after := int64(0); ; {
-		page, err := p.cfg.Run.Retracted(ctx, after, withdrawPage)
+		page, err := p.cfg.Run.ToWithdraw(ctx, after, withdrawPage)
 		if err != nil || len(page) == 0 {
 			return left, err
 		}
@@ -108,7 +108,7 @@ func (p *publisher) withdrawAttempt(
 		for _, id := range visible {
 			w.seen[id] = true
 		}
-		if err := p.cfg.Run.SetDeleting(ctx, o.OID, slices.Sorted(maps.Keys(w.seen))); err != nil {
+		if err := p.cfg.Run.SetSeenScores(ctx, o.OID, slices.Sorted(maps.Keys(w.seen))); err != nil {
 			return true, err
 		}
 	}
@@ -129,7 +129,7 @@ func (p *publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, err
 	if w := p.withdrawals[oid]; w != nil {
 		return w, nil
 	}
-	known, err := p.cfg.Run.Deleting(ctx, oid)
+	known, err := p.cfg.Run.SeenScores(ctx, oid)
 	if err != nil {
 		return nil, err
 	}

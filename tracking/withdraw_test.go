@@ -66,7 +66,7 @@ func TestPublisher_deletionSurvives(t *testing.T) {
 	}
 	w.front.Store(nil)
 	w.mustPublish(t, run)
-	if page, err := run.Retracted(t.Context(), 0, 10); err != nil || len(page) != 0 {
+	if page, err := run.ToWithdraw(t.Context(), 0, 10); err != nil || len(page) != 0 {
 		t.Errorf("%d attempts are still to be withdrawn, %v", len(page), err)
 	}
 }
@@ -82,7 +82,7 @@ func TestModes_slowServer(t *testing.T) {
 		commitSecond(t, run, 2, 1)
 		finish(t, run, start.Add(time.Minute))
 		w.mustPublish(t, run)
-		cfg := tracking.VerifyConfig{Site: w.site(), Run: run.Reader, Wait: langfuse.Wait{Timeout: time.Minute, First: 10 * time.Millisecond}}
+		cfg := tracking.VerifyConfig{Site: w.site(), Run: run.Reader, Wait: langfuse.Wait{Timeout: time.Minute, MinPause: 10 * time.Millisecond}}
 		verdict, err := tracking.Verify(t.Context(), cfg)
 		if err != nil || !verdict.OK() || verdict.SupersededCount != 1 {
 			t.Errorf("%+v %v", verdict, err)

@@ -178,7 +178,7 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	if err != nil {
 		return config, err
 	}
-	cfg.Header.Metadata, cfg.Header.Scorer = answers.Describe(cfg.Header.Metadata, doc, questions), answers.Pin()
+	cfg.Header.Metadata, cfg.Header.Scorer = answers.Describe(cfg.Header.Metadata, doc, questions), answers.ScorerInfo()
 	unreadable := cli.Each(doc.Problems(), func(p pdf.Page) string {
 		return fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem)
 	})
@@ -216,7 +216,7 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 	switch {
 	case errors.Is(err, pdf.ErrPassword):
 		return nil, cli.Usage("%w: set %s", err, envPassword)
-	case errors.Is(err, pdf.ErrWrong):
+	case errors.Is(err, pdf.ErrWrongPassword):
 		return nil, cli.Usage("%w: %s does not open it", err, envPassword)
 	case err != nil:
 		return nil, err

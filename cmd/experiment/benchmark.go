@@ -62,7 +62,7 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) err
 	}
 	r := answers.SumBenchmark(b.file.Name, list)
 	r.Gates = r.Judge(answers.BenchmarkGates(b.file.Gates), b.base)
-	r.ScorerVersion = answers.Pin().Version
+	r.ScorerVersion = answers.ScorerInfo().Version
 	problems := append(b.runErrs, err, b.show(r))
 	for _, gate := range r.Gates {
 		if gate.Failed() && (len(b.runErrs) == 0 || r.Summary.WeightedScore != nil) { // else the errors of runs explain why there is no score
@@ -159,7 +159,7 @@ func (b *benchmarkJob) plan(ctx context.Context, s session) (answers.BenchmarkRe
 		if err != nil {
 			problems = append(problems, fmt.Errorf("dataset %s: %w", d.ID, err))
 		}
-		r.Datasets = append(r.Datasets, answers.BenchmarkDataset{ID: d.ID, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{run}})
+		r.Datasets = append(r.Datasets, answers.BenchmarkDataset{ID: d.ID, Weight: d.WeightOrDefault(), Runs: []answers.BenchmarkRun{run}})
 	}
 	return r, errors.Join(problems...)
 }
@@ -174,7 +174,7 @@ func (b *benchmarkJob) runName(d configs.BenchmarkDataset, n int) string {
 // failed. An interruption always ends the benchmark.
 func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.BenchmarkDataset, error) {
 	list := cli.Each(b.file.Datasets, func(d configs.BenchmarkDataset) answers.BenchmarkDataset {
-		return answers.BenchmarkDataset{ID: d.ID, Kind: d.Kind, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{}}
+		return answers.BenchmarkDataset{ID: d.ID, Kind: d.Kind, Weight: d.WeightOrDefault(), Runs: []answers.BenchmarkRun{}}
 	})
 	for i, d := range b.file.Datasets {
 		current := &list[i]

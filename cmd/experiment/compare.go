@@ -166,7 +166,7 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 	}
 	cfg := runs.Comparison()
 	cfg.Metric, cfg.ClusterBy, cfg.Gate = cmp.Or(c.String("metric"), metric), c.String("cluster-by"), gate
-	cfg.Seed, cfg.Changed = c.Uint64("seed"), cmp.Or(c.Int("changed"), -1)
+	cfg.Seed, cfg.MaxChanged = c.Uint64("seed"), cmp.Or(c.Int("changed"), -1)
 	return cfg, err
 }
 

@@ -98,7 +98,7 @@ func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweep
 		r := values[o.Flag]
 		value := maskUser(strings.Join(r.Words, " "))
 		if namesProgram("--"+o.Flag) && len(r.Words) > 0 {
-			value = provider.ShownTarget(value)
+			value = provider.MaskTarget(value)
 		}
 		rows = append(rows, dryRunRow{o.Flag, value, r.From})
 	}
@@ -137,7 +137,7 @@ func environment(getenv func(string) string) []dryRunRow {
 		row := dryRunRow{name, "", "not set"}
 		if value := getenv(name); value != "" {
 			row.Value, row.From = maskUser(value), "environment"
-			if secret.Named(name) {
+			if secret.IsSecretName(name) {
 				row.Value = "***"
 			}
 		}

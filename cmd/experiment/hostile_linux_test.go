@@ -18,7 +18,7 @@ import (
 
 // hostileLength is the length of long lists.
 func hostileLength() int {
-	return suite.Of(1_000, 100_000)
+	return suite.SampleOr(1_000, 100_000)
 }
 
 // hostileAnswers holds answers of the model, by the word in the document that causes them, with

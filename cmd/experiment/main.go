@@ -170,13 +170,13 @@ func serveCommand(env cli.Env) *urfave.Command {
 		},
 		Action: settings.NoWords(func(c *urfave.Context) error {
 			config := embedded.Config{Mode: embedded.Mode(c.String("mode")), Faults: embedded.Faults{
-				Latency: c.Duration("latency"), Fail: c.Float64("fail"), RateLimit: c.Int("rate-limit")}}
+				Latency: c.Duration("latency"), FailShare: c.Float64("fail"), RateLimit: c.Int("rate-limit")}}
 			if err := config.Validate(); err != nil {
 				return cli.Usage("%w", err)
 			}
 			ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
 			defer stop()
-			serve := func(ctx context.Context, requests func() []html.AskedRun, started func(string)) error {
+			serve := func(ctx context.Context, requests func() []html.RequestedRun, started func(string)) error {
 				handler := func(l *settings.Langfuse) http.Handler { return runs.Pages(l, requests) }
 				return settings.Serve(ctx, c.Int("port"), !c.IsSet("port"), config, handler, func(url string) {
 					printAddresses(env, url)

@@ -96,7 +96,7 @@ type runConfig struct {
 	generatedName       string // the generated --name, if the user gave none
 	system              system.Config
 	workers             system.WorkersServer // without an address this process runs the items
-	allowance           experiment.Allowance
+	allowance           experiment.FailureLimit
 	gate                compare.Gate
 	langfuseMode        string
 	logLevel, logFormat string
@@ -169,7 +169,7 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 	p.Join(err)
 	cfg.Filter = filter.WithIDs(s.All("item")...)
 	cfg.Filter.Limit = p.Optional("limit", s.Text("limit"), 1, 1<<31-1)
-	if cfg.allowance, err = experiment.ParseAllowance(s.Text("max-failures")); err != nil {
+	if cfg.allowance, err = experiment.ParseFailureLimit(s.Text("max-failures")); err != nil {
 		p.Add("--max-failures: %v", err)
 	}
 	if cfg.gate, _, err = runs.ReadGate(s.All("gate"), s.Text("inconclusive")); err == nil {

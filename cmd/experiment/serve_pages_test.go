@@ -246,7 +246,7 @@ func TestServe_browser(t *testing.T) {
 		testkit.PageValue[string](b, `location.hash = "#/item/b/1"`)
 		testkit.WantOnPage(b, `document.querySelector("#item h1") !== null && window.pwned === undefined`, true)
 	}
-	b.Quiet()
+	b.WantNoComplaints()
 }
 
 // TestServe_compareAsCommand: for a score that is better if lower, the page of a comparison says

@@ -386,9 +386,9 @@ func resumeCommand(args []string) string {
 		flag, value, hasValue := strings.Cut(arg, "=")
 		switch {
 		case hasValue && namesProgram(flag):
-			arg = flag + "=" + provider.ShownTarget(value)
+			arg = flag + "=" + provider.MaskTarget(value)
 		case i > 0 && namesProgram(args[i-1]):
-			arg = provider.ShownTarget(arg)
+			arg = provider.MaskTarget(arg)
 		}
 		if arg != "--resume" {
 			command += " " + cli.Quote(arg)

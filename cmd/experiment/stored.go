@@ -90,7 +90,7 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 		if readErr != nil {
 			return readErr
 		}
-		if readErr := gold.Beside(c.Context, run, ceiling, &content); readErr != nil {
+		if readErr := gold.AddCeiling(c.Context, run, ceiling, &content); readErr != nil {
 			return readErr
 		}
 		if c.String("output") != "-" { // on standard output, progress could mix with the report
@@ -283,7 +283,7 @@ func withRunSession(c *urfave.Context, env cli.Env, timeout time.Duration,
 	}
 	cfg := runConfig{quiet: true, langfuseMode: c.String("langfuse-mode"),
 		logLevel: c.String("log-level"), logFormat: c.String("log-format")}
-	ctx, cancel := experiment.Within(c.Context, timeout)
+	ctx, cancel := experiment.WithVerifyTimeout(c.Context, timeout)
 	defer cancel()
 	err = withSession(ctx, env, cfg, nil, func(ctx context.Context, s session) error {
 		return s.signals.markStop(work(ctx, s, path))
@@ -330,8 +330,8 @@ func verifyAction(c *urfave.Context, env cli.Env) error {
 	}
 	return withRunSession(c, env, timeout, func(ctx context.Context, s session, path string) (err error) {
 		status := runs.NewStatus(env)
-		cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), Looked: runs.StillMissing(env), Log: s.log}
-		cfg.Compared = func(items int) { status.Say("%s compared", report.Count(int64(items))) }
+		cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), OnVerdict: runs.StillMissing(env), Log: s.log}
+		cfg.OnCompared = func(items int) { status.Say("%s compared", report.Count(int64(items))) }
 		if c.IsSet("timeout") {
 			cfg.Timeout = &timeout
 		}

@@ -31,13 +31,13 @@ func TestVerification_write(t *testing.T) {
 		v := tracking.Verdict{Run: "r", Counts: map[tracking.Kind]int{}, Findings: findings, Checked: tracking.Checked{Shown: map[langfuse.View]int{langfuse.ViewRuns: 1}}}
 		for _, f := range findings {
 			v.Counts[f.Kind]++
-			if f.Left {
-				v.LeftCount++
+			if f.NeedsDecision {
+				v.NeedsDecisionCount++
 			}
 		}
 		return v
 	}
-	doubled := tracking.Finding{Kind: tracking.DoubledItem, Trial: 1, Item: "j", Detail: "not ours", Left: true}
+	doubled := tracking.Finding{Kind: tracking.DoubledItem, Trial: 1, Item: "j", Detail: "not ours", NeedsDecision: true}
 	for name, tc := range map[string]struct {
 		before, after tracking.Verdict
 		want          string
@@ -62,7 +62,7 @@ func TestVerification_write(t *testing.T) {
 // fail the check.
 func TestVerification_onItsWay(t *testing.T) {
 	v := tracking.Verdict{
-		Run: "r", Came: 283, OnItsWay: true, Counts: map[tracking.Kind]int{tracking.MissingScore: 273},
+		Run: "r", Appeared: 283, Pending: true, Counts: map[tracking.Kind]int{tracking.MissingScore: 273},
 		Findings: []tracking.Finding{{Kind: tracking.MissingScore, Trial: 1, Item: "i", Score: "f1", Detail: "1 is not there"}},
 	}
 	var b strings.Builder
@@ -71,7 +71,7 @@ func TestVerification_onItsWay(t *testing.T) {
 	if !strings.HasSuffix(b.String(), want) || strings.Contains(b.String(), "1 is not there") || cli.ExitCode(v.Err()) != cli.ExitUnavailable {
 		t.Errorf("%v\n%s", v.Err(), b.String())
 	}
-	v.OnItsWay = false
+	v.Pending = false
 	b.Reset()
 	must(t, runs.VerificationText(&b, runs.Verification{Verdict: v}, report.Options{Whole: true}))
 	if !strings.Contains(b.String(), "more spans, scores and list entries arrived meanwhile\n273 differences: 273 missing_score\n") || !strings.Contains(b.String(), "1 is not there") || cli.ExitCode(v.Err()) != 1 {
@@ -85,7 +85,7 @@ func TestVerify_still(t *testing.T) {
 		var b strings.Builder
 		looked := runs.StillMissing(cli.Env{Stderr: &b})
 		for came := range 5 {
-			looked(tracking.Verdict{Came: came, Counts: map[tracking.Kind]int{tracking.MissingScore: 4 - came}})
+			looked(tracking.Verdict{Appeared: came, Counts: map[tracking.Kind]int{tracking.MissingScore: 4 - came}})
 			time.Sleep(5 * time.Second)
 		}
 		if got, want := b.String(), "waiting for Langfuse: 2 more arrived; not there yet: 2 missing_score\n"; got != want {

@@ -28,13 +28,13 @@ func workers(t *testing.T, f folder, nats *natsserver.Server, n int, args ...str
 // workers. An interrupted worker ends with 0.
 func TestWorkers_export(t *testing.T) {
 	t.Parallel()
-	n := suite.Of(2, 4)
+	n := suite.SampleOr(2, 4)
 	nats, chat := natsserver.Start(t), newChatServer(t, adaAnswer)
 	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+chat.url)
 	items := itemsFile
 	if raw, err := os.ReadFile("../../../shared/data/documents60.jsonl"); err == nil {
 		lines := strings.SplitAfter(string(raw), "\n")
-		items = strings.Join(lines[:min(len(lines), suite.Of(8, len(lines)))], "")
+		items = strings.Join(lines[:min(len(lines), suite.SampleOr(8, len(lines)))], "")
 	}
 	must(t, os.WriteFile(f.path("docs.jsonl"), []byte(items), 0o600))
 	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "live", "--model", "openai/gpt-4o", "--record", "tape.jsonl", "--quiet")

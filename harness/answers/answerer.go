@@ -18,9 +18,9 @@ import (
 	"extraction-experiment/pipeline/provider"
 )
 
-// Asking gives a model the best passages of a document and asks for an answer that cites pages. It
+// ModelAnswerer gives a model the best passages of a document and asks for an answer that cites pages. It
 // is safe for concurrent use if the model is.
-type Asking struct {
+type ModelAnswerer struct {
 	Document *Document
 	Model    pipeline.Model
 	// Name and Provider of the model, for calls and run metadata.
@@ -33,7 +33,7 @@ type Asking struct {
 
 // Answer searches the document, asks the model and returns its answer. A refusal, an empty answer
 // and a truncated answer fail with class invalid_output; other errors are those of the model.
-func (a Asking) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
+func (a ModelAnswerer) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
 	found, search := a.Document.index.findAndRecord(retrieveCall, question, a.Passages)
 	calls := []outcome.Call{search}
 	messages, err := compile(a.Prompt, question, found)

@@ -59,7 +59,7 @@ func (m model) Generate(_ context.Context, req pipeline.Request) (pipeline.Respo
 func TestAsking(t *testing.T) {
 	var asked pipeline.Request
 	answer := pipeline.Response{Text: " 476,5 млн рублей (стр. 3). ", Finish: pipeline.FinishStop, Usage: outcome.Usage{Input: 9, Output: 3}}
-	asking := answers.Asking{
+	asking := answers.ModelAnswerer{
 		Document: openSample(t, "report"), Name: "m", Parameters: pipeline.Parameters{Temperature: new(0.0)},
 		Prompt: answers.DefaultPrompt(), Passages: 6,
 		Model: model(func(r pipeline.Request) (pipeline.Response, error) { asked = r; return answer, nil }),
@@ -95,7 +95,7 @@ func TestAsking_recordsWhatWasWaitedAndAssumed(t *testing.T) {
 func recordsWhatWasWaitedAndAssumed(t *testing.T) {
 	at := time.Now() // the clock of synctest stands still
 	answer := pipeline.Response{Text: "5 (стр. 1)", Finish: pipeline.FinishStop, Attempts: 2, Waited: time.Second, Assumed: outcome.Usage{Input: 7}}
-	asking := answers.Asking{
+	asking := answers.ModelAnswerer{
 		Document: openSample(t, "report"), Name: "m", Prompt: answers.DefaultPrompt(), Passages: 6,
 		Model: model(func(pipeline.Request) (pipeline.Response, error) { return answer, nil }),
 	}

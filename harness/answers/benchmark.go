@@ -46,8 +46,8 @@ type BenchmarkDataset struct {
 	Runs   []BenchmarkRun `json:"runs"`
 }
 
-// Broken returns why a dataset has no score.
-func (d BenchmarkDataset) Broken() string {
+// FailureReason returns why a dataset has no score.
+func (d BenchmarkDataset) FailureReason() string {
 	for _, run := range d.Runs {
 		if run.WeightedScore == nil && run.Error != "" {
 			return run.Error

@@ -161,10 +161,10 @@ func TestSum_uneven(t *testing.T) {
 	}
 	half := documentOf("x", 1, []float64{1}, []float64{1})
 	half.Runs[1] = answers.BenchmarkRun{Error: "cut"}
-	if r = answers.SumBenchmark("b", []answers.BenchmarkDataset{half}); r.Datasets[0].WeightedScore != nil || r.Datasets[0].Broken() != "cut" {
+	if r = answers.SumBenchmark("b", []answers.BenchmarkDataset{half}); r.Datasets[0].WeightedScore != nil || r.Datasets[0].FailureReason() != "cut" {
 		t.Errorf("%+v", r.Datasets[0])
 	}
-	if got := (answers.BenchmarkDataset{Runs: []answers.BenchmarkRun{{WeightedScore: new(1.0), Error: "beside"}, {}}}).Broken(); got != "it was not run to its end, or its weights sum up to 0" {
+	if got := (answers.BenchmarkDataset{Runs: []answers.BenchmarkRun{{WeightedScore: new(1.0), Error: "beside"}, {}}}).FailureReason(); got != "it was not run to its end, or its weights sum up to 0" {
 		t.Error(got)
 	}
 	none := documentOf("x", 0, []float64{1})

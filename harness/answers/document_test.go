@@ -92,7 +92,7 @@ func TestDescribe(t *testing.T) {
 	if ScorerOf(outcome.Header{Metadata: got}) != (Scorer{Pages: 2}) || ScorerOf(outcome.Header{}) != (Scorer{}) {
 		t.Error("the number of pages is not that of the run")
 	}
-	whole.Declared, whole.Repaired, whole.Pages[1].Kind = 3, true, pdf.Scan
+	whole.DeclaredPages, whole.Repaired, whole.Pages[1].Kind = 3, true, pdf.Scan
 	got = Describe(nil, whole, Questions{})
 	list := DocumentWarnings(outcome.Header{Metadata: got})
 	wantList := []string{

@@ -64,7 +64,7 @@ func Collect(ctx context.Context, source experiment.Source) (Questions, error) {
 			problems.Add(&dataset.SyntaxError{File: "the dataset", Path: fmt.Sprintf("item %q", item.ID), Msg: msg})
 			continue
 		}
-		for _, text := range question.Odd() {
+		for _, text := range question.Warnings() {
 			q.Warnings = append(q.Warnings, fmt.Sprintf("item %q: %s", item.ID, text))
 		}
 		plain.Items = append(plain.Items, question.Item())
@@ -189,8 +189,8 @@ func (e *Expected) read(values map[string]json.RawMessage, others ...string) err
 	return errors.Join(problems...)
 }
 
-// Odd lists what is allowed but probably a mistake.
-func (e Expected) Odd() []string {
+// Warnings lists what is allowed but probably a mistake.
+func (e Expected) Warnings() []string {
 	var list []string
 	if e.Importance() == 0 {
 		list = append(list, "the weight is 0: the question counts for nothing in weighted_score")
@@ -256,7 +256,7 @@ func Read(text []byte, name string) (questions []Question, warnings []string, er
 			continue
 		}
 		lines[q.ID] = n
-		for _, text := range q.Odd() {
+		for _, text := range q.Warnings() {
 			warnings = append(warnings, fmt.Sprintf("%s: line %d: %s", name, n, text))
 		}
 		questions = append(questions, q)

@@ -48,8 +48,8 @@ const Version = "answers@1"
 // weighted_score.
 const Primary = "question_score"
 
-// Pin returns the scorer of a run file. Answers have no scoring options.
-func Pin() outcome.Scorer {
+// ScorerInfo returns the scorer of a run file. Answers have no scoring options.
+func ScorerInfo() outcome.Scorer {
 	return outcome.Scorer{Version: Version, Options: json.RawMessage(`{}`), Primary: Primary}
 }
 
@@ -120,8 +120,8 @@ func Describe(metadata map[string]string, doc *Document, questions Questions) ma
 	all[outcome.PDFSHA256], all[outcome.QuestionsSHA256] = doc.SHA256, questions.SHA256
 	all[metaPDF], all[metaPages] = filepath.Base(doc.Path), strconv.Itoa(len(doc.Pages))
 	all[metaReader] = "pdftext@" + pdf.Version
-	if doc.Declared > 0 {
-		all[metaDeclared] = strconv.Itoa(doc.Declared)
+	if doc.DeclaredPages > 0 {
+		all[metaDeclared] = strconv.Itoa(doc.DeclaredPages)
 	}
 	if doc.Repaired {
 		all[metaDamaged] = "true"

@@ -36,8 +36,8 @@ type AuditConfig struct {
 	Items func() iter.Seq2[AuditItem, error]
 	// Top is how many findings are kept, those with the highest doubt.
 	Top int
-	// Least is the lowest doubt of a finding that is kept.
-	Least float64
+	// MinDoubt is the lowest doubt of a finding that is kept.
+	MinDoubt float64
 	// Brief omits what needs a third pass: Gold, Places, Says and Effects.
 	Brief bool
 	// Keep holds keys of findings that are kept whatever their doubt.
@@ -102,7 +102,7 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 		return result, cli.Usage("an audit needs what two systems or more extracted, or two trials of one; there is %d", n)
 	}
 	a := &audit{cfg: cfg, result: &result}
-	tallies := map[string]*tally{scoring.AnEntity: newTally(n), scoring.ARelationship: newTally(n)}
+	tallies := map[string]*tally{scoring.FaultEntity: newTally(n), scoring.FaultRelationship: newTally(n)}
 	every := func(string) bool { return true }
 	var err error
 	result.Skipped, err = a.eachItem(ctx, every, func(_ string, r *comparison) func() {
@@ -121,8 +121,8 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	if err != nil {
 		return result, err
 	}
-	entities, relationships := tallies[scoring.AnEntity].rates(), tallies[scoring.ARelationship].rates()
-	a.rates = map[string]rates{scoring.AnEntity: entities, scoring.ARelationship: relationships}
+	entities, relationships := tallies[scoring.FaultEntity].rates(), tallies[scoring.FaultRelationship].rates()
+	a.rates = map[string]rates{scoring.FaultEntity: entities, scoring.FaultRelationship: relationships}
 	result.Weight.Entities, result.Weight.Relationships = entities.weight, relationships.weight
 	for s, name := range cfg.Systems {
 		result.Systems = append(result.Systems, AuditedSystem{name, entities.systems[s], relationships.systems[s]})
@@ -189,13 +189,13 @@ func (a *audit) read(item AuditItem) (*comparison, bool) {
 		r.allowedTypes[what] = append(r.allowedTypes[what], textutil.FoldType(key), textutil.FoldType(name))
 	}
 	for key, s := range document.Objects {
-		addType(scoring.AnEntity, key, s.Name)
+		addType(scoring.FaultEntity, key, s.Name)
 	}
 	for key, s := range document.Relationships {
-		addType(scoring.ARelationship, key, s.Name)
+		addType(scoring.FaultRelationship, key, s.Name)
 	}
 	if len(document.AllowedTypes) > 0 {
-		r.allowedTypes[scoring.AnEntity] = cli.Each(document.AllowedTypes, textutil.FoldType)
+		r.allowedTypes[scoring.FaultEntity] = cli.Each(document.AllowedTypes, textutil.FoldType)
 	}
 	delivered := 0
 	for s, raw := range item.Outputs {
@@ -252,7 +252,7 @@ func (a *audit) addFindings(id string, claims []claim) {
 		if a.cfg.Brief {
 			d.claim = claim{} // it references the whole item
 		}
-		if d.Doubt >= a.cfg.Least || a.cfg.Keep[d.Key] {
+		if d.Doubt >= a.cfg.MinDoubt || a.cfg.Keep[d.Key] {
 			a.result.Findings = append(a.result.Findings, d)
 		}
 	}

@@ -224,7 +224,7 @@ func TestAudit_says(t *testing.T) {
 	if len(list) != 1 || list[0].Reason != "2 of 4 systems have this other type" {
 		t.Fatalf("%+v", list)
 	}
-	want := []SystemSays{{"system-1", new(true), ""}, {"system-2", new(true), ""}, {"system-3", new(false), ""}, {"system-4", nil, "London (Port)"}, {"system-5", nil, ""}}
+	want := []SystemOpinion{{"system-1", new(true), ""}, {"system-2", new(true), ""}, {"system-3", new(false), ""}, {"system-4", nil, "London (Port)"}, {"system-5", nil, ""}}
 	if d := cmp.Diff(want, list[0].Says); d != "" {
 		t.Error(d)
 	}
@@ -256,7 +256,7 @@ func TestAudit_says(t *testing.T) {
 	// Beyond gold: one system lacks it, one failed.
 	bob := `{"entities":[{"name":"Ann"},{"name":"Bob"}]}`
 	list = auditOne(t, "Ann and Bob", `{"entities":[{"name":"Ann"}]}`, bob, bob, `{"entities":[{"name":"Ann"}]}`, "null")
-	want = []SystemSays{{"system-1", new(true), ""}, {"system-2", new(true), ""}, {"system-3", new(false), ""}, {"system-4", nil, ""}}
+	want = []SystemOpinion{{"system-1", new(true), ""}, {"system-2", new(true), ""}, {"system-3", new(false), ""}, {"system-4", nil, ""}}
 	if len(list) != 1 || list[0].Reason != "2 of 3 systems have it, and gold does not" {
 		t.Fatalf("%+v", list)
 	}
@@ -341,8 +341,8 @@ func TestAudit_config(t *testing.T) {
 	}{
 		"the first":             {AuditConfig{Top: 1}, "a", 2, 0},
 		"one that is asked for": {AuditConfig{Top: 1, Keep: keep}, "a b", 2, 0},
-		"of a high doubt":       {AuditConfig{Top: 10, Least: 0.99}, "", 2, 0},
-		"that, or asked for":    {AuditConfig{Top: 10, Least: 0.99, Keep: keep}, "b", 2, 0},
+		"of a high doubt":       {AuditConfig{Top: 10, MinDoubt: 0.99}, "", 2, 0},
+		"that, or asked for":    {AuditConfig{Top: 10, MinDoubt: 0.99, Keep: keep}, "b", 2, 0},
 		"confirmed":             {AuditConfig{Top: 10, Confirmed: func(item, key string) bool { return item == "a" && key == first.Key }}, "b", 1, 1},
 		"in brief":              {AuditConfig{Top: 10, Brief: true}, "a b", 2, 0},
 	} {

@@ -37,16 +37,16 @@ func spoil(id string, gold extraction.Extraction, text string, types, kinds []st
 		switch was := form(entityElement(e)); {
 		case r.Float64() >= 0.1:
 		case r.IntN(3) == 0:
-			damages = append(damages, damage{id, scoring.AnEntity, "removed", "", was})
+			damages = append(damages, damage{id, scoring.FaultEntity, "removed", "", was})
 			continue
 		case r.IntN(2) == 0 && len(words) > 0:
 			other := extraction.Entity{Name: words[0], Type: e.Type}
 			words = words[1:]
-			damages = append(damages, damage{id, scoring.AnEntity, "invented", form(entityElement(other)), ""})
+			damages = append(damages, damage{id, scoring.FaultEntity, "invented", form(entityElement(other)), ""})
 			out.Entities = append(out.Entities, other)
 		case len(types) > 1:
 			e.Type = otherThan(types, e.Type, r)
-			damages = append(damages, damage{id, scoring.AnEntity, "wrong_type", form(entityElement(e)), was})
+			damages = append(damages, damage{id, scoring.FaultEntity, "wrong_type", form(entityElement(e)), was})
 		}
 		out.Entities = append(out.Entities, e)
 	}
@@ -55,18 +55,18 @@ func spoil(id string, gold extraction.Extraction, text string, types, kinds []st
 		switch {
 		case r.Float64() >= 0.1:
 		case r.IntN(4) == 0:
-			damages = append(damages, damage{id, scoring.ARelationship, "removed", "", was})
+			damages = append(damages, damage{id, scoring.FaultRelationship, "removed", "", was})
 			continue
 		case r.IntN(3) == 0 && len(gold.Entities) > 2:
 			other := extraction.Relationship{Source: gold.Entities[r.IntN(len(gold.Entities))].Name, Target: gold.Entities[r.IntN(len(gold.Entities))].Name, Type: e.Type}
 			if other.Source == other.Target || relates(gold, other) {
 				break
 			}
-			damages = append(damages, damage{id, scoring.ARelationship, "invented", form(relationshipElement(other)), ""})
+			damages = append(damages, damage{id, scoring.FaultRelationship, "invented", form(relationshipElement(other)), ""})
 			out.Relationships = append(out.Relationships, other)
 		case r.IntN(2) == 0 && len(kinds) > 1:
 			e.Type = otherThan(kinds, e.Type, r)
-			damages = append(damages, damage{id, scoring.ARelationship, "wrong_type", form(relationshipElement(e)), was})
+			damages = append(damages, damage{id, scoring.FaultRelationship, "wrong_type", form(relationshipElement(e)), was})
 		case !slices.Contains(scoring.DefaultOptions().Symmetric, e.Type):
 			reversed := e
 			reversed.Source, reversed.Target = e.Target, e.Source
@@ -74,7 +74,7 @@ func spoil(id string, gold extraction.Extraction, text string, types, kinds []st
 				break
 			}
 			e = reversed
-			damages = append(damages, damage{id, scoring.ARelationship, "reversed", form(relationshipElement(e)), was})
+			damages = append(damages, damage{id, scoring.FaultRelationship, "reversed", form(relationshipElement(e)), was})
 		}
 		out.Relationships = append(out.Relationships, e)
 	}
@@ -82,11 +82,11 @@ func spoil(id string, gold extraction.Extraction, text string, types, kinds []st
 }
 
 func entityElement(e extraction.Entity) element {
-	return elementAt(&extraction.Extraction{Entities: []extraction.Entity{e}}, scoring.AnEntity, 0)
+	return elementAt(&extraction.Extraction{Entities: []extraction.Entity{e}}, scoring.FaultEntity, 0)
 }
 
 func relationshipElement(r extraction.Relationship) element {
-	return elementAt(&extraction.Extraction{Relationships: []extraction.Relationship{r}}, scoring.ARelationship, 0)
+	return elementAt(&extraction.Extraction{Relationships: []extraction.Relationship{r}}, scoring.FaultRelationship, 0)
 }
 
 func relates(gold extraction.Extraction, r extraction.Relationship) bool {
@@ -251,7 +251,7 @@ func (x damage) matches(d Doubt) bool {
 	switch x.kind {
 	case "removed": // the most common type may be another one
 		name, _, _ := strings.Cut(x.before, " (")
-		return d.Kind == NotInGold && (was == x.before || x.what == scoring.AnEntity && strings.HasPrefix(was, name+" ("))
+		return d.Kind == NotInGold && (was == x.before || x.what == scoring.FaultEntity && strings.HasPrefix(was, name+" ("))
 	case "invented":
 		return d.claim.expected != nil && d.claim.proposed == nil && is == x.now
 	}

@@ -48,13 +48,13 @@ func countStances(stances []stance) (n [absent + 1]int) {
 // element is the compared part of an entity or a relationship. The name of a relationship is
 // its source.
 type element struct {
-	what               string // scoring.AnEntity or scoring.ARelationship
+	what               string // scoring.FaultEntity or scoring.FaultRelationship
 	name, kind, target string
 	aliases            []string
 }
 
 func elementAt(lists *extraction.Extraction, what string, i int) element {
-	if what == scoring.AnEntity {
+	if what == scoring.FaultEntity {
 		e := lists.Entities[i]
 		return element{what: what, name: e.Name, kind: e.Type, aliases: e.Aliases}
 	}
@@ -70,7 +70,7 @@ func (e element) relationship() extraction.Relationship {
 
 // names returns the names that the text should have.
 func (e element) names() []string {
-	if e.what == scoring.ARelationship {
+	if e.what == scoring.FaultRelationship {
 		return []string{e.name, e.target}
 	}
 	return append([]string{e.name}, e.aliases...)
@@ -87,7 +87,7 @@ func (e *element) String() string {
 	switch {
 	case e == nil:
 		return ""
-	case e.what == scoring.ARelationship:
+	case e.what == scoring.FaultRelationship:
 		return fmt.Sprintf("%s(%s, %s)", e.kind, e.name, e.target)
 	case e.kind == "":
 		return e.name
@@ -99,9 +99,9 @@ func (e *element) String() string {
 func elementsOf(lists *extraction.Extraction) iter.Seq2[int, element] {
 	return func(yield func(int, element) bool) {
 		for i := range len(lists.Entities) + len(lists.Relationships) {
-			what := scoring.AnEntity
+			what := scoring.FaultEntity
 			if i >= len(lists.Entities) {
-				what, i = scoring.ARelationship, i-len(lists.Entities)
+				what, i = scoring.FaultRelationship, i-len(lists.Entities)
 			}
 			if !yield(i, elementAt(lists, what, i)) {
 				return
@@ -129,7 +129,7 @@ func (c claim) about() *element { return cmp.Or(c.expected, c.proposed) }
 // place returns the prefix of seed.Finding.Path for the element of gold.
 func (c claim) place() string {
 	list := "entities"
-	if c.expected.what == scoring.ARelationship {
+	if c.expected.what == scoring.FaultRelationship {
 		list = "relationships"
 	}
 	return fmt.Sprintf("expectedOutput.%s[%d", list, c.index)
@@ -173,9 +173,9 @@ func (r *comparison) addToPool(s int) {
 		}
 		e := elementAt(r.outputs[s], f.What, *f.Extracted)
 		switch {
-		case f.What == scoring.ARelationship && r.gold.Relationships != nil:
+		case f.What == scoring.FaultRelationship && r.gold.Relationships != nil:
 			extra.Relationships = append(extra.Relationships, e.relationship())
-		case f.What == scoring.AnEntity && r.gold.Entities != nil && !r.goldNames(e.name): // gold may have the name with another type
+		case f.What == scoring.FaultEntity && r.gold.Entities != nil && !r.goldNames(e.name): // gold may have the name with another type
 			extra.Entities = append(extra.Entities, e.entity())
 		}
 	}
@@ -185,20 +185,20 @@ func (r *comparison) addToPool(s int) {
 	result := r.rules.Score(extraction.Extraction{Entities: orEmpty(r.pool.Entities), Relationships: orEmpty(r.pool.Relationships)}, extra)
 	addStances := func(what string) { r.poolStances[what] = append(r.poolStances[what], r.stancesOf(s)) }
 	for _, m := range result.Entities {
-		r.poolStances[scoring.AnEntity][m.ExpectedIndex][s] = agrees
+		r.poolStances[scoring.FaultEntity][m.ExpectedIndex][s] = agrees
 		r.poolTypes[m.ExpectedIndex] = append(r.poolTypes[m.ExpectedIndex], extra.Entities[m.ExtractedIndex].Type)
 	}
 	for _, m := range result.Relationships {
-		r.poolStances[scoring.ARelationship][m.ExpectedIndex][s] = agrees
+		r.poolStances[scoring.FaultRelationship][m.ExpectedIndex][s] = agrees
 	}
 	for _, m := range result.SpuriousEntities {
 		r.pool.Entities = append(r.pool.Entities, extra.Entities[m.Index])
 		r.poolTypes = append(r.poolTypes, []string{extra.Entities[m.Index].Type})
-		addStances(scoring.AnEntity)
+		addStances(scoring.FaultEntity)
 	}
 	for _, m := range result.SpuriousRelationships {
 		r.pool.Relationships = append(r.pool.Relationships, extra.Relationships[m.Index])
-		addStances(scoring.ARelationship)
+		addStances(scoring.FaultRelationship)
 	}
 }
 
@@ -207,7 +207,7 @@ func (r *comparison) addToPool(s int) {
 func (r *comparison) mostCommonType(kinds []string) string {
 	n := map[string]int{}
 	for _, kind := range kinds {
-		if kind = textutil.FoldType(kind); kind != "" && !r.lacksType(element{what: scoring.AnEntity, kind: kind}) {
+		if kind = textutil.FoldType(kind); kind != "" && !r.lacksType(element{what: scoring.FaultEntity, kind: kind}) {
 			n[kind]++
 		}
 	}
@@ -266,7 +266,7 @@ func (r *comparison) stanceOn(s int, what string, index int) (stance, *element) 
 		return silent, &other
 	}
 	matched := slices.ContainsFunc(r.results[s].Relationships, func(m scoring.RelationshipMatch) bool { return m.ExpectedIndex == index })
-	if what == scoring.AnEntity {
+	if what == scoring.FaultEntity {
 		matched = slices.ContainsFunc(r.results[s].Entities, func(m scoring.EntityMatch) bool { return m.ExpectedIndex == index })
 	}
 	if matched {
@@ -299,7 +299,7 @@ func (r *comparison) removal(gold claim, changed bool) (claim, bool) {
 	case hasFinding && !(changed && (finding.Kind == seed.UnknownType || finding.Kind == seed.EndType)):
 		c.kind, c.reason, c.suspect = Contradiction, finding.Message, true
 		return c, true
-	case c.expected.what == scoring.AnEntity && !slices.ContainsFunc(c.expected.names(), r.contains):
+	case c.expected.what == scoring.FaultEntity && !slices.ContainsFunc(c.expected.names(), r.contains):
 		c.kind, c.suspect = NotInText, true
 		return c, true
 	}
@@ -329,7 +329,7 @@ func (r *comparison) changes(gold claim) []claim {
 			continue
 		}
 		goldKind := r.goldFindings[gold.place()].Kind
-		c.suspect = c.kind == OtherType && gold.expected.what == scoring.AnEntity && goldKind == seed.UnknownType || c.kind == Reversed && goldKind == seed.EndType
+		c.suspect = c.kind == OtherType && gold.expected.what == scoring.FaultEntity && goldKind == seed.UnknownType || c.kind == Reversed && goldKind == seed.EndType
 		c.stances, c.others = slices.Clone(gold.stances), slices.Clone(gold.others)
 		for s, st := range c.stances {
 			switch {
@@ -356,7 +356,7 @@ func (r *comparison) invents(gold, proposed element) bool {
 // inPlaceOf returns the element of gold with the changes of the systems; a missing type and an
 // equally folded name stay.
 func (e element) inPlaceOf(gold element) element {
-	if gold.what == scoring.AnEntity {
+	if gold.what == scoring.FaultEntity {
 		e.kind = cmp.Or(e.kind, gold.kind)
 		if textutil.FoldName(e.name) == textutil.FoldName(gold.name) {
 			e.name = gold.name
@@ -369,7 +369,7 @@ func kindOfChange(gold, other element) DoubtKind {
 	switch {
 	case textutil.FoldType(gold.kind) != textutil.FoldType(other.kind):
 		return OtherType
-	case gold.what == scoring.ARelationship && textutil.FoldName(gold.name) == textutil.FoldName(other.target):
+	case gold.what == scoring.FaultRelationship && textutil.FoldName(gold.name) == textutil.FoldName(other.target):
 		return Reversed
 	}
 	return OtherName
@@ -385,7 +385,7 @@ func (r *comparison) additions() []claim {
 	for i, e := range elementsOf(&r.pool) {
 		stances := r.poolStances[e.what][i]
 		if countStances(stances)[agrees] >= 2 && !r.lacksType(e) {
-			suspect := e.what == scoring.AnEntity && ends[textutil.FoldName(e.name)]
+			suspect := e.what == scoring.FaultEntity && ends[textutil.FoldName(e.name)]
 			list = append(list, claim{kind: NotInGold, proposed: &e, stances: stances, suspect: suspect})
 		}
 	}

@@ -33,9 +33,9 @@ type Doubt struct {
 	// Gold is the dataset.GoldHash of the expected output of the item.
 	Gold string `json:"gold"`
 	// Places are the places of the names in the text.
-	Places  []Place      `json:"places,omitempty"`
-	Says    []SystemSays `json:"says"`
-	Effects []Effect     `json:"effects,omitempty"`
+	Places  []Place         `json:"places,omitempty"`
+	Says    []SystemOpinion `json:"says"`
+	Effects []Effect        `json:"effects,omitempty"`
 	// Judged is the opinion of a model, or nil if none was asked.
 	Judged *Judged `json:"judged,omitempty"`
 
@@ -84,8 +84,8 @@ type Place struct {
 // contextSize is how many code points of the document a Place has on each side.
 const contextSize = 160
 
-// SystemSays is the output of a system about a finding.
-type SystemSays struct {
+// SystemOpinion is the output of a system about a finding.
+type SystemOpinion struct {
 	System string `json:"system"`
 	// For is true if the system supports the change, false if it has what gold has, and nil
 	// otherwise.
@@ -125,7 +125,7 @@ func (d *Doubt) complete(systems []string, r *comparison, items int) {
 		d.Places = append(d.Places, Place{Span: span, Before: before, After: after})
 	}
 	for s, st := range c.stances {
-		says := SystemSays{System: systems[s]}
+		says := SystemOpinion{System: systems[s]}
 		if c.others != nil {
 			says.Has = c.others[s].String()
 		}
@@ -180,7 +180,7 @@ func applyClaims(gold extraction.Extraction, claims ...claim) extraction.Extract
 	entities, relationships := slices.Clone(gold.Entities), slices.Clone(gold.Relationships)
 	removedEntities, removedRelationships := map[int]bool{}, map[int]bool{}
 	for _, c := range claims {
-		entity := c.about().what == scoring.AnEntity
+		entity := c.about().what == scoring.FaultEntity
 		switch {
 		case c.expected == nil && entity:
 			entities = append(entities, c.proposed.entity())

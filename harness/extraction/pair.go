@@ -108,7 +108,7 @@ func readPair(line []byte) (p pair, err error) {
 		line = bytes.ToValidUTF8(line, []byte("\ufffd"))
 	}
 	if !textutil.ReadJSONObject(line, func(key []byte, value json.RawMessage) bool {
-		switch key := textutil.JSONTextIn(key); key {
+		switch key := textutil.UnsafeJSONText(key); key {
 		case "expected":
 			p.Expected = value
 		case "extracted":

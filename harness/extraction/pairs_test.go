@@ -135,7 +135,7 @@ func scorePairs(t testing.TB, pairs string) []scoredLine {
 // TestPairs_shuffled scores 2,000 generated pairs, and again with all lists shuffled: no count
 // and no score may change.
 func TestPairs_shuffled(t *testing.T) {
-	pairs := suite.Of(200, 2000)
+	pairs := suite.SampleOr(200, 2000)
 	g := generator{rand.New(rand.NewPCG(1, 2))}
 	var plain, mixed strings.Builder
 	for i := range pairs {

@@ -60,7 +60,7 @@ func (t *Task) Do(ctx context.Context, item experiment.Item) (result experiment.
 	doc.Metadata = item.Metadata
 	// A new attempt means that the earlier ones had no usable answer, so a cache must not
 	// return it.
-	ctx = pipeline.WithTrial(ctx, pipeline.Trial{Number: item.Trial, Again: item.Attempt > 1})
+	ctx = pipeline.WithTrial(ctx, pipeline.Trial{Number: item.Trial, SkipCache: item.Attempt > 1})
 	var found extraction.Extraction
 	found, result.Calls, err = t.Extractor.Extract(ctx, doc)
 	for i := range result.Calls {

@@ -72,8 +72,8 @@ func SyncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// In returns a path relative to folder, or path itself if it is absolute.
-func In(folder, path string) string {
+// Resolve returns a path relative to folder, or path itself if it is absolute.
+func Resolve(folder, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}

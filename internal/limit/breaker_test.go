@@ -106,7 +106,7 @@ func TestLimiter_trips(t *testing.T) {
 // Calls that wait when the limiter trips get the error immediately.
 func TestLimiter_tripsForThoseWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{Most: 1})
+		l := open(t, limit.Config{MaxConcurrent: 1})
 		p := acquire(t, l, 0)
 		waiting := make(chan error)
 		go func() {

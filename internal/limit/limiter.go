@@ -66,7 +66,7 @@ type waiter struct {
 // returns ErrStopped only instead of waiting for a pause, so that calls in progress can make
 // further requests.
 func (l *Limiter) Acquire(ctx context.Context, tokens int64) (*Permit, error) {
-	defer Waiting(ctx)()
+	defer PauseTimeout(ctx)()
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("waiting for a call to be allowed: %w", err)
 	}
@@ -194,8 +194,8 @@ func (l *Limiter) State() State {
 
 // Config configures a Limiter. The zero value is usable.
 type Config struct {
-	// Most is the maximum number of concurrent calls. 0 means 4.
-	Most int
+	// MaxConcurrent is the maximum number of concurrent calls. 0 means 4.
+	MaxConcurrent int
 	// Start is the number of concurrent calls that the provider accepted in an earlier run. 0
 	// means that it is unknown: then the first call runs alone, so that an invalid key costs
 	// one call, and 4 calls may follow.
@@ -224,13 +224,13 @@ const (
 
 // New returns a Limiter. The numbers in cfg must not be negative.
 func New(cfg Config) *Limiter {
-	cfg.Most = cmp.Or(cfg.Most, 4)
+	cfg.MaxConcurrent = cmp.Or(cfg.MaxConcurrent, 4)
 	cfg.Backoff = cmp.Or(cfg.Backoff, 500*time.Millisecond)
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
 	}
 	l := &Limiter{
-		window:   window{size: float64(min(max(cfg.Start, 1), cfg.Most)), maxSize: float64(cfg.Most), latency: cfg.Latency, starting: true, hold: minHold, peak: -1},
+		window:   window{size: float64(min(max(cfg.Start, 1), cfg.MaxConcurrent)), maxSize: float64(cfg.MaxConcurrent), latency: cfg.Latency, starting: true, hold: minHold, peak: -1},
 		gate:     gate{cfg: cfg},
 		requests: rate{perSecond: float64(cfg.RequestsPerMinute) / 60},
 		tokens:   rate{perSecond: float64(cfg.TokensPerMinute) / 60},

@@ -38,7 +38,7 @@ func done(t *testing.T, p *limit.Permit, r limit.Result) {
 // The window is 1, then 4, then 8 calls of a second each, and not more than Most.
 func TestLimiter_slowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{Most: 8})
+		l := open(t, limit.Config{MaxConcurrent: 8})
 		var mu sync.Mutex
 		var working, most int
 		var calls sync.WaitGroup
@@ -73,7 +73,7 @@ func TestLimiter_slowStart(t *testing.T) {
 // calls of a second begin every 1/16 s.
 func TestLimiter_known(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{Most: 10, Start: 8, Latency: time.Second})
+		l := open(t, limit.Config{MaxConcurrent: 10, Start: 8, Latency: time.Second})
 		began := time.Now()
 		var permits []*limit.Permit
 		for range 8 {
@@ -149,7 +149,7 @@ func TestLimiter_backoff(t *testing.T) {
 
 func TestLimiter_rates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{Most: 100, RequestsPerMinute: 60})
+		l := open(t, limit.Config{MaxConcurrent: 100, RequestsPerMinute: 60})
 		began := time.Now()
 		for range 11 {
 			done(t, acquire(t, l, 5), limit.Result{Tokens: 50})
@@ -178,7 +178,7 @@ func TestLimiter_rates(t *testing.T) {
 
 func TestLimiter_order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{Most: 1})
+		l := open(t, limit.Config{MaxConcurrent: 1})
 		first := acquire(t, l, 0)
 		var order []int
 		var waiting sync.WaitGroup
@@ -202,7 +202,7 @@ func TestLimiter_order(t *testing.T) {
 
 func TestLimiter_cancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{Most: 1})
+		l := open(t, limit.Config{MaxConcurrent: 1})
 		p := acquire(t, l, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -224,7 +224,7 @@ func TestLimiter_cancel(t *testing.T) {
 // Callers that give up at any time, even when they get a permit, leave nothing behind.
 func TestLimiter_cancelRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{Most: 3})
+		l := open(t, limit.Config{MaxConcurrent: 3})
 		var calls sync.WaitGroup
 		for i := range 200 {
 			calls.Go(func() {
@@ -252,7 +252,7 @@ func TestLimiter_stopped(t *testing.T) {
 		stop := make(chan struct{})
 		close(stop)
 		stopped := limit.WithStop(t.Context(), stop)
-		l := open(t, limit.Config{Most: 1})
+		l := open(t, limit.Config{MaxConcurrent: 1})
 		p := acquire(t, l, 0)
 		began := time.Now()
 		waiting := make(chan error)

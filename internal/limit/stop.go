@@ -83,10 +83,10 @@ func (c timeoutContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Waiting stops the clock of WithTimeout until the returned function is called, which must
+// PauseTimeout stops the clock of WithTimeout until the returned function is called, which must
 // happen once. Several goroutines may wait at the same time. If ctx is not from WithTimeout,
-// Waiting does nothing.
-func Waiting(ctx context.Context) (resume func()) {
+// PauseTimeout does nothing.
+func PauseTimeout(ctx context.Context) (resume func()) {
 	t, ok := ctx.Value(timeoutKey{}).(*timeout)
 	if !ok {
 		return func() {}

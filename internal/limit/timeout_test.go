@@ -18,13 +18,13 @@ func TestWithTimeout(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		time.Sleep(10 * time.Second)
-		resume := limit.Waiting(ctx)
+		resume := limit.PauseTimeout(ctx)
 		time.Sleep(time.Hour)
 		resume()
 		time.Sleep(20 * time.Second)
-		resume1 := limit.Waiting(ctx)
+		resume1 := limit.PauseTimeout(ctx)
 		time.Sleep(time.Minute)
-		resume2 := limit.Waiting(ctx)
+		resume2 := limit.PauseTimeout(ctx)
 		time.Sleep(3 * time.Minute)
 		resume1()
 		time.Sleep(time.Minute)
@@ -34,7 +34,7 @@ func TestWithTimeout(t *testing.T) {
 		if took := time.Since(began); took != want || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Errorf("ended after %s, want %s, %v", took, want, ctx.Err())
 		}
-		resume = limit.Waiting(ctx)
+		resume = limit.PauseTimeout(ctx)
 		resume() // has no effect after the end
 	})
 }
@@ -42,14 +42,14 @@ func TestWithTimeout(t *testing.T) {
 func TestWithTimeout_cancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := limit.WithTimeout(t.Context(), time.Minute)
-		resume := limit.Waiting(ctx)
+		resume := limit.PauseTimeout(ctx)
 		cancel()
 		resume()
 		time.Sleep(time.Hour)
 		if !errors.Is(ctx.Err(), context.Canceled) {
 			t.Errorf("%v", ctx.Err())
 		}
-		limit.Waiting(t.Context())() // a context of another kind
+		limit.PauseTimeout(t.Context())() // a context of another kind
 	})
 }
 

@@ -127,8 +127,8 @@ func (a *Address) Ask(ctx context.Context, method string, body []byte) (Reply, e
 	return r, nil
 }
 
-// Met reports whether Ask has ever received a response.
-func (a *Address) Met() bool { return a.reached.Load() }
+// Reached reports whether Ask has ever received a response.
+func (a *Address) Reached() bool { return a.reached.Load() }
 
 // Close closes idle connections. The error is always nil.
 func (a *Address) Close() error {

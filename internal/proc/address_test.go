@@ -52,7 +52,7 @@ func TestAddress(t *testing.T) {
 		case r.Flooded:
 			got = "flooded"
 		}
-		if !strings.Contains(got, want) || strings.Contains(got, "hidden") || !a.Met() {
+		if !strings.Contains(got, want) || strings.Contains(got, "hidden") || !a.Reached() {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 		if err := a.Close(); err != nil {
@@ -66,8 +66,8 @@ func TestAddress_unreached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Ask(t.Context(), http.MethodPost, nil); err == nil || a.Met() || strings.Contains(err.Error(), "hidden") {
-		t.Errorf("met %v, %v", a.Met(), err)
+	if _, err := a.Ask(t.Context(), http.MethodPost, nil); err == nil || a.Reached() || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("met %v, %v", a.Reached(), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

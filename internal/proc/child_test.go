@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if behaviour := os.Getenv(mode); behaviour != "" {
 		os.Exit(child(behaviour))
 	}
-	if err := suite.AtOnce(4); err != nil {
+	if err := suite.SetParallel(4); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -44,11 +44,11 @@ func Compile(raw []byte) (*Schema, error) {
 	return &Schema{compiled}, err
 }
 
-// Refused returns the reason why Langfuse would reject a schema, or nil if it would accept the
+// CheckLangfuse returns the reason why Langfuse would reject a schema, or nil if it would accept the
 // schema, as far as this package knows. Langfuse uses Ajv in strict mode. A schema must be
 // valid, use only known keywords, have types where keywords need them, have no union of types,
 // and describe required properties. Definitions without a reference are not checked.
-func Refused(raw []byte) error {
+func CheckLangfuse(raw []byte) error {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, raw); err != nil {
 		return fmt.Errorf("it is not JSON: %w", err)
@@ -268,15 +268,15 @@ func (c *checker) target(ref string) any {
 	return at
 }
 
-// Break is a violation of a schema.
-type Break struct {
+// Violation is a violation of a schema.
+type Violation struct {
 	Path []string // the keys and element numbers of the invalid value
 	Text string
 }
 
 // Check returns the violations of the schema by a JSON value, sorted by path. It returns only
 // the innermost causes, and none if the value is valid.
-func (s *Schema) Check(raw []byte) ([]Break, error) {
+func (s *Schema) Check(raw []byte) ([]Violation, error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err == nil {
 		err = s.compiled.Validate(value)
@@ -285,17 +285,17 @@ func (s *Schema) Check(raw []byte) ([]Break, error) {
 	if !ok {
 		return nil, err
 	}
-	var breaks []Break
+	var breaks []Violation
 	var visit func(*jsonschema.ValidationError)
 	visit = func(e *jsonschema.ValidationError) {
 		for _, cause := range e.Causes {
 			visit(cause)
 		}
 		if len(e.Causes) == 0 {
-			breaks = append(breaks, Break{e.InstanceLocation, e.ErrorKind.LocalizedString(message.NewPrinter(language.English))})
+			breaks = append(breaks, Violation{e.InstanceLocation, e.ErrorKind.LocalizedString(message.NewPrinter(language.English))})
 		}
 	}
 	visit(invalid)
-	slices.SortStableFunc(breaks, func(a, b Break) int { return slices.Compare(a.Path, b.Path) }) // the validator iterates over maps
+	slices.SortStableFunc(breaks, func(a, b Violation) int { return slices.Compare(a.Path, b.Path) }) // the validator iterates over maps
 	return breaks, nil
 }

@@ -38,7 +38,7 @@ func TestRefused(t *testing.T) {
 		`{`:                         "it is not JSON",
 		`{"title": "` + strings.Repeat("é", 10_000-11) + `"  }`: "it has 10001 characters, Langfuse takes 10000", // 9 for {"title":, 2 quotes and } make 12
 	} {
-		err := schema.Refused([]byte(raw))
+		err := schema.CheckLangfuse([]byte(raw))
 		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%.200s: got %v, want %s", raw, err, want)
 		}
@@ -73,7 +73,7 @@ func FuzzRefused(f *testing.F) {
 		f.Add(raw, `{"a":[1]}`)
 	}
 	f.Fuzz(func(t *testing.T, raw, value string) {
-		if schema.Refused([]byte(raw)) != nil {
+		if schema.CheckLangfuse([]byte(raw)) != nil {
 			return
 		}
 		s, err := schema.Compile([]byte(raw))

@@ -29,12 +29,12 @@ var authScheme = textutil.Pattern(`(?i)^(?:bearer|basic|token|apikey|key)\s+`)
 // need them.
 var ownPrefixes = []string{"EXPERIMENT_", "LANGFUSE_", "OPENAI_", "GEMINI_", "GOOGLE_GEMINI_"}
 
-// Named reports whether an environment variable holds a secret, judging by its name.
-func Named(name string) bool { return secretName().MatchString(strings.ToUpper(name)) }
+// IsSecretName reports whether an environment variable holds a secret, judging by its name.
+func IsSecretName(name string) bool { return secretName().MatchString(strings.ToUpper(name)) }
 
 // isSecret reports whether an environment variable holds a secret, judging by its name or
 // because its value contains a user and a password.
-func isSecret(name, value string) bool { return Named(name) || credentials().MatchString(value) }
+func isSecret(name, value string) bool { return IsSecretName(name) || credentials().MatchString(value) }
 
 // Withhold splits an environment ("NAME=value") for a program that must not get secrets. given
 // omits the variables that configure this program or hold secrets, unless they are in handed.
@@ -184,7 +184,7 @@ func valueStart(words []string, i int) int {
 	if i > 1 && keyFlag().MatchString(words[i-1]) && !strings.HasPrefix(word, "--") {
 		return 0
 	}
-	if name, _, ok := strings.Cut(word, "="); ok && (keyFlag().MatchString(name) || !strings.HasPrefix(name, "-") && variableName().MatchString(name) && Named(name)) {
+	if name, _, ok := strings.Cut(word, "="); ok && (keyFlag().MatchString(name) || !strings.HasPrefix(name, "-") && variableName().MatchString(name) && IsSecretName(name)) {
 		return len(name) + 1
 	}
 	return len(word)

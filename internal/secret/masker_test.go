@@ -15,12 +15,12 @@ func TestNamed(t *testing.T) {
 		"OPENAI_API_KEY", "APIKEY", "key_2", "SECRET_BASE", "ClientSecret", "GH_TOKEN", "TOKENS", "PGPASSWORD", "KEY_PASSPHRASE",
 		"GOOGLE_APPLICATION_CREDENTIALS", "NPM_CONFIG__AUTH", "HTTP_AUTHORIZATION", "AZURE_PAT", "PAT", "SENTRY_DSN", "OPENAI_EXTRA_HEADERS", "DB_PASS",
 	} {
-		if !Named(name) {
+		if !IsSecretName(name) {
 			t.Errorf("%s speaks of a secret", name)
 		}
 	}
 	for _, name := range []string{"PATH", "GIT_AUTHOR_NAME", "KEYBOARD_LAYOUT", "SEARCH_KEYWORDS", "TOKENIZERS_PARALLELISM", "COMPASS", "PATTERN", "HOME", ""} {
-		if Named(name) {
+		if IsSecretName(name) {
 			t.Errorf("%s does not speak of a secret", name)
 		}
 	}

@@ -191,8 +191,8 @@ func (b *Browser) Click(selector string) {
 	b.Run(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
-// Write types into an element.
-func (b *Browser) Write(selector, text string) {
+// Type types into an element.
+func (b *Browser) Type(selector, text string) {
 	b.T.Helper()
 	b.Run(chromedp.SendKeys(chromedp.CSS(selector), text))
 }
@@ -232,8 +232,8 @@ func (b *Browser) setColours(scheme string) {
 	send(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 }
 
-// Quiet fails the test if a request left the page or the browser reported a problem.
-func (b *Browser) Quiet() {
+// WantNoComplaints fails the test if a request left the page or the browser reported a problem.
+func (b *Browser) WantNoComplaints() {
 	b.T.Helper()
 	if requests, _, problems := b.Complaints(); len(requests)+len(problems) > 0 {
 		b.T.Errorf("requests left the page: %q\nthe browser complained: %q", requests, problems)

@@ -70,22 +70,22 @@ func AbsentJSON(raw []byte) bool { return len(raw) == 0 || string(raw) == "null"
 
 // JSONText returns the text of a JSON string, or "" for any other value.
 func JSONText(raw []byte) string {
-	return strings.Clone(JSONTextIn(raw))
+	return strings.Clone(UnsafeJSONText(raw))
 }
 
-// JSONTextIn is JSONText without a copy if possible. The result may share the memory of raw,
+// UnsafeJSONText is JSONText without a copy if possible. The result may share the memory of raw,
 // which must not change while the result is used.
-func JSONTextIn(raw []byte) string {
+func UnsafeJSONText(raw []byte) string {
 	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
-		return TextIn(raw[1 : n-1])
+		return UnsafeString(raw[1 : n-1])
 	}
 	var text string
 	_ = json.Unmarshal(raw, &text) // other values leave it empty
 	return text
 }
 
-// TextIn is string(raw) without a copy. raw must not change while the result is used.
-func TextIn(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
+// UnsafeString is string(raw) without a copy. raw must not change while the result is used.
+func UnsafeString(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
 
 // maxDepth is the maximum nesting of encoding/json.
 const maxDepth = 10_000

@@ -32,9 +32,9 @@ func Block(s string) string {
 			b.WriteByte('\n')
 		case r == '\t':
 			b.WriteString("    ")
-		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"), r < utf8.RuneSelf && Steers(r):
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"), r < utf8.RuneSelf && ControlsTerminal(r):
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case Steers(r):
+		case ControlsTerminal(r):
 			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		default:
 			b.WriteRune(r)
@@ -43,10 +43,10 @@ func Block(s string) string {
 	return b.String()
 }
 
-// Steers reports whether a terminal may act on r instead of showing it. It is true for control
+// ControlsTerminal reports whether a terminal may act on r instead of showing it. It is true for control
 // characters, and for format characters except the joiners, which Persian and many emoji need,
 // and the Arabic number signs, which are visible.
-func Steers(r rune) bool {
+func ControlsTerminal(r rune) bool {
 	switch {
 	case r >= ' ' && r <= '~', r == '\u200c', r == '\u200d':
 		return false

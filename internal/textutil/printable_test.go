@@ -76,7 +76,7 @@ func TestBlock(t *testing.T) {
 		t.Errorf("one line: %q", got)
 	}
 	for r := range rune(unicode.MaxRune) {
-		if strings.ContainsFunc(Block(string(r)), func(r rune) bool { return r != '\n' && Steers(r) }) {
+		if strings.ContainsFunc(Block(string(r)), func(r rune) bool { return r != '\n' && ControlsTerminal(r) }) {
 			t.Errorf("%q comes through", r)
 		}
 	}

@@ -68,7 +68,7 @@ func (w permitWant) estimate() pipeline.Estimate {
 
 type permitEnded struct {
 	ID int64
-	pipeline.Ended
+	pipeline.RequestResult
 }
 
 // permitReply lists the granted and the refused permits.
@@ -125,7 +125,7 @@ type permit struct {
 	granted      bool
 	err          error
 	finished     bool
-	result       pipeline.Ended
+	result       pipeline.RequestResult
 	acknowledged chan struct{} // closed when the server has the result
 }
 
@@ -177,8 +177,8 @@ func (p *Permits) State() limit.State {
 }
 
 // Admit waits until the server grants a permit. Its errors are those of pipeline.NewAdmission.
-func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Admitted, error) {
-	defer limit.Waiting(ctx)()
+func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Permit, error) {
+	defer limit.PauseTimeout(ctx)()
 	c := &permit{permits: p, ready: make(chan struct{}), acknowledged: make(chan struct{})}
 	p.mu.Lock()
 	p.lastID++
@@ -199,7 +199,7 @@ func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Admi
 	defer p.mu.Unlock()
 	p.waiting = slices.DeleteFunc(p.waiting, func(other *permit) bool { return other == c })
 	if c.err == nil { // report the end, because the server may have granted the permit
-		p.finish(c, pipeline.Ended{Result: limit.Result{Kind: limit.Abandoned}})
+		p.finish(c, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}})
 	}
 	return nil, err
 }
@@ -212,7 +212,7 @@ func (p *Permits) requestSoon() {
 
 // Done reports the end of a permit to the server. After a final failure it waits for the
 // acknowledgement, because the server may stop the run instead of failing the item.
-func (c *permit) Done(ctx context.Context, e pipeline.Ended) error {
+func (c *permit) Done(ctx context.Context, e pipeline.RequestResult) error {
 	p := c.permits
 	p.mu.Lock()
 	p.finish(c, e)
@@ -221,7 +221,7 @@ func (c *permit) Done(ctx context.Context, e pipeline.Ended) error {
 	if stop != nil || !e.Final || e.Kind == limit.Answered || e.Kind == limit.Abandoned {
 		return stop
 	}
-	defer limit.Waiting(ctx)()
+	defer limit.PauseTimeout(ctx)()
 	select {
 	case <-c.acknowledged:
 		p.mu.Lock()
@@ -235,7 +235,7 @@ func (c *permit) Done(ctx context.Context, e pipeline.Ended) error {
 }
 
 // finish records the end of a permit. The mutex is held.
-func (p *Permits) finish(c *permit, e pipeline.Ended) {
+func (p *Permits) finish(c *permit, e pipeline.RequestResult) {
 	if c.finished {
 		return
 	}

@@ -158,7 +158,7 @@ func TestPermits_manyWorkers(t *testing.T) {
 		name := fmt.Sprintf("saves %v, header %v", c.burst, c.header)
 		test := func(t *testing.T) {
 			p := &provider{perMinute: 1000, burst: c.burst, level: c.burst, header: c.header, began: time.Now(), random: rand.New(rand.NewPCG(2, 3))}
-			f := fleet{workers: size, inFlight: inFlight, items: items, model: p, limiter: newLimiter(t, limit.Config{Most: size * inFlight})}
+			f := fleet{workers: size, inFlight: inFlight, items: items, model: p, limiter: newLimiter(t, limit.Config{MaxConcurrent: size * inFlight})}
 			r := f.run(t)
 			ideal := (float64(items)-c.burst)/1000*60 + 2
 			if c.burst == 0 {
@@ -182,7 +182,7 @@ func TestPermits_manyWorkers(t *testing.T) {
 func TestPermits_rpm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &provider{perMinute: 1e6, burst: 1e6, level: 1e6, began: time.Now(), random: rand.New(rand.NewPCG(2, 3))}
-		f := fleet{workers: 4, inFlight: 50, items: 600, model: p, limiter: newLimiter(t, limit.Config{Most: 200, RequestsPerMinute: 60})}
+		f := fleet{workers: 4, inFlight: 50, items: 600, model: p, limiter: newLimiter(t, limit.Config{MaxConcurrent: 200, RequestsPerMinute: 60})}
 		r := f.run(t)
 		if n := p.inAnyMinute(); n > 61 || len(p.arrivals) != 600 || r.took > 605*time.Second || len(r.failed) > 0 {
 			t.Errorf("%d in a minute, %d in all in %s, %v", n, len(p.arrivals), r.took, r.failed)
@@ -215,7 +215,7 @@ func TestPermits_pause(t *testing.T) {
 			time.Sleep(200 * time.Millisecond)
 			return pipeline.Response{Text: "{}", Attempts: 1}, nil
 		})
-		f := fleet{workers: 20, inFlight: 10, items: 1000, model: model, limiter: newLimiter(t, limit.Config{Most: 200})}
+		f := fleet{workers: 20, inFlight: 10, items: 1000, model: model, limiter: newLimiter(t, limit.Config{MaxConcurrent: 200})}
 		if r := f.run(t); late > 0 || after < 500 || len(r.failed) > 0 {
 			t.Errorf("%d came more than a second into the pause, %d after it, %v", late, after, r.failed)
 		}
@@ -234,7 +234,7 @@ func TestPermits_budget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := newServer(t.Context(), pipeline.NewAdmission(newLimiter(t, limit.Config{Most: atOnce}), budget))
+		server := newServer(t.Context(), pipeline.NewAdmission(newLimiter(t, limit.Config{MaxConcurrent: atOnce}), budget))
 		defer server.Close()
 		var paid, atDeath atomic.Int64
 		var all, dying sync.WaitGroup

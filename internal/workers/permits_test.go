@@ -96,7 +96,7 @@ func newServer(ctx context.Context, admission pipeline.Admission) *workers.Permi
 // refusing is an admission that only ever says no.
 type refusing struct{ err error }
 
-func (s refusing) Admit(context.Context, pipeline.Estimate) (pipeline.Admitted, error) {
+func (s refusing) Admit(context.Context, pipeline.Estimate) (pipeline.Permit, error) {
 	return nil, s.err
 }
 func (s refusing) State() limit.State { return limit.State{} }
@@ -180,7 +180,7 @@ func (a *answers) Generate(context.Context, pipeline.Request) (pipeline.Response
 // asked about once a second, and all is told when it is back.
 func TestPermits_lostCoordinator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, limit.Config{Most: 1})
+		limiter := newLimiter(t, limit.Config{MaxConcurrent: 1})
 		server := newServer(t.Context(), pipeline.NewAdmission(limiter, nil))
 		defer server.Close()
 		l := &line{server: server, latency: time.Millisecond}
@@ -193,10 +193,10 @@ func TestPermits_lostCoordinator(t *testing.T) {
 		asked := l.cut(true)
 		ctx, cancel := limit.WithTimeout(t.Context(), time.Second) // its clock stands still
 		defer cancel()
-		var second pipeline.Admitted
+		var second pipeline.Permit
 		var all sync.WaitGroup
 		all.Go(func() { second, err = permits.Admit(ctx, pipeline.Estimate{}) })
-		if stop := first.Done(t.Context(), pipeline.Ended{}); stop != nil {
+		if stop := first.Done(t.Context(), pipeline.RequestResult{}); stop != nil {
 			t.Error(stop)
 		}
 		time.Sleep(20 * time.Second)
@@ -209,8 +209,8 @@ func TestPermits_lostCoordinator(t *testing.T) {
 		if err != nil || limiter.State().Answers != 1 || time.Since(back) > 4*time.Second {
 			t.Fatalf("%v, %+v, after %s", err, limiter.State(), time.Since(back))
 		}
-		second.Done(t.Context(), pipeline.Ended{})
-		second.Done(t.Context(), pipeline.Ended{})
+		second.Done(t.Context(), pipeline.RequestResult{})
+		second.Done(t.Context(), pipeline.RequestResult{})
 		permits.Close()
 		if s := limiter.State(); s.Answers != 2 || s.UnderWay != 0 {
 			t.Errorf("%+v", s)
@@ -221,7 +221,7 @@ func TestPermits_lostCoordinator(t *testing.T) {
 // Who gives up is waited for no longer.
 func TestPermits_giveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, limit.Config{Most: 1})
+		limiter := newLimiter(t, limit.Config{MaxConcurrent: 1})
 		server := newServer(t.Context(), pipeline.NewAdmission(limiter, nil))
 		defer server.Close()
 		permits := workers.NewPermits((&line{server: server}).exchange, "m", "w")
@@ -244,7 +244,7 @@ func TestPermits_giveUp(t *testing.T) {
 		if s := limiter.State(); s.Waiting != 0 {
 			t.Errorf("who gave up is waited for: %+v", s)
 		}
-		first.Done(t.Context(), pipeline.Ended{})
+		first.Done(t.Context(), pipeline.RequestResult{})
 		time.Sleep(time.Second)
 		if s := limiter.State(); s.UnderWay != 0 || s.Waiting != 0 {
 			t.Errorf("%+v", s)
@@ -268,7 +268,7 @@ func TestPermitServer_stop(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
-		limiter := newLimiter(t, limit.Config{Most: 1})
+		limiter := newLimiter(t, limit.Config{MaxConcurrent: 1})
 		server := newServer(limit.WithStop(t.Context(), stop), pipeline.NewAdmission(limiter, nil))
 		defer server.Close()
 		permits := workers.NewPermits((&line{server: server}).exchange, "m", "w")
@@ -288,12 +288,12 @@ func TestPermitServer_stop(t *testing.T) {
 		time.Sleep(time.Second)
 		close(stop)
 		all.Wait()
-		first.Done(t.Context(), pipeline.Ended{})
+		first.Done(t.Context(), pipeline.RequestResult{})
 		next, err := permits.Admit(t.Context(), pipeline.Estimate{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		next.Done(t.Context(), pipeline.Ended{Result: limit.Result{Kind: limit.Rejected, RetryAfter: time.Minute}})
+		next.Done(t.Context(), pipeline.RequestResult{Result: limit.Result{Kind: limit.Rejected, RetryAfter: time.Minute}})
 		time.Sleep(time.Second)
 		if _, err := permits.Admit(t.Context(), pipeline.Estimate{}); !errors.Is(err, limit.ErrStopped) {
 			t.Errorf("in a pause: %v", err)
@@ -305,7 +305,7 @@ func TestPermitServer_stop(t *testing.T) {
 // One that lives keeps them, however long its requests take.
 func TestPermitServer_deadWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, limit.Config{Most: 8, Start: 8})
+		limiter := newLimiter(t, limit.Config{MaxConcurrent: 8, Start: 8})
 		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 1000})
 		if err != nil {
 			t.Fatal(err)
@@ -324,7 +324,7 @@ func TestPermitServer_deadWorker(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			time.Sleep(time.Second)
-			open.Done(t.Context(), pipeline.Ended{Usage: outcome.Usage{Input: 1}})
+			open.Done(t.Context(), pipeline.RequestResult{Usage: outcome.Usage{Input: 1}})
 		})
 		long, err := living.Admit(t.Context(), ten)
 		if err != nil {
@@ -344,7 +344,7 @@ func TestPermitServer_deadWorker(t *testing.T) {
 			t.Errorf("41 s: %+v, %d tokens", limiter.State(), tokens)
 		}
 		time.Sleep(10 * time.Minute)
-		long.Done(t.Context(), pipeline.Ended{Usage: outcome.Usage{Input: 2}})
+		long.Done(t.Context(), pipeline.RequestResult{Usage: outcome.Usage{Input: 2}})
 		time.Sleep(time.Second)
 		if _, tokens := budget.Spent(); limiter.State().UnderWay != 0 || tokens != 1+10+2 {
 			t.Errorf("at the end: %+v, %d tokens", limiter.State(), tokens)
@@ -356,7 +356,7 @@ func TestPermitServer_deadWorker(t *testing.T) {
 // minute the second would be granted after 10 s.
 func TestPermitServer_deadWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, limit.Config{Most: 8, Start: 8, RequestsPerMinute: 6})
+		limiter := newLimiter(t, limit.Config{MaxConcurrent: 8, Start: 8, RequestsPerMinute: 6})
 		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 1000})
 		if err != nil {
 			t.Fatal(err)
@@ -369,7 +369,7 @@ func TestPermitServer_deadWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first.Done(t.Context(), pipeline.Ended{Usage: outcome.Usage{Input: 1}})
+		first.Done(t.Context(), pipeline.RequestResult{Usage: outcome.Usage{Input: 1}})
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
@@ -434,7 +434,7 @@ func TestPermitServer_bad(t *testing.T) {
 // permit each, and its result counts once.
 func TestPermitServer_repeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, limit.Config{Most: 1})
+		limiter := newLimiter(t, limit.Config{MaxConcurrent: 1})
 		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 100_000})
 		if err != nil {
 			t.Fatal(err)
@@ -478,7 +478,7 @@ func FuzzPermitServer(f *testing.F) {
 	f.Add([]byte(`{"Seq":9223372036854775807,"Worker":"w","Wants":[[-1,-1,0,-9]]}`), []byte(`{`))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		synctest.Test(t, func(t *testing.T) {
-			limiter := newLimiter(t, limit.Config{Most: 2})
+			limiter := newLimiter(t, limit.Config{MaxConcurrent: 2})
 			budget, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 1 << 40})
 			if err != nil {
 				t.Fatal(err)
@@ -505,7 +505,7 @@ func TestPermits_property(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {
 			most := rapid.IntRange(1, 8).Draw(rt, "most")
-			limiter := newLimiter(rt, limit.Config{Most: most, Start: most})
+			limiter := newLimiter(rt, limit.Config{MaxConcurrent: most, Start: most})
 			budget, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 1 << 40})
 			if err != nil {
 				rt.Fatal(err)
@@ -544,7 +544,7 @@ func TestPermits_property(t *testing.T) {
 						mu.Lock()
 						underWay--
 						mu.Unlock()
-						permit.Done(ctx, pipeline.Ended{Usage: outcome.Usage{Input: 3}})
+						permit.Done(ctx, pipeline.RequestResult{Usage: outcome.Usage{Input: 3}})
 					})
 				}
 			}
@@ -583,7 +583,7 @@ type atStop struct {
 	stop chan struct{}
 }
 
-func (a atStop) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Admitted, error) {
+func (a atStop) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Permit, error) {
 	<-a.stop
 	return pipeline.NewAdmission(limit.New(limit.Config{}), nil).Admit(ctx, e)
 }

@@ -25,7 +25,7 @@ const (
 
 // PermitServer grants the permits of pipeline.Admissions to workers that wait for them, to one
 // worker after the other. A worker that is silent for 30 s loses its permits: they end with
-// pipeline.Ended.Lost, because their calls may have been paid. When limit.Stop of its context is
+// pipeline.RequestResult.Lost, because their calls may have been paid. When limit.Stop of its context is
 // closed, requests that wait get limit.ErrStopped.
 //
 // The time for a message is proportional to its size. Memory is bounded by 4,000 waiting
@@ -151,7 +151,7 @@ type permitWorker struct {
 	// admitting is the id for which Admit is being called, and cancelAdmit cancels that call.
 	admitting   int64
 	cancelAdmit context.CancelFunc
-	leases      map[int64]pipeline.Admitted
+	leases      map[int64]pipeline.Permit
 	refused     map[int64]*refusal // not reported yet
 	changed     chan struct{}      // closed and replaced when there is something to report
 	timer       *time.Timer
@@ -203,7 +203,7 @@ func (g *permitGroup) applyRequest(req permitRequest) (*permitWorker, error) {
 	for _, e := range req.Ended {
 		if l := w.leases[e.ID]; l != nil {
 			delete(w.leases, e.ID)
-			g.end(l, e.Ended)
+			g.end(l, e.RequestResult)
 		}
 	}
 	wanted := map[int64]bool{}
@@ -236,7 +236,7 @@ func (g *permitGroup) worker(name string) (*permitWorker, error) {
 		return nil, cli.Usage("a run has at most %d workers", maxPermitWorkers)
 	}
 	w := &permitWorker{
-		name: name, leases: map[int64]pipeline.Admitted{}, refused: map[int64]*refusal{}, changed: make(chan struct{}),
+		name: name, leases: map[int64]pipeline.Permit{}, refused: map[int64]*refusal{}, changed: make(chan struct{}),
 		cancelAdmit: func() {},
 	}
 	w.timer = time.AfterFunc(grantGrace, func() {
@@ -275,7 +275,7 @@ func (g *permitGroup) drop(w *permitWorker) {
 	w.timer.Stop()
 	w.setWaiting(nil)
 	for _, l := range w.leases {
-		g.end(l, pipeline.Ended{Result: limit.Result{Kind: limit.Abandoned}, Lost: true})
+		g.end(l, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}, Lost: true})
 	}
 	clear(w.leases)
 }
@@ -297,7 +297,7 @@ func (g *permitGroup) dispatch(w *permitWorker) {
 		cancel()
 		switch {
 		case err == nil && at < 0:
-			g.end(admitted, pipeline.Ended{Result: limit.Result{Kind: limit.Abandoned}})
+			g.end(admitted, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}})
 		case err != nil && withdrawn:
 		case err == nil:
 			w.leases[want.id()] = admitted
@@ -321,7 +321,7 @@ func (g *permitGroup) dispatch(w *permitWorker) {
 }
 
 // end ends a permit. The mutex is held.
-func (g *permitGroup) end(a pipeline.Admitted, e pipeline.Ended) {
+func (g *permitGroup) end(a pipeline.Permit, e pipeline.RequestResult) {
 	if err := a.Done(g.ctx, e); err != nil {
 		g.stop = newRefusal(err)
 	}

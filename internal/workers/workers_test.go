@@ -29,7 +29,7 @@ import (
 // TestMain has temporary folders in memory.
 func TestMain(m *testing.M) {
 	suite.InMemory()
-	if err := suite.AtOnce(8); err != nil {
+	if err := suite.SetParallel(8); err != nil {
 		panic(err)
 	}
 	m.Run()

@@ -139,7 +139,7 @@ func mergeSchema(old sql.NullString, change json.RawMessage) (sql.NullString, er
 	if err != nil {
 		return old, err
 	}
-	if err := schema.Refused(text); err != nil {
+	if err := schema.CheckLangfuse(text); err != nil {
 		return old, invalidRequest("Must be a valid JSON Schema: %s", textutil.Cut(err.Error(), 500))
 	}
 	return sql.NullString{String: string(text), Valid: true}, nil
@@ -205,11 +205,11 @@ func checkStoredItems(tx *transaction, d dataset) error {
 	return invalidRequest("Schema validation failed for %d item(s). Details: %s", len(details), asText(details[:min(10, len(details))]))
 }
 
-// Import stores a dataset with its items in one transaction. If a dataset with that name exists,
+// ImportDataset stores a dataset with its items in one transaction. If a dataset with that name exists,
 // it does nothing and does not call items. items returns the bodies of POST /dataset-items. The
-// items are stored as if they had arrived one millisecond after each other. Import may be called
+// items are stored as if they had arrived one millisecond after each other. ImportDataset may be called
 // again.
-func (s *Server) Import(name, description string, items func() ([]json.RawMessage, error)) error {
+func (s *Server) ImportDataset(name, description string, items func() ([]json.RawMessage, error)) error {
 	if _, exists, err := findDataset(s.store.r, name); err != nil || exists {
 		return err
 	}

@@ -17,11 +17,11 @@ import (
 type Faults struct {
 	// Latency is the delay before each answer.
 	Latency time.Duration
-	// Fail is the share of requests that fail, from 0 to 1. A request fails with 500 or 503, with
+	// FailShare is the share of requests that fail, from 0 to 1. A request fails with 500 or 503, with
 	// 429 with or without Retry-After, or by a connection that is cut before or after the work is
 	// done or in the middle of the answer. POST /ingestion may also answer 207 and refuse some
 	// events with status 500. The same requests in the same order fail in the same way.
-	Fail float64
+	FailShare float64
 	// RateLimit is the number of requests per minute that each bucket of Langfuse Cloud accepts.
 	// Further requests get 429 with Retry-After. 0 means no limit.
 	RateLimit int
@@ -29,7 +29,7 @@ type Faults struct {
 
 func (f Faults) check() error {
 	return errors.Join(
-		errorUnless(f.Fail >= 0 && f.Fail <= 1, "the share of failing requests is %v: give a number from 0 to 1", f.Fail),
+		errorUnless(f.FailShare >= 0 && f.FailShare <= 1, "the share of failing requests is %v: give a number from 0 to 1", f.FailShare),
 		errorUnless(f.Latency >= 0, "the latency cannot be negative"),
 		errorUnless(f.RateLimit >= 0, "the rate limit is %d: give a number of requests, or 0 for none", f.RateLimit))
 }
@@ -77,7 +77,7 @@ func (f *faultInjector) serve(c *call, rt route, now time.Time, work func() resp
 		return
 	}
 	f.mu.Lock()
-	fails, failure, seed := f.random.Float64() < f.Fail, f.random.IntN(9), f.random.Uint64()
+	fails, failure, seed := f.random.Float64() < f.FailShare, f.random.IntN(9), f.random.Uint64()
 	f.mu.Unlock()
 	if !fails {
 		work().write(c.w)

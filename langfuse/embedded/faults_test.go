@@ -8,7 +8,7 @@ import (
 )
 
 func TestFaults_check(t *testing.T) {
-	for _, f := range []Faults{{Fail: -0.1}, {Fail: 1.1}, {Latency: -1}, {RateLimit: -1}} {
+	for _, f := range []Faults{{FailShare: -0.1}, {FailShare: 1.1}, {Latency: -1}, {RateLimit: -1}} {
 		if s, err := Open(Config{Faults: f}); err == nil {
 			t.Errorf("%+v was taken: %v", f, s.Close())
 		}
@@ -38,7 +38,7 @@ func sendEach(t *testing.T, n int, f Faults) []string {
 // the same order fail in the same way.
 func TestFaults_fail(t *testing.T) {
 	const n = 400
-	got := sendEach(t, n, Faults{Fail: 0.5})
+	got := sendEach(t, n, Faults{FailShare: 0.5})
 	counts, good := map[string]int{}, 0
 	for _, outcome := range got {
 		counts[outcome]++
@@ -56,13 +56,13 @@ func TestFaults_fail(t *testing.T) {
 			t.Errorf("never %q: %v", way, counts)
 		}
 	}
-	equal(t, "again", sendEach(t, 50, Faults{Fail: 0.5}), got[:50])
+	equal(t, "again", sendEach(t, 50, Faults{FailShare: 0.5}), got[:50])
 }
 
 // TestFaults_doneAfterAll: of requests that all fail, some are stored. A client that sends again
 // until it succeeds stores everything once.
 func TestFaults_doneAfterAll(t *testing.T) {
-	r := newRig(t, Config{Faults: Faults{Fail: 1}})
+	r := newRig(t, Config{Faults: Faults{FailShare: 1}})
 	for i := range 40 {
 		if a, err := r.try("POST", api+"/v2/datasets", object{"name": fmt.Sprint(i)}); err == nil && a.status == 200 {
 			t.Errorf("%d succeeded", i)
@@ -72,7 +72,7 @@ func TestFaults_doneAfterAll(t *testing.T) {
 		t.Errorf("%d of 40 are stored", stored)
 	}
 
-	r = newRig(t, Config{Faults: Faults{Fail: 0.5}})
+	r = newRig(t, Config{Faults: Faults{FailShare: 0.5}})
 	for i := range 50 {
 		ids := []string{fmt.Sprint(i, "a"), fmt.Sprint(i, "b"), fmt.Sprint(i, "c")}
 		for len(ids) > 0 {
@@ -141,7 +141,7 @@ func TestServer_setFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.must(200, r.get(api+"/v2/datasets"))
-	if err := r.server.SetFaults(Faults{Fail: 2}); err == nil || !strings.Contains(err.Error(), "from 0 to 1") {
+	if err := r.server.SetFaults(Faults{FailShare: 2}); err == nil || !strings.Contains(err.Error(), "from 0 to 1") {
 		t.Errorf("got %v", err)
 	}
 	r.must(200, r.get(api+"/v2/datasets"))

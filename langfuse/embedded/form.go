@@ -87,7 +87,7 @@ func (f *form) parse(raw json.RawMessage) {
 		return
 	}
 	for key, value := range textutil.RawJSONMembers(raw) {
-		f.fields = append(f.fields, field{key: textutil.JSONTextIn(key), value: value})
+		f.fields = append(f.fields, field{key: textutil.UnsafeJSONText(key), value: value})
 	}
 }
 
@@ -150,7 +150,7 @@ func (f *form) elements(key string) []json.RawMessage {
 func (f *form) text(key string) string {
 	raw := f.raw(key)
 	if len(raw) > 0 && raw[0] == '"' && utf8.Valid(raw) {
-		return textutil.JSONTextIn(raw)
+		return textutil.UnsafeJSONText(raw)
 	}
 	if raw == nil {
 		return ""

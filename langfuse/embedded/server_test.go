@@ -502,7 +502,7 @@ func TestOpen_otherMode(t *testing.T) {
 	}
 	_, err = open(ModeV3)
 	var other *ModeError
-	want := ModeError{Asked: ModeV3, Open: ModeV4Dual, PID: strconv.Itoa(os.Getpid())}
+	want := ModeError{Wanted: ModeV3, Current: ModeV4Dual, PID: strconv.Itoa(os.Getpid())}
 	if !errors.As(err, &other) || *other != want || other.ExitCode() != 69 {
 		t.Errorf("%v, want %+v", err, want)
 	}
@@ -531,7 +531,7 @@ func TestServer_pages(t *testing.T) {
 	r.server.SetPages(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.WriteString(w, "page "+req.URL.Path)
 	}))
-	if err := r.server.SetFaults(Faults{Fail: 1}); err != nil {
+	if err := r.server.SetFaults(Faults{FailShare: 1}); err != nil {
 		t.Fatal(err)
 	}
 	get := func(path string, headers ...string) answer {

@@ -349,14 +349,14 @@ func IsBusy(err error) bool {
 // ModeError means that the store is open in another mode. Servers of different modes store their
 // data in different places.
 type ModeError struct {
-	Asked, Open Mode
-	PID         string // the process that opened it first
+	Wanted, Current Mode
+	PID             string // the process that opened it first
 }
 
 // Error names both modes and the process.
 func (e *ModeError) Error() string {
 	return fmt.Sprintf("it is open in mode %s (process %s) and cannot be open in mode %s at the same time: wait until that process has ended, or stop it",
-		e.Open, e.PID, e.Asked)
+		e.Current, e.PID, e.Wanted)
 }
 
 // ExitCode returns 69, because a later attempt can succeed.
@@ -367,11 +367,11 @@ func (e *ModeError) ExitCode() int { return 69 }
 // server that finds another mode in it must lock it exclusively to write its own.
 func claimMode(path string, mode Mode) (*os.File, error) {
 	const pause, maxTries, maxConflicts = 5 * time.Millisecond, 4000, 40
-	conflict, conflicts := &ModeError{Asked: mode}, 0
+	conflict, conflicts := &ModeError{Wanted: mode}, 0
 	for range maxTries { // exclusive locks, and locks to read the file, last only an instant
 		f, err := lockStore(path, false)
 		if err == nil && f != nil {
-			if _, err = fmt.Fscan(f, &conflict.Open, &conflict.PID); err == nil && conflict.Open == mode {
+			if _, err = fmt.Fscan(f, &conflict.Current, &conflict.PID); err == nil && conflict.Current == mode {
 				return f, nil
 			}
 			if err = f.Close(); err == nil {

@@ -81,11 +81,11 @@ func TestServer_Import(t *testing.T) {
 			return list, nil
 		}
 	}
-	if err := s.Import("d", "about", bodies(`{"id":"a","input":{"b":1,"a":2}}`, `{"id":1}`)); err == nil {
+	if err := s.ImportDataset("d", "about", bodies(`{"id":"a","input":{"b":1,"a":2}}`, `{"id":1}`)); err == nil {
 		t.Error("an item whose id is a number was taken")
 	}
 	for range 2 {
-		if err := s.Import("d", "about", bodies(`{"id":"b","input":{"b":1,"a":2}}`, `{"id":"a","input":"x","expectedOutput":[]}`)); err != nil {
+		if err := s.ImportDataset("d", "about", bodies(`{"id":"b","input":{"b":1,"a":2}}`, `{"id":"a","input":"x","expectedOutput":[]}`)); err != nil {
 			t.Fatal(err)
 		}
 	}

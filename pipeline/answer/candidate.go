@@ -163,7 +163,7 @@ func (c *candidate) appendUnit(raw []byte, list string, i int, unit json.RawMess
 func (c *candidate) appendSpelled(raw []byte, unit json.RawMessage) (spelled []byte, known, unknown []string) {
 	raw = append(raw, '{')
 	for key, value := range textutil.RawJSONMembers(unit) {
-		keyText := textutil.JSONTextIn(key)
+		keyText := textutil.UnsafeJSONText(key)
 		name := fieldName(keyText)
 		switch {
 		case name == "":

@@ -83,7 +83,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestValidate_bounded(t *testing.T) {
-	n := suite.Of(100, 1000)
+	n := suite.SampleOr(100, 1000)
 	e := extraction.Extraction{Entities: slices.Repeat(entities(strings.Repeat("é", 5000), strings.Repeat("日", 5000)), n)}
 	got := Validate(e, document())
 	if len(got) != 21 || got[20] != fmt.Sprintf("and %d more problems", n-20) || len(strings.Join(got, "")) > 20_000 {

@@ -156,14 +156,14 @@ func (e *External) Target() string { return e.target }
 
 // Reached reports whether the pipeline ever answered: false means that every connection to an
 // address failed, or none was tried. It is always true for a program.
-func (e *External) Reached() bool { return e.pool != nil || e.address.Met() }
+func (e *External) Reached() bool { return e.pool != nil || e.address.Reached() }
 
 // Close ends all processes or idle connections, and requests in progress.
 func (e *External) Close() error { return e.closer.Close() }
 
-// ShownTarget returns an ExternalConfig.Target for display: a command with secrets masked, or
+// MaskTarget returns an ExternalConfig.Target for display: a command with secrets masked, or
 // an address with *** after its path.
-func ShownTarget(target string) string {
+func MaskTarget(target string) string {
 	if !isAddress(target) {
 		return proc.Shown(target, os.Environ())
 	}

@@ -103,7 +103,7 @@ func (*gemini) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	}
 	r.Model, r.Finish, r.choices, r.emptyMessage = answer.ModelVersion, pipeline.FinishOther, len(answer.Candidates), "the answer has no candidates"
 	u := answer.Usage
-	r.Usage, r.Odd = tokenUsage(u.Prompt+u.ToolUse, u.Candidates+u.Thoughts, u.Cached, u.Thoughts,
+	r.Usage, r.UsageProblem = tokenUsage(u.Prompt+u.ToolUse, u.Candidates+u.Thoughts, u.Cached, u.Thoughts,
 		u.Prompt, u.ToolUse, u.Thoughts, u.Candidates, u.Cached)
 	if r.choices == 0 {
 		if blocked := answer.PromptFeedback; blocked.BlockReason != "" {

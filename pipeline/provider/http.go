@@ -206,9 +206,9 @@ func finishReason(reason string) pipeline.Finish {
 }
 
 // tokenUsage returns the usage for counts of tokens; output includes reasoning. odd is the
-// result of pipeline.OddTokens for the reported counts.
+// result of pipeline.CheckTokens for the reported counts.
 func tokenUsage(input, output, cached, reasoning int, reported ...int) (u outcome.Usage, odd string) {
-	if odd = pipeline.OddTokens(reported...); odd != "" {
+	if odd = pipeline.CheckTokens(reported...); odd != "" {
 		return u, odd
 	}
 	return outcome.Usage{Input: int64(input), Output: int64(output),

@@ -149,7 +149,7 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	if reasoning > 0 && u.Total == u.Prompt+output+reasoning {
 		output += reasoning
 	}
-	r.Usage, r.Odd = tokenUsage(u.Prompt, output, cached, reasoning, u.Prompt, u.Completion, cached, reasoning)
+	r.Usage, r.UsageProblem = tokenUsage(u.Prompt, output, cached, reasoning, u.Prompt, u.Completion, cached, reasoning)
 	if r.choices == 0 {
 		return r, nil
 	}

@@ -282,8 +282,8 @@ func TestOpenAI_usage(t *testing.T) {
 		if err != nil || got.Usage != want {
 			t.Errorf("%s: got %+v, %v", counts, got.Usage, err)
 		}
-		if odd := strings.Contains(counts, "-100") || strings.Contains(counts, "9223372036854775807"); odd != (got.Odd != "") {
-			t.Errorf("%s: odd is %q", counts, got.Odd)
+		if odd := strings.Contains(counts, "-100") || strings.Contains(counts, "9223372036854775807"); odd != (got.UsageProblem != "") {
+			t.Errorf("%s: odd is %q", counts, got.UsageProblem)
 		}
 		// The usage of an empty answer is known as well.
 		got, err = askOpenAI(t, 200, `{"choices":[],"usage":`+counts+`}`)

@@ -140,5 +140,5 @@ func citations(t *testing.T, chromium *testkit.Chromium) {
 		want(b, heading, id)
 		want(b, `Array.from(document.querySelectorAll("#item .terms tbody tr")).filter(tr => tr.textContent.includes("стр. N")).map(tr => Array.from(tr.cells, td => td.textContent).join("|")).join()`, tt.row)
 	}
-	b.Quiet()
+	b.WantNoComplaints()
 }

@@ -22,7 +22,7 @@ func newAudit(text string) report.Audit {
 		{Key: "k3", Kind: harness.OtherType, Doubt: 0.12, Expected: text, Proposed: text},
 	} {
 		d.Item, d.What, d.Gold, d.Reason = text, "entity", "00ff", text
-		d.Says = []harness.SystemSays{{System: text, For: &yes}, {System: "second", For: &no}, {System: "third", Has: text}}
+		d.Says = []harness.SystemOpinion{{System: text, For: &yes}, {System: "second", For: &no}, {System: "third", Has: text}}
 		d.Effects = []harness.Effect{{System: text, Score: "entity_f1", After: &value, Run: &value}}
 		d.Places = []harness.Place{{Span: extraction.Span{Quote: text}, Before: text, After: text}}
 		a.Findings = append(a.Findings, d)
@@ -85,7 +85,7 @@ func auditKeyboard(t *testing.T, chromium *testkit.Chromium) {
 `)
 	b.Viewport(400, 800)
 	want(b, `document.documentElement.scrollWidth <= 400`, true)
-	b.Quiet()
+	b.WantNoComplaints()
 }
 
 func auditHostile(t *testing.T, chromium *testkit.Chromium) {

@@ -69,7 +69,7 @@ func walk(t *testing.T, chromium *testkit.Chromium) {
 	want(b, found, "3 of 20 items") // 3, 10, 17
 	want(b, firstRow, "doc-0017")
 	b.Choose("#state", "")
-	b.Write("#search", "doc-001")
+	b.Type("#search", "doc-001")
 	want(b, found, "10 of 20 items")
 	want(b, firstRow, "doc-0019")
 
@@ -92,7 +92,7 @@ func walk(t *testing.T, chromium *testkit.Chromium) {
 	want(b, heading, "doc-0018")
 	b.Click(`#item a[data-step="list"]`)
 	want(b, found, "10 of 20 items") // as before
-	b.Quiet()
+	b.WantNoComplaints()
 }
 
 func keyboard(t *testing.T, chromium *testkit.Chromium) {
@@ -123,7 +123,7 @@ func keyboard(t *testing.T, chromium *testkit.Chromium) {
 	want(b, visible, "overview")
 	b.Run(chromedp.KeyEvent("j", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 	want(b, visible, "overview") // the browser handles keys with a modifier
-	b.Quiet()
+	b.WantNoComplaints()
 }
 
 func hostileText(t *testing.T, chromium *testkit.Chromium) {
@@ -137,7 +137,7 @@ func hostileText(t *testing.T, chromium *testkit.Chromium) {
 	openAll(b, "12 of 12")
 	wantUnharmed(b, 1)
 	want(b, `document.querySelectorAll("script.details").length`, 1)
-	b.Quiet()
+	b.WantNoComplaints()
 
 	// The policy also blocks a script that is in the page.
 	value[bool](b, `(() => { const s = document.createElement("script"); s.textContent = "window.pwned = 1"; document.body.append(s); return true; })()`)
@@ -166,7 +166,7 @@ func manyItems(t *testing.T, chromium *testkit.Chromium) {
 	want(b, found, "201 items")
 	want(b, rowCount, 100)
 	t.Logf("ready after %.0f ms", value[float64](b, `performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd`))
-	b.Write("#search", "doc-0200")
+	b.Type("#search", "doc-0200")
 	want(b, found, "1 of 201 items")
 	b.Press(kb.Enter, kb.Enter)
 	want(b, heading, "doc-0200")
@@ -175,7 +175,7 @@ func manyItems(t *testing.T, chromium *testkit.Chromium) {
 	want(b, found, "201 items")
 	b.Click("#pages button:last-child")
 	want(b, `document.querySelector("#pages span").textContent`, "101–200 of 201")
-	b.Quiet()
+	b.WantNoComplaints()
 }
 
 // sideBySide shows the items of two runs together, including those that one lacks.
@@ -198,7 +198,7 @@ func sideBySide(t *testing.T, chromium *testkit.Chromium) {
 	value[string](b, `location.hash = "#/item/doc-0011/1"`)
 	want(b, heading, "doc-0011")
 	want(b, `document.querySelector("#item .pane .notice").textContent`, "This run has no such item.")
-	b.Quiet()
+	b.WantNoComplaints()
 }
 
 // narrowScreen checks that pages on a phone never scroll sideways, even with long names.
@@ -219,7 +219,7 @@ func narrowScreen(t *testing.T, chromium *testkit.Chromium) {
 		want(b, `document.documentElement.scrollWidth <= 400`, true)
 	}
 	want(b, `getComputedStyle(document.body).backgroundColor`, "rgb(19, 22, 26)") // of the dark scheme
-	b.Quiet()
+	b.WantNoComplaints()
 }
 
 const (
@@ -274,7 +274,7 @@ func compareWalk(t *testing.T, chromium *testkit.Chromium) {
 	b.Press("j", "j", kb.Escape)
 	want(b, `document.activeElement.textContent`, "doc-0008")
 	want(b, `document.getElementById("state").value`, "changed") // as before
-	b.Quiet()
+	b.WantNoComplaints()
 }
 
 func compareSeveral(t *testing.T, chromium *testkit.Chromium) {
@@ -293,7 +293,7 @@ func compareSeveral(t *testing.T, chromium *testkit.Chromium) {
 	want(b, `document.querySelector("#item .verdictline b:last-child").textContent`, "+0.200")
 	value[string](b, `location.hash = "#/item/doc-0001/1/2"`)
 	want(b, `document.querySelector("#item .verdictline b:last-child").textContent`, "no difference")
-	b.Quiet()
+	b.WantNoComplaints()
 }
 
 func compareHostile(t *testing.T, chromium *testkit.Chromium) {
@@ -308,7 +308,7 @@ func compareHostile(t *testing.T, chromium *testkit.Chromium) {
 	want(b, rowCount, 12)
 	openAll(b, "12 of 12")
 	wantUnharmed(b, 1)
-	b.Quiet()
+	b.WantNoComplaints()
 }
 
 // compareNarrowScreen checks that a comparison on a phone never scrolls sideways.
@@ -330,7 +330,7 @@ func compareNarrowScreen(t *testing.T, chromium *testkit.Chromium) {
 	want(b, heading, "doc-0011 "+hostile)
 	want(b, `document.documentElement.scrollWidth <= 400`, true)
 	want(b, `getComputedStyle(document.body).backgroundColor`, "rgb(19, 22, 26)") // of the dark scheme
-	b.Quiet()
+	b.WantNoComplaints()
 }
 
 // staticPages checks the list of runs, a trace, and runs that cannot be compared.
@@ -350,7 +350,7 @@ func staticPages(t *testing.T, chromium *testkit.Chromium) {
 			want(b, `new URLSearchParams(new FormData(document.querySelector("form"))).getAll("base").join()`, "b")
 			want(b, `document.querySelector("form").getAttribute("action")`, "/compare")
 		}
-		b.Quiet()
+		b.WantNoComplaints()
 	}
 }
 

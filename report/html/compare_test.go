@@ -128,8 +128,8 @@ func runList(t *testing.T) string {
 
 func askedPage(t *testing.T) string {
 	t.Helper()
-	row := AskedRun{Time: time.Now(), Dataset: hostile, Settings: hostile, Run: hostile, State: hostile, Reason: hostile, Address: "/runs/a.run"}
-	return written(t, func(w io.Writer) error { return WriteAsked(w, []AskedRun{row}, "/") })
+	row := RequestedRun{Time: time.Now(), Dataset: hostile, Settings: hostile, Run: hostile, State: hostile, Reason: hostile, Address: "/runs/a.run"}
+	return written(t, func(w io.Writer) error { return WriteRequests(w, []RequestedRun{row}, "/") })
 }
 
 func tracePageOf(t *testing.T) string {
@@ -168,7 +168,7 @@ func TestCompare_bounded(t *testing.T) {
 		t.Errorf("%d items of %d bytes", listed, sum)
 	}
 	wantTexts(t, got, "10 more items are not in this file", "20 item pages are shortened")
-	text := strings.Repeat("x", suite.Of(25_000, 70_000))
+	text := strings.Repeat("x", suite.SampleOr(25_000, 70_000))
 	trace := Trace{}
 	for range 600 {
 		trace.Observations = append(trace.Observations, Observation{Texts: [][2]string{{"Input", text}, {"Output", text}}})

@@ -26,7 +26,7 @@ const maxRuns = 2000
 
 // RunList writes the list of runs, with links to their pages and a form that requests
 // /compare?base=PATH&cand=PATH. problems are messages about files that could not be read;
-// askedURL is the address of the page of WriteAsked, or empty. The page has no script and shows
+// askedURL is the address of the page of WriteRequests, or empty. The page has no script and shows
 // at most 2000 runs. The error is that of w.
 func RunList(w io.Writer, title string, runs []RunLink, askedURL string, problems []string) error {
 	page := struct {
@@ -58,21 +58,21 @@ type runLine struct {
 	Base, Candidate bool // selected initially
 }
 
-// AskedRun is a run that was requested with the Run button of a dataset in Langfuse, and its
+// RequestedRun is a run that was requested with the Run button of a dataset in Langfuse, and its
 // state. All texts may be untrusted.
-type AskedRun struct {
+type RequestedRun struct {
 	Time                   time.Time
 	Dataset, Settings, Run string
 	State, Reason          string
 	Address                string // of the page of the run; empty without one
 }
 
-// WriteAsked writes the page of requested runs. It has no script and shows at most 500 rows. The
+// WriteRequests writes the page of requested runs. It has no script and shows at most 500 rows. The
 // error is that of w.
-func WriteAsked(w io.Writer, rows []AskedRun, home string) error {
+func WriteRequests(w io.Writer, rows []RequestedRun, home string) error {
 	page := struct {
 		Home string
-		Rows []AskedRun
+		Rows []RequestedRun
 		More int
 	}{home, firstN(rows, maxAsked), max(0, len(rows)-maxAsked)}
 	return writeStatic(w, "Asked for in Langfuse", "asked", page)

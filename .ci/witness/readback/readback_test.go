@@ -155,7 +155,7 @@ func (r *reader) traces(ctx context.Context) error {
 			return err
 		}
 		var output any
-		if err := json.Unmarshal(langfuse.DecodeIO(trace.Output), &output); err != nil {
+		if err := json.Unmarshal(langfuse.DecodeJSON(trace.Output), &output); err != nil {
 			return fmt.Errorf("the output of trace %s: %w", trace.ID, err)
 		}
 		came[trace.ID] = output

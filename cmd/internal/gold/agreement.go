@@ -218,9 +218,9 @@ func Ceiling(c *urfave.Context) (*report.Agreement, error) {
 	})
 }
 
-// Beside adds the ceiling, if not nil, to the report of a run, and warns if the run was scored in
+// AddCeiling adds the ceiling, if not nil, to the report of a run, and warns if the run was scored in
 // another way. It returns an error with the code ExitUsage if the run has none of its scores.
-func Beside(ctx context.Context, run *runstore.Reader, ceiling *report.Agreement, whole *report.Run) error {
+func AddCeiling(ctx context.Context, run *runstore.Reader, ceiling *report.Agreement, whole *report.Run) error {
 	if ceiling == nil {
 		return nil
 	}

@@ -250,7 +250,7 @@ func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, e
 	if err != nil {
 		return nil, err
 	}
-	result, err := a.audit(ctx, scoring.DefaultOptions(), harness.AuditConfig{Least: minDoubt, Top: math.MaxInt, Brief: true})
+	result, err := a.audit(ctx, scoring.DefaultOptions(), harness.AuditConfig{MinDoubt: minDoubt, Top: math.MaxInt, Brief: true})
 	doubtful := map[string]bool{}
 	for _, d := range result.Findings {
 		doubtful[d.Item] = true

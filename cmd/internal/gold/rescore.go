@@ -141,7 +141,7 @@ func (r *rescorer) configure(ctx context.Context, cfg *experiment.RescoreConfig,
 		}
 	}
 	if header.Harness == answers.Name {
-		cfg.Pin, cfg.Scorer = answers.Pin(), answers.ScorerOf(header)
+		cfg.Pin, cfg.Scorer = answers.ScorerInfo(), answers.ScorerOf(header)
 		return nil
 	}
 	options := r.options
@@ -172,7 +172,7 @@ func (r *rescorer) rescoreNow(ctx context.Context, name string) (err error) {
 		return cli.Usage("--name is for one run; there are %d", len(names))
 	}
 	cfg := runs.Comparison()
-	cfg.Changed = -1
+	cfg.MaxChanged = -1
 	cfg.Gate, cfg.Metric, err = runs.ReadGate(r.c.StringSlice("gate"), "")
 	if err := errors.Join(err, cfg.Gate.Check()); err != nil {
 		return cli.Usage("%w", err)

@@ -95,7 +95,7 @@ func (a *auditor) readDataset(ctx context.Context) error {
 		return err
 	}
 	name := a.header.Dataset.Name
-	for item, err := range seed.Stored(ctx, a.langfuse.Client, name) {
+	for item, err := range seed.StoredItems(ctx, a.langfuse.Client, name) {
 		if err != nil {
 			return fmt.Errorf("reading the dataset %q as it is now: %w", name, err)
 		}
@@ -246,7 +246,7 @@ func (a *auditor) queueItems(ctx context.Context, name string, create bool, find
 		}
 	}
 	added, err := client.QueueTraces(ctx, queue.ID, ready)
-	out.Added, out.There, out.Failed = len(added), len(ready)-len(added), len(failed)
+	out.Added, out.Existing, out.Failed = len(added), len(ready)-len(added), len(failed)
 	if err != nil {
 		return out, err
 	}

@@ -421,5 +421,5 @@ func foreignQuestion(item dataset.Item) (foreign bool, warnings []string, err er
 		return false, nil, nil
 	}
 	parsed, err := answers.ReadItem(item)
-	return true, parsed.Odd(), err
+	return true, parsed.Warnings(), err
 }

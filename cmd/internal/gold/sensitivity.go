@@ -46,7 +46,7 @@ type Sensitivity struct {
 // and in steps of 0.01 between thresholds where the sign changes. Memory: a number for each item,
 // trial, run and setting.
 func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) error {
-	s.metric, s.Config.Gate, s.Config.Changed = result.Metric, compare.Gate{}, -1
+	s.metric, s.Config.Gate, s.Config.MaxChanged = result.Metric, compare.Gate{}, -1
 	positions := []int{0}
 	for i, r := range result.Candidates {
 		if len(r.Incompatible) == 0 {

@@ -255,7 +255,7 @@ func length[T any](list []T) string {
 func (p *preview) diff(s seed.Seeded) {
 	switch {
 	case s.Action == seed.Unchanged:
-	case s.Content == nil || s.Action == seed.NotDone:
+	case s.Content == nil || s.Action == seed.RefusedAction:
 		fmt.Fprintf(p.out, "# trace %s: %s: %s\n", textutil.Line(s.Trace), s.Action, textutil.Line(s.Reason))
 	default:
 		fmt.Fprintf(p.out, "# trace %s: %s\n", textutil.Line(s.Trace), s.Action)

@@ -166,7 +166,7 @@ func benchmarkRun(path string, b answers.BenchmarkReport) (tracking.Remote, erro
 		documents, questions = append(documents, d.ID+" "+cmp.Or(pdfHash, "none")), append(questions, d.ID+" "+cmp.Or(questionsHash, "none"))
 		run.Header.Trials = max(run.Header.Trials, len(d.Runs))
 		if d.WeightedScore == nil && d.Weight > 0 {
-			return run, cli.Errorf(cli.ExitIncompatible, "%s cannot be compared: dataset %s has no score: %s", path, d.ID, d.Broken())
+			return run, cli.Errorf(cli.ExitIncompatible, "%s cannot be compared: dataset %s has no score: %s", path, d.ID, d.FailureReason())
 		}
 		for n, repeat := range d.Runs {
 			total := 0.0
@@ -182,7 +182,7 @@ func benchmarkRun(path string, b answers.BenchmarkReport) (tracking.Remote, erro
 		}
 	}
 	run.Header.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	run.Header.Harness, run.Header.Scorer = answers.Name, answers.Pin()
+	run.Header.Harness, run.Header.Scorer = answers.Name, answers.ScorerInfo()
 	run.Header.Scorer.Version = cmp.Or(b.ScorerVersion, "answers@1") // earlier reports name none
 	run.Header.Dataset = outcome.Dataset{Name: b.Name, Fingerprint: joinSorted(datasets)}
 	run.Header.Metadata = map[string]string{outcome.PDFSHA256: joinSorted(documents), outcome.QuestionsSHA256: joinSorted(questions)}

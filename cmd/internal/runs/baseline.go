@@ -246,7 +246,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 		}
 	}
 	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
-		return run.Time.After(local.Header.Started) && !localNames[run.Name] && matches(run.Name, langfuse.Texts(run.Metadata))
+		return run.Time.After(local.Header.Started) && !localNames[run.Name] && matches(run.Name, langfuse.MetadataTexts(run.Metadata))
 	})
 	place := "in this folder or in Langfuse"
 	if experiment.IsFile(f.Dataset) {

@@ -139,7 +139,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	gate, metric, err := ReadGate(k.values.All("gate"), k.values.Text("inconclusive"))
 	p.Join(err)
 	k.cfg.Gate, k.cfg.Metric, k.cfg.ClusterBy = gate, cmp.Or(k.values.Text("metric"), metric), k.values.Text("cluster-by")
-	k.cfg.Seed, k.cfg.Changed = 1, compare.MaxRegressed
+	k.cfg.Seed, k.cfg.MaxChanged = 1, compare.MaxRegressed
 	p.Join(k.cfg.Gate.Check())
 	for _, flag := range []string{"junit", "html"} {
 		if out := k.values.Text(flag); out != "" {

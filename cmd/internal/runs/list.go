@@ -64,7 +64,7 @@ func readRow(ctx context.Context, path string) (row report.RunRow, err error) {
 	if err := run.Check(ctx); err != nil {
 		return row, err
 	}
-	s, err := experiment.Glance(ctx, run)
+	s, err := experiment.SummariseBrief(ctx, run)
 	if err != nil {
 		return row, err
 	}

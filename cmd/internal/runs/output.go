@@ -104,11 +104,11 @@ func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 			line("shown", "%s in the list of %s", textutil.Counted(n, "item"), view)
 		}
 	}
-	if v.Came > 0 {
-		line("came", "%d more spans, scores and list entries arrived meanwhile", v.Came)
+	if v.Appeared > 0 {
+		line("came", "%d more spans, scores and list entries arrived meanwhile", v.Appeared)
 	}
 	if v.Before != nil {
-		sent := v.Before.Total() - v.Before.LeftCount
+		sent := v.Before.Total() - v.Before.NeedsDecisionCount
 		line("sent again", "%d; repaired: %d; still different: %d", sent, countRepaired(*v.Before, v.Verdict), v.Total())
 	}
 	if n := v.OthersCount; n > 0 {
@@ -127,7 +127,7 @@ func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 	switch {
 	case v.OK:
 		b.WriteString("nothing differs\n")
-	case v.OnItsWay:
+	case v.Pending:
 		fmt.Fprintf(&b, "still on its way: %s; experiment verify %s --timeout TIME waits longer\n", countKinds(v.Verdict), cli.Quote(v.Run))
 	default:
 		fmt.Fprintf(&b, "%s\n", countDifferences(v.Verdict))
@@ -210,7 +210,7 @@ func StillMissing(env cli.Env) func(tracking.Verdict) {
 	return func(v tracking.Verdict) {
 		if !v.OK() && time.Since(lastPrinted) >= missingInterval {
 			lastPrinted = time.Now()
-			fmt.Fprintf(env.Stderr, "waiting for Langfuse: %d more arrived; not there yet: %s\n", v.Came, countKinds(v))
+			fmt.Fprintf(env.Stderr, "waiting for Langfuse: %d more arrived; not there yet: %s\n", v.Appeared, countKinds(v))
 		}
 	}
 }

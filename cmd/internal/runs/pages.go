@@ -58,7 +58,7 @@ type site struct {
 //  3. It writes the page as a stream. An error before the first byte is a response in plain
 //     text. A later error breaks the connection, so that no browser shows half a page as if
 //     it were whole.
-func Pages(l *settings.Langfuse, asked func() []html.AskedRun) http.Handler {
+func Pages(l *settings.Langfuse, asked func() []html.RequestedRun) http.Handler {
 	list := func(ctx context.Context, w io.Writer, _ *http.Request) error { return listPage(ctx, w, asked != nil) }
 	trace := func(ctx context.Context, w io.Writer, r *http.Request) error {
 		return tracePage(ctx, w, l, r.PathValue("id"))
@@ -231,7 +231,7 @@ func listPage(ctx context.Context, w io.Writer, asked bool) error {
 }
 
 // askedPage writes the runs that the Run button asked for, with links to those that exist.
-func askedPage(ctx context.Context, w io.Writer, asked []html.AskedRun) error {
+func askedPage(ctx context.Context, w io.Writer, asked []html.RequestedRun) error {
 	listed, err := Rows(ctx)
 	if err != nil {
 		return err
@@ -245,7 +245,7 @@ func askedPage(ctx context.Context, w io.Writer, asked []html.AskedRun) error {
 	for i, a := range asked {
 		asked[i].Address = addresses[[2]string{a.Dataset, a.Run}]
 	}
-	return html.WriteAsked(w, asked, "/")
+	return html.WriteRequests(w, asked, "/")
 }
 
 // runPage writes the page of one run, which is that of experiment report.

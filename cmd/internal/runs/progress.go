@@ -384,11 +384,11 @@ func (p *Progress) stallText(provider string, w pipeline.Wait, now time.Time) (t
 	silent := now.Sub(p.lastDone)
 	reason := textutil.Cut(textutil.Line(w.Reason), maxReason)
 	switch {
-	case !w.GivesUp.IsZero() && w.GivesUp.Equal(p.giveUpAt):
+	case !w.Deadline.IsZero() && w.Deadline.Equal(p.giveUpAt):
 		return ""
-	case !w.GivesUp.IsZero():
-		p.giveUpAt = w.GivesUp
-		text = fmt.Sprintf("waiting for %s until %s: %s", provider, w.GivesUp.Format(time.TimeOnly), reason)
+	case !w.Deadline.IsZero():
+		p.giveUpAt = w.Deadline
+		text = fmt.Sprintf("waiting for %s until %s: %s", provider, w.Deadline.Format(time.TimeOnly), reason)
 		if p.quiet {
 			fmt.Fprintln(p.out, text)
 		}

@@ -100,12 +100,12 @@ func TestProgress_neverConnected(t *testing.T) {
 			p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
 			p.Planned(4, 0)
 			out.Reset()
-			wait := pipeline.Wait{Until: time.Now().Add(time.Second), GivesUp: time.Now().Add(15 * time.Second), Reason: "provider: connection\nrefused"}
+			wait := pipeline.Wait{Until: time.Now().Add(time.Second), Deadline: time.Now().Add(15 * time.Second), Reason: "provider: connection\nrefused"}
 			for range 10 {
 				p.Waiting("openai", wait)
 				time.Sleep(time.Second)
 			}
-			if got, want := out.String(), "waiting for openai until "+wait.GivesUp.Format(time.TimeOnly)+": provider: connection refused\n"; got != want {
+			if got, want := out.String(), "waiting for openai until "+wait.Deadline.Format(time.TimeOnly)+": provider: connection refused\n"; got != want {
 				t.Errorf("quiet %v: printed %q, want %q", quiet, got, want)
 			}
 		})

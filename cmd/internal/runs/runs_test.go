@@ -115,7 +115,7 @@ func TestRuns_cached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(run.SetPlace(t.Context(), "x"), backdate(second))
+	err = errors.Join(run.SetServer(t.Context(), "x"), backdate(second))
 	if _, settled := stampOf(second, time.Now()); err != nil || settled {
 		t.Errorf("a run that is being written is settled (%v)", err)
 	}

@@ -133,7 +133,7 @@ func itemView(in *extraction.Decoder, h outcome.Header, item runstore.Item, o ou
 
 func entityMatch(m scoring.EntityMatch) report.Match {
 	match := report.Match{
-		What: scoring.AnEntity, Kind: string(m.Kind), Similarity: m.Similarity,
+		What: scoring.FaultEntity, Kind: string(m.Kind), Similarity: m.Similarity,
 		Expected: entityText(m.Expected, m.ExpectedType), Extracted: entityText(m.Extracted, m.ExtractedType),
 		ExpectedIndex: m.ExpectedIndex, ExtractedIndex: m.ExtractedIndex,
 	}
@@ -145,7 +145,7 @@ func entityMatch(m scoring.EntityMatch) report.Match {
 
 func relationshipMatch(m scoring.RelationshipMatch) report.Match {
 	return report.Match{
-		What: scoring.ARelationship, Kind: string(m.MatchType), Similarity: min(m.SourceSimilarity, m.TargetSimilarity),
+		What: scoring.FaultRelationship, Kind: string(m.MatchType), Similarity: min(m.SourceSimilarity, m.TargetSimilarity),
 		Expected: statementText(m.Expected), Extracted: statementText(m.Extracted),
 		ExpectedIndex: m.ExpectedIndex, ExtractedIndex: m.ExtractedIndex,
 	}
@@ -154,14 +154,14 @@ func relationshipMatch(m scoring.RelationshipMatch) report.Match {
 func missList(entities []scoring.EntityMiss, relationships []scoring.RelationshipMiss) []report.Miss {
 	var list []report.Miss
 	for _, m := range entities {
-		miss := report.Miss{What: scoring.AnEntity, Index: m.Index, Value: entityText(m.Name, m.Type), Reason: reason(m.Reason)}
+		miss := report.Miss{What: scoring.FaultEntity, Index: m.Index, Value: entityText(m.Name, m.Type), Reason: reason(m.Reason)}
 		if n := m.Nearest; n != nil {
 			miss.Nearest, miss.Similarity = entityText(n.Name, n.Type), n.Similarity
 		}
 		list = append(list, miss)
 	}
 	for _, m := range relationships {
-		miss := report.Miss{What: scoring.ARelationship, Index: m.Index, Value: statementText(m.Statement), Reason: reason(m.Reason)}
+		miss := report.Miss{What: scoring.FaultRelationship, Index: m.Index, Value: statementText(m.Statement), Reason: reason(m.Reason)}
 		if n := m.Nearest; n != nil {
 			miss.Nearest, miss.Similarity = statementText(n.Statement), min(n.SourceSimilarity, n.TargetSimilarity)
 		}
@@ -176,9 +176,9 @@ func elementText(e *extraction.Extraction, what string, index *int) string {
 	switch {
 	case e == nil || index == nil || *index < 0:
 		return ""
-	case what == scoring.AnEntity && *index < len(e.Entities):
+	case what == scoring.FaultEntity && *index < len(e.Entities):
 		return entityText(e.Entities[*index].Name, e.Entities[*index].Type)
-	case what == scoring.ARelationship && *index < len(e.Relationships):
+	case what == scoring.FaultRelationship && *index < len(e.Relationships):
 		r := e.Relationships[*index]
 		return statementText(scoring.Statement{Source: cmp.Or(r.Source, r.SourceRef), Type: r.Type, Target: cmp.Or(r.Target, r.TargetRef)})
 	}
@@ -202,7 +202,7 @@ func statementText(s scoring.Statement) string {
 // their quotes, places and faults, and the gold spans that no record quotes.
 func newBenchView(view report.ItemView, item runstore.Item) (report.ItemView, error) {
 	output := view.Outcome.Output
-	seen, err := benches.See(item.Input, item.Expected, output)
+	seen, err := benches.DecodeItem(item.Input, item.Expected, output)
 	if err != nil {
 		return view, fmt.Errorf("reading case %q: %w", item.ID, err)
 	}
@@ -213,12 +213,12 @@ func newBenchView(view report.ItemView, item runstore.Item) (report.ItemView, er
 	for i, r := range seen.Records {
 		view.Extracted.Entities = append(view.Extracted.Entities, recordEntity(r))
 		if why := r.Fault(); why != "" {
-			view.Spurious = append(view.Spurious, report.Miss{What: scoring.AnEntity, Index: i, Value: r.String(), Reason: why})
+			view.Spurious = append(view.Spurious, report.Miss{What: scoring.FaultEntity, Index: i, Value: r.String(), Reason: why})
 			continue
 		}
 		match := report.Match{What: "record", Kind: "quoted", Similarity: 1, Expected: r.String(), Extracted: r.String(), ExpectedIndex: -1, ExtractedIndex: i}
 		if span := slices.Index(seen.Covered, i); span >= 0 {
-			match.What, match.Kind, match.ExpectedIndex = scoring.AnEntity, "gold span", span
+			match.What, match.Kind, match.ExpectedIndex = scoring.FaultEntity, "gold span", span
 		}
 		view.Matches = append(view.Matches, match)
 	}
@@ -228,7 +228,7 @@ func newBenchView(view report.ItemView, item runstore.Item) (report.ItemView, er
 		}
 		view.Expected.Entities = append(view.Expected.Entities, recordEntity(span))
 		if seen.Covered[i] < 0 {
-			view.Missed = append(view.Missed, report.Miss{What: scoring.AnEntity, Index: i, Value: span.String(), Reason: "no record quotes it there"})
+			view.Missed = append(view.Missed, report.Miss{What: scoring.FaultEntity, Index: i, Value: span.String(), Reason: "no record quotes it there"})
 		}
 	}
 	return view, nil

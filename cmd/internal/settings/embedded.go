@@ -158,7 +158,7 @@ func serve(ctx context.Context, listener net.Listener, required langfuse.Mode, m
 	case err != nil:
 		return nil, folderError(errors.Join(err, listener.Close()))
 	}
-	if err := server.Import(configs.SampleName, configs.SampleDescription, builtInItems); err != nil {
+	if err := server.ImportDataset(configs.SampleName, configs.SampleDescription, builtInItems); err != nil {
 		return nil, folderError(errors.Join(fmt.Errorf("writing the built-in dataset: %w", err), listener.Close(), server.Close()))
 	}
 	serveCtx, cancel := context.WithCancel(context.Background())

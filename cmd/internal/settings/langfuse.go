@@ -74,7 +74,7 @@ func ConnectAsking(ctx context.Context, getenv func(string) string, ask func(con
 func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
 	paused := &atomic.Pointer[pause]{}
 	config.UserAgent = "extraction-experiment/" + cli.Version()
-	config.Paused = func(reason error, until time.Time) { paused.Store(&pause{reason, until}) }
+	config.OnRetry = func(reason error, until time.Time) { paused.Store(&pause{reason, until}) }
 	client, err := langfuse.New(config)
 	if err != nil {
 		return nil, err

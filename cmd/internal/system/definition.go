@@ -120,7 +120,7 @@ func pipelineIdentity(target string) (Identity, error) {
 		return Identity{}, cli.Usage("--pipeline: %w", err)
 	}
 	name := []string{"pipeline"}
-	for _, word := range strings.Fields(provider.ShownTarget(target)) { // with secrets masked
+	for _, word := range strings.Fields(provider.MaskTarget(target)) { // with secrets masked
 		if flag, value, joined := strings.Cut(word, "="); joined {
 			name = append(name, flag+"="+filepath.Base(value))
 		} else {

@@ -92,7 +92,7 @@ func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir strin
 func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir string) (template pipeline.Template, err error) {
 	switch {
 	case spec.PromptFile != "":
-		return readPrompt(ctx, files.In(dir, spec.PromptFile), func(pipeline.Template) error { return nil })
+		return readPrompt(ctx, files.Resolve(dir, spec.PromptFile), func(pipeline.Template) error { return nil })
 	case spec.Prompt == "":
 		return evaluator.DefaultPrompt(), nil
 	case spec.PromptVersion < 0 || spec.PromptVersion > 0 && spec.PromptLabel != "":
@@ -187,7 +187,7 @@ func (s Scorers) Judge(base experiment.Scorer, order []string, budget *pipeline.
 			if err != nil {
 				return nil, fmt.Errorf("the model that gives %s: %w", d.Name, usageError(err))
 			}
-			o.Evaluator = judge.Within(modelBudget)
+			o.Evaluator = judge.WithBudget(modelBudget)
 		}
 		extra = append(extra, experiment.Evaluated{Name: d.Name, Criteria: d.Criteria, Evaluator: o.Evaluator})
 	}
@@ -227,7 +227,7 @@ func checkCertificate(ctx context.Context, c *outcome.CustomScorer, entry config
 		c.Uncertified = "it has no certificate (experiment conformance --output FILE writes one)"
 		return nil
 	}
-	raw, err := files.Read(ctx, files.In(dir, entry.Certificate), files.MaxText)
+	raw, err := files.Read(ctx, files.Resolve(dir, entry.Certificate), files.MaxText)
 	if errors.Is(err, os.ErrNotExist) {
 		c.Uncertified = fmt.Sprintf("its certificate %s is not there", entry.Certificate)
 		return nil

@@ -67,7 +67,7 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 	}
 	s.Close, s.Header.Prompt = s.Asks.saveWindow, pin
 	s.Header.Pipeline = strings.TrimSpace(s.Header.Pipeline + " retrieve@2 passages:" + strconv.Itoa(cfg.Passages))
-	return answers.Asking{
+	return answers.ModelAnswerer{
 		Document: doc, Model: s.Asks.Model, Name: s.Header.Model, Provider: s.Header.Provider,
 		Prompt: template, Parameters: cfg.Parameters, Passages: cfg.Passages,
 	}, s, nil
@@ -96,7 +96,7 @@ func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
 	switch {
 	case cfg.Pipeline != "":
 		external, s, err := o.openExternal(cfg.Pipeline, "", cfg, 0)
-		return benches.External{Asker: external}, s, err
+		return benches.PipelineAnswerer{Asker: external}, s, err
 	case cfg.Model == "":
 		return nil, System{Close: noClose}, nil
 	}
@@ -106,9 +106,9 @@ func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
 		return nil, System{}, err
 	}
 	if s.Asks.Model == nil {
-		return benches.Extracting{Extractor: s.Extractor}, s, nil
+		return benches.ExtractorAnswerer{Extractor: s.Extractor}, s, nil
 	}
 	prompt := benches.Prompt()
 	s.Header.Prompt = outcome.Prompt{Name: prompt.Name + " (built in)", SHA256: prompt.SHA256()}
-	return benches.Asking{Model: s.Asks.Model, Name: s.Header.Model, Provider: s.Header.Provider}, s, nil
+	return benches.ModelAnswerer{Model: s.Asks.Model, Name: s.Header.Model, Provider: s.Header.Provider}, s, nil
 }

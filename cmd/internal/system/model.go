@@ -97,7 +97,7 @@ func (o Opener) withLimits(opened provider.Opened, known Catalogue, c Limits) (M
 	}
 	a.remote = pipeline.Limited(pipeline.LimitedConfig{
 		Model: priced, Admission: a.admission, Tries: c.Retries + 1, Timeout: c.Timeout / 2,
-		Waits: func(wait pipeline.Wait) {
+		OnWait: func(wait pipeline.Wait) {
 			if notify := a.onWait.Load(); notify != nil {
 				(*notify)(opened.Provider, wait)
 			}
@@ -139,7 +139,7 @@ func (c Limits) budget(model string, known Catalogue) (*pipeline.Budget, error) 
 
 func (c Limits) config(last pace) limit.Config {
 	return limit.Config{
-		Most: c.Concurrency, Start: max(0, last.Calls), Latency: max(0, last.Latency),
+		MaxConcurrent: c.Concurrency, Start: max(0, last.Calls), Latency: max(0, last.Latency),
 		RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM),
 	}
 }

@@ -113,7 +113,7 @@ func FuzzPage(f *testing.F) {
 		page := PromptPage(p)
 		other := promptDiff(langfuse.Prompt{Name: "p", Version: 2, Type: "text", Prompt: json.RawMessage(`"x"`)}, p)
 		for _, text := range []string{page, other} {
-			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && textutil.Steers(r) }) {
+			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && textutil.ControlsTerminal(r) }) {
 				t.Errorf("it could steer a terminal: %q", text)
 			}
 		}

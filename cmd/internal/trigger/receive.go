@@ -125,10 +125,10 @@ func (t *server) refuse(w http.ResponseWriter, status int, err error) {
 // refuseSigned is refuse for a request with a valid signature, which the page shows as well.
 func (t *server) refuseSigned(w http.ResponseWriter, status int, press request, err error) {
 	t.mu.Lock()
-	row := html.AskedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(press.Dataset, 200),
+	row := html.RequestedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(press.Dataset, 200),
 		State: fmt.Sprintf("refused (%d)", status), Settings: textutil.Cut(settingsText(press.Settings), 300),
 		Reason: reasonOf(err)}
-	t.refused = append([]html.AskedRun{row}, t.refused[:min(len(t.refused), maxRefused-1)]...)
+	t.refused = append([]html.RequestedRun{row}, t.refused[:min(len(t.refused), maxRefused-1)]...)
 	t.mu.Unlock()
 	t.refuse(w, status, err)
 }
@@ -139,19 +139,19 @@ func reasonOf(err error) string {
 }
 
 // asked returns the requests with their states, newest first.
-func (t *server) asked() []html.AskedRun {
+func (t *server) asked() []html.RequestedRun {
 	t.mu.Lock()
 	rows := slices.Clone(t.refused)
 	t.mu.Unlock()
 	for _, r := range t.queue.all() {
-		row := html.AskedRun{Time: r.Asked, Dataset: r.Dataset, Settings: settingsText(r.Settings), Run: r.Run,
+		row := html.RequestedRun{Time: r.Asked, Dataset: r.Dataset, Settings: settingsText(r.Settings), Run: r.Run,
 			State: r.state(), Reason: r.Reason}
 		if !r.Ended.IsZero() {
 			row.State = fmt.Sprintf("exit code %d", r.Code)
 		}
 		rows = append(rows, row)
 	}
-	slices.SortStableFunc(rows, func(a, b html.AskedRun) int { return b.Time.Compare(a.Time) })
+	slices.SortStableFunc(rows, func(a, b html.RequestedRun) int { return b.Time.Compare(a.Time) })
 	return rows
 }
 

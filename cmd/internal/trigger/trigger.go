@@ -63,7 +63,7 @@ type Config struct {
 
 // Pages serves the pages of this folder, including the requests that asked returns, until ctx is
 // done. It calls started when the pages can be reached.
-type Pages func(ctx context.Context, asked func() []html.AskedRun, started func(url string)) error
+type Pages func(ctx context.Context, asked func() []html.RequestedRun, started func(url string)) error
 
 // Serve receives requests and carries out their runs until ctx is done, while pages serves the
 // pages. It returns when the run under way has ended; the next Serve resumes that run unless it was
@@ -106,7 +106,7 @@ type server struct {
 	log      *slog.Logger
 
 	mu      sync.Mutex
-	refused []html.AskedRun // the last signed ones, newest first
+	refused []html.RequestedRun // the last signed ones, newest first
 }
 
 // open reads the trigger file, tries a run of each dataset, opens the queue and listens.

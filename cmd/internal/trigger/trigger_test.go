@@ -82,7 +82,7 @@ func (p *fakeProgram) run(ctx context.Context, env cli.Env) int {
 type testServer struct {
 	t      *testing.T
 	url    string
-	asked  func() []html.AskedRun
+	asked  func() []html.RequestedRun
 	log    *lockedBuffer
 	cancel context.CancelFunc
 	ended  chan error
@@ -134,7 +134,7 @@ func serve(t *testing.T, p *fakeProgram, now func() time.Time) *testServer {
 	ctx, r.cancel = context.WithCancel(context.Background())
 	started := make(chan struct{})
 	go func() {
-		r.ended <- Serve(ctx, cfg, func(ctx context.Context, asked func() []html.AskedRun, start func(string)) error {
+		r.ended <- Serve(ctx, cfg, func(ctx context.Context, asked func() []html.RequestedRun, start func(string)) error {
 			r.asked = asked
 			start("http://pages")
 			close(started)
@@ -234,12 +234,12 @@ func TestServe_answers(t *testing.T) {
 		t.Error(err)
 	}
 	shown := r.asked() // unsigned ones are not among them
-	if len(shown) != 4 || slices.ContainsFunc(shown, func(a html.AskedRun) bool {
+	if len(shown) != 4 || slices.ContainsFunc(shown, func(a html.RequestedRun) bool {
 		return !strings.HasPrefix(a.State, "refused (400)") && a.State != "exit code 0"
 	}) {
 		t.Errorf("%+v", shown)
 	}
-	if !slices.ContainsFunc(shown, func(a html.AskedRun) bool { return a.Settings == "pipeline=sh" }) {
+	if !slices.ContainsFunc(shown, func(a html.RequestedRun) bool { return a.Settings == "pipeline=sh" }) {
 		t.Errorf("what was refused is not shown: %+v", shown)
 	}
 	if text := r.log.String(); strings.Contains(text, testSecret) {
@@ -289,7 +289,7 @@ func TestServe_thousandPresses(t *testing.T) {
 	}
 	p.exitCodes <- 0
 	for waiting := true; waiting; time.Sleep(time.Millisecond) {
-		waiting = slices.ContainsFunc(r.asked(), func(a html.AskedRun) bool { return a.State == "running" })
+		waiting = slices.ContainsFunc(r.asked(), func(a html.RequestedRun) bool { return a.State == "running" })
 	}
 	if err := r.stop(); err != nil {
 		t.Error(err)
@@ -434,7 +434,7 @@ func TestServe_refused(t *testing.T) {
 		if tt.listen != "" {
 			cfg.Listen = tt.listen
 		}
-		err := Serve(t.Context(), cfg, func(context.Context, func() []html.AskedRun, func(string)) error {
+		err := Serve(t.Context(), cfg, func(context.Context, func() []html.RequestedRun, func(string)) error {
 			t.Errorf("%s: it is served", name)
 			return nil
 		})

@@ -51,7 +51,7 @@ func (f *File) prepareCrypt() {
 	}
 	f.crypt = c
 	if f.Name(d["Filter"]) != "Standard" || version < 1 || version > 5 || version == 3 {
-		f.cryptErr = ErrCipher
+		f.cryptErr = ErrUnsupportedEncryption
 		return
 	}
 	for _, password := range []string{f.opt.Password, ""} {
@@ -60,7 +60,7 @@ func (f *File) prepareCrypt() {
 		}
 	}
 	if f.cryptErr = ErrPassword; f.opt.Password != "" {
-		f.cryptErr = ErrWrong
+		f.cryptErr = ErrWrongPassword
 	}
 }
 

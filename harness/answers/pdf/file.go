@@ -20,12 +20,12 @@ const (
 
 // Reasons why a file cannot be read at all.
 var (
-	ErrNotPDF   = errors.New("it is not a PDF file: it does not begin with %PDF-")
-	ErrDamaged  = errors.New("the PDF file is damaged: no pages can be found in it")
-	ErrPassword = errors.New("the PDF file is encrypted and needs a password")
-	ErrWrong    = errors.New("the PDF file is encrypted, and the password is not that of its user or owner")
-	ErrCipher   = errors.New("the PDF file is encrypted in a way that is not supported")
-	ErrBudget   = errors.New("the PDF file costs too much to read")
+	ErrNotPDF                = errors.New("it is not a PDF file: it does not begin with %PDF-")
+	ErrDamaged               = errors.New("the PDF file is damaged: no pages can be found in it")
+	ErrPassword              = errors.New("the PDF file is encrypted and needs a password")
+	ErrWrongPassword         = errors.New("the PDF file is encrypted, and the password is not that of its user or owner")
+	ErrUnsupportedEncryption = errors.New("the PDF file is encrypted in a way that is not supported")
+	ErrBudget                = errors.New("the PDF file costs too much to read")
 )
 
 // File is an open file. It is not safe for concurrent use.
@@ -57,8 +57,8 @@ const entryCost = 100
 
 // Open reads the structure of a file. It keeps data.
 //
-// Errors are ErrNotPDF, ErrPassword if a password is missing, ErrWrong if it is wrong,
-// ErrCipher, ErrDamaged, ErrBudget, and those of ctx.
+// Errors are ErrNotPDF, ErrPassword if a password is missing, ErrWrongPassword if it is wrong,
+// ErrUnsupportedEncryption, ErrDamaged, ErrBudget, and those of ctx.
 func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 	opt.MaxDecoded = cmp.Or(opt.MaxDecoded, 512<<20)
 	header := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-"))

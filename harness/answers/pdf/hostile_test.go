@@ -35,7 +35,7 @@ func deflated(t testing.TB, text string) string {
 
 // hostileFiles returns files that request too much.
 func hostileFiles(t testing.TB) map[string][]byte {
-	size, deep := suite.Of(8<<20, 80<<20), suite.Of(100_000, 500_000)
+	size, deep := suite.SampleOr(8<<20, 80<<20), suite.SampleOr(100_000, 500_000)
 	bomb := deflatedSpaces(t, size)
 	forms := []string{"<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>/XObject<</A 6 0 R>>>>"}
 	for i := 6; i < 30; i++ { // each shows the next one ten times

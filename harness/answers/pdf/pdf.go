@@ -43,9 +43,9 @@ type Document struct {
 	Pages  []Page
 	// Repaired reports that the file is damaged; everything that was found in it was read.
 	Repaired bool
-	// Declared is the number of pages that the file claims to have if fewer were found,
+	// DeclaredPages is the number of pages that the file claims to have if fewer were found,
 	// otherwise 0.
-	Declared int
+	DeclaredPages int
 }
 
 // Page is the text of one page.
@@ -106,7 +106,7 @@ func Read(ctx context.Context, data []byte, opt Options) (doc Document, err erro
 	sum := sha256.Sum256(data)
 	doc = Document{SHA256: hex.EncodeToString(sum[:]), Repaired: file.Repaired}
 	if n := file.Int(file.pageTree()["Count"]); n > len(pages) {
-		doc.Declared = n
+		doc.DeclaredPages = n
 	}
 	fonts := map[Ref]*font{}
 	for _, p := range pages {

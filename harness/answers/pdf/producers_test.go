@@ -132,7 +132,7 @@ func TestForms(t *testing.T) {
 	data := readFile(t, "testdata/forms/password.pdf")
 	checkPages(t, read(t, data, pdf.Options{Password: "secret"}), want)
 	checkPages(t, read(t, data, pdf.Options{Password: "owner"}), want)
-	for password, want := range map[string]error{"": pdf.ErrPassword, "wrong": pdf.ErrWrong} {
+	for password, want := range map[string]error{"": pdf.ErrPassword, "wrong": pdf.ErrWrongPassword} {
 		if _, err := pdf.Read(t.Context(), data, pdf.Options{Password: password}); !errors.Is(err, want) {
 			t.Errorf("password %q: %v", password, err)
 		}
@@ -150,7 +150,7 @@ func TestForms_owner(t *testing.T) {
 				t.Errorf("%s, password of the %s: %+v", form, password, doc.Pages)
 			}
 		}
-		if _, err := pdf.Read(t.Context(), data, pdf.Options{Password: "other"}); !errors.Is(err, pdf.ErrWrong) {
+		if _, err := pdf.Read(t.Context(), data, pdf.Options{Password: "other"}); !errors.Is(err, pdf.ErrWrongPassword) {
 			t.Errorf("%s, another password: %v", form, err)
 		}
 	}
@@ -169,8 +169,8 @@ func TestRead_damaged(t *testing.T) {
 			continue
 		}
 		checkPages(t, doc, want)
-		if doc.Declared != 0 {
-			t.Errorf("%s: no page is missing of %d", name, doc.Declared)
+		if doc.DeclaredPages != 0 {
+			t.Errorf("%s: no page is missing of %d", name, doc.DeclaredPages)
 		}
 		for cut := 0; cut < len(data); cut += len(data)/23 + 1 {
 			if _, err := pdf.Read(t.Context(), data[:cut], pdf.Options{}); err != nil && cli.ExitCode(err) != 64 {
@@ -188,8 +188,8 @@ func TestRead_missingPages(t *testing.T) {
 	}
 	for count, want := range map[string]int{"1": 0, "0": 0, "-7": 0, "(x)": 0, "20000": 20000, "9e99": 1 << 40} {
 		doc, err := pdf.Read(t.Context(), file(count), pdf.Options{})
-		if err != nil || len(doc.Pages) != 1 || doc.Declared != want {
-			t.Errorf("count %s: %v, %d pages of %d", count, err, len(doc.Pages), doc.Declared)
+		if err != nil || len(doc.Pages) != 1 || doc.DeclaredPages != want {
+			t.Errorf("count %s: %v, %d pages of %d", count, err, len(doc.Pages), doc.DeclaredPages)
 		}
 	}
 }

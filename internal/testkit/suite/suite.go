@@ -22,17 +22,17 @@ func Slow(t testing.TB, why string) {
 	}
 }
 
-// Of returns whole if Full, otherwise sample.
-func Of[T any](sample, whole T) T {
+// SampleOr returns whole if Full, otherwise sample.
+func SampleOr[T any](sample, whole T) T {
 	if Full() {
 		return whole
 	}
 	return sample
 }
 
-// AtOnce allows n parallel tests even if the machine has fewer processors, for tests that mostly
+// SetParallel allows n parallel tests even if the machine has fewer processors, for tests that mostly
 // wait. The flag -parallel, which is parsed later, overrides it.
-func AtOnce(n int) error {
+func SetParallel(n int) error {
 	if runtime.GOMAXPROCS(0) >= n {
 		return nil
 	}

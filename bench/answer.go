@@ -259,7 +259,8 @@ func (r reader) record(raw json.RawMessage) Record {
 	differs := w.Mode != "" && w.Mode != at.Mode ||
 		w.Start != nil && !bytes.Equal(w.Start, at.Start) || w.End != nil && !bytes.Equal(w.End, at.End)
 	rec := Record{
-		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: wholeNumber(at.Start), End: wholeNumber(at.End),
+		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: wholeNumber(at.Start),
+		End:    wholeNumber(at.End),
 		Stated: at.stated(), Shape: r.shape(raw, w),
 	}
 	rec.Spans, rec.Code = rec.find(r.document)

@@ -209,7 +209,8 @@ func caseOf(item dataset.Item, output json.RawMessage) evaluator.Case {
 	}
 	_ = json.Unmarshal(item.Input, &input) // input of another form has no text
 	return evaluator.Case{
-		Question: cmp.Or(input.Document, input.Text, string(item.Input)), Candidate: string(output), Reference: string(item.Expected),
-		Item: &evaluator.Item{ID: item.ID, Input: item.Input, Expected: item.Expected, Extracted: output, Metadata: item.Metadata},
+		Question: cmp.Or(input.Document, input.Text, string(item.Input)), Candidate: string(output),
+		Reference: string(item.Expected),
+		Item:      &evaluator.Item{ID: item.ID, Input: item.Input, Expected: item.Expected, Extracted: output, Metadata: item.Metadata},
 	}
 }

@@ -243,7 +243,8 @@ func (f fields) done() {
 	}
 	slices.Sort(unknown)
 	unknown = slices.Compact(unknown)
-	f.r.warn("%s: unknown keys are kept but not used: %s", displayPath(f.where()), textutil.Cut(strings.Join(unknown, ", "), MaxLabel))
+	f.r.warn("%s: unknown keys are kept but not used: %s", displayPath(f.where()),
+		textutil.Cut(strings.Join(unknown, ", "), MaxLabel))
 }
 
 // where returns the path of the object.

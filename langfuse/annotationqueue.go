@@ -112,7 +112,8 @@ func (c *Client) CreateAnnotationQueue(ctx context.Context, queue AnnotationQueu
 //
 // API: GET and POST /api/public/annotation-queues/{queueId}/items
 func (c *Client) QueueTraces(ctx context.Context, queueID string, traceIDs []string) (added []string, err error) {
-	add := request{method: http.MethodPost, path: "annotation-queues/" + url.PathEscape(queueID) + "/items", sendOnce: true}
+	add := request{method: http.MethodPost, path: "annotation-queues/" + url.PathEscape(queueID) + "/items",
+		sendOnce: true}
 	queued := map[string]bool{}
 	for item, err := range c.ListQueueItems(ctx, queueID, "") {
 		if err != nil {
@@ -163,7 +164,8 @@ func (c *Client) CreateComment(ctx context.Context, comment Comment) (id string,
 	}
 	comment.ID = ""
 	r := request{method: http.MethodPost, path: "comments", sendOnce: true}
-	created, err := call[Comment](ctx, c, r, comment, "comment on %s %s", comment.ObjectType, textutil.Cut(comment.ObjectID, 80))
+	created, err := call[Comment](ctx, c, r, comment, "comment on %s %s", comment.ObjectType,
+		textutil.Cut(comment.ObjectID, 80))
 	return created.ID, err
 }
 

@@ -295,7 +295,8 @@ func (c *Client) CreateDatasetRunItem(ctx context.Context, item DatasetRunItemCr
 // Each byte of runName that is not valid UTF-8 counts as U+FFFD, because the requests of this
 // client contain U+FFFD in its place.
 func ExperimentID(projectID, datasetID, runName string) string {
-	text, _ := textutil.MarshalJSON([]string{"langfuse-experiment-v1", projectID, datasetID, runName}) // strings cannot fail
+	// Strings cannot fail.
+	text, _ := textutil.MarshalJSON([]string{"langfuse-experiment-v1", projectID, datasetID, runName})
 	sum := sha256.Sum256([]byte(jsonStringify.Replace(string(text))))
 	return hex.EncodeToString(sum[:])[:16]
 }

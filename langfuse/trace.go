@@ -88,7 +88,8 @@ const (
 // error ends the iteration.
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
-func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string, parts TraceParts) iter.Seq2[Trace, error] {
+func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string,
+	parts TraceParts) iter.Seq2[Trace, error] {
 	read, perRequest, concurrency := c.readLegacyTrace, 1, traceRequests
 	if server.NewReads {
 		perRequest = maxQueryIDs
@@ -273,7 +274,8 @@ type TraceQuery struct {
 // ends the iteration.
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces
-func (c *Client) ListTraces(ctx context.Context, server Capabilities, q TraceQuery, parts TraceParts) iter.Seq2[Trace, error] {
+func (c *Client) ListTraces(ctx context.Context, server Capabilities, q TraceQuery,
+	parts TraceParts) iter.Seq2[Trace, error] {
 	traces := c.listRootTraces(ctx, q, parts)
 	if !server.NewReads {
 		traces = c.listLegacyTraces(ctx, q, parts)

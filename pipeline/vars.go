@@ -65,13 +65,15 @@ func lookUp(roots map[string]json.RawMessage, path string) (text, problem string
 			next, ok := object[segment]
 			if !ok {
 				keys := textutil.Listed(segment, slices.Sorted(maps.Keys(object)))
-				return "", fmt.Sprintf("the item has no %q in %s, which has %s", brief(segment), brief(walked), textutil.Cut(keys, 500))
+				return "", fmt.Sprintf("the item has no %q in %s, which has %s", brief(segment), brief(walked),
+					textutil.Cut(keys, 500))
 			}
 			raw = next
 		case json.Unmarshal(raw, &list) == nil && list != nil:
 			i, err := strconv.Atoi(segment)
 			if err != nil || i < 0 || i >= len(list) {
-				return "", fmt.Sprintf("%s is a list of %d, which has no element %q (the first is 0)", brief(walked), len(list), brief(segment))
+				return "", fmt.Sprintf("%s is a list of %d, which has no element %q (the first is 0)", brief(walked),
+					len(list), brief(segment))
 			}
 			raw = list[i]
 		default:

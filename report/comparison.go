@@ -403,7 +403,8 @@ func gateTable(whose string, g *compare.GateResult) Table {
 		return Table{}
 	}
 	t := Table{Title: "Gate" + whose + ": " + GateWords(*g), noun: "rule", Columns: []Column{{Pill: true, Text: hidden},
-		{Pill: true, Markdown: hidden}, {Markdown: "rule", Name: true, flex: true, key: true}, {Markdown: "reason", Below: true}}}
+		{Pill: true, Markdown: hidden}, {Markdown: "rule", Name: true, flex: true, key: true},
+		{Markdown: "reason", Below: true}}}
 	marks := map[compare.Answer]string{compare.Pass: "✅ ", compare.Fail: "❌ ", compare.Inconclusive: "❔ "}
 	order := []compare.Answer{compare.Fail, compare.Inconclusive, compare.Pass}
 	for _, r := range slices.SortedStableFunc(slices.Values(g.Rules), func(a, b compare.RuleResult) int {

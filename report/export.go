@@ -354,7 +354,8 @@ func (v SummaryView) inOneLine() string {
 	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
 		mean, ci := v.Scores.Lead(stat)
 		failed, text := v.Scores.AnyFailed(), textutil.Line(stat.Name)+" "+Score(mean, 3)+" ("+Interval(ci)+")"
-		parts = nonEmpty(text+textIf(failed, " with failed items as 0"), textIf(failed, Score(stat.Mean, 3)+" of those scored"))
+		parts = nonEmpty(text+textIf(failed, " with failed items as 0"),
+			textIf(failed, Score(stat.Mean, 3)+" of those scored"))
 	}
 	n := v.Items.NotRun()
 	parts = append(parts, v.Planned(), Count(v.Items.Failed)+" failed")

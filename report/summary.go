@@ -53,7 +53,8 @@ func (v SummaryView) About() []string {
 // Origin describes the start of a run and the versions of scorer and dataset.
 func (v SummaryView) Origin() []string {
 	started := textIf(!v.Run.Started.IsZero(), v.Run.Started.UTC().Format("2006-01-02 15:04 UTC"))
-	return nonEmpty(started, labelledHash("scorer ", v.Run.ScorerVersion), labelledHash("dataset ", v.Run.DatasetFingerprint))
+	return nonEmpty(started, labelledHash("scorer ", v.Run.ScorerVersion),
+		labelledHash("dataset ", v.Run.DatasetFingerprint))
 }
 
 // system lists provider, parameters and prompt.

@@ -192,7 +192,8 @@ func writeRows[T any](rows iter.Seq2[T, error], write func(T) error) (last T, er
 }
 
 // writeByKey writes the rows of the keys. It counts damaged rows in lost and names them.
-func (e *exporter) writeByKey(ctx context.Context, keys []rowKey, lost *int64, write func(context.Context, rowKey) error) error {
+func (e *exporter) writeByKey(ctx context.Context, keys []rowKey, lost *int64,
+	write func(context.Context, rowKey) error) error {
 	for _, k := range keys {
 		err := write(ctx, k)
 		if errors.Is(err, ErrDamaged) {
@@ -239,7 +240,8 @@ func (e *exporter) outcomeAt(ctx context.Context, k rowKey) error {
 	if k.id == "" {
 		return fault(e.path, ErrDamaged, fmt.Errorf("it belongs to item number %d, which cannot be found", k.seq))
 	}
-	page, err := e.outcomes(ctx, depthFull, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "o.oid = ?", 1, k.id, k.row)
+	page, err := e.outcomes(ctx, depthFull, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "o.oid = ?", 1,
+		k.id, k.row)
 	switch {
 	case err != nil:
 		return err

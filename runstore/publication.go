@@ -152,7 +152,8 @@ func (r *Reader) Acknowledged(ctx context.Context, bits Published, limit int) ([
 // Attempts returns all attempts of an item in a trial, in order of commit and without their
 // details. It returns none if the run does not have the item.
 func (r *Reader) Attempts(ctx context.Context, item string, trial int) ([]Pending, error) {
-	return r.pending(ctx, depthRow, "item i JOIN outcome o ON o.seq = i.seq", "i.id = ? AND o.trial = ?", maxPageRows, item, trial)
+	return r.pending(ctx, depthRow, "item i JOIN outcome o ON o.seq = i.seq", "i.id = ? AND o.trial = ?", maxPageRows,
+		item, trial)
 }
 
 // pendingAfter returns outcomes with their details, starting after the OID after.

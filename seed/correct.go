@@ -236,7 +236,8 @@ func (es evidenceSearch) requireVerdict() error {
 	case !corrected && unused != "":
 		return refuse(PassedOver, "", "is neither corrected nor confirmed: %s", unused)
 	case !corrected && rejection != "":
-		return refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back", rejection)
+		return refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back",
+			rejection)
 	}
 	return nil
 }

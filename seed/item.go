@@ -95,7 +95,8 @@ func (m *mapper) build(trace langfuse.Trace, scores []langfuse.Score) (mappedIte
 	if err != nil {
 		return out, err
 	}
-	out.item = dataset.Item{ID: itemID(m.cfg.Dataset, trace.ID, src.id), SourceTraceID: trace.ID, SourceObservationID: src.id}
+	out.item = dataset.Item{ID: itemID(m.cfg.Dataset, trace.ID, src.id), SourceTraceID: trace.ID,
+		SourceObservationID: src.id}
 	es := newEvidenceSearch(trace, scores, m.queues, m.cfg.Mapping.Evidence, src)
 	es.private = m.cfg.Redaction != nil
 	if err := m.demandEvidence(&out, es); err != nil {
@@ -230,7 +231,8 @@ func (m *mapper) newSource(trace langfuse.Trace, o langfuse.Observation) (source
 		keyName: o.Name,
 		keyTrace: map[string]any{
 			keyInput: read("trace.input", trace.Input), keyOutput: read("trace.output", trace.Output),
-			keyMetadata: read("trace.metadata", trace.Metadata), keyName: trace.Name, "tags": tags, "environment": trace.Environment,
+			keyMetadata: read("trace.metadata", trace.Metadata), keyName: trace.Name, "tags": tags,
+			"environment": trace.Environment,
 		},
 	}}, problem
 }
@@ -341,7 +343,8 @@ func (m *mapper) canonical(path string, value any) (json.RawMessage, error) {
 // expected returns the gold in the native form, with names in place of references. It takes the
 // correction, else the value at the mapping's path. A correction has the form of the output that it
 // corrects, or is the gold itself; a path that leads outside the output does not apply to it.
-func (m *mapper) expected(out *mappedItem, src source, correction langfuse.Score, corrected bool) (json.RawMessage, error) {
+func (m *mapper) expected(out *mappedItem, src source, correction langfuse.Score,
+	corrected bool) (json.RawMessage, error) {
 	paths := m.cfg.Mapping.Expected
 	if len(paths) == 0 {
 		paths = Paths{{text: keyOutput, steps: []step{{key: keyOutput}}}}

@@ -199,7 +199,8 @@ func (r *Redaction) redactItems(items iter.Seq2[dataset.Located, error], replace
 		derived := map[string]int{} // line by id
 		for located, err := range items {
 			if syntax, ok := errors.AsType[*dataset.SyntaxError](err); ok {
-				err = &dataset.SyntaxError{File: syntax.File, Line: syntax.Line, Path: redactPath(syntax.Path), Msg: r.redactText(syntax.Msg)}
+				err = &dataset.SyntaxError{File: syntax.File, Line: syntax.Line, Path: redactPath(syntax.Path),
+					Msg: r.redactText(syntax.Msg)}
 			}
 			if err == nil {
 				located, err = r.redactLocated(located, derived, replaced)

@@ -392,7 +392,8 @@ func (s *seeder) count(located dataset.Located, change Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.result
-	counters := map[Action]*int{Created: &r.Created, Updated: &r.Updated, Unchanged: &r.Unchanged, RefusedAction: &r.Refused}
+	counters := map[Action]*int{Created: &r.Created, Updated: &r.Updated, Unchanged: &r.Unchanged,
+		RefusedAction: &r.Refused}
 	*counters[change.Action]++
 	if change.Action == Created || change.Action == Updated {
 		s.failedInRow = 0

@@ -255,7 +255,8 @@ func (t *traceSeeder) open(ctx context.Context) error {
 			return err
 		}
 	}
-	cfg.Schemas = Schemas{orDefault(cfg.Schemas.Input, found.InputSchema), orDefault(cfg.Schemas.Expected, found.ExpectedOutputSchema)}
+	cfg.Schemas = Schemas{orDefault(cfg.Schemas.Input, found.InputSchema),
+		orDefault(cfg.Schemas.Expected, found.ExpectedOutputSchema)}
 	t.checker, err = newChecker(cfg)
 	return err
 }

@@ -39,7 +39,8 @@ func (f *inFlightBatch) sendSpans(ctx context.Context) error {
 
 // batchSpans builds the spans of the batch and passes them to send in groups of up to
 // maxBytes and langfuse.DefaultBatchSpans. A single outcome may exceed both.
-func (f *inFlightBatch) batchSpans(ctx context.Context, maxBytes int, send func([]runstore.Pending, []langfuse.Span)) error {
+func (f *inFlightBatch) batchSpans(ctx context.Context, maxBytes int,
+	send func([]runstore.Pending, []langfuse.Span)) error {
 	var outcomes []runstore.Pending
 	var spans []langfuse.Span
 	total := 0

@@ -155,7 +155,8 @@ func (p *publisher) sendTrialScores(ctx context.Context, trial int, ended time.T
 
 // createRunScores sends scores and reports whether Langfuse accepted all of them. It adds
 // those refused for good to p.refusedRunScores, and returns the first of the other errors.
-func (p *publisher) createRunScores(ctx context.Context, experiment string, totals runstore.Totals) (taken bool, err error) {
+func (p *publisher) createRunScores(ctx context.Context, experiment string,
+	totals runstore.Totals) (taken bool, err error) {
 	taken = true
 	for _, failure := range p.createScores(ctx, totalScores(p.header, experiment, totals)) {
 		taken = taken && failure == nil

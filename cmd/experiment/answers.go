@@ -170,7 +170,8 @@ func runAnswersAction(c *urfave.Context, env cli.Env, values settings.Values) er
 // answers reads document and questions and returns the configuration of a run of answers. opened
 // is set when the system is opened.
 func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.System) (config experiment.Config, err error) {
-	questions, err := s.questions(ctx, cfg.Dataset, cfg.output, &cfg.Header.Dataset) // before the document, which takes long
+	// Before the document, which takes long.
+	questions, err := s.questions(ctx, cfg.Dataset, cfg.output, &cfg.Header.Dataset)
 	if err != nil {
 		return config, err
 	}

@@ -110,7 +110,8 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	text := func(w io.Writer, r benches.Report, opt report.Options) error {
 		err := report.Bench(w, r, opt)
 		if runErr == nil && callsErr == nil {
-			_, writeErr := fmt.Fprintf(w, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, cli.Quote(cmp.Or(cfg.Name, cfg.Out)))
+			_, writeErr := fmt.Fprintf(w, "\n%s\nexperiment bench score %s judges it\n", cfg.Out,
+				cli.Quote(cmp.Or(cfg.Name, cfg.Out)))
 			err = errors.Join(err, writeErr)
 		}
 		return err

@@ -101,5 +101,6 @@ func (e Extractive) Answer(_ context.Context, question string) (Answer, []outcom
 	}
 	best := found[0]
 	text := cmp.Or(e.Document.wording[best.Text], best.Text)
-	return Answer{Text: fmt.Sprintf("%s (стр. %d)", text, best.Page), Pages: []int{best.Page}}, []outcome.Call{call}, nil
+	return Answer{Text: fmt.Sprintf("%s (стр. %d)", text, best.Page),
+		Pages: []int{best.Page}}, []outcome.Call{call}, nil
 }

@@ -175,7 +175,8 @@ func (r *comparison) addToPool(s int) {
 		switch {
 		case f.What == scoring.FaultRelationship && r.gold.Relationships != nil:
 			extra.Relationships = append(extra.Relationships, e.relationship())
-		case f.What == scoring.FaultEntity && r.gold.Entities != nil && !r.goldNames(e.name): // gold may have the name with another type
+		// Gold may have the name with another type.
+		case f.What == scoring.FaultEntity && r.gold.Entities != nil && !r.goldNames(e.name):
 			extra.Entities = append(extra.Entities, e.entity())
 		}
 	}

@@ -203,7 +203,8 @@ func (m *modelServer) addPeerRoutes(mux *http.ServeMux) {
 		var data []any
 		for i := (page - 1) * limit; i < page*limit && i < m.items; i++ {
 			data = append(data, object{"id": fmt.Sprint("it", i), "status": "ACTIVE", "datasetId": "d", "datasetName": "bench", "createdAt": now, "updatedAt": now,
-				"input": object{"document_text": strings.Repeat("Ruth went to Moab. ", 50)}, "expectedOutput": json.RawMessage(modelAnswer)})
+				"input":          object{"document_text": strings.Repeat("Ruth went to Moab. ", 50)},
+				"expectedOutput": json.RawMessage(modelAnswer)})
 		}
 		return object{"data": data, "meta": object{"page": page, "limit": limit, "totalItems": m.items, "totalPages": (m.items + limit - 1) / limit}}
 	})

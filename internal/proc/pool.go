@@ -163,7 +163,8 @@ func (p *Pool) remind() {
 
 // died waits for the end of a process that has closed its output. It reports whether the
 // process has read nothing of the request.
-func (p *Pool) died(ctx context.Context, c *process, sent <-chan struct{}, l line, request []byte) (unread bool, err error) {
+func (p *Pool) died(ctx context.Context, c *process, sent <-chan struct{}, l line,
+	request []byte) (unread bool, err error) {
 	graceCtx, cancel := context.WithTimeout(ctx, p.cfg.Grace)
 	defer cancel()
 	_, _, waitErr := receive(graceCtx, p.closed, c.ended)

@@ -145,7 +145,8 @@ func connectError(address string, err error) error {
 	server := fmt.Sprintf("the NATS server at %s", address)
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		return cli.Errorf(cli.ExitUnavailable, "%s refuses the token or credentials: check %s and %s", server, EnvToken, EnvCredentials)
+		return cli.Errorf(cli.ExitUnavailable, "%s refuses the token or credentials: check %s and %s", server, EnvToken,
+			EnvCredentials)
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return cli.Errorf(cli.ExitUnavailable, "%s gives this account no JetStream: set the account's limits of JetStream", server)
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, nats.ErrNoResponders):

@@ -149,7 +149,8 @@ func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) 
 			}
 		}
 		if old == 0 {
-			o.conn.cfg.Note(fmt.Sprintf("the run has a coordinator already: looking for %s whether it is alive", o.conn.cfg.lostAfter()))
+			o.conn.cfg.Note(fmt.Sprintf("the run has a coordinator already: looking for %s whether it is alive",
+				o.conn.cfg.lostAfter()))
 		}
 		old = entry.Revision()
 		if sleep(ctx, o.conn.cfg.beat*3/2); ctx.Err() != nil {

@@ -154,7 +154,8 @@ func (o *Coordinator) publishLoop(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		name, w := key(u.Trial, u.ID, u.Attempt), &pendingUnit{Unit: u, size: len(u.Input) + len(u.Metadata), publishing: true}
+		name, w := key(u.Trial, u.ID, u.Attempt), &pendingUnit{Unit: u, size: len(u.Input) + len(u.Metadata),
+			publishing: true}
 		if w.size > maxPayload*3/4 {
 			failure := &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("its input and metadata have %d bytes: more than %d do not travel to workers", w.size, maxPayload*3/4)}
 			if err := o.queue.Deliver(ctx, u, experiment.Done{Err: failure, Started: time.Now()}); err != nil {

@@ -116,7 +116,8 @@ const queueJSON = `json_object('id', id, 'name', name, 'description', descriptio
 	'createdAt', ` + isoCreated + `, 'updatedAt', ` + isoUpdated + `)`
 
 func findQueue(q querier, id string) (any, error) {
-	return requireRow(q, notFound("Annotation queue not found"), scanJSON, "SELECT "+queueJSON+" FROM queues WHERE id = ?", id)
+	return requireRow(q, notFound("Annotation queue not found"), scanJSON,
+		"SELECT "+queueJSON+" FROM queues WHERE id = ?", id)
 }
 
 // createQueue answers POST /annotation-queues. Names are unique, and all score configurations

@@ -276,8 +276,9 @@ func (o observation) legacyJSON() object {
 		"id": o.span, "traceId": textOrNull(o.trace), "projectId": DefaultProjectID, "type": o.kind,
 		"name": textOrNull(o.name), "parentObservationId": textOrNull(o.parent), "environment": o.environment,
 		"version": textOrNull(o.version), "startTime": iso(o.start), "endTime": o.endTime(), "completionStartTime": isoOrNull(o.completionStart),
-		"createdAt": iso(o.created), "updatedAt": iso(o.updated), "level": o.level, "statusMessage": textOrNull(o.statusMessage),
-		"input": parsedContent(o.input), "output": parsedContent(o.output), "metadata": parsedMetadata(o.metadata),
+		"createdAt": iso(o.created), "updatedAt": iso(o.updated), "level": o.level,
+		"statusMessage": textOrNull(o.statusMessage),
+		"input":         parsedContent(o.input), "output": parsedContent(o.output), "metadata": parsedMetadata(o.metadata),
 		"model": textOrNull(o.model), "modelParameters": jsonOrNull(o.parameters), "modelId": nil,
 		"promptId": nil, "promptName": textOrNull(o.promptName),
 		"promptVersion": valueOrNull(o.promptVersion), "usageDetails": jsonOrNull(cmp.Or(o.usage, "{}")),
@@ -374,8 +375,9 @@ func (t trace) json(contents bool) object {
 	out := object{"id": t.id, "externalId": nil, "timestamp": iso(t.timestamp), "name": textOrNull(t.name),
 		"userId": textOrNull(t.user), "sessionId": textOrNull(t.session), "release": textOrNull(t.release),
 		"version": textOrNull(t.version), "projectId": DefaultProjectID, "environment": t.environment, "public": t.public,
-		"bookmarked": false, "tags": jsonOrNull(cmp.Or(t.tags, "[]")), "createdAt": iso(t.created), "updatedAt": iso(t.updated),
-		"htmlPath": "/project/" + DefaultProjectID + "/traces/" + t.id, "observations": []any{}, "scores": []any{},
+		"bookmarked": false, "tags": jsonOrNull(cmp.Or(t.tags, "[]")), "createdAt": iso(t.created),
+		"updatedAt": iso(t.updated),
+		"htmlPath":  "/project/" + DefaultProjectID + "/traces/" + t.id, "observations": []any{}, "scores": []any{},
 		"latency": -1, "totalCost": -1, "metadata": object{}}
 	if contents {
 		out["metadata"] = parsedMetadata(t.metadata)
@@ -408,7 +410,8 @@ func (s *Server) getTrace(c *call) (any, error) {
 		latency = float64(max(0, last-spans[0].start)) / 1000
 	}
 	out["observations"], out["latency"], out["totalCost"] = observations, latency, cost
-	out["scores"], err = s.newestScores(score.legacyJSON, -1, "trace_id = ? AND trace_id != '' AND data_type != 'CORRECTION'", id)
+	out["scores"], err = s.newestScores(score.legacyJSON, -1,
+		"trace_id = ? AND trace_id != '' AND data_type != 'CORRECTION'", id)
 	return out, err
 }
 

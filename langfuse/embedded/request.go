@@ -249,7 +249,8 @@ func (w *where) filter(c *call, columns map[string]string) {
 		case kind == "arrayOptions any of" && badList == nil:
 			w.add("EXISTS (SELECT 1 FROM json_each("+column+") WHERE value"+inList+")", jsonList(list))
 		case kind == "arrayOptions all of" && badList == nil:
-			w.add("NOT EXISTS (SELECT 1 FROM json_each(?) WHERE value NOT IN (SELECT value FROM json_each("+column+")))", jsonList(list))
+			w.add("NOT EXISTS (SELECT 1 FROM json_each(?) WHERE value NOT IN (SELECT value FROM json_each("+column+")))",
+				jsonList(list))
 		default:
 			c.reject(invalidQuery("filter", fmt.Sprintf("Invalid filter on column %s", textutil.Cut(cond.Column, 100))))
 		}

@@ -374,7 +374,8 @@ func (s *Server) createScoreConfig(c *call) (any, error) {
 
 // listScoreConfigs answers GET /score-configs, newest first.
 func (s *Server) listScoreConfigs(c *call) (any, error) {
-	return numberedPage(s, c, 50, scanObject(scoreConfig.json), configColumns, "score_configs", &where{}, "created DESC, id")
+	return numberedPage(s, c, 50, scanObject(scoreConfig.json), configColumns, "score_configs", &where{},
+		"created DESC, id")
 }
 
 // getScoreConfig answers GET /score-configs/{id}.

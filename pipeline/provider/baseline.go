@@ -96,7 +96,8 @@ type document struct {
 // are the mentions of each.
 func (e *baseline) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
 	call := outcome.Call{Name: "baseline-extract", Kind: "span", Provider: Baseline, Model: Baseline, Attempts: 1, Started: e.now().UTC()}
-	d := &document{baseline: e, lowerWords: map[string]bool{}, byName: map[string]*entity{}, cueIndex: map[string][]cueRef{}}
+	d := &document{baseline: e, lowerWords: map[string]bool{}, byName: map[string]*entity{},
+		cueIndex: map[string][]cueRef{}}
 	d.readTypes(doc)
 	d.readRelations(doc)
 	found, err := d.readText(ctx, doc.Text)

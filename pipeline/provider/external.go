@@ -298,7 +298,8 @@ func checkAnswer(request, answer []byte) error {
 	}
 	_ = json.Unmarshal(request, &want) // External wrote this JSON
 	if len(got.ID) > 0 && string(got.ID) != "null" && !bytes.Equal(want.ID, got.ID) {
-		return fmt.Errorf("that answers request %.40s, asked was %s; repeat the id of the request or leave it out", got.ID, want.ID)
+		return fmt.Errorf("that answers request %.40s, asked was %s; repeat the id of the request or leave it out",
+			got.ID, want.ID)
 	}
 	return nil
 }

@@ -83,7 +83,8 @@ func readReport(raw []byte, span outcome.Call) *externalAnswer {
 	}
 	a.readCalls()
 	if reason := pipeline.ReadError(a.fields["error"], outcome.Provider); reason != nil {
-		a.err = externalError(reason.Class, reason.Class == outcome.RateLimited || reason.Class == outcome.Timeout, reason.Message, nil)
+		a.err = externalError(reason.Class, reason.Class == outcome.RateLimited || reason.Class == outcome.Timeout,
+			reason.Message, nil)
 	}
 	return a
 }
@@ -213,7 +214,8 @@ func (a *externalAnswer) call(path string, r reportedCall) outcome.Call {
 		Name: name(cmp.Or(r.Name, "call")), Kind: "generation", Provider: name(cmp.Or(r.Provider, ExternalName)), Model: name(r.Model),
 		Input: r.Input, Output: r.Output, Usage: a.usage(path+".usage", r.Usage), CostUSD: a.number(path+".cost_usd", r.CostUSD, maxCost),
 		Finish: name(r.Finish), Attempts: 1, Error: textutil.Cut(r.Error, outcome.MaxMessage),
-		Started: a.timestamp(path+".started", r.Started, a.span.Started), Ended: a.timestamp(path+".ended", r.Ended, a.span.Ended),
+		Started: a.timestamp(path+".started", r.Started, a.span.Started),
+		Ended:   a.timestamp(path+".ended", r.Ended, a.span.Ended),
 	}
 	if textutil.AbsentJSON(c.Input) {
 		c.Input = nil

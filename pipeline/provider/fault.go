@@ -75,7 +75,8 @@ func (c *httpModel) connectionFault(x *exchange) *pipeline.ModelError {
 	case x.Status != 0:
 		e = newFault(outcome.Provider, "the connection to %s broke: %s", c.BaseURL, text)
 	default:
-		e = newFault(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", c.BaseURL, text, c.urlVariable)
+		e = newFault(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", c.BaseURL, text,
+			c.urlVariable)
 	}
 	e.Retry, e.Unreached = !isPermanent(err), isUnreached(err)
 	return e

@@ -95,7 +95,8 @@ func newHTTPModel(provider string, cfg modelConfig, keyVariable, urlVariable str
 	}
 	cfg.BaseURL = strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
 	c := &httpModel{modelConfig: cfg, provider: provider, keyVariable: keyVariable, urlVariable: urlVariable, mask: newMask(cfg.APIKey, cfg.Headers)}
-	c.addProblem(strings.ContainsAny(cfg.BaseURL, "?#"), "the base URL (%s) must not have a query or a fragment", urlVariable)
+	c.addProblem(strings.ContainsAny(cfg.BaseURL, "?#"), "the base URL (%s) must not have a query or a fragment",
+		urlVariable)
 	c.addProblem(strings.ContainsFunc(cfg.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }),
 		"the key (%s) contains a space, a line break or a letter outside of ASCII: copy it again", keyVariable)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {

@@ -142,7 +142,8 @@ func (m *cassette) describeMissing(req pipeline.Request) string {
 	if len(req.Messages) > 0 {
 		last := req.Messages[len(req.Messages)-1]
 		end := last.Content[max(0, len(last.Content)-60):]
-		description = fmt.Sprintf("whose %s message of %d bytes ends with %q", last.Role, len(last.Content), strings.ToValidUTF8(end, ""))
+		description = fmt.Sprintf("whose %s message of %d bytes ends with %q", last.Role, len(last.Content),
+			strings.ToValidUTF8(end, ""))
 	}
 	return fmt.Sprintf("the cassette %s (%s) has no answer to this item's request, %s: the document, the prompt, the model, a parameter or the schema is not what was recorded; "+
 		"run with the settings of the recording, or record again with --record FILE", m.path, m.source.Model, description)

@@ -279,7 +279,8 @@ func (x *tapeIndex) add(line []byte, number int) error {
 	case number == 1 && (json.Unmarshal(line, &first) != nil || first.Cassette == 0 || first.Model == ""):
 		return errors.New(`this is not a cassette: its first line must be such as {"cassette":1,"provider":"openai","model":"gpt-4o"}`)
 	case number == 1 && first.Cassette != tapeVersion:
-		return fmt.Errorf("the format is version %d, this program knows version %d: record again", first.Cassette, tapeVersion)
+		return fmt.Errorf("the format is version %d, this program knows version %d: record again", first.Cassette,
+			tapeVersion)
 	case number == 1:
 		x.source = first.Recording
 		return nil

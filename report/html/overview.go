@@ -30,7 +30,8 @@ type metaRun struct {
 }
 
 func (w *writer) meta() meta {
-	m := meta{Scores: append([]string{}, cli.Each(w.scores, clipName)...), Shown: []int{}, Causes: []string{}, Lower: w.lowerIsBetter}
+	m := meta{Scores: append([]string{}, cli.Each(w.scores, clipName)...), Shown: []int{}, Causes: []string{},
+		Lower: w.lowerIsBetter}
 	m.Primary, m.Answers = slices.Index(w.scores, w.primary), w.runs[0].Summary.Answers != nil
 	names := []string{w.primary}
 	if len(w.runs) == 1 { // fill up with other scores, the most informative first

@@ -280,13 +280,15 @@ func (a *auditor) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 			if len(a.runs) > 1 && row[0] == nil {
 				continue
 			}
-			first := row[slices.IndexFunc(row, func(o *outcome.Outcome) bool { return o != nil })] // the first trial may lack the item
+			// The first trial may lack the item.
+			first := row[slices.IndexFunc(row, func(o *outcome.Outcome) bool { return o != nil })]
 			item, err := a.runs[0].Item(ctx, first.Item)
 			if err == nil && a.gold != nil && a.goldChanged(item.Item) {
 				a.outdated++
 				continue
 			}
-			auditItem := harness.AuditItem{ID: item.ID, Input: item.Input, Expected: item.Expected, Outputs: cli.Each(row, outputOf)}
+			auditItem := harness.AuditItem{ID: item.ID, Input: item.Input, Expected: item.Expected,
+				Outputs: cli.Each(row, outputOf)}
 			if !yield(auditItem, err) || err != nil {
 				return
 			}

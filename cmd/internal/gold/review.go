@@ -204,7 +204,8 @@ const scoreConfigName = "gold_checked"
 // run, with a comment and a score that state the doubt. It does not change traces that are already
 // queued, so it can be repeated. An error with exit code 4 names the items that could not be
 // queued.
-func (a *auditor) queueItems(ctx context.Context, name string, create bool, findings []harness.Doubt) (*report.Queued, error) {
+func (a *auditor) queueItems(ctx context.Context, name string, create bool,
+	findings []harness.Doubt) (*report.Queued, error) {
 	if err := a.connect(ctx); err != nil {
 		return nil, err
 	}

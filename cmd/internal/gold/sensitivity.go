@@ -245,7 +245,8 @@ func rescore(ctx context.Context, run runs.Source, ways []way) (view, error) {
 			group.Go(func() error { return err })
 			break
 		}
-		one := &rescoredOutcome{outcome.Outcome{Item: o.Item, Trial: o.Trial, Attempt: 1, Class: o.Class}, make([]*float64, len(ways))}
+		one := &rescoredOutcome{outcome.Outcome{Item: o.Item, Trial: o.Trial, Attempt: 1, Class: o.Class},
+			make([]*float64, len(ways))}
 		out.outcomes = append(out.outcomes, one)
 		group.Go(func() error {
 			item, err := run.Item(groupCtx, o.Item)
@@ -291,7 +292,8 @@ func (s *rescoredOutcome) score(gold, output json.RawMessage, ways []way) error 
 			scores = w.rules.Undelivered(expected)
 		}
 		if score, there := outcome.Lookup(scores, w.metric); there {
-			s.values[i] = new(*cmp.Or(score.Value, new(math.NaN()))) // a copy, which does not keep all scores of the item in memory
+			// A copy, which does not keep all scores of the item in memory.
+			s.values[i] = new(*cmp.Or(score.Value, new(math.NaN())))
 		}
 	}
 	return nil

@@ -166,7 +166,8 @@ func benchmarkRun(path string, b answers.BenchmarkReport) (tracking.Remote, erro
 		documents, questions = append(documents, d.ID+" "+cmp.Or(pdfHash, "none")), append(questions, d.ID+" "+cmp.Or(questionsHash, "none"))
 		run.Header.Trials = max(run.Header.Trials, len(d.Runs))
 		if d.WeightedScore == nil && d.Weight > 0 {
-			return run, cli.Errorf(cli.ExitIncompatible, "%s cannot be compared: dataset %s has no score: %s", path, d.ID, d.FailureReason())
+			return run, cli.Errorf(cli.ExitIncompatible, "%s cannot be compared: dataset %s has no score: %s", path, d.ID,
+				d.FailureReason())
 		}
 		for n, repeat := range d.Runs {
 			total := 0.0
@@ -185,7 +186,8 @@ func benchmarkRun(path string, b answers.BenchmarkReport) (tracking.Remote, erro
 	run.Header.Harness, run.Header.Scorer = answers.Name, answers.ScorerInfo()
 	run.Header.Scorer.Version = cmp.Or(b.ScorerVersion, "answers@1") // earlier reports name none
 	run.Header.Dataset = outcome.Dataset{Name: b.Name, Fingerprint: joinSorted(datasets)}
-	run.Header.Metadata = map[string]string{outcome.PDFSHA256: joinSorted(documents), outcome.QuestionsSHA256: joinSorted(questions)}
+	run.Header.Metadata = map[string]string{outcome.PDFSHA256: joinSorted(documents),
+		outcome.QuestionsSHA256: joinSorted(questions)}
 	return run, nil
 }
 

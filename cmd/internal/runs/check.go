@@ -394,7 +394,8 @@ func WarnOfAge(result *compare.Comparison, maxAge time.Duration) {
 	if maxAge <= 0 || age <= maxAge || base.Started.IsZero() {
 		return
 	}
-	warning := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Name, formatAge(age), formatAge(maxAge))
+	warning := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Name, formatAge(age),
+		formatAge(maxAge))
 	for i := range result.Candidates {
 		result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, warning)
 	}
@@ -418,7 +419,8 @@ func (k *check) publish(ctx context.Context) error {
 		return err
 	}
 	if action, commentErr := Comment(ctx, k.env.Getenv, body, marker); commentErr != nil {
-		fmt.Fprintf(k.env.Stderr, "warning: the comment was not posted, it is printed above: %s\n", textutil.Line(commentErr.Error()))
+		fmt.Fprintf(k.env.Stderr, "warning: the comment was not posted, it is printed above: %s\n",
+			textutil.Line(commentErr.Error()))
 	} else {
 		fmt.Fprintf(k.env.Stderr, "the comment was %s\n", action)
 	}

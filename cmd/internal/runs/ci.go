@@ -113,8 +113,9 @@ func Metadata(getenv func(string) string, git Revision) map[string]string {
 	case getenv("GITLAB_CI") == "true":
 		metadata = map[string]string{
 			metaSHA: firstSet("CI_COMMIT_SHA"), metaBranch: firstSet("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"),
-			metaEvent: firstSet("CI_PIPELINE_SOURCE"), metaActor: firstSet("GITLAB_USER_LOGIN"), metaWorkflow: firstSet("CI_PIPELINE_NAME"),
-			metaJob: firstSet("CI_JOB_NAME"), metaJobURL: firstSet("CI_JOB_URL"),
+			metaEvent: firstSet("CI_PIPELINE_SOURCE"), metaActor: firstSet("GITLAB_USER_LOGIN"),
+			metaWorkflow: firstSet("CI_PIPELINE_NAME"),
+			metaJob:      firstSet("CI_JOB_NAME"), metaJobURL: firstSet("CI_JOB_URL"),
 		}
 		if pull := firstSet("CI_MERGE_REQUEST_IID"); pull != "" {
 			metadata[metaPR] = firstSet("CI_MERGE_REQUEST_PROJECT_URL", "CI_PROJECT_URL") + "/-/merge_requests/" + pull

@@ -124,7 +124,8 @@ func itemView(in *extraction.Decoder, h outcome.Header, item runstore.Item, o ou
 	for _, f := range why.Faults {
 		view.Faults = append(view.Faults, report.Fault{
 			Cause: string(f.Cause), What: f.What,
-			Expected: elementText(view.Expected, f.What, f.Expected), Extracted: elementText(view.Extracted, f.What, f.Extracted),
+			Expected:      elementText(view.Expected, f.What, f.Expected),
+			Extracted:     elementText(view.Extracted, f.What, f.Extracted),
 			ExpectedIndex: f.Expected, ExtractedIndex: f.Extracted,
 		})
 	}
@@ -154,14 +155,16 @@ func relationshipMatch(m scoring.RelationshipMatch) report.Match {
 func missList(entities []scoring.EntityMiss, relationships []scoring.RelationshipMiss) []report.Miss {
 	var list []report.Miss
 	for _, m := range entities {
-		miss := report.Miss{What: scoring.FaultEntity, Index: m.Index, Value: entityText(m.Name, m.Type), Reason: reason(m.Reason)}
+		miss := report.Miss{What: scoring.FaultEntity, Index: m.Index, Value: entityText(m.Name, m.Type),
+			Reason: reason(m.Reason)}
 		if n := m.Nearest; n != nil {
 			miss.Nearest, miss.Similarity = entityText(n.Name, n.Type), n.Similarity
 		}
 		list = append(list, miss)
 	}
 	for _, m := range relationships {
-		miss := report.Miss{What: scoring.FaultRelationship, Index: m.Index, Value: statementText(m.Statement), Reason: reason(m.Reason)}
+		miss := report.Miss{What: scoring.FaultRelationship, Index: m.Index, Value: statementText(m.Statement),
+			Reason: reason(m.Reason)}
 		if n := m.Nearest; n != nil {
 			miss.Nearest, miss.Similarity = statementText(n.Statement), min(n.SourceSimilarity, n.TargetSimilarity)
 		}

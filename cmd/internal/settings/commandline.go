@@ -107,7 +107,8 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 	if WantsHelp(args) {
 		return []string{command.Name, "--help"}, nil
 	}
-	ordered, err := flagsFirst(app, app.Name+" "+command.Name, append([]urfave.Flag{urfave.HelpFlag}, command.Flags...), args[1:])
+	ordered, err := flagsFirst(app, app.Name+" "+command.Name,
+		append([]urfave.Flag{urfave.HelpFlag}, command.Flags...), args[1:])
 	return append([]string{command.Name}, ordered...), err
 }
 

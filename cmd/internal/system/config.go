@@ -141,7 +141,8 @@ func (c *Config) fillFrom(t pipeline.Template) ([]string, error) {
 		c.Model = model
 	}
 	takeValue(&p, "placeholders", `lists of messages by name, such as {"history": [{"role": "user", "content": "…"}]}`, &c.Placeholders, nil)
-	takeValue(&p, "schema", "a JSON Schema, which is an object,", &c.Schema, func(raw json.RawMessage) bool { return raw[0] == '{' })
+	takeValue(&p, "schema", "a JSON Schema, which is an object,", &c.Schema,
+		func(raw json.RawMessage) bool { return raw[0] == '{' })
 	takeNumber(&p, "temperature", "a number from 0 to 10", 0, 10, &c.Parameters.Temperature)
 	takeNumber(&p, "top_p", "a number from 0 to 1", 0, 1, &c.Parameters.TopP)
 	takeNumber(&p, "max_tokens", "a whole number from 1 on", 1, math.MaxInt32, &c.Parameters.MaxTokens)

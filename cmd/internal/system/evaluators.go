@@ -222,7 +222,8 @@ func (s Scorers) Judges() (n int) {
 
 // checkCertificate reads the certificate of an evaluator and sets in c either why the
 // evaluator counts as not certified, or the terms of the certificate and its weak points.
-func checkCertificate(ctx context.Context, c *outcome.CustomScorer, entry configs.Scorer, dir string, opened Evaluator) error {
+func checkCertificate(ctx context.Context, c *outcome.CustomScorer, entry configs.Scorer, dir string,
+	opened Evaluator) error {
 	if entry.Certificate == "" {
 		c.Uncertified = "it has no certificate (experiment conformance --output FILE writes one)"
 		return nil

@@ -36,7 +36,8 @@ func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answer
 			return nil, System{}, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
 		}
 		opened := provider.Opened{Info: provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}}
-		return answers.Extractive{Document: doc}, System{Header: systemHeader(opened, cfg.Config, outcome.Prompt{}), Close: noClose}, nil
+		return answers.Extractive{Document: doc}, System{Header: systemHeader(opened, cfg.Config, outcome.Prompt{}),
+			Close: noClose}, nil
 	}
 	return o.openModelAnswerer(ctx, cfg, doc)
 }

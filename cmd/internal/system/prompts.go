@@ -253,7 +253,8 @@ func promptDiff(a, b langfuse.Prompt) string {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "--- %s\n+++ %s\n", versionTitle(a), versionTitle(b))
-	for _, line := range strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")[3:] { // without the titles of package diff
+	// Without the titles of package diff.
+	for _, line := range strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")[3:] {
 		if strings.HasPrefix(line, "@@") {
 			out.WriteString(line + "\n")
 		} else {
@@ -364,7 +365,8 @@ const promptFileHint = "--prompt-file FILE creates one"
 
 // FetchPrompt fetches a prompt from Langfuse; without label and version, the one labelled
 // production. If there is none, the error ends in hint.
-func (o Opener) FetchPrompt(ctx context.Context, ref langfuse.PromptRef, hint string) (pipeline.Template, outcome.Prompt, error) {
+func (o Opener) FetchPrompt(ctx context.Context, ref langfuse.PromptRef,
+	hint string) (pipeline.Template, outcome.Prompt, error) {
 	if ref.Label == "" && ref.Version == 0 {
 		ref.Label = "production"
 	}

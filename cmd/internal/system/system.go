@@ -49,7 +49,8 @@ func (s *System) Measured(task experiment.Task, judge experiment.Scorer) experim
 		reached = func() bool { return pipeline.Reached(s.Asks.remote) }
 	}
 	return experiment.System{
-		Task: task, Scorer: judge, Header: s.Header, Notes: s.Notes, Spent: s.Asks.restoreSpent(), Reached: reached, Close: s.Close,
+		Task: task, Scorer: judge, Header: s.Header, Notes: s.Notes, Spent: s.Asks.restoreSpent(), Reached: reached,
+		Close: s.Close,
 	}
 }
 
@@ -141,13 +142,15 @@ func (o Opener) openModel(name string) (opened provider.Opened, known Catalogue,
 // maxAnswer bounds its answers in bytes; 0 is the default bound.
 func (o Opener) openExternal(target, model string, cfg Config, maxAnswer int) (*provider.External, System, error) {
 	external, err := provider.NewExternal(provider.ExternalConfig{
-		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: &lineWriter{out: o.Stderr}, Token: o.Getenv(EnvPipelineToken),
+		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: &lineWriter{out: o.Stderr},
+		Token:     o.Getenv(EnvPipelineToken),
 		MaxAnswer: maxAnswer, Model: model, Parameters: cfg.Parameters,
 	})
 	if err != nil {
 		return nil, System{}, err
 	}
-	info := provider.Info{Provider: provider.ExternalName, Model: cmp.Or(model, provider.ExternalName), Pipeline: external.Target()}
+	info := provider.Info{Provider: provider.ExternalName, Model: cmp.Or(model, provider.ExternalName),
+		Pipeline: external.Target()}
 	header := systemHeader(provider.Opened{Info: info}, cfg, outcome.Prompt{})
 	return external, System{Header: header, Close: external.Close, reached: external.Reached}, nil
 }

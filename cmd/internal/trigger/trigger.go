@@ -76,7 +76,8 @@ func Serve(ctx context.Context, cfg Config, pages Pages) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	pagesCtx, stopPages := context.WithCancel(context.WithoutCancel(ctx)) // the run under way publishes to the embedded server
+	// The run under way publishes to the embedded server.
+	pagesCtx, stopPages := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopPages()
 	var work errgroup.Group
 	err = pages(pagesCtx, t.asked, func(string) {

@@ -35,8 +35,9 @@ func (f *File) prepareCrypt() {
 	text := func(o Object) []byte { return []byte(resolveAs[String](f, o)) }
 	version, revision := f.Int(d["V"]), f.Int(d["R"])
 	c := &crypt{
-		revision: revision, size: 5, permissions: uint32(f.Int(d["P"])), encryptsMetadata: f.Resolve(d["EncryptMetadata"]) != false,
-		user: text(d["U"]), owner: text(d["O"]), userKey: text(d["UE"]), ownerKey: text(d["OE"]),
+		revision: revision, size: 5, permissions: uint32(f.Int(d["P"])),
+		encryptsMetadata: f.Resolve(d["EncryptMetadata"]) != false,
+		user:             text(d["U"]), owner: text(d["O"]), userKey: text(d["UE"]), ownerKey: text(d["OE"]),
 	}
 	if ids := f.Array(f.trailer["ID"]); len(ids) > 0 {
 		c.id = text(ids[0])

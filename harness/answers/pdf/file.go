@@ -65,7 +65,8 @@ func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 	if header < 0 {
 		return nil, ErrNotPDF
 	}
-	f := &File{ctx: ctx, opt: opt, data: data[header:], entries: map[int]entry{}, trailer: Dict{}, objects: map[int]Object{}}
+	f := &File{ctx: ctx, opt: opt, data: data[header:], entries: map[int]entry{}, trailer: Dict{},
+		objects: map[int]Object{}}
 	objStreams := f.findObjects()
 	f.Repaired = f.isDamaged()
 	f.prepareCrypt()
@@ -97,7 +98,8 @@ func (f *File) Spend(bytes int64) bool {
 		return false
 	}
 	if f.cost += bytes; f.cost > f.opt.MaxDecoded {
-		f.budgetErr = fmt.Errorf("%w: its streams, tables and fonts come to more than %d MiB", ErrBudget, f.opt.MaxDecoded>>20)
+		f.budgetErr = fmt.Errorf("%w: its streams, tables and fonts come to more than %d MiB", ErrBudget,
+			f.opt.MaxDecoded>>20)
 	} else if err := f.ctx.Err(); err != nil {
 		f.budgetErr = err
 	}

@@ -176,11 +176,21 @@ func TestCrash_interruptedByHand(t *testing.T) {
 	must(t, exec.Command("mkfifo", pipe).Run())
 	for _, args := range [][]string{{"show", "pipe"}, {"report", "pipe", "--output", "report"}, {"export", "pipe", "--output", "report"},
 		{"check", "--dataset", file, "--base", "pipe", "--limit", "1"}} {
+		opening, opened := make(chan bool), make(chan *os.File, 1)
+		go func() { // before the program starts, which takes a pipe without a writer for empty
+			close(opening)
+			w, _ := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until the program opens it
+			opened <- w
+		}()
+		<-opening
 		c := f.start(t, args...)
-		says, err := os.OpenFile(pipe, os.O_WRONLY, 0) // blocks until it is read
-		must(t, err)
-		must(t, c.Process.Signal(os.Interrupt))
-		c.exits(t, cli.ExitInterrupted)
-		must(t, says.Close())
+		select {
+		case writer := <-opened:
+			must(t, c.Process.Signal(os.Interrupt))
+			c.exits(t, cli.ExitInterrupted)
+			must(t, writer.Close())
+		case <-c.ended:
+			t.Fatalf("%q did not wait for the pipe: %v\n%s", args, c.err, &c.stderr)
+		}
 	}
 }

@@ -153,7 +153,7 @@ func (d *decoder) problem(line int, path, format string, args ...any) *SyntaxErr
 // fail yields each error that err joins, and reports whether to continue. Problems inside an
 // item get their file and line here.
 func (d *decoder) fail(line int, err error) bool {
-	for _, problem := range cli.Separate(err) {
+	for _, problem := range cli.Unjoin(err) {
 		if syntaxErr, ok := errors.AsType[*SyntaxError](problem); ok && syntaxErr.Line == 0 {
 			syntaxErr.File, syntaxErr.Line = d.name, line
 		}

@@ -132,7 +132,7 @@ func (c *checker) foreign(n *notes, item dataset.Item) bool {
 	if !foreign {
 		return false
 	}
-	for _, problem := range cli.Separate(err) {
+	for _, problem := range cli.Unjoin(err) {
 		n.problem(Foreign, "", "%v", problem)
 	}
 	for _, text := range warnings {
@@ -166,7 +166,7 @@ func (n *notes) addDecoding(kind Kind, field string, warnings []string, err erro
 		path, message := splitPath(text, field)
 		n.warn(Reading, path, "%s", message)
 	}
-	for _, problem := range cli.Separate(err) {
+	for _, problem := range cli.Unjoin(err) {
 		path, message := splitPath(problem.Error(), field)
 		n.problem(kind, path, "%s", message)
 	}

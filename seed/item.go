@@ -26,7 +26,7 @@ func refuse(kind Kind, path, format string, args ...any) error {
 
 // refusals splits an error of the mapper into findings.
 func refusals(err error) []*Finding {
-	return cli.Each(cli.Separate(err), func(one error) *Finding {
+	return cli.Each(cli.Unjoin(err), func(one error) *Finding {
 		why := &Finding{Kind: Refused, Message: one.Error()}
 		errors.As(one, &why)
 		return why
@@ -397,7 +397,7 @@ func (m *mapper) readGold(out *mappedItem, origin string, value any) (gold extra
 			origin, m.excerpt("%s", brief(value)))
 	default:
 		if gold, warnings, err = extraction.DecodeExtraction(dataset.CanonicalValue(value)); err != nil {
-			return gold, errors.Join(cli.Each(cli.Separate(err), func(one error) error {
+			return gold, errors.Join(cli.Each(cli.Unjoin(err), func(one error) error {
 				path, message := splitPath(one.Error(), "expectedOutput")
 				return refuse(Expected, path, "%s", m.excerpt("%s", message))
 			})...)

@@ -190,7 +190,7 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 	}()
 	file, err := os.CreateTemp("", "items-*")
 	if err != nil {
-		return 0, cli.Written(err)
+		return 0, cli.WriteError(err)
 	}
 	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
 	var list []spooledItem
@@ -209,7 +209,7 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 		list = append(list, p)
 	}
 	if err := out.Flush(); err != nil {
-		return 0, cli.Written(err)
+		return 0, cli.WriteError(err)
 	}
 	// An id is listed twice if it was written during the listing. The first one is the newest.
 	slices.SortStableFunc(list, func(a, b spooledItem) int { return cmp.Compare(a.ID, b.ID) })
@@ -219,7 +219,7 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 			if p.sizes[i] > 0 {
 				*value = make(json.RawMessage, p.sizes[i])
 				if _, err := file.ReadAt(*value, p.offset); err != nil {
-					return 0, cli.Written(err)
+					return 0, cli.WriteError(err)
 				}
 				p.offset += int64(p.sizes[i])
 			}

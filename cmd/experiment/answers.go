@@ -46,7 +46,7 @@ var sharedSettings = []string{
 
 // answersSystemTable returns the settings of the answering system.
 func answersSystemTable() []settings.Setting {
-	table := settings.Under("Model", []settings.Setting{
+	table := settings.WithCategory("Model", []settings.Setting{
 		{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "answer with `MODEL` from the best passages; baseline needs no model and gives the best sentence"},
 		{Flag: "prompt", Env: "EXPERIMENT_ANSWERS_PROMPT", Usage: "use the Langfuse prompt `NAME`, with {{question}} and {{passages}} (default: a built-in prompt)"},
 		{Flag: "prompt-label", Usage: "use the version of the prompt that has `LABEL` (default: production)"},
@@ -106,7 +106,7 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 // output, and checks both. identify describes the flags that --resume requires.
 func (c *answersConfig) setName(p *settings.Problems, prefix, identify string) {
 	if c.Header.Name == "" {
-		c.generatedName = runs.MadeName(prefix)
+		c.generatedName = runs.GeneratedName(prefix)
 		c.Header.Name = c.generatedName
 	}
 	settings.CheckRunName(p, "name", c.Header.Name)
@@ -129,7 +129,7 @@ func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	switch external := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":
 		p.Add("--command and --url cannot both be measured in one run")
-	case external && (c.system.AsksPrompt() || c.system.Limits.Limited() || c.system.ModelGiven):
+	case external && (c.system.HasPrompt() || c.system.Limits.Limited() || c.system.ModelGiven):
 		p.Add("--command and --url answer in their own way: leave --model, --prompt, limits and --cache out")
 	}
 	return c, p

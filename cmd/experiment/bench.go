@@ -48,9 +48,9 @@ func benchActions(env cli.Env) []settings.Action {
 				&urfave.StringFlag{Name: "timeout", Value: "5m", Usage: "allow each case `TIME`"},
 				strict, asJSON,
 			}},
-		{Name: "score", Usage: "experiment bench score [RUN] [--min-success-rate X ...] [--json]", Most: 1,
+		{Name: "score", Usage: "experiment bench score [RUN] [--min-success-rate X ...] [--json]", MaxArgs: 1,
 			Run: with(benchScore), Flags: append(gateFlags(), asJSON)},
-		{Name: "add", Usage: "experiment bench add PACK/regressions.jsonl [--dataset FILE]", Least: 1, Most: 1,
+		{Name: "add", Usage: "experiment bench add PACK/regressions.jsonl [--dataset FILE]", MinArgs: 1, MaxArgs: 1,
 			Run: with(benchAdd), Flags: []urfave.Flag{dataset, strict}},
 	}
 }
@@ -143,7 +143,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 		if cfg.Out == "" && cfg.Resume {
 			p.Add("--resume and --retry-failed need the run: --out RUN")
 		}
-		cfg.Name = cmp.Or(cfg.Out, runs.MadeName("bench"))
+		cfg.Name = cmp.Or(cfg.Out, runs.GeneratedName("bench"))
 		settings.CheckRunName(p, "out", cfg.Name)
 		cfg.Out = runstore.Path(settings.Folder, "", "bench", cfg.Name)
 	}
@@ -269,7 +269,7 @@ func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "added %s to %s\n", textutil.Counted(n, "record"), target)
-	return cli.Written(err)
+	return cli.WriteError(err)
 }
 
 // appendLines appends whole lines to a file and keeps the mode of the file and symbolic links to

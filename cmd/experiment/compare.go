@@ -243,7 +243,7 @@ func showBaselines(ctx context.Context, env cli.Env, baselines map[string]string
 			word += " → " + base.Header.Name
 		}
 		_, err = fmt.Fprintf(env.Stdout, "%s: %s (%s)\n", textutil.Line(dataset), textutil.Line(word), textutil.Line(base.Age(time.Now())))
-		problems = append(problems, cli.Written(err))
+		problems = append(problems, cli.WriteError(err))
 	}
 	return errors.Join(problems...)
 }

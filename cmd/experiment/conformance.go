@@ -125,7 +125,7 @@ func writeConformance(c *urfave.Context, env cli.Env, r conformance.Report) erro
 	if c.Bool("json") {
 		return errors.Join(writeErr, runs.PrintJSON(env, r))
 	}
-	return errors.Join(writeErr, cli.Written(report.Conformance(env.Stdout, r)))
+	return errors.Join(writeErr, cli.WriteError(report.Conformance(env.Stdout, r)))
 }
 
 // conformanceVerdict returns the error of a report that did not pass, with its exit code.

@@ -143,7 +143,7 @@ func completionCommand(env cli.Env) *urfave.Command {
 				return cli.Usage("completion takes one of bash, zsh, fish")
 			}
 			_, err := fmt.Fprint(env.Stdout, script)
-			return cli.Written(err)
+			return cli.WriteError(err)
 		},
 	}
 }
@@ -217,7 +217,7 @@ func doctorCommand(env cli.Env) *urfave.Command {
 			settings.JSONFlag(),
 		},
 		Action: settings.NoWords(func(c *urfave.Context) error {
-			env.Getenv = settings.InMode(c.String("langfuse-mode"), env.Getenv)
+			env.Getenv = settings.WithMode(c.String("langfuse-mode"), env.Getenv)
 			return system.Doctor(c.Context, env, system.DoctorConfig{Model: c.String("model"), ScoreConfigs: c.Bool("score-configs"), JSON: c.Bool("json")})
 		}),
 	}
@@ -253,13 +253,13 @@ func promptsCommand(env cli.Env) *urfave.Command {
 				return system.PromptTable(list, time.Local), list, err
 			}),
 		in(settings.Action{Name: "show", Usage: "experiment prompts show NAME [--prompt-label L | --prompt-version N] [--json]",
-			Least: 1, Most: 1, Flags: flags}, showPrompt),
-		in(settings.Action{Name: "label", Usage: "experiment prompts label NAME VERSION LABEL...", Least: 3, Most: -1},
+			MinArgs: 1, MaxArgs: 1, Flags: flags}, showPrompt),
+		in(settings.Action{Name: "label", Usage: "experiment prompts label NAME VERSION LABEL...", MinArgs: 3, MaxArgs: -1},
 			func(c *urfave.Context, client *langfuse.Client, words []string) (string, any, error) {
 				text, err := system.LabelPrompt(c.Context, client, words[0], words[1], words[2:])
 				return text, nil, err
 			}),
-		in(settings.Action{Name: "diff", Usage: "experiment prompts diff NAME A B (versions or labels)", Least: 3, Most: 3},
+		in(settings.Action{Name: "diff", Usage: "experiment prompts diff NAME A B (versions or labels)", MinArgs: 3, MaxArgs: 3},
 			func(c *urfave.Context, client *langfuse.Client, words []string) (string, any, error) {
 				if slices.Contains(words, "") {
 					return "", nil, cli.Usage("prompts diff takes the name of a prompt and two of its versions or labels, and one of them is empty")

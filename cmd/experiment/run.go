@@ -112,17 +112,17 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 	cfg.Header.Scorer = outcome.Scorer{Version: scoring.Version, Options: rules.Raw, Primary: harness.Primary,
 		Custom: rules.Custom.Described, OutputOnly: []string{harness.GroundedRate}}
 	config := s.engine(cfg, opened)
-	config.OpenEarly = cfg.system.OnlyAsks()
+	config.OpenEarly = cfg.system.ReadOnly()
 	config.Open = func(ctx context.Context, resumed bool) (experiment.System, error) {
 		cfg.system.Resume = cfg.system.Resume && (resumed || exists(cfg.system.Record))
 		var err error
 		if *opened, err = opener(s.env, s.lf).Open(ctx, cfg.system); err != nil {
 			return experiment.System{}, err
 		}
-		if opened.Asks.Budget == nil {
-			opened.Asks.Budget, err = rules.Custom.Budget(cfg.system.Limits, s.env.Getenv)
+		if opened.Model.Budget == nil {
+			opened.Model.Budget, err = rules.Custom.Budget(cfg.system.Limits, s.env.Getenv)
 		}
-		judge, judgeErr := rules.Judge(opened.Asks.Budget)
+		judge, judgeErr := rules.NewScorer(opened.Model.Budget)
 		if err = errors.Join(err, judgeErr); err != nil {
 			return experiment.System{}, errors.Join(err, opened.Close())
 		}

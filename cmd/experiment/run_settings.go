@@ -31,13 +31,13 @@ func runTable() []settings.Setting {
 			{Flag: "estimate", Switch: true, Usage: "print how many items, tokens and dollars the run would take, and run nothing"},
 			{Flag: "dry-run", Switch: true, Usage: "print every setting and where it comes from, and run nothing"},
 		},
-		settings.Under("Items", []settings.Setting{
+		settings.WithCategory("Items", []settings.Setting{
 			{Flag: "limit", Env: "EXPERIMENT_LIMIT", Usage: "run at most `N` items"},
 			{Flag: "item", Many: true, Usage: "run only the item `ID`; may be repeated"},
 			{Flag: "filter", Env: "EXPERIMENT_FILTER", Many: true, Usage: "run only items with `metadata.K=V`; if repeated, all must hold"},
 			{Flag: "trials", Env: "EXPERIMENT_TRIALS", Default: "1", Usage: "run every item `N` times: one run file, one run in Langfuse per trial"},
 		}),
-		settings.Under("Langfuse", []settings.Setting{
+		settings.WithCategory("Langfuse", []settings.Setting{
 			{Flag: "description", Env: "EXPERIMENT_DESCRIPTION", Usage: "describe the run in Langfuse with `TEXT`"},
 			{Flag: "metadata", Many: true, Usage: "record `K=V` with the run; may be repeated"},
 			{Flag: "environment", Env: "LANGFUSE_TRACING_ENVIRONMENT", Default: outcome.SpanEnvironment, Usage: "send traces and scores to the Langfuse environment `NAME`; without the flag scores go to " + outcome.ScoreEnvironment},
@@ -46,7 +46,7 @@ func runTable() []settings.Setting {
 			{Flag: "verify", Env: "EXPERIMENT_VERIFY", Switch: true, Usage: "at the end, read the run back from Langfuse and compare it with the run file"},
 			{Flag: "langfuse-mode", Env: settings.EnvMode, Usage: settings.ModeUsage},
 		}),
-		settings.Under("Limits", []settings.Setting{
+		settings.WithCategory("Limits", []settings.Setting{
 			{Flag: "concurrency", Alias: "c", Env: "EXPERIMENT_CONCURRENCY", Default: "4", Usage: "work on `N` items at once"},
 			{Flag: "timeout", Env: "EXPERIMENT_TIMEOUT", Default: "5m", Usage: "allow each item `TIME`, such as 90s or 2m"},
 			{Flag: "rpm", Env: "EXPERIMENT_RPM", Usage: "send at most `N` requests a minute (default: find out what the provider allows)"},
@@ -61,7 +61,7 @@ func runTable() []settings.Setting {
 			{Flag: "workers", Env: "EXPERIMENT_WORKERS", Usage: "hand the items to experiment worker on other machines, through the NATS server at `ADDRESS`, such as nats://127.0.0.1:4222 (docs/workers.md)"},
 			{Flag: "insecure", Switch: true, Usage: "with --workers: allow a server on another machine without TLS"},
 		}),
-		settings.Under("Model", []settings.Setting{
+		settings.WithCategory("Model", []settings.Setting{
 			{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "extract with `MODEL`; a,b makes a sweep (docs/sweeps.md), as with the other model and prompt settings"},
 			{Flag: "pipeline", Env: "EXPERIMENT_PIPELINE", Usage: "extract with your own pipeline, a `PROGRAM|URL` (docs/pipeline-protocol.md)"},
 			{Flag: "record", Env: "EXPERIMENT_RECORD", Usage: "record every exchange with the model in `FILE`; --model recorded/FILE replays it"},
@@ -76,7 +76,7 @@ func runTable() []settings.Setting {
 			{Flag: "max-tokens", Env: "EXPERIMENT_MAX_TOKENS", Usage: "allow at most `N` tokens in an answer"},
 			{Flag: "seed", Env: "EXPERIMENT_SEED", Usage: "seed `N` of the model's sampling"},
 		}),
-		settings.Under("Output", []settings.Setting{
+		settings.WithCategory("Output", []settings.Setting{
 			{Flag: "output", Alias: "o", Env: "EXPERIMENT_OUTPUT", Usage: "also write the run as JSONL to `FILE`"},
 			{Flag: "html", Usage: "for a sweep: also write the leaderboard to `FILE`, as a web page"},
 			{Flag: "json", Switch: true, Usage: "print the summary as one JSON object on standard output"},

@@ -58,12 +58,12 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	pairs := harness.Pairs{Options: options, Name: name}
 	if !c.Bool("summary") && !c.Bool("json") {
-		return cli.Written(pairs.Score(ctx, in, env.Stdout))
+		return cli.WriteError(pairs.Score(ctx, in, env.Stdout))
 	}
 	header := outcome.Header{Scorer: outcome.Scorer{Version: scoring.Version, Primary: harness.Primary}}
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: runs.ScoreOrder()})
 	pairs.Scored = sum.Add
-	scoreErr := cli.Written(pairs.Score(ctx, in, nil))
+	scoreErr := cli.WriteError(pairs.Score(ctx, in, nil))
 	summary := sum.Summary()
 	summary.Status = "" // the pairs are not a run
 	return errors.Join(scoreErr, runs.Print(env, c.Bool("json"), summary, report.Text))

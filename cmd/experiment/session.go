@@ -45,7 +45,7 @@ type session struct {
 }
 
 // withSession connects to Langfuse, calls work, and disconnects. It calls ask, if not nil,
-// during the connection; see settings.ConnectAsking.
+// during the connection; see settings.ConnectWith.
 func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 	ask func(context.Context, *langfuse.Client), work func(context.Context, session) error) error {
 	log, err := settings.NewLog(env.Stderr, cfg.logLevel, cfg.logFormat)
@@ -59,7 +59,7 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 		go revision()
 		defer revision()
 	}
-	lf, err := settings.ConnectAsking(ctx, settings.InMode(cfg.langfuseMode, env.Getenv), ask)
+	lf, err := settings.ConnectWith(ctx, settings.WithMode(cfg.langfuseMode, env.Getenv), ask)
 	if err != nil {
 		return signals.markStop(err)
 	}
@@ -69,7 +69,7 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 		fmt.Fprintln(env.Stderr, lf.Describe())
 	}
 	err = work(ctx, session{env, lf, signals, log, revision})
-	return cli.Distinct(err, lf.Close())
+	return cli.JoinDistinct(err, lf.Close())
 }
 
 // note prints a note; an empty text prints nothing.
@@ -99,7 +99,7 @@ func (s session) observer(cfg runConfig, opened *system.System) experiment.Obser
 		for _, text := range notes {
 			s.note(text)
 		}
-		opened.Asks.Follow(view.Waiting)
+		opened.Model.OnWait(view.Waiting)
 	}
 	observer.Working = func(working bool) {
 		if working { // opened is set by now
@@ -139,8 +139,8 @@ func (s session) finish(cfg runConfig, opened system.System, r experiment.Result
 	if r.Stopped == nil {
 		problems = append(problems, gate.Err(name))
 	}
-	s.note(opened.Asks.NotKept())
-	return errors.Join(cli.Distinct(append(problems, r.Fault)...), unverified)
+	s.note(opened.Model.CacheProblem())
+	return errors.Join(cli.JoinDistinct(append(problems, r.Fault)...), unverified)
 }
 
 // adviseResume adds to the error of a stopped run how to resume it.
@@ -162,7 +162,7 @@ func (s session) printVerdict(cfg runConfig, r experiment.Result) error {
 		return nil
 	}
 	opt := report.Options{Width: s.env.Terminal(), Whole: s.env.Terminal() == 0}
-	return errors.Join(cli.Written(runs.VerificationText(s.env.Stderr, v, opt)), v.Err())
+	return errors.Join(cli.WriteError(runs.VerificationText(s.env.Stderr, v, opt)), v.Err())
 }
 
 // gatedSummary is the summary of a run with the result of its gate.
@@ -179,13 +179,13 @@ func (s session) write(cfg runConfig, r experiment.Result, g gatedSummary) error
 	case cfg.json:
 		problems = append(problems, runs.PrintJSON(s.env, g))
 	case !cfg.quiet:
-		problems = append(problems, cli.Written(report.Text(s.env.Stdout, g.Summary, runs.TextOptions(s.env, s.nextCommands(g.Summary)))))
-		problems = append(problems, cli.Written(report.Gate(s.env.Stdout, g.Gate, runs.TextOptions(s.env, nil))))
+		problems = append(problems, cli.WriteError(report.Text(s.env.Stdout, g.Summary, runs.TextOptions(s.env, s.nextCommands(g.Summary)))))
+		problems = append(problems, cli.WriteError(report.Gate(s.env.Stdout, g.Gate, runs.TextOptions(s.env, nil))))
 	}
 	if cfg.output != "" {
 		if err := s.export(cfg, r.Path, g.Summary); err != nil {
 			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", cfg.output, err, cli.Quote(cfg.Header.Name))
-			problems = append(problems, cli.Written(err))
+			problems = append(problems, cli.WriteError(err))
 		}
 	}
 	return errors.Join(problems...)

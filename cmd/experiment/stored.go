@@ -98,7 +98,7 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 		}
 		all = append(all, content)
 	}
-	write := func(w io.Writer) error { return cli.Written(list[at].write(w, all)) }
+	write := func(w io.Writer) error { return cli.WriteError(list[at].write(w, all)) }
 	if output := c.String("output"); output != "-" {
 		if err := cli.CanWrite(output); err != nil {
 			return err
@@ -214,7 +214,7 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.Bool("full") {
 		opt.Document = -1
 	}
-	return cli.Written(report.Item(env.Stdout, view, opt))
+	return cli.WriteError(report.Item(env.Stdout, view, opt))
 }
 
 // otherTrials returns the commands that show the other trials of an item, at most nine.
@@ -265,7 +265,7 @@ func publishAction(c *urfave.Context, env cli.Env) error {
 		}
 		_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
 			counts.Published, counts.Done, s.lf.Client.BaseURL(), cli.Quote(name))
-		return cli.Written(err)
+		return cli.WriteError(err)
 	})
 }
 
@@ -376,7 +376,7 @@ func exportCommand(env cli.Env) *urfave.Command {
 // exportTo writes the run as JSONL to path; "-" is standard output.
 func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path string) error {
 	if path == "-" {
-		return cli.Written(run.Export(ctx, env.Stdout))
+		return cli.WriteError(run.Export(ctx, env.Stdout))
 	}
 	if cli.SameFile(path, run.Path()) {
 		return cli.Usage("%s is the run file itself: name another file", path)

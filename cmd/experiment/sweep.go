@@ -43,7 +43,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 		err = sweep.Pin(ctx)
 	}
 	if err != nil {
-		return cli.Distinct(cli.Separate(s.explain(err, harness.Name))...)
+		return cli.JoinDistinct(cli.Unjoin(s.explain(err, harness.Name))...)
 	}
 	var problems []error
 	for i, cfg := range cfgs {
@@ -200,7 +200,7 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 	board := leaderboard{Leaderboard: ranked, URL: s.compareURL(sweep.DatasetID(), ranked, ids)}
 	problems := s.showBoard(cfg, board)
 	if cfg.html != "" {
-		problems = errors.Join(problems, cli.WriteFile(cfg.html, func(w io.Writer) error { return cli.Written(html.Leaderboard(w, ranked)) }))
+		problems = errors.Join(problems, cli.WriteFile(cfg.html, func(w io.Writer) error { return cli.WriteError(html.Leaderboard(w, ranked)) }))
 	}
 	return errors.Join(problems, ranked.Err())
 }

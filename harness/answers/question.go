@@ -81,7 +81,7 @@ func Collect(ctx context.Context, source experiment.Source) (Questions, error) {
 func ReadItem(item dataset.Item) (Question, error) {
 	text, err := DecodeInput(item.Input)
 	expected, expectedErr := DecodeExpected(item.Expected)
-	return Question{item.ID, text, expected}, errors.Join(append([]error{err}, cli.Separate(expectedErr)...)...)
+	return Question{item.ID, text, expected}, errors.Join(append([]error{err}, cli.Unjoin(expectedErr)...)...)
 }
 
 // Pages yields all questions as one page.
@@ -245,7 +245,7 @@ func Read(text []byte, name string) (questions []Question, warnings []string, er
 	lines := map[string]int{} // line by id
 	for n, raw := range dataset.Lines(text) {
 		q, err := readRow(raw)
-		rowProblems := cli.Separate(err)
+		rowProblems := cli.Unjoin(err)
 		if first, taken := lines[q.ID]; taken {
 			rowProblems = append(rowProblems, fmt.Errorf("id: %q is the id of line %d already", q.ID, first))
 		}
@@ -281,7 +281,7 @@ func readRow(raw []byte) (q Question, err error) {
 	q.ID, idErr = requiredText(values, "id")
 	q.Question, questionErr = requiredText(values, "question")
 	expectedErr := q.Expected.read(values, "id", "question")
-	return q, errors.Join(append([]error{idErr, questionErr}, cli.Separate(expectedErr)...)...)
+	return q, errors.Join(append([]error{idErr, questionErr}, cli.Unjoin(expectedErr)...)...)
 }
 
 // requiredText reads a required text.

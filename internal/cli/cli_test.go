@@ -22,9 +22,9 @@ func TestExitCode(t *testing.T) {
 		"interrupted beats unavailable":  {errors.Join(Errorf(ExitUnavailable, "a"), Errorf(ExitInterrupted, "b")), 5},
 		"the outer code counts":          {Errorf(ExitIO, "writing: %w", Usage("x")), 74},
 		"a remark beside a code":         {errors.Join(Errorf(ExitFailures, "a"), errors.New("the second of two")), 4},
-		"a code is given":                {fmt.Errorf("x: %w", Written(errors.New("disk full"))), 74},
-		"a code is kept":                 {Written(fmt.Errorf("reading: %w", Usage("x"))), 64},
-		"no error gets no code":          {Written(nil), 0},
+		"a code is given":                {fmt.Errorf("x: %w", WriteError(errors.New("disk full"))), 74},
+		"a code is kept":                 {WriteError(fmt.Errorf("reading: %w", Usage("x"))), 64},
+		"no error gets no code":          {WriteError(nil), 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestDistinct(t *testing.T) {
 		"said later":        {[]error{full, Errorf(ExitIO, "writing: %w", full)}, 2},
 		"a worse exit code": {[]error{Errorf(ExitInterrupted, "stopped: %w", full), Errorf(ExitIO, "%w", full)}, 2},
 	} {
-		got := Separate(Distinct(tt.problems...))
+		got := Unjoin(JoinDistinct(tt.problems...))
 		if len(got) != tt.kept || ExitCode(errors.Join(got...)) != ExitIO {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -57,9 +57,9 @@ func WithCode(code int, err error) error {
 	return &Error{code, err}
 }
 
-// Written gives an error of writing exit code 74, unless it has a code already: the error may
+// WriteError gives an error of writing exit code 74, unless it has a code already: the error may
 // come from reading what is written.
-func Written(err error) error { return WithCode(ExitIO, err) }
+func WriteError(err error) error { return WithCode(ExitIO, err) }
 
 func (e *Error) Error() string { return e.Err.Error() }
 
@@ -97,9 +97,9 @@ func codesOf(err error) []int {
 	return nil
 }
 
-// Distinct joins errors, but leaves out each whose text an earlier one contains: if a disk
+// JoinDistinct joins errors, but leaves out each whose text an earlier one contains: if a disk
 // fails, every writer reports it. It keeps an error that changes the exit code.
-func Distinct(problems ...error) error {
+func JoinDistinct(problems ...error) error {
 	var kept []error
 	for _, err := range problems {
 		if err == nil {
@@ -114,8 +114,8 @@ func Distinct(problems ...error) error {
 	return errors.Join(kept...)
 }
 
-// Separate returns the errors that errors.Join joined.
-func Separate(err error) []error {
+// Unjoin returns the errors that errors.Join joined.
+func Unjoin(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}
@@ -130,7 +130,7 @@ func Separate(err error) []error {
 func Report(w io.Writer, program string, err error) {
 	// Other errors with several causes have a message of their own, which says more than the
 	// causes.
-	if joined := Separate(err); len(joined) > 1 && errors.Join(joined...).Error() == err.Error() {
+	if joined := Unjoin(err); len(joined) > 1 && errors.Join(joined...).Error() == err.Error() {
 		for _, one := range joined {
 			Report(w, program, one)
 		}

@@ -130,9 +130,9 @@ func WriteFile(path string, write func(io.Writer) error) error {
 		if err == nil {
 			err = errors.Join(write(f), f.Close())
 		}
-		return Written(err)
+		return WriteError(err)
 	}
-	return Written(files.Write(path, write))
+	return WriteError(files.Write(path, write))
 }
 
 // CanWrite checks, before long work, that path is not a folder and its folder exists. Errors

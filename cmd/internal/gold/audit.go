@@ -98,7 +98,7 @@ func (a *auditor) report(c *urfave.Context, result harness.AuditResult, decided 
 	}
 	audit.AuditResult = result
 	if path := c.String("html"); path != "" {
-		err := cli.WriteFile(path, func(w io.Writer) error { return cli.Written(html.Audit(w, audit)) })
+		err := cli.WriteFile(path, func(w io.Writer) error { return cli.WriteError(html.Audit(w, audit)) })
 		if err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func (a *auditor) judge(ctx context.Context, model string,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	if opened.Asks.Model == nil {
+	if opened.Model.Model == nil {
 		return nil, cli.Usage("--judge: %s is not a language model, such as openai/gpt-4o-mini", model)
 	}
 	costs := make([]*float64, len(result.Findings))
@@ -49,7 +49,7 @@ func (a *auditor) judge(ctx context.Context, model string,
 	group.SetLimit(judgeConcurrency)
 	for i := range result.Findings {
 		group.Go(func() error {
-			cost, err := a.ask(groupCtx, opened.Asks.Model, model, &result.Findings[i])
+			cost, err := a.ask(groupCtx, opened.Model.Model, model, &result.Findings[i])
 			costs[i] = cost
 			return err
 		})

@@ -81,7 +81,7 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "\n%s; experiment publish %s sends it to Langfuse\n", path, cli.Quote(moves.Name))
-	return cli.Written(err)
+	return cli.WriteError(err)
 }
 
 // rescorer is the state of one call of the command.
@@ -158,7 +158,7 @@ func (r *rescorer) configure(ctx context.Context, cfg *experiment.RescoreConfig,
 		return err
 	}
 	cfg.Pin = outcome.Scorer{Version: scoring.Version, Options: rules.Raw, Primary: harness.Primary, Custom: rules.Custom.Described, OutputOnly: []string{harness.GroundedRate}}
-	cfg.Scorer, err = rules.Judge(nil)
+	cfg.Scorer, err = rules.NewScorer(nil)
 	return err
 }
 
@@ -338,5 +338,5 @@ func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) err
 	}
 	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; it is still running, or was stopped\n",
 		counts.Done, counts.Planned)
-	return cli.Written(err)
+	return cli.WriteError(err)
 }

@@ -331,13 +331,13 @@ func exportAction(c *urfave.Context, env cli.Env) error {
 			return err
 		}
 		if path == "-" {
-			return cli.Written(fill(env.Stdout, dataset.JSONL, export))
+			return cli.WriteError(fill(env.Stdout, dataset.JSONL, export))
 		}
 		if err := writeItems(path, export); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(env.Stdout, "%d items of %s in %s\n", n, c.String("dataset"), path)
-		return cli.Written(err)
+		return cli.WriteError(err)
 	})
 }
 
@@ -383,7 +383,7 @@ func listAction(c *urfave.Context, env cli.Env) error {
 		if c.Bool("json") {
 			return runs.PrintJSON(env, list)
 		}
-		return cli.Written(table.Flush()) // Flush returns the error of every write
+		return cli.WriteError(table.Flush()) // Flush returns the error of every write
 	})
 }
 

@@ -219,7 +219,7 @@ func (p *preview) close(env cli.Env, r seed.TraceResult) error {
 	}
 	text += countLine("evidence", r.Evidence) + countLine("redacted", r.Redacted)
 	_ = p.table.Flush() // the writer keeps the error
-	return errors.Join(cli.Written(p.out.Flush()), runs.PrintText(env, c.Bool("json"), value, text))
+	return errors.Join(cli.WriteError(p.out.Flush()), runs.PrintText(env, c.Bool("json"), value, text))
 }
 
 // row prints a line of the table.

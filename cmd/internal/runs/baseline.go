@@ -82,7 +82,7 @@ func SetBaseline(ctx context.Context, dataset, word string) error {
 	}
 	return cli.WriteFile(BaselineFile, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "# The run that others are compared with, by dataset; experiment baseline writes it.\n%s", raw)
-		return cli.Written(err)
+		return cli.WriteError(err)
 	})
 }
 

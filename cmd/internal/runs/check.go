@@ -114,7 +114,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	p := &settings.Problems{Values: k.values}
 	k.dataset, k.candidate = runValues.Text("dataset"), runValues.Text("name")
 	if from := runValues["name"].From; k.candidate == "" || from == path {
-		k.candidate = MadeName(cmp.Or(k.candidate, "check"))
+		k.candidate = GeneratedName(cmp.Or(k.candidate, "check"))
 		if runValues.On("resume") || !slices.Contains([]string{"", "false"}, runValues.Text("retry-failed")) {
 			p.Add("--resume and --retry-failed continue the run of --name: give its name")
 		}
@@ -315,7 +315,7 @@ func (k *check) refreshBase(ctx context.Context) error {
 	if h.System.Provider == provider.ExternalName || h.System.Pipeline == provider.Recorded || h.Dataset.Selection != "" {
 		return refuse("is of a pipeline, or of a selection of items: check out %s and run it", cmp.Or(h.GitSHA, "its revision"))
 	}
-	name, model := MadeName(h.Name+"-refreshed"), h.System.Model
+	name, model := GeneratedName(h.Name+"-refreshed"), h.System.Model
 	if h.System.Provider != model { // for the baseline extractor they are equal
 		model = h.System.Provider + "/" + model
 	}
@@ -412,7 +412,7 @@ func (k *check) publish(ctx context.Context) error {
 		return err
 	}))
 	if path := k.values.Text("junit"); path != "" {
-		err = errors.Join(err, cli.WriteFile(path, func(w io.Writer) error { return cli.Written(k.JUnit(w)) }))
+		err = errors.Join(err, cli.WriteFile(path, func(w io.Writer) error { return cli.WriteError(k.JUnit(w)) }))
 	}
 	inJob := k.env.Getenv("GITHUB_ACTIONS") == "true" || k.env.Getenv("GITLAB_CI") == "true"
 	if !inJob || !k.values.On("comment") {

@@ -26,7 +26,7 @@ import (
 // PrintJSON prints a value as one JSON object or list, indented if standard output is a
 // terminal.
 func PrintJSON(env cli.Env, value any) error {
-	return cli.Written(report.JSON(env.Stdout, value, isTerminal(os.Stdout)))
+	return cli.WriteError(report.JSON(env.Stdout, value, isTerminal(os.Stdout)))
 }
 
 // Print prints a value as JSON, or lets text write it to standard output.
@@ -34,7 +34,7 @@ func Print[T any](env cli.Env, asJSON bool, value T, text func(io.Writer, T, rep
 	if asJSON {
 		return PrintJSON(env, value)
 	}
-	return cli.Written(text(env.Stdout, value, TextOptions(env, nil)))
+	return cli.WriteError(text(env.Stdout, value, TextOptions(env, nil)))
 }
 
 // PrintText prints a value as JSON, or the text that describes it.
@@ -43,7 +43,7 @@ func PrintText(env cli.Env, asJSON bool, value any, text string) error {
 		return PrintJSON(env, value)
 	}
 	_, err := io.WriteString(env.Stdout, text)
-	return cli.Written(err)
+	return cli.WriteError(err)
 }
 
 // StepSummary lets write append to the summary of a job of GitHub Actions. It does nothing
@@ -57,7 +57,7 @@ func StepSummary(env cli.Env, write func(io.Writer) error) error {
 	if err != nil {
 		return cli.Errorf(cli.ExitIO, "writing the step summary: %w", err)
 	}
-	return cli.Written(errors.Join(write(f), f.Close()))
+	return cli.WriteError(errors.Join(write(f), f.Close()))
 }
 
 // TextOptions returns the layout of a report for standard output. The width is COLUMNS or
@@ -270,7 +270,7 @@ func Watched[T any](ctx context.Context, s *Status, run *runstore.Reader, trials
 	}
 }
 
-// MadeName returns a name for a run without one: beginning and the current time.
-func MadeName(beginning string) string {
+// GeneratedName returns a name for a run without one: beginning and the current time.
+func GeneratedName(beginning string) string {
 	return beginning + "-" + time.Now().UTC().Format("20060102-150405.000")
 }

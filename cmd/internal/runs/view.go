@@ -368,7 +368,7 @@ func WriteComparison(ctx context.Context, path string, result compare.Comparison
 		return nil
 	}
 	return cli.WriteFile(path, func(w io.Writer) error {
-		return cli.Written(comparisonPage(ctx, w, result, sources, html.Config{}))
+		return cli.WriteError(comparisonPage(ctx, w, result, sources, html.Config{}))
 	})
 }
 

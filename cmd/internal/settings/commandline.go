@@ -37,7 +37,7 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 	}
 	if help.Len() > 0 {
 		_, writeErr := io.WriteString(env.Stdout, foldHelp(help.String(), env.Columns()))
-		err = cmp.Or(err, cli.Written(writeErr))
+		err = cmp.Or(err, cli.WriteError(writeErr))
 	}
 	if err != nil {
 		cli.Report(env.Stderr, app.Name, err)
@@ -256,10 +256,10 @@ func usageError(c *urfave.Context, err error, _ bool) error {
 // Subcommands of the library do not serve for this, because flags may not follow their
 // arguments.
 type Action struct {
-	Name, Usage string        // Usage is a complete command line
-	Least, Most int           // number of arguments after the name; no limit if Most is -1
-	Flags       []urfave.Flag // flags that the action accepts
-	Run         func(c *urfave.Context, words []string) error
+	Name, Usage      string        // Usage is a complete command line
+	MinArgs, MaxArgs int           // number of arguments after the name; no limit if Most is -1
+	Flags            []urfave.Flag // flags that the action accepts
+	Run              func(c *urfave.Context, words []string) error
 }
 
 // SetActions gives a command its actions and the flags of all of them. defaultAction is the
@@ -297,11 +297,11 @@ func runAction(c *urfave.Context, list []Action, defaultAction string) error {
 	}
 	a, words := list[at], words[1:]
 	switch n := len(words); {
-	case n < a.Least:
+	case n < a.MinArgs:
 		return cli.Usage("%s %s needs an argument more: %s", c.Command.Name, a.Name, a.Usage)
-	case a.Most >= 0 && n > a.Most:
-		more := map[bool]string{true: " more"}[a.Most > 0]
-		return cli.Usage("%s %s takes no argument%s, got %s: %s", c.Command.Name, a.Name, more, cli.Quote(words[a.Most]), a.Usage)
+	case a.MaxArgs >= 0 && n > a.MaxArgs:
+		more := map[bool]string{true: " more"}[a.MaxArgs > 0]
+		return cli.Usage("%s %s takes no argument%s, got %s: %s", c.Command.Name, a.Name, more, cli.Quote(words[a.MaxArgs]), a.Usage)
 	}
 	p, allowed := Problems{}, byName(a.Flags)
 	for _, flag := range c.Command.Flags {

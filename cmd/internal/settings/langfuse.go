@@ -46,13 +46,13 @@ const EnvMode = "EXPERIMENT_LANGFUSE_MODE"
 // serve" runs there, other commands connect to it; otherwise each command opens the store
 // itself. All processes that have the store open use one mode.
 func Connect(ctx context.Context, getenv func(string) string) (*Langfuse, error) {
-	return ConnectAsking(ctx, getenv, nil)
+	return ConnectWith(ctx, getenv, nil)
 }
 
-// ConnectAsking is Connect that calls ask while it probes a server of the environment, to save
+// ConnectWith is Connect that calls ask while it probes a server of the environment, to save
 // time. ask may send requests that any server answers; its context is canceled if the probe
 // fails. ask is not called for the embedded server, where it would save nothing.
-func ConnectAsking(ctx context.Context, getenv func(string) string, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
+func ConnectWith(ctx context.Context, getenv func(string) string, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
 	config, set, err := langfuse.ConfigFromEnv(func(name string) (string, bool) {
 		value := getenv(name)
 		return value, value != ""
@@ -186,8 +186,8 @@ func ModeFlag() urfave.Flag {
 	return &urfave.StringFlag{Name: "langfuse-mode", Usage: fmt.Sprintf("%s [$%s]", ModeUsage, EnvMode)}
 }
 
-// InMode returns the environment with EnvMode set to mode, unless mode is empty.
-func InMode(mode string, getenv func(string) string) func(string) string {
+// WithMode returns the environment with EnvMode set to mode, unless mode is empty.
+func WithMode(mode string, getenv func(string) string) func(string) string {
 	return func(name string) string {
 		if name == EnvMode && mode != "" {
 			return mode

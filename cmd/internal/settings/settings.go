@@ -101,8 +101,8 @@ type Setting struct {
 	Category string
 }
 
-// Under sets the heading of settings in the help. It changes the list in place.
-func Under(heading string, list []Setting) []Setting {
+// WithCategory sets the heading of settings in the help. It changes the list in place.
+func WithCategory(heading string, list []Setting) []Setting {
 	for i := range list {
 		list[i].Category = heading
 	}
@@ -213,7 +213,7 @@ func (p *Problems) Add(format string, args ...any) {
 func (p *Problems) Join(errs ...error) { p.Found = append(p.Found, errs...) }
 
 // Err returns all problems as one error, without repetitions, or nil.
-func (p *Problems) Err() error { return cli.Distinct(cli.Each(p.Found, p.withSource)...) }
+func (p *Problems) Err() error { return cli.JoinDistinct(cli.Each(p.Found, p.withSource)...) }
 
 // withSource prefixes a problem of a flag with the variable or file that gave its value.
 func (p *Problems) withSource(err error) error {

@@ -30,13 +30,13 @@ type Config struct {
 	Resume     bool               // also continues the recording
 	Prompt     langfuse.PromptRef // its name is empty if none was given
 	PromptFile string
-	Asking
+	ModelOptions
 	// Estimator, if set, answers instead of the model.
 	Estimator *pipeline.Estimator
 }
 
-// Asking holds the parts of a request to a model other than the prompt.
-type Asking struct {
+// ModelOptions holds the parts of a request to a model other than the prompt.
+type ModelOptions struct {
 	Vars       []pipeline.Var      `json:"vars,omitempty"`
 	Parameters pipeline.Parameters `json:"parameters"`
 	TwoStages  bool                `json:"two_stages,omitempty"`
@@ -45,14 +45,14 @@ type Asking struct {
 	Placeholders map[string][]pipeline.Message `json:"placeholders,omitempty"`
 }
 
-// AsksPrompt reports whether the settings name a prompt or a file with one.
-func (c Config) AsksPrompt() bool {
+// HasPrompt reports whether the settings name a prompt or a file with one.
+func (c Config) HasPrompt() bool {
 	return c.Prompt != (langfuse.PromptRef{}) || c.PromptFile != ""
 }
 
-// OnlyAsks reports whether opening the system changes nothing: it pushes no prompt and
+// ReadOnly reports whether opening the system changes nothing: it pushes no prompt and
 // begins no recording.
-func (c Config) OnlyAsks() bool { return c.PromptFile == "" && c.Record == "" }
+func (c Config) ReadOnly() bool { return c.PromptFile == "" && c.Record == "" }
 
 // Read reads the settings of the system under test and adds every mistake to p.
 func Read(p *settings.Problems, s settings.Values) Config {
@@ -63,7 +63,7 @@ func Read(p *settings.Problems, s settings.Values) Config {
 			Version: p.Optional("prompt-version", s.Text("prompt-version"), 1, math.MaxInt32),
 		},
 		PromptFile: s.Text("prompt-file"),
-		Asking: Asking{TwoStages: p.Switch(s, "two-stages"), Parameters: pipeline.Parameters{
+		ModelOptions: ModelOptions{TwoStages: p.Switch(s, "two-stages"), Parameters: pipeline.Parameters{
 			Temperature: p.Number("temperature", s.Text("temperature"), 0, 10),
 			TopP:        p.Number("top-p", s.Text("top-p"), 0, 1),
 		}},
@@ -93,7 +93,7 @@ func Read(p *settings.Problems, s settings.Values) Config {
 		p.Add("--model baseline and --pipeline cannot both be measured in one run: " +
 			"leave one out, or set it aside with --model= or --pipeline=")
 	}
-	if c.Pipeline != "" && (c.Record != "" || c.TwoStages || len(c.Vars) > 0 || c.Limits.Limited() || c.AsksPrompt()) {
+	if c.Pipeline != "" && (c.Record != "" || c.TwoStages || len(c.Vars) > 0 || c.Limits.Limited() || c.HasPrompt()) {
 		p.Add("--pipeline asks its model itself: leave --record, --two-stages, --var, --prompt and its relatives, " +
 			"--rpm, --tpm, --cache and --budget-… out")
 	}

@@ -29,7 +29,7 @@ type Definition struct {
 	// Model is the model name that a team's own pipeline receives.
 	Model  string                     `json:"model,omitempty"`
 	Prompt []pipeline.TemplateMessage `json:"prompt,omitempty"`
-	Asking
+	ModelOptions
 	Retries int           `json:"retries"`
 	Timeout time.Duration `json:"timeout_ns"` // of an item
 }
@@ -49,7 +49,7 @@ func (i Identity) String() string { return i.Name + " (" + i.Hash + ")" }
 
 // definition returns the Definition of the system, without its identity.
 func (c Config) definition(template pipeline.Template) Definition {
-	return Definition{Prompt: template.Messages, Asking: c.Asking, Retries: c.Limits.Retries, Timeout: c.Limits.Timeout}
+	return Definition{Prompt: template.Messages, ModelOptions: c.ModelOptions, Retries: c.Limits.Retries, Timeout: c.Limits.Timeout}
 }
 
 // OpenDefinition opens the system of d if it is one of the worker's own systems, of which
@@ -73,7 +73,7 @@ func (o Opener) OpenDefinition(d Definition, own []Config, admit func(group stri
 }
 
 func (o Opener) openDefined(d Definition, cfg Config) (System, error) {
-	cfg.Asking, cfg.Limits.Retries, cfg.Limits.Timeout = d.Asking, d.Retries, d.Timeout
+	cfg.ModelOptions, cfg.Limits.Retries, cfg.Limits.Timeout = d.ModelOptions, d.Retries, d.Timeout
 	if cfg.Pipeline != "" {
 		cfg.Model, cfg.ModelGiven = d.Model, d.Model != ""
 		return o.openPipeline(cfg)

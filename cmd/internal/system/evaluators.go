@@ -129,7 +129,7 @@ func (o Opener) OpenScorers(ctx context.Context, file configs.Experiment, path s
 		return scorers, usageError(err)
 	}
 	// Judge finds invalid names before anything is connected.
-	if _, err := scorers.Judge(harness.Scorer{}, nil, nil); err != nil {
+	if _, err := scorers.Scorer(harness.Scorer{}, nil, nil); err != nil {
 		return scorers, fmt.Errorf("%s: %w", path, err)
 	}
 	return scorers, nil
@@ -173,9 +173,9 @@ func (s Scorers) Check(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// Judge returns base with the scores of the evaluators added. Judging models spend from
+// Scorer returns base with the scores of the evaluators added. Judging models spend from
 // budget, if it is not nil. order has the names of all scores in their order.
-func (s Scorers) Judge(base experiment.Scorer, order []string, budget *pipeline.Budget) (experiment.Scorer, error) {
+func (s Scorers) Scorer(base experiment.Scorer, order []string, budget *pipeline.Budget) (experiment.Scorer, error) {
 	if len(s.opened) == 0 {
 		return base, nil
 	}
@@ -260,10 +260,10 @@ type Rules struct {
 	Custom Scorers
 }
 
-// Judge returns the scorer of a run: the built-in scores and those of the external
+// NewScorer returns the scorer of a run: the built-in scores and those of the external
 // evaluators, whose models spend from budget if it is not nil.
-func (r Rules) Judge(budget *pipeline.Budget) (experiment.Scorer, error) {
-	return r.Custom.Judge(harness.Scorer{Rules: r.Scorer, Documents: new(extraction.Decoder)}, runs.ScoreOrder(), budget)
+func (r Rules) NewScorer(budget *pipeline.Budget) (experiment.Scorer, error) {
+	return r.Custom.Scorer(harness.Scorer{Rules: r.Scorer, Documents: new(extraction.Decoder)}, runs.ScoreOrder(), budget)
 }
 
 // ReadRules returns the Rules of a configuration file's options, without evaluators.

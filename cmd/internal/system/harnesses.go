@@ -32,7 +32,7 @@ func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answer
 	case cfg.Command != "" || cfg.URL != "":
 		return o.openExternalAnswerer(cfg, doc)
 	case IsBaseline(cfg.Model):
-		if cfg.AsksPrompt() || cfg.Limits.Limited() || cfg.Parameters != (pipeline.Parameters{}) {
+		if cfg.HasPrompt() || cfg.Limits.Limited() || cfg.Parameters != (pipeline.Parameters{}) {
 			return nil, System{}, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
 		}
 		opened := provider.Opened{Info: provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}}
@@ -59,24 +59,24 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 	if err != nil {
 		return nil, s, err
 	}
-	if s.Asks.Model == nil {
+	if s.Model.Model == nil {
 		return nil, s, cli.Usage("%s extracts, it does not answer questions: name a model", s.Header.Model)
 	}
 	template, pin, err := o.answersPrompt(ctx, cfg.Config)
 	if err != nil {
 		return nil, s, err
 	}
-	s.Close, s.Header.Prompt = s.Asks.saveWindow, pin
+	s.Close, s.Header.Prompt = s.Model.saveWindow, pin
 	s.Header.Pipeline = strings.TrimSpace(s.Header.Pipeline + " retrieve@2 passages:" + strconv.Itoa(cfg.Passages))
 	return answers.ModelAnswerer{
-		Document: doc, Model: s.Asks.Model, Name: s.Header.Model, Provider: s.Header.Provider,
+		Document: doc, Model: s.Model.Model, Name: s.Header.Model, Provider: s.Header.Provider,
 		Prompt: template, Parameters: cfg.Parameters, Passages: cfg.Passages,
 	}, s, nil
 }
 
 // answersPrompt returns the prompt that the settings name, or the built-in one.
 func (o Opener) answersPrompt(ctx context.Context, cfg Config) (pipeline.Template, outcome.Prompt, error) {
-	if !cfg.AsksPrompt() {
+	if !cfg.HasPrompt() {
 		template := answers.DefaultPrompt()
 		return template, outcome.Prompt{Name: template.Name + " (built in)", SHA256: template.SHA256()}, nil
 	}
@@ -106,10 +106,10 @@ func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
 	if err != nil {
 		return nil, System{}, err
 	}
-	if s.Asks.Model == nil {
+	if s.Model.Model == nil {
 		return benches.ExtractorAnswerer{Extractor: s.Extractor}, s, nil
 	}
 	prompt := benches.Prompt()
 	s.Header.Prompt = outcome.Prompt{Name: prompt.Name + " (built in)", SHA256: prompt.SHA256()}
-	return benches.ModelAnswerer{Model: s.Asks.Model, Name: s.Header.Model, Provider: s.Header.Provider}, s, nil
+	return benches.ModelAnswerer{Model: s.Model.Model, Name: s.Header.Model, Provider: s.Header.Provider}, s, nil
 }

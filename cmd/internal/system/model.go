@@ -72,9 +72,9 @@ func (a Model) Admission(group string) pipeline.Admission {
 // waitFunc receives the reason why a request to a provider waits.
 type waitFunc = func(provider string, wait pipeline.Wait)
 
-// Follow sets the function that is called when a request waits. It replaces an earlier one,
+// OnWait sets the function that is called when a request waits. It replaces an earlier one,
 // has no effect on a recording, and is safe to call concurrently with requests.
-func (a Model) Follow(notify waitFunc) {
+func (a Model) OnWait(notify waitFunc) {
 	if a.onWait != nil {
 		a.onWait.Store(&notify)
 	}
@@ -216,9 +216,9 @@ func (a Model) restoreSpent() func(outcome.Outcome) {
 	}
 }
 
-// NotKept describes why answers could not be written to the cache, or is empty. Call it
+// CacheProblem describes why answers could not be written to the cache, or is empty. Call it
 // after the run, which such an error does not affect.
-func (a Model) NotKept() string {
+func (a Model) CacheProblem() string {
 	if a.cache == nil || a.cache.Err() == nil {
 		return ""
 	}

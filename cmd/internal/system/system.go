@@ -32,7 +32,7 @@ type System struct {
 	Extractor pipeline.Extractor
 	Header    outcome.System
 	Close     func() error
-	Asks      Model
+	Model     Model
 	Notes     []string // for the user, before the run begins
 	// Workers describes the machines that work on the run; nil if only this process does.
 	Workers func() string
@@ -45,11 +45,11 @@ type System struct {
 // Measured returns the system for the engine, with its task and scorer.
 func (s *System) Measured(task experiment.Task, judge experiment.Scorer) experiment.System {
 	reached := s.reached
-	if reached == nil && s.Asks.remote != nil {
-		reached = func() bool { return pipeline.Reached(s.Asks.remote) }
+	if reached == nil && s.Model.remote != nil {
+		reached = func() bool { return pipeline.Reached(s.Model.remote) }
 	}
 	return experiment.System{
-		Task: task, Scorer: judge, Header: s.Header, Notes: s.Notes, Spent: s.Asks.restoreSpent(), Reached: reached,
+		Task: task, Scorer: judge, Header: s.Header, Notes: s.Notes, Spent: s.Model.restoreSpent(), Reached: reached,
 		Close: s.Close,
 	}
 }
@@ -68,7 +68,7 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 	var template pipeline.Template
 	var pin outcome.Prompt
 	var notes []string
-	if cfg.AsksPrompt() || cfg.ModelGiven && !IsBaseline(cfg.Model) {
+	if cfg.HasPrompt() || cfg.ModelGiven && !IsBaseline(cfg.Model) {
 		check := func(t pipeline.Template) error { return t.Check(cfg.Vars, nil) }
 		if template, pin, err = o.findPrompt(ctx, cfg, pipeline.DefaultPromptName, check); err != nil {
 			return System{}, err
@@ -82,7 +82,7 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 		return System{}, err
 	}
 	if opened.Extractor != nil {
-		if cfg.AsksPrompt() || cfg.Parameters != (pipeline.Parameters{}) || cfg.Record != "" || cfg.TwoStages || len(cfg.Vars) > 0 || cfg.Limits.Limited() {
+		if cfg.HasPrompt() || cfg.Parameters != (pipeline.Parameters{}) || cfg.Record != "" || cfg.TwoStages || len(cfg.Vars) > 0 || cfg.Limits.Limited() {
 			return System{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
 		}
 		return System{Extractor: opened.Extractor, Header: systemHeader(opened, cfg, pin), Close: noClose, Notes: notes, Definition: cfg.definition(template)}, nil
@@ -109,7 +109,7 @@ func (o Opener) openModelExtractor(opened provider.Opened, known Catalogue, temp
 		Vocabulary: pipeline.Vocabulary(scoring.SpecificationVocabulary()),
 	}
 	opened.Pipeline = pipelineName(opened.Info, cfg)
-	s := System{Header: systemHeader(opened, cfg, pin), Close: model.saveWindow, Asks: model}
+	s := System{Header: systemHeader(opened, cfg, pin), Close: model.saveWindow, Model: model}
 	if s.Extractor, err = pipeline.New(config); err != nil {
 		return System{}, cli.Errorf(cli.ExitUsage, "model %s: %w", opened.Info.Model, err)
 	}
@@ -238,7 +238,7 @@ func (o Opener) OpenModel(cfg Config) (System, error) {
 	}
 	s := System{Extractor: opened.Extractor, Header: systemHeader(opened, cfg, outcome.Prompt{}), Close: noClose}
 	if opened.Model != nil {
-		s.Asks, err = o.withLimits(opened, known, cfg.Limits)
+		s.Model, err = o.withLimits(opened, known, cfg.Limits)
 	}
 	return s, usageError(err)
 }

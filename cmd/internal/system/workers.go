@@ -63,7 +63,7 @@ func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, o
 	var coordinator *workers.Coordinator
 	measured.Workers = func(ctx context.Context, h outcome.Header) (experiment.Workers, error) {
 		run := workers.Run{ID: h.RunUID, Name: h.Name, Dataset: h.Dataset.Name, Definition: raw, Timeout: definition.Timeout}
-		if coordinator, err = conn.Coordinate(ctx, run, opened.Asks.Admission); err != nil {
+		if coordinator, err = conn.Coordinate(ctx, run, opened.Model.Admission); err != nil {
 			return nil, err
 		}
 		opened.Workers = coordinator.State

@@ -81,7 +81,7 @@ func openQueue(limits configs.Trigger, now func() time.Time) (*queue, error) {
 	q.path = filepath.Join(settings.Folder, "trigger.json")
 	var err error
 	if q.lockFile, err = os.OpenFile(q.path+".lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		return nil, cli.Written(err)
+		return nil, cli.WriteError(err)
 	}
 	held, err := files.TryLock(q.lockFile, true)
 	if err == nil && !held {
@@ -91,7 +91,7 @@ func openQueue(limits configs.Trigger, now func() time.Time) (*queue, error) {
 		err = q.read()
 	}
 	if err != nil {
-		return nil, errors.Join(cli.Written(err), q.lockFile.Close())
+		return nil, errors.Join(cli.WriteError(err), q.lockFile.Close())
 	}
 	return q, nil
 }

@@ -307,7 +307,7 @@ func (f fields) expected(x *Expected) {
 
 func (f fields) goldSpans(c Case) {
 	if string(f.values["goldSpans"]) == "null" {
-		f.bad("goldSpans: expected a list, [] where there is nothing to extract")
+		f.bad("goldSpans: expected a list; write [] if there is nothing to extract")
 	}
 	document := extraction.NewOffsets(c.DocumentText)
 	for i, g := range c.GoldSpans {

@@ -82,7 +82,7 @@ func TestParse_malformed(t *testing.T) {
 		"x: line 1: expected one JSON object": "[1]", "line 2: expected one JSON object": "\n{", "there are no cases": "\n",
 		"goldSpans[0]: QUOTE_MISMATCH":                             strings.Replace(line("a", "a b", "a"), `"quote":"a"`, `"quote":"b"`, 1),
 		`unknown field "text"`:                                     strings.Replace(line("a", "a b", "a"), `"quote":"a"`, `"text":"a"`, 1),
-		"goldSpans: expected a list, []":                           `{"caseId":"a","documentText":"x","instructions":"i","targetSchema":{},"providerResponseText":"","goldSpans":null}`,
+		"goldSpans: expected a list; write []":                     `{"caseId":"a","documentText":"x","instructions":"i","targetSchema":{},"providerResponseText":"","goldSpans":null}`,
 		`: the key "caseId" is given twice`:                        strings.Replace(line("a", "a b", "a"), `{"caseId"`, `{"caseId":"b","caseId"`, 1),
 		`: the key "goldSpans[0].quote" is given twice`:            strings.Replace(line("a", "a b", "a"), `"quote"`, `"quote":"a","quote"`, 1),
 		"object: it is not valid UTF-8":                            strings.Replace(line("a", "a b", "a"), "Extract letters", "Extract letters \xff", 1),

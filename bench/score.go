@@ -31,7 +31,7 @@ type scorer struct{}
 func (scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	var g gold
 	if err := json.Unmarshal(item.Expected, &g); err != nil {
-		return nil, &outcome.Failure{Class: outcome.Item, Message: "what is expected cannot be read: " + err.Error()}
+		return nil, &outcome.Failure{Class: outcome.Item, Message: "the expected output cannot be read: " + err.Error()}
 	}
 	return g, nil
 }
@@ -165,7 +165,7 @@ func DecodeItem(caseInput, expected, output json.RawMessage) (ItemDetail, error)
 	var g gold
 	var a Answer
 	if err := cmp.Or(json.Unmarshal(caseInput, &in), json.Unmarshal(expected, &g)); err != nil {
-		return ItemDetail{}, fmt.Errorf("the input is not a case, or what is expected: %w", err)
+		return ItemDetail{}, fmt.Errorf("the input or the expected output is not that of a case: %w", err)
 	}
 	if err := json.Unmarshal(output, &a); err != nil && len(output) > 0 {
 		return ItemDetail{}, fmt.Errorf("the output is not an answer: %w", err)

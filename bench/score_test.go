@@ -41,7 +41,7 @@ func TestSee(t *testing.T) {
 	if s, err = bench.DecodeItem(input, gold, nil); err != nil || fmt.Sprint(s.Covered) != "[-1 -1]" || s.Records != nil {
 		t.Errorf("%v %+v", err, s)
 	}
-	for want, raw := range map[string]json.RawMessage{"the input is not a case": []byte("7"), "the output is not an answer": []byte("7")} {
+	for want, raw := range map[string]json.RawMessage{"the input or the expected output is not that of a case": []byte("7"), "the output is not an answer": []byte("7")} {
 		in, out := input, raw
 		if strings.Contains(want, "input") {
 			in, out = raw, nil

@@ -187,7 +187,7 @@ func answer(holds bool) Answer {
 }
 
 // errNoBase is the error for a rule against a base in the gate of a single run.
-var errNoBase = errors.New("it speaks of a base, and one run has none: use experiment compare BASE CANDIDATE --gate, " +
+var errNoBase = errors.New("it refers to a base, and a single run has none: use experiment compare BASE CANDIDATE --gate, " +
 	"or experiment check, in whose file such rules stand below check:")
 
 // CheckRun returns all reasons why the gate cannot judge a single run with these scores: a rule

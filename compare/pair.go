@@ -326,7 +326,7 @@ func incomparableReason(name string, base, cand outcome.Summary) string {
 	case !inBase && !inCand:
 		return ""
 	case inBase && inCand && !b.Same(c):
-		return "comes from another evaluator, or one that has changed: its difference says nothing of the runs"
+		return "comes from another evaluator, or one that has changed: its difference says nothing about the runs"
 	}
 	for i, side := range []outcome.Summary{base, cand} {
 		if stat, ok := side.Scores.Lookup(name); ok && stat.Unanswered > 0 {

@@ -280,7 +280,7 @@ func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 		why = "it has no pooled value"
 		if p := s.Pooled; p != nil {
 			out.Value, out.CI95 = &p.Difference, p.CI95
-			why = fmt.Sprintf("there is no interval of a pooled value below %d items or clusters, or where nothing varies", stats.LeastResampled)
+			why = fmt.Sprintf("there is no interval of a pooled value below %d items or clusters, or if nothing varies", stats.LeastResampled)
 			if failed := s.N - p.N; failed > 0 {
 				out.CI95, why = nil, leftOutText(failed, s.N, "item")
 			}

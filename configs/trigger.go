@@ -97,7 +97,7 @@ func LoadTrigger(path string) (Trigger, error) {
 		add("queue is %d: a number from 1 to %d is expected", t.Queue, maxQueue)
 	}
 	if len(t.Datasets) == 0 {
-		add("it names no dataset; under datasets: stand those that may be run")
+		add("it names no dataset: list those that may be run under datasets:")
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Datasets)) {
 		run := t.Datasets[name]

@@ -127,7 +127,7 @@ func TestRead_problems(t *testing.T) {
 		"id with a tab":         {JSONL, `{"id":"a\tb","input":1}`, `f: line 1: id: "a\tb" holds control characters`},
 		"id too long":           {JSONL, `{"id":"` + strings.Repeat("ä", 256) + `","input":1}`, "f: line 1: id: has 256 characters, at most 255"},
 		"id of a list":          {JSONL, `{"id":[],"input":1}`, "f: line 1: id: expected a string"},
-		"text and input":        {JSONL, `{"input":1,"document_text":"x"}`, "f: line 1: document_text: is given beside input"},
+		"text and input":        {JSONL, `{"input":1,"document_text":"x"}`, "f: line 1: document_text: is given together with input"},
 		"unknown format":        {"xml", "<a/>", `"xml" tells no format of items`},
 	}
 	for name, tt := range tests {

@@ -148,7 +148,7 @@ func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 		}
 	}
 	if given[fieldInput] != "" && given[fieldText] != "" {
-		problems = append(problems, fieldProblem(fieldText, "is given beside input: put the text into the input"))
+		problems = append(problems, fieldProblem(fieldText, "is given together with input: put the text into the input"))
 	}
 	if err := errors.Join(append(problems, addMetadata(&located.Item, metadata))...); err != nil {
 		return Located{}, err

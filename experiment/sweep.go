@@ -240,7 +240,7 @@ func orderAxes(axes []Axis) ([]Axis, error) {
 	for _, a := range axes {
 		switch {
 		case !slices.Contains(SweepFlags(), a.Flag):
-			problems = append(problems, fmt.Errorf("%q cannot be swept%s; what can: %s", a.Flag, textutil.Hint(a.Flag, SweepFlags()), strings.Join(SweepFlags(), ", ")))
+			problems = append(problems, fmt.Errorf("%q cannot be swept%s; these can: %s", a.Flag, textutil.Hint(a.Flag, SweepFlags()), strings.Join(SweepFlags(), ", ")))
 		case seen[a.Flag]:
 			problems = append(problems, fmt.Errorf("%s is given twice", a.Flag))
 		case len(a.Values) == 0:

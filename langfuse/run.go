@@ -152,7 +152,7 @@ func (c *Client) listDatasetRuns(ctx context.Context, datasetName string) iter.S
 		segment = url.PathEscape(segment)
 	}
 	if datasetName == "" || datasetName == "." || datasetName == ".." {
-		err := fmt.Errorf("langfuse: %q cannot stand in a path, which is how this server is asked for a run: "+
+		err := fmt.Errorf("langfuse: %q cannot be part of a path, and this server finds runs by path: "+
 			"give the dataset another name", datasetName)
 		return func(yield func(Run, error) bool) { yield(Run{}, &UsageError{err}) }
 	}

@@ -342,7 +342,7 @@ func (c *Client) GetProject(ctx context.Context) (Project, error) {
 	}
 	if len(page.Data) != 1 || page.Data[0].ID == "" {
 		return Project{}, c.newAPIError(r, http.StatusOK, nil,
-			"the keys do not stand for exactly one project: use the keys of a project, not of an organisation")
+			"the keys do not belong to exactly one project: use the keys of a project, not of an organisation")
 	}
 	return page.Data[0], nil
 }

@@ -205,7 +205,7 @@ func (s *Summariser) warnings() []string {
 		warn(n > 0, "%s: not finite, and taken for undefined: %s", name, textutil.Counted(n, "value"))
 	}
 	rows := textutil.Counted(s.invalidGroups, "row")
-	warn(s.invalidGroups > 0, "left out of the breakdown by type: %s of which a count is negative or absurd", rows)
+	warn(s.invalidGroups > 0, "left out of the breakdown by type: %s with a negative or absurd count", rows)
 	return append(list, s.itemWarnings.list()...)
 }
 

@@ -54,7 +54,7 @@ What lowered them
       b: at 0 to 1 (rune)
   words    successRate                             1            2
       nothing\x1b[31m
-  1 case came to different things: words
+  1 case differed between trials: words
 
 Read with care
   with care

@@ -197,10 +197,10 @@ func CheckGold(document extraction.Document, expected extraction.Extraction) []F
 
 func (n *notes) checkGold(document extraction.Document, expected extraction.Extraction) {
 	if expected.Entities == nil {
-		n.warn(NotAnnotated, "expectedOutput.entities", "is absent: entity scores are not computed; write [] where there are none")
+		n.warn(NotAnnotated, "expectedOutput.entities", "is absent: entity scores are not computed; write [] if there are none")
 	}
 	if expected.Relationships == nil {
-		n.warn(NotAnnotated, "expectedOutput.relationships", "is absent: relationship scores are not computed; write [] where there are none")
+		n.warn(NotAnnotated, "expectedOutput.relationships", "is absent: relationship scores are not computed; write [] if there are none")
 	}
 	n.checkEntities(document, expected.Entities)
 	n.checkRelationships(document, expected)

@@ -89,7 +89,7 @@ func (m *mapper) build(trace langfuse.Trace, scores []langfuse.Score) (mappedIte
 	var out mappedItem
 	if sign := experimentSign(trace); sign != "" {
 		return out, refuse(ExperimentTrace, "", "is of an experiment (%s): its answer is a model's and never gold; "+
-			"experiment seed --dataset %s --corrections QUEUE takes what people said of it", sign, m.cfg.Dataset)
+			"experiment seed --dataset %s --corrections QUEUE takes the corrections of people", sign, m.cfg.Dataset)
 	}
 	src, err := m.choose(trace, scores)
 	if err != nil {

@@ -329,7 +329,7 @@ func ParseScoreRule(text string) (ScoreRule, error) {
 	case strings.Contains(r.Name, ","):
 		return r, cli.Usage("score %q: Langfuse cannot be asked for a name with a comma", text)
 	case !r.isNumber && r.Operator != "=" && r.Operator != "!=":
-		return r, cli.Usage("score %q: %s compares numbers, %q is none", text, r.Operator, r.Value)
+		return r, cli.Usage("score %q: %s compares numbers, and %q is not one", text, r.Operator, r.Value)
 	}
 	return r, nil
 }

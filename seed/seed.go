@@ -99,7 +99,7 @@ func validDataset(name string) error {
 	case strings.TrimSpace(strings.Trim(name, "/")) != name, strings.Contains(name, "//"):
 		return cli.Usage("the dataset name %q has a space or slash at an end, or slashes two in a row: they make folders", name)
 	case strings.ContainsAny(name, "<>"):
-		return cli.Usage("the dataset name %q has angle brackets, which Langfuse takes for HTML", name)
+		return cli.Usage("the dataset name %q has angle brackets, which Langfuse reads as HTML", name)
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func (s *seeder) write(ctx context.Context, produce func(write func(dataset.Loca
 		return fmt.Errorf("seeding: %w", err)
 	}
 	if s.unanswered > 0 {
-		return fmt.Errorf("seeding: Langfuse did not answer for %d items; the same command again goes on with them: %w", s.unanswered, s.unansweredErr)
+		return fmt.Errorf("seeding: Langfuse did not answer for %d items; run the same command again to continue with them: %w", s.unanswered, s.unansweredErr)
 	}
 	return nil
 }
@@ -339,7 +339,7 @@ func (s *seeder) handleError(ctx context.Context, located dataset.Located, chang
 	case unanswered, errors.Is(err, langfuse.ErrRateLimited):
 		reason := err.Error()
 		if unanswered {
-			reason = "was not answered, it may be in the dataset or not: " + reason + "; the same command again goes on with it"
+			reason = "was not answered, it may be in the dataset or not: " + reason + "; run the same command again to continue with it"
 		}
 		s.refuse(located, change, reason)
 		s.mu.Lock()
@@ -348,7 +348,7 @@ func (s *seeder) handleError(ctx context.Context, located dataset.Located, chang
 			s.unanswered, s.unansweredErr = s.unanswered+1, err
 		}
 		if s.failedInRow >= maxFailedWrites {
-			return fmt.Errorf("%d writes in a row failed, the same command again goes on: %w", s.failedInRow, err)
+			return fmt.Errorf("%d writes in a row failed; run the same command again to continue: %w", s.failedInRow, err)
 		}
 	case errors.Is(err, langfuse.ErrConflict), errors.Is(err, langfuse.ErrNotFound): // the item belongs to another dataset
 		reason := err.Error() + ": " + s.prefixHint()

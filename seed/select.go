@@ -57,11 +57,11 @@ func (s Selection) validate() error {
 		}
 	}
 	selective := s.filtersTraces() || s.Queue != "" || len(s.Scores) > 0
-	check(len(s.IDs) > 0 && selective, "traces are named by id or selected by what they are like, not both")
-	check(len(s.IDs) == 0 && !selective, "no trace is named, and nothing says which ones are meant")
+	check(len(s.IDs) > 0 && selective, "give trace ids or conditions that select traces, not both")
+	check(len(s.IDs) == 0 && !selective, "give trace ids, or conditions that select traces")
 	check(s.Limit < 0 || s.Sample < 0, "limit and sample must not be negative")
 	check(!s.Since.IsZero() && !s.Until.IsZero() && !s.Since.Before(s.Until), "since is not before until")
-	check(s.Stratify != "" && s.Sample == 0, "stratify says how a sample is spread: give the size of the sample as well")
+	check(s.Stratify != "" && s.Sample == 0, "stratify needs a sample: give its size as well")
 	if s.Stratify != "" {
 		_, err := s.stratumPath()
 		problems = append(problems, err)
@@ -207,7 +207,7 @@ func idsOf[T any](elements iter.Seq2[T, error], id func(T) (string, error)) iter
 // warns of a second observation of the same trace. Both have no id and no error.
 func (t *traceSeeder) itemTrace(ctx context.Context, queue string, item langfuse.QueueItem, observed map[string]string) (string, error) {
 	place := fmt.Sprintf("queue %s: item %s", queue, item.ID)
-	why := fmt.Sprintf("is about a %s, of which no item can be made", item.ObjectType)
+	why := fmt.Sprintf("is about a %s, which cannot become an item", item.ObjectType)
 	switch item.ObjectType {
 	case langfuse.ObjectTrace:
 		return item.ObjectID, nil

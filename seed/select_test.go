@@ -128,12 +128,12 @@ func (s *server) selectedNumbers(selection Selection) string {
 
 func TestSelection_validate(t *testing.T) {
 	for want, s := range map[string]Selection{
-		"nothing says which": {},
-		"not both":           {IDs: []string{"a"}, Name: "b"},
-		"negative":           {Name: "a", Limit: -1},
-		"not before":         {Since: startTime, Until: startTime},
-		"size of the sample": {Name: "a", Stratify: "metadata.x"},
-		"cannot be read":     {Name: "a", Sample: 1, Stratify: "metadata.x..y"},
+		"give trace ids, or conditions": {},
+		"not both":                      {IDs: []string{"a"}, Name: "b"},
+		"negative":                      {Name: "a", Limit: -1},
+		"not before":                    {Since: startTime, Until: startTime},
+		"stratify needs a sample":       {Name: "a", Stratify: "metadata.x"},
+		"cannot be read":                {Name: "a", Sample: 1, Stratify: "metadata.x..y"},
 	} {
 		_, err := FromTraces(context.Background(), nil, langfuse.Capabilities{}, s, TraceConfig{Config: Config{Dataset: "d"}})
 		if err == nil || !strings.Contains(err.Error(), want) || cli.ExitCode(err) != 64 {

@@ -410,7 +410,7 @@ func (c *comparison) addForeign(s langfuse.Score, w langfuse.ScoreCreate, derive
 		c.doubles = append(c.doubles, s.ID)
 	case sameSubject:
 		f.NeedsDecision = true
-		f.Detail += fmt.Sprintf(" beside %s, by another program: who wrote it must say which counts; "+
+		f.Detail += fmt.Sprintf(" beside %s, by another program: its author must decide which counts; "+
 			"delete score %s in Langfuse, or give it another name", w.Value, s.ID)
 	default:
 		c.others = append(c.others, OtherScore{Score: s.Name, ID: s.ID, Value: s.Value.String(), Environment: s.Environment})

@@ -52,7 +52,7 @@ func TestPublisher_refusedScores(t *testing.T) {
 	// score is entity_f1.
 	want := `7 results are scored and not published, the scores of the run as a whole are not published: ` +
 		`7 items and 5 scores of the run: 400: not on the list (first: item "item-000", score "entity_f1"); ` +
-		`sending it again changes nothing before the cause is gone; everything is in the run file`
+		`sending it again has no effect until the cause is fixed; everything is in the run file`
 	var left *tracking.UnpublishedError
 	if !errors.As(err, &left) || !left.Refused || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -83,7 +83,7 @@ func TestModes_itemsGone(t *testing.T) {
 			err := w.publish(t, run)
 			want := `4 results are scored and not published: 4 items: cannot be linked any more, because the item or its dataset "d" was deleted in Langfuse; ` +
 				`its trace and scores were sent without: langfuse: POST /api/public/dataset-run-items: 404: refused by the test (first: item "item-000"); ` +
-				`sending it again changes nothing before the cause is gone; everything is in the run file`
+				`sending it again has no effect until the cause is fixed; everything is in the run file`
 			if err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}

@@ -309,8 +309,8 @@ func (r *remoteReader) finish() {
 		return cmp.Or(cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
 	})
 	r.Unchecked = []string{
-		"it was read from Langfuse: that its items have the same content, only the fingerprint in its metadata says",
-		"what was matched is not recorded there",
+		"it was read from Langfuse: only the fingerprint in its metadata shows that its items have the same content",
+		"matches are not recorded there",
 	}
 	if r.Header.Harness == "" {
 		r.Unchecked = append(r.Unchecked, "selection, harness and evaluators are not recorded there")

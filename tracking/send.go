@@ -294,7 +294,7 @@ func (e *UnpublishedError) Error() string {
 	}
 	text := fmt.Sprintf("%s: %v", strings.Join(parts, ", "), e.Err)
 	if e.Refused {
-		text += "; sending it again changes nothing before the cause is gone; everything is in the run file"
+		text += "; sending it again has no effect until the cause is fixed; everything is in the run file"
 	}
 	return text
 }

@@ -42,7 +42,7 @@ func benchActions(env cli.Env) []settings.Action {
 				&urfave.StringFlag{Name: "pipeline", Usage: "answer with your own pipeline, a `PROGRAM|URL`"},
 				&urfave.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "write to `RUN|FILE`: the name of a run, or a file that ends in .run"},
 				&urfave.BoolFlag{Name: "resume", Usage: "resume the run of --out"},
-				&urfave.BoolFlag{Name: "retry-failed", Usage: "resume it, and ask again what was not answered"},
+				&urfave.BoolFlag{Name: "retry-failed", Usage: "resume it, and repeat the calls that failed"},
 				&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no progress"},
 				&urfave.StringFlag{Name: "concurrency", Aliases: []string{"c"}, Value: "4", Usage: "work on `N` cases at once"},
 				&urfave.StringFlag{Name: "timeout", Value: "5m", Usage: "allow each case `TIME`"},

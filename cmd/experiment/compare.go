@@ -209,7 +209,7 @@ func setBaseline(ctx context.Context, env cli.Env, baselines map[string]string, 
 	if dataset == "" {
 		run, err := runs.Named(ctx, env, word, "")
 		if err != nil || runs.IsRule(word) {
-			return errors.Join(err, cli.Usage("add --dataset: of which dataset %q is the base is not known", word))
+			return errors.Join(err, cli.Usage("add --dataset: it is not known for which dataset %q is the base", word))
 		}
 		dataset = run.Header.Dataset.Name
 	}

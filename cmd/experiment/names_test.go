@@ -18,8 +18,8 @@ func TestNames_inPaths(t *testing.T) {
 	f.run(t, 0, "--dataset", "..", "--name", "r", "--max-failures", "2", "--quiet")
 	f.run(t, 0, "verify", "r", "--dataset", "..")
 	for want, args := range map[string][]string{
-		`".." cannot stand in a path`: {"compare", "--dataset", "..", "langfuse:r", "r"},
-		"needs the name of a run":     {"compare", "r", "langfuse:"},
+		`".." cannot be part of a path`: {"compare", "--dataset", "..", "langfuse:r", "r"},
+		"needs the name of a run":       {"compare", "r", "langfuse:"},
 	} {
 		if c := f.run(t, cli.ExitUsage, args...); !strings.Contains(c.stderr.String(), want) {
 			t.Errorf("%q does not say %q: %s", args, want, &c.stderr)

@@ -167,7 +167,7 @@ func TestPublish_refused(t *testing.T) {
 	})
 	d.env["LANGFUSE_BASE_URL"] = front
 	_, stderr := d.run(cli.ExitUnavailable, "--dataset", configs.SampleName, "--name", "r1", "--limit", "5", "--quiet")
-	for _, says := range []string{"5 results are scored and not published: 5 items: cannot be linked any more", "nothing of it was sent", "sending it again changes nothing before the cause is gone"} {
+	for _, says := range []string{"5 results are scored and not published: 5 items: cannot be linked any more", "nothing of it was sent", "sending it again has no effect until the cause is fixed"} {
 		if !strings.Contains(stderr, says) {
 			t.Errorf("the run does not say %q: %s", says, stderr)
 		}

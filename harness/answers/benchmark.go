@@ -263,7 +263,7 @@ func (r BenchmarkReport) Incompatible(base BenchmarkReport) (reasons []string) {
 		pdf, questions := d.Hashes()
 		oldPDF, oldQuestions := b.Hashes()
 		if oldPDF == "" {
-			add("dataset %s came to nothing in the baseline", d.ID)
+			add("dataset %s has no score in the baseline", d.ID)
 			continue
 		}
 		if pdf != oldPDF || pdf == "" {

@@ -178,7 +178,7 @@ func TestReport_Incompatible_broken(t *testing.T) {
 	broken := answers.BenchmarkDataset{ID: "x", Weight: 1, Runs: []answers.BenchmarkRun{{Error: "no"}}}
 	report := func(list ...answers.BenchmarkDataset) answers.BenchmarkReport { return answers.SumBenchmark("b", list) }
 	whole := report(documentOf("x", 1, []float64{1}))
-	if got := whole.Incompatible(report(broken)); !slices.Equal(got, []string{"dataset x came to nothing in the baseline"}) {
+	if got := whole.Incompatible(report(broken)); !slices.Equal(got, []string{"dataset x has no score in the baseline"}) {
 		t.Errorf("%q", got)
 	}
 	if got := report(broken).Incompatible(whole); !slices.Equal(got, []string{"dataset x: another document (pdf_sha256)", "dataset x: other questions (questions_sha256)"}) {

@@ -97,7 +97,7 @@ func TestDescribe(t *testing.T) {
 	list := DocumentWarnings(outcome.Header{Metadata: got})
 	wantList := []string{
 		"a.pdf is damaged; its pages were found by searching the file, and some may be missing",
-		"a.pdf says that it has 3 pages, of which 2 were found: 1 are not searched, and pages after them have too low a number",
+		"a.pdf claims to have 3 pages, of which 2 were found: 1 are not searched, and pages after them have too low a number",
 		"a.pdf has pages that cannot be read and were not searched: 2 (of 2)",
 	}
 	if !reflect.DeepEqual(list, wantList) {

@@ -202,7 +202,7 @@ func (e Expected) Warnings() []string {
 	}
 	for _, term := range e.MustInclude {
 		if forbidden := e.forbiddenIn(term); forbidden != "" {
-			list = append(list, fmt.Sprintf("whoever says %q of must_include says %q of must_not_include", term, forbidden))
+			list = append(list, fmt.Sprintf("an answer with %q of must_include also has %q of must_not_include", term, forbidden))
 		}
 	}
 	for _, group := range e.MustIncludeAny {
@@ -211,7 +211,7 @@ func (e Expected) Warnings() []string {
 		case len(usable) == 0:
 			list = append(list, "a group of must_include_any has no term: it is never hit")
 		case !slices.ContainsFunc(usable, func(term string) bool { return e.forbiddenIn(term) == "" }):
-			list = append(list, fmt.Sprintf("whoever says any of %q of must_include_any says one of must_not_include", usable))
+			list = append(list, fmt.Sprintf("an answer with any of %q of must_include_any also has one of must_not_include", usable))
 		}
 	}
 	return list

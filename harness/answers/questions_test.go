@@ -98,8 +98,8 @@ func TestExpected_Odd(t *testing.T) {
 		"as it should be":     {answers.Expected{MustInclude: []string{"95 млн"}, MustIncludeAny: []answers.Group{{"x", ""}}, MustNotInclude: []string{"195 млн"}}, nil},
 		"an empty term":       {answers.Expected{MustInclude: []string{" "}, MustNotInclude: []string{""}}, []string{"an empty term is never found", "an empty term is never found"}},
 		"an empty group":      {answers.Expected{MustIncludeAny: []answers.Group{{}, {"", " "}}}, []string{"a group of must_include_any has no term: it is never hit", "a group of must_include_any has no term: it is never hit"}},
-		"both at once":        {answers.Expected{MustInclude: []string{"Не более 5 млн"}, MustNotInclude: []string{"x", "БОЛЕЕ 5"}}, []string{`whoever says "Не более 5 млн" of must_include says "БОЛЕЕ 5" of must_not_include`}},
-		"a whole group":       {answers.Expected{MustIncludeAny: []answers.Group{{"a x", "", "b x"}}, MustNotInclude: []string{"X"}}, []string{`whoever says any of ["a x" "b x"] of must_include_any says one of must_not_include`}},
+		"both at once":        {answers.Expected{MustInclude: []string{"Не более 5 млн"}, MustNotInclude: []string{"x", "БОЛЕЕ 5"}}, []string{`an answer with "Не более 5 млн" of must_include also has "БОЛЕЕ 5" of must_not_include`}},
+		"a whole group":       {answers.Expected{MustIncludeAny: []answers.Group{{"a x", "", "b x"}}, MustNotInclude: []string{"X"}}, []string{`an answer with any of ["a x" "b x"] of must_include_any also has one of must_not_include`}},
 		"another of a group":  {answers.Expected{MustIncludeAny: []answers.Group{{"a x", "b"}}, MustNotInclude: []string{"x"}}, nil},
 		"forbidden is longer": {answers.Expected{MustInclude: []string{"x"}, MustNotInclude: []string{"a x"}}, nil},
 	} {

@@ -154,7 +154,7 @@ func FileWarnings(h outcome.Header) []string {
 	declared, declaredErr := strconv.Atoi(metadata[metaDeclared])
 	found, foundErr := strconv.Atoi(metadata[metaPages])
 	if declaredErr == nil && foundErr == nil {
-		list = append(list, fmt.Sprintf("%s says that it has %d pages, of which %d were found: %d are not searched, and pages after them have too low a number",
+		list = append(list, fmt.Sprintf("%s claims to have %d pages, of which %d were found: %d are not searched, and pages after them have too low a number",
 			path, declared, found, declared-found))
 	}
 	return list

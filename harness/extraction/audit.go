@@ -99,7 +99,7 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	var result AuditResult
 	n := len(cfg.Systems)
 	if n < 2 {
-		return result, cli.Usage("an audit needs what two systems or more extracted, or two trials of one; there is %d", n)
+		return result, cli.Usage("an audit needs the extractions of at least two systems, or of two trials of one; there is %d", n)
 	}
 	a := &audit{cfg: cfg, result: &result}
 	tallies := map[string]*tally{scoring.FaultEntity: newTally(n), scoring.FaultRelationship: newTally(n)}

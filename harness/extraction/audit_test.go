@@ -159,7 +159,7 @@ func TestAudit_kinds(t *testing.T) {
 			list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`), "other_type: parent_of(Ada Lovelace, London) → lives_in(Ada Lovelace, London)"},
 		{"twice", list(ada+","+ada, ""), list(ada, ""), "contradiction: take out Ada Lovelace (Person)"},
 		{"no name", list(ada+`,{"name":" ","type":"Person"}`, ""), list(ada, ""), "contradiction: take out (Person)"},
-		{"neither name nor type", list(ada+`,{"name":""}`, ""), list(ada, ""), "contradiction: take out what has no name and no type"},
+		{"neither name nor type", list(ada+`,{"name":""}`, ""), list(ada, ""), "contradiction: remove the entity without name and type"},
 		{"a type that the schemas do not have", list(`{"name":"London","type":"Town"}`, ""), list(`{"name":"London","type":"City"}`, ""), "other_type: London (Town) → London (City)"},
 		{"an end of a type that the schema does not take", list(ada+london, `{"source_name":"London","relationship_type":"lives_in","target_name":"Ada Lovelace"}`),
 			list(ada+london, ""), "contradiction: take out lives_in(London, Ada Lovelace)"},

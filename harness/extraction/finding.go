@@ -47,7 +47,7 @@ func (d Doubt) Change() string {
 	expected, proposed := textutil.Line(d.Expected), textutil.Line(d.Proposed)
 	switch {
 	case d.Expected == "" && d.Proposed == "":
-		return "take out what has no name and no type"
+		return "remove the entity without name and type"
 	case d.Expected == "":
 		return "add " + proposed
 	case d.Proposed == "":

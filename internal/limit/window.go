@@ -223,7 +223,7 @@ type TrippedError struct {
 
 // Error describes what happened and what to do.
 func (e *TrippedError) Error() string {
-	return fmt.Sprintf("no more calls are made, because %s: %s; see to that first", e.Why, e.Reason)
+	return fmt.Sprintf("no more calls are made, because %s: %s; fix that first", e.Why, e.Reason)
 }
 
 // ExitCode returns 69 because the provider cannot be reached or does not authorise the calls.

@@ -185,7 +185,7 @@ func (c *checker) schema(value any, path string, types []any) {
 	if own := listed(schema["type"]); len(own) > 0 {
 		for _, one := range own {
 			if len(types) > 0 && !slices.Contains(types, one) && (one != "integer" || !slices.Contains(types, any("number"))) {
-				c.problem(path, "Langfuse takes no type %q where an outer schema of the same value has another", one)
+				c.problem(path, "Langfuse takes no type %q if an outer schema of the same value has another", one)
 			}
 		}
 		if types = own; len(own) > 2 || len(own) == 2 && !slices.Contains(own, any("null")) {
@@ -211,7 +211,7 @@ func (c *checker) schema(value any, path string, types []any) {
 	}
 	for _, name := range listed(schema["required"]) {
 		if name, ok := name.(string); ok && !c.described[name] {
-			c.problem(path, "Langfuse requires %q only where properties describe it", name)
+			c.problem(path, "Langfuse requires %q only if properties describe it", name)
 		}
 	}
 	if _, ok := schema["nullable"]; ok && schema["type"] == nil {

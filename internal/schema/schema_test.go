@@ -19,7 +19,7 @@ func TestRefused(t *testing.T) {
 		`{"type": "object", "properties": {"self": {"$ref": "#"}}}`:                                                                                             "",
 		`{"anyOf": [{"type": "string"}, {"x-order": 1}]}`:                                                                                                       `at "/anyOf/1/": "x-order" is not a keyword of draft-07, and Langfuse takes no others`,
 		`{"prefixItems": []}`: `at "/": "prefixItems" is not a keyword`,
-		`{"type": "object", "required": ["a", "b"], "properties": {"a": {}}}`:                      `at "/": Langfuse requires "b" only where properties describe it`,
+		`{"type": "object", "required": ["a", "b"], "properties": {"a": {}}}`:                      `at "/": Langfuse requires "b" only if properties describe it`,
 		`{"$ref": "#/definitions/a", "definitions": {"a": {"type": "object", "required": ["q"]}}}`: `at "#/definitions/a/": Langfuse requires "q"`,
 		`{"properties": {"a": {}}}`: `at "/": Langfuse takes "properties" only beside "type": "object"`,
 		`{"allOf": [{"type": "object", "properties": {"a": {}}}, {"properties": {"b": {}}}]}`:      `at "/allOf/1/": Langfuse takes "properties"`,
@@ -28,7 +28,7 @@ func TestRefused(t *testing.T) {
 		`{"type": "array", "items": {"type": ["string", "number"]}}`:                               `at "/items/": Langfuse takes one type, or one and null; use anyOf`,
 		`{"type": "object", "properties": {"a": {"format": "date"}}}`:                              `at "/properties/a/": Langfuse takes "format" only beside "type": "string"`,
 		`{"anyOf": [{"title": "all"}, {"type": ["string", "number"]}]}`:                            "", // the alternatives are not checked
-		`{"type": "number", "anyOf": [{"type": "integer"}, {"type": "string"}]}`:                   `at "/anyOf/1/": Langfuse takes no type "string" where an outer schema of the same value has another`,
+		`{"type": "number", "anyOf": [{"type": "integer"}, {"type": "string"}]}`:                   `at "/anyOf/1/": Langfuse takes no type "string" if an outer schema of the same value has another`,
 		`{"nullable": true}`: `Langfuse takes "nullable" only beside "type"`,
 		`{"$schema": "https://json-schema.org/draft/2020-12/schema"}`: `$schema is "https://json-schema.org/draft/2020-12/schema", and Langfuse only knows "http://json-schema.org/draft-07/schema"`,
 		`{"type": 7}`:               "at '/type'",

@@ -169,10 +169,10 @@ func TestConnect_credentials(t *testing.T) {
 		code       int
 	}{
 		"none":         {"", "refuses the token or credentials", 69},
-		"of a system":  {file(system, time.Time{}), "gives this account no JetStream", 69},
+		"of a system":  {file(system, time.Time{}), "has no JetStream for this account", 69},
 		"run out":      {file(allowed, time.Now().Add(-time.Hour)), "refuses the token or credentials", 69},
 		"no such":      {garbage, "x.creds is not a credentials file, which nsc makes", 64},
-		"no JetStream": {file(without, time.Time{}), "gives this account no JetStream", 69},
+		"no JetStream": {file(without, time.Time{}), "has no JetStream for this account", 69},
 		"two streams":  {file(small, time.Time{}), "maximum number of streams reached", 69},
 	} {
 		_, err := Connect(t.Context(), Config{Address: s.URL(), Credentials: c.file})

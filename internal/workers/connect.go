@@ -148,7 +148,7 @@ func connectError(address string, err error) error {
 		return cli.Errorf(cli.ExitUnavailable, "%s refuses the token or credentials: check %s and %s", server, EnvToken,
 			EnvCredentials)
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return cli.Errorf(cli.ExitUnavailable, "%s gives this account no JetStream: set the account's limits of JetStream", server)
+		return cli.Errorf(cli.ExitUnavailable, "%s has no JetStream for this account: set the account's JetStream limits", server)
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, nats.ErrNoResponders):
 		return cli.Errorf(cli.ExitUnavailable, "%s has no JetStream: start it with nats-server -js", server)
 	case errors.Is(err, nats.ErrNoServers):

@@ -76,7 +76,7 @@ type workerState struct {
 // exit code 69. The end of Work or of ctx does not end the coordination; Close does.
 func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string) pipeline.Admission) (*Coordinator, error) {
 	if !validID(run.ID) {
-		return nil, fmt.Errorf("workers: the id %q of a run cannot stand in a subject", run.ID)
+		return nil, fmt.Errorf("workers: the id %q of a run cannot be part of a subject", run.ID)
 	}
 	run.Protocol, run.Version, run.Lease = protocol, c.cfg.Version, c.cfg.Lease
 	o := &Coordinator{
@@ -149,7 +149,7 @@ func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) 
 			}
 		}
 		if old == 0 {
-			o.conn.cfg.Note(fmt.Sprintf("the run has a coordinator already: looking for %s whether it is alive",
+			o.conn.cfg.Note(fmt.Sprintf("the run already has a coordinator: checking for %s whether it is alive",
 				o.conn.cfg.lostAfter()))
 		}
 		old = entry.Revision()
@@ -296,7 +296,7 @@ func (o *Coordinator) Close() error {
 	}
 	if o.redelivered > 0 { // no worker holds a unit any more
 		o.conn.cfg.Note(textutil.Counted(o.redelivered, "unit") +
-			" handed out again, to another worker: what they cost before is not in the summary")
+			" handed out again, to another worker: their earlier cost is not in the summary")
 	}
 	o.background.Wait()
 	var problems []error
@@ -311,7 +311,7 @@ func (o *Coordinator) Close() error {
 		patience = 0
 	}
 	if err := o.retry(context.Background(), patience, o.removeRun); err != nil {
-		problems = append(problems, fmt.Errorf("taking the run off the NATS server: %w; it goes by itself after two weeks", err))
+		problems = append(problems, fmt.Errorf("removing the run from the NATS server: %w; the server removes it after two weeks", err))
 	}
 	return cli.WithCode(cli.ExitUnavailable, errors.Join(problems...))
 }

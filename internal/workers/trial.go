@@ -46,11 +46,11 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 			break
 		}
 		if tries == 5 {
-			o.conn.cfg.Note("waiting for the workers' server, which does not say what it has of the run: " + err.Error())
+			o.conn.cfg.Note("waiting for the workers' server to list the units of the run: " + err.Error())
 		}
 		if sleep(inner, o.conn.cfg.beat); inner.Err() != nil || o.stopped(ctx) {
 			o.interrupted = true
-			return cmp.Or(ctx.Err(), serverAwayError("asking for what is on the server", err))
+			return cmp.Or(ctx.Err(), serverAwayError("listing the units on the server", err))
 		}
 	}
 	for _, f := range []func(context.Context) error{o.publishUnits, o.receiveResults, o.republishLost, o.finish} {
@@ -295,7 +295,7 @@ func (o *Coordinator) handleResult(ctx context.Context, msg jetstream.Msg) error
 			o.publishUnit(ctx, name, w)
 			return nil
 		}
-		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("what workers sent of it could not be read %d times: %v", w.unreadable, err)}
+		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("the results of workers could not be read %d times: %v", w.unreadable, err)}
 		err = o.queue.Deliver(ctx, w.Unit, experiment.Done{Err: failure, Started: time.Now()})
 	case r.Stop != nil:
 		o.update(func() { // for this trial and the next ones
@@ -343,7 +343,7 @@ func (o *Coordinator) finish(ctx context.Context) error {
 func (o *Coordinator) recallUnits(ctx context.Context, home func() bool) error {
 	purge := func(ctx context.Context) error { return o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*") }
 	if err := o.retry(ctx, o.conn.cfg.maxOutage(), purge); err != nil {
-		return serverAwayError("taking back what no worker has begun", err)
+		return serverAwayError("withdrawing the units that no worker has begun", err)
 	}
 	for taken := time.Now(); ; {
 		err := o.waitUntil(ctx, func() bool {

@@ -192,7 +192,7 @@ func fileError(path string, line int, err error) error {
 // writeError explains that a cassette could not be written (exit code 74). For an item it is an
 // internal failure that is not worth retrying.
 func writeError(path string, err error) error {
-	e := newFault(outcome.Internal, "writing the cassette %s: %v; what was recorded before is whole", path, err)
+	e := newFault(outcome.Internal, "writing the cassette %s: %v; earlier recordings are intact", path, err)
 	e.Err = err
 	return &cli.Error{Code: cli.ExitIO, Err: e}
 }

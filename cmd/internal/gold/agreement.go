@@ -212,7 +212,7 @@ func Ceiling(c *urfave.Context) (*report.Agreement, error) {
 	return readFlagFile(c, "ceiling", "--ceiling", func(raw []byte) (*report.Agreement, error) {
 		a := &report.Agreement{}
 		if err := json.Unmarshal(raw, a); err != nil || a.Items < 1 || len(a.BAgainstA.Scores) == 0 {
-			return nil, cli.Usage("it is not what experiment agreement A B --json prints")
+			return nil, cli.Usage("it is not the output of experiment agreement A B --json")
 		}
 		return a, nil
 	})

@@ -190,7 +190,7 @@ func TestAudit_refused(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"two runs or more":                 {},
-		"two systems or more":              {"s1"},
+		"at least two systems":             {"s1"},
 		"named twice":                      {"s1", "s1"},
 		"there is no run \"s3\"":           {"s1", "s3"},
 		"its outputs are needed":           {"s1", "langfuse:s2"},

@@ -171,7 +171,7 @@ func (s *Sensitivity) notes(settings []compare.Setting) []string {
 			v, scoring.Version))
 	}
 	if slices.ContainsFunc(settings, func(one compare.Setting) bool { return one.LeftOut > 0 }) {
-		notes = append(notes, "leaving doubtful items out favours the compared systems, by whose answers they were found: "+
+		notes = append(notes, "leaving doubtful items out favours the compared systems, whose answers decide which items these are: "+
 			"it decides nothing, and no gate reads it")
 	}
 	return notes

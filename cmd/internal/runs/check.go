@@ -328,7 +328,7 @@ func (k *check) refreshBase(ctx context.Context) error {
 	var out bytes.Buffer
 	var estimate report.Estimate
 	if code := k.command(ctx, &out, append(slices.Clone(args), "--estimate", "--json")); code != cli.ExitOK {
-		return cli.Errorf(code, "--refresh-base: what running %s again costs is not known", h.Name)
+		return cli.Errorf(code, "--refresh-base: the cost of running %s again is unknown", h.Name)
 	}
 	if err := json.Unmarshal(out.Bytes(), &estimate); err != nil {
 		return err

@@ -206,7 +206,7 @@ func WantsHelp(args []string) bool {
 
 func unknownCommand(app *urfave.App, word string) error {
 	if app.Command(word) != nil {
-		return cli.Usage("the command stands before its flags: %s %s …", app.Name, word)
+		return cli.Usage("put the command before its flags: %s %s …", app.Name, word)
 	}
 	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
 		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
@@ -245,7 +245,7 @@ func usageError(c *urfave.Context, err error, _ bool) error {
 			wanted = "true or false"
 		}
 		if found[3] != "parse error" {
-			wanted = "within what a number can be"
+			wanted = "in the range of a number"
 		}
 		return cli.Usage("%s: %s is not %s", strings.Repeat("-", min(2, len(found[2])))+found[2], found[1], wanted)
 	}
@@ -298,7 +298,7 @@ func runAction(c *urfave.Context, list []Action, defaultAction string) error {
 	a, words := list[at], words[1:]
 	switch n := len(words); {
 	case n < a.MinArgs:
-		return cli.Usage("%s %s needs an argument more: %s", c.Command.Name, a.Name, a.Usage)
+		return cli.Usage("%s %s needs one more argument: %s", c.Command.Name, a.Name, a.Usage)
 	case a.MaxArgs >= 0 && n > a.MaxArgs:
 		more := map[bool]string{true: " more"}[a.MaxArgs > 0]
 		return cli.Usage("%s %s takes no argument%s, got %s: %s", c.Command.Name, a.Name, more, cli.Quote(words[a.MaxArgs]), a.Usage)

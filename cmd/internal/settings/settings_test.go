@@ -72,10 +72,10 @@ func TestRun_values(t *testing.T) {
 			"-n=x":               `-n: "x" is not a whole number`,
 			"--number=":          `--number: "" is not a whole number`,
 			"--number=\"a\nb\"":  `--number: "\"a\nb\"" is not a whole number`,
-			"--number=" + digits: `--number: "` + digits + `" is not within what a number can be`,
+			"--number=" + digits: `--number: "` + digits + `" is not in the range of a number`,
 			"--seed=-1":          `--seed: "-1" is not a whole number from 0`,
 			"--share=much":       `--share: "much" is not a number`,
-			"--share=1e999":      `--share: "1e999" is not within what a number can be`,
+			"--share=1e999":      `--share: "1e999" is not in the range of a number`,
 			"--timeout=soon":     `--timeout: "soon" is not a time such as 90s, 2m or 1m30s`,
 		} {
 			var stderr strings.Builder

@@ -78,7 +78,7 @@ func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, o
 		return errors.Join(err, closeSystem())
 	}
 	measured.Reached = nil // only the workers know
-	measured.Notes = append(slices.Clip(measured.Notes), "unless its sync_interval is always, a NATS server acknowledges before it syncs: what a power cut takes there is asked, and paid, again")
+	measured.Notes = append(slices.Clip(measured.Notes), "unless its sync_interval is always, a NATS server acknowledges before it syncs: units that a power cut loses there are run, and paid, again")
 	return measured, nil
 }
 

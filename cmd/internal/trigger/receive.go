@@ -78,7 +78,7 @@ func (t *server) press(w http.ResponseWriter, r *http.Request) {
 		t.refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxBody))
 		return
 	case err != nil:
-		t.refuse(w, http.StatusBadRequest, fmt.Errorf("the body did not come whole: %w", err))
+		t.refuse(w, http.StatusBadRequest, fmt.Errorf("the body is incomplete: %w", err))
 		return
 	case !sig.verify(body, t.secrets):
 		t.refuse(w, http.StatusUnauthorized, fmt.Errorf("the signature is not that of a secret of %s", EnvSecret))

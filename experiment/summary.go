@@ -131,7 +131,7 @@ func fillTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t *
 // "3", or a share of the planned items, "5%" (also "2.5%").
 type FailureLimit string
 
-// ParseFailureLimit checks the form of an FailureLimit and removes spaces around it.
+// ParseFailureLimit checks the form of a FailureLimit and removes spaces around it.
 func ParseFailureLimit(text string) (FailureLimit, error) {
 	text = strings.TrimSpace(text)
 	if share, ok := strings.CutSuffix(text, "%"); ok {
@@ -148,7 +148,7 @@ func ParseFailureLimit(text string) (FailureLimit, error) {
 }
 
 // Exceeded reports whether more of the planned items failed than are allowed. Exactly the
-// allowed number does not exceed it. An FailureLimit that ParseAllowance would refuse counts as 0.
+// allowed number does not exceed it. A FailureLimit that ParseFailureLimit would refuse counts as 0.
 func (a FailureLimit) Exceeded(failed, planned int) bool {
 	number, isShare := strings.CutSuffix(string(a), "%")
 	// Exact decimals: in float64, 0.57*10000 is less than 5700.

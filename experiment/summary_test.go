@@ -42,7 +42,7 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
-func FuzzParseAllowance(f *testing.F) {
+func FuzzParseFailureLimit(f *testing.F) {
 	f.Add("5%")
 	f.Fuzz(func(t *testing.T, text string) {
 		a, err := experiment.ParseFailureLimit(text)

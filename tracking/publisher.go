@@ -109,7 +109,7 @@ type publisher struct {
 // once. It sets aside outcomes that Langfuse refuses for good, and publishes the rest. The
 // error is an *UnpublishedError, which may wrap the cause of the end of ctx. If the run was
 // published to another server, or if the dataset of that name has another id on this one,
-// the error is an *WrongServerError, and nothing was sent.
+// the error is a *WrongServerError, and nothing was sent.
 //
 // There must be at most one call for a run at a time. Publish never blocks the workers.
 func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {

@@ -321,7 +321,7 @@ func serverLabel(place string) string {
 	return place
 }
 
-// checkPlace returns an *WrongServerError if the run file names another server than this one.
+// checkPlace returns a *WrongServerError if the run file names another server than this one.
 // There are two exceptions. If the other server neither opened the run nor acknowledged
 // anything, the run is movable to this one. If this server shows a trace of the run, it is
 // the same server under another address. checkPlace sends requests only if the names differ.
@@ -346,7 +346,7 @@ func (s Site) checkPlace(
 	return known, false, err
 }
 
-// checkDataset returns an *WrongServerError if the dataset with the name of the run's dataset
+// checkDataset returns a *WrongServerError if the dataset with the name of the run's dataset
 // has another id. A deleted dataset is not an error here: links to its items will fail.
 func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
 	if header.Dataset.ID == "" {

@@ -49,7 +49,7 @@ type VerifyConfig struct {
 //
 // A difference is not an error. Errors are those of reading the run file, those of the
 // client (ExitCode 69 if the server cannot be reached, or if the deadline passes before the
-// first look has ended), and an *WrongServerError if the run was published to another server.
+// first look has ended), and a *WrongServerError if the run was published to another server.
 func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 	header, err := cfg.Run.Header(ctx)
 	if err == nil {

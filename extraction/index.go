@@ -44,7 +44,7 @@ func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
 		spans, lost := x.mentions(*entity)
 		report.UnfoundQuotes = append(report.UnfoundQuotes, lost...)
 		if len(spans) == 0 {
-			spans = x.named(*entity)
+			spans = x.nameSpans(*entity)
 		}
 		if len(spans) == 0 {
 			report.UnfoundNames = append(report.UnfoundNames, entity.Name)
@@ -136,9 +136,9 @@ func (x *Index) Named(e Entity) bool {
 	return false
 }
 
-// named returns the spans of name and aliases, at most maxMentions of each and in total, in
+// nameSpans returns the spans of name and aliases, at most maxMentions of each and in total, in
 // order and without overlap.
-func (x *Index) named(e Entity) []Span {
+func (x *Index) nameSpans(e Entity) []Span {
 	var spans []Span
 	for needle := range needles(e) {
 		ranges := x.tolerant(needle, 0)

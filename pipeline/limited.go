@@ -124,10 +124,10 @@ func (l *limited) Generate(ctx context.Context, req Request) (response Response,
 // call holds the state of one call, which may send several requests.
 type call struct {
 	*limited
-	estimate             Estimate      // for each
-	lastDuration         time.Duration // by the last one
+	estimate             Estimate      // of each request
+	lastDuration         time.Duration // of the last request
 	failures, rejections int
-	answersSeen          int64 // of the limiter, before the last request
+	answersSeen          int64 // the limiter's answers before the last request
 	nextPause            time.Duration
 	final                bool // asking again is of no use
 	total                Response

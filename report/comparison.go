@@ -368,7 +368,7 @@ func (v ResultView) whatChanged(c compare.Change) string {
 	var lines []string
 	add := func(title string, words ...string) {
 		if len(words) > 0 && words[0] != "" {
-			lines = append(lines, title+": "+strings.Join(listed(words, shownMatches, quoted), "; "))
+			lines = append(lines, title+": "+strings.Join(limitList(words, shownMatches, quoted), "; "))
 		}
 	}
 	add("base failed", c.BaseFailure)

@@ -29,8 +29,8 @@ import (
 // command, and to call somebody by name.
 const tricky = "=1+1,\"two\"\r\nthree | four``` ` @octocat <img src=x onerror=x> ]]> & ::error::forged %0A [link](http://x)\n::error::forged"
 
-// shown is a run of three items: one scored, one that failed, one tricky.
-func shown() Run {
+// sampleRun is a run of three items: one scored, one that failed, one tricky.
+func sampleRun() Run {
 	h := outcome.Header{Name: "gpt-prompt-3", Started: began, Trials: 1, Dataset: outcome.Dataset{Name: "extraction-eval"},
 		System: outcome.System{Model: "gpt-4o-mini", Prompt: outcome.Prompt{Name: "extract", Version: 3}}, Scorer: outcome.Scorer{Primary: "entity_f1"}}
 	items := []ItemView{itemView(), itemView(), itemView()}
@@ -77,16 +77,16 @@ var forms = map[string]func(io.Writer, []Run) error{
 
 func TestFormats_golden(t *testing.T) {
 	for name, write := range forms {
-		golden(t, name, printed(t, func(w io.Writer) error { return write(w, []Run{shown()}) }))
+		golden(t, name, printed(t, func(w io.Writer) error { return write(w, []Run{sampleRun()}) }))
 	}
-	golden(t, "runs.md", printed(t, func(w io.Writer) error { return Markdown(w, []Run{shown(), shown()}) }))
+	golden(t, "runs.md", printed(t, func(w io.Writer) error { return Markdown(w, []Run{sampleRun(), sampleRun()}) }))
 }
 
 func TestFormats_errors(t *testing.T) {
-	broken := shown()
+	broken := sampleRun()
 	broken.Items = eachItem([]ItemView{itemView()}, errFull)
 	for name, write := range forms {
-		if err := write(full{}, []Run{shown()}); !errors.Is(err, errFull) {
+		if err := write(full{}, []Run{sampleRun()}); !errors.Is(err, errFull) {
 			t.Errorf("%s: a full disk: %v", name, err)
 		}
 		if name == "run.md" || name == "run.github.txt" {
@@ -102,7 +102,7 @@ func TestFormats_errors(t *testing.T) {
 func TestFormats_itemByItem(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, []Run) error{"csv": CSV, "junit": JUnit, "jsonl": JSONL} {
 		var b bytes.Buffer
-		run := shown()
+		run := sampleRun()
 		most, last := 0, 0 // bytes between two items
 		run.Items = func(yield func(ItemView, error) bool) {
 			for range 2000 {
@@ -186,7 +186,7 @@ func legal(s string) string {
 }
 
 func TestGitHub_noForgedCommands(t *testing.T) {
-	got := printed(t, func(w io.Writer) error { return GitHub(w, []Run{shown()}) })
+	got := printed(t, func(w io.Writer) error { return GitHub(w, []Run{sampleRun()}) })
 	for line := range strings.Lines(got) {
 		if !strings.HasPrefix(line, "::error title=") && !strings.HasPrefix(line, "::notice title=") {
 			t.Errorf("a line of its own: %q", line)
@@ -254,7 +254,7 @@ func TestWebLink(t *testing.T) {
 }
 
 func TestJSONL_lines(t *testing.T) {
-	got := printed(t, func(w io.Writer) error { return JSONL(w, []Run{shown(), shown()}) })
+	got := printed(t, func(w io.Writer) error { return JSONL(w, []Run{sampleRun(), sampleRun()}) })
 	lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
 	if len(lines) != 6 {
 		t.Fatalf("%d lines", len(lines))
@@ -344,14 +344,14 @@ func TestCompareMarkdown_rendered(t *testing.T) {
 // TestMarkdown_renderedHostile: whatever names hold, a renderer makes the same
 // tables of them, no link but that of the run, and no element.
 func TestMarkdown_renderedHostile(t *testing.T) {
-	plain := rendered(t, []byte(printed(t, func(w io.Writer) error { return Markdown(w, []Run{named("x")}) })))
+	plain := rendered(t, []byte(printed(t, func(w io.Writer) error { return Markdown(w, []Run{namedRun("x")}) })))
 	if len(plain.Tables) < 2 || plain.Rows < 3 {
 		t.Fatalf("%+v", plain)
 	}
 	pieces := regexp.MustCompile(`\S+|\s`).FindAllString(tricky, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		name := strings.Join(rapid.SliceOfN(rapid.SampledFrom(append(pieces, "`", "|", "\\", "\n\n# ", "<b>", "https://example.com ", "- ")), 1, 8).Draw(t, "name"), "")
-		text := printed(t, func(w io.Writer) error { return Markdown(w, []Run{named(name)}) })
+		text := printed(t, func(w io.Writer) error { return Markdown(w, []Run{namedRun(name)}) })
 		got := rendered(t, []byte(text))
 		if got.Rows != plain.Rows || len(got.Tables) != len(plain.Tables) || len(got.HTML) != 0 || !cmp.Equal(got.Links, plain.Links) {
 			t.Fatalf("%+v instead of %+v:\n%s", got, plain, text)
@@ -359,9 +359,9 @@ func TestMarkdown_renderedHostile(t *testing.T) {
 	})
 }
 
-// named is a run in which everything bears one name.
-func named(name string) Run {
-	run := shown()
+// namedRun is a run in which everything bears one name.
+func namedRun(name string) Run {
+	run := sampleRun()
 	s := &run.Summary
 	s.Run.Name, s.Run.Dataset, s.Run.Model, s.Warnings = name, name, name, []string{name}
 	for i := range s.Scores {

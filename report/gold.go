@@ -90,7 +90,7 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 // only lists the first items that only one file has.
 func (p *page) only(label string, ids []string) {
 	if len(ids) > 0 {
-		p.parts(label, p.yellow(Counted(len(ids), "item")), strings.Join(listed(ids, 10, textutil.Line), ", "))
+		p.parts(label, p.yellow(Counted(len(ids), "item")), strings.Join(limitList(ids, 10, textutil.Line), ", "))
 	}
 }
 

@@ -230,7 +230,7 @@ func Bench(w io.Writer, r bench.Report, opt Options) error {
 	p.table(failures)
 	if r.Answered > 0 {
 		p.table(benchMetrics(r), benchCategories(r), benchCauses(r))
-		drifting := strings.Join(listed(r.DriftingCases, maxShownCauses, textutil.Line), ", ")
+		drifting := strings.Join(limitList(r.DriftingCases, maxShownCauses, textutil.Line), ", ")
 		p.notes(textIf(drifting != "", Counted(len(r.DriftingCases), "case")+" differed between trials: "+drifting))
 	}
 	p.warnings("Read with care", r.Warnings, 0)

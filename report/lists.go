@@ -129,7 +129,7 @@ func (v LeaderboardView) PairTable() Table {
 	for _, pair := range v.Pairs {
 		says, state := verdictState(pair.Verdict, pair.Verdict, len(pair.Incompatible) > 0)
 		reasons := pair.Reasons()
-		reasons = listed(reasons, len(reasons), quoted)
+		reasons = limitList(reasons, len(reasons), quoted)
 		t.add(places[pair.First]+label(pair.First), places[pair.Second]+label(pair.Second), Delta(pair.Difference), Deltas(pair.CI95),
 			pValue(pair.P), pValue(pair.PHolm), says, strings.Join(reasons, "\n")).State = state
 	}

@@ -102,12 +102,12 @@ func (t Table) First(n int) Table {
 // ForPage returns the table in the form for pages.
 func (t Table) ForPage() Table {
 	t.Title = unquoted(t.Title)
-	return t.in(func(c Column) string { return c.Page }, func(_ Column, cell string) string { return unquoted(cell) })
+	return t.inForm(func(c Column) string { return c.Page }, func(_ Column, cell string) string { return unquoted(cell) })
 }
 
-// in returns the table in one form: with the columns and titles of that form, and with its cells
+// inForm returns the table inForm one form: with the columns and titles of that form, and with its cells
 // escaped by clean.
-func (t Table) in(title func(Column) string, clean func(Column, string) string) Table {
+func (t Table) inForm(title func(Column) string, clean func(Column, string) string) Table {
 	out := t
 	out.Rows, out.Columns = slices.Clone(t.Rows), nil
 	for i := range out.Rows {
@@ -133,8 +133,8 @@ func (t Table) forText() (rows, below Table) {
 		}
 		return unquoted(cell)
 	}
-	rows = t.in(func(c Column) string { return cmp.Or(textIf(c.Below, hidden), c.Text) }, clean)
-	below = t.in(func(c Column) string { return cmp.Or(textIf(!c.Below, hidden), c.Text) }, clean)
+	rows = t.inForm(func(c Column) string { return cmp.Or(textIf(c.Below, hidden), c.Text) }, clean)
+	below = t.inForm(func(c Column) string { return cmp.Or(textIf(!c.Below, hidden), c.Text) }, clean)
 	for _, row := range rows.Rows {
 		if len(row.Cells) > 0 {
 			row.Cells[0] += trialMark(row.Trial)

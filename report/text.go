@@ -186,8 +186,8 @@ func rightToLeft(r rune) bool {
 // label returns a name as one line, or a placeholder for an empty name.
 func label(name string) string { return cmp.Or(textutil.Line(name), "(none)") }
 
-// listed returns at most n texts, followed by the number of the others.
-func listed(list []string, limit int, show func(string) string) (out []string) {
+// limitList returns at most limit texts, followed by the number of the others.
+func limitList(list []string, limit int, show func(string) string) (out []string) {
 	out = cli.Each(list[:min(len(list), limit)], show)
 	more := len(list) - len(out)
 	return append(out, nonEmpty(textIf(more > 0, "and "+Count(more)+" more"))...)
@@ -259,7 +259,7 @@ func summaryOf(title string) string {
 }
 
 func (m *markdown) rows(t Table) {
-	t = t.in(func(c Column) string { return c.Markdown }, func(c Column, cell string) string {
+	t = t.inForm(func(c Column) string { return c.Markdown }, func(c Column, cell string) string {
 		if c.Name {
 			cell = excerpt(cell)
 		}

@@ -110,7 +110,7 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 		return func() {
 			result.Items++
 			for _, c := range observed {
-				if count := tallies[c.about().what]; c.expected != nil {
+				if count := tallies[c.subject().what]; c.expected != nil {
 					count.addElement(c.stances)
 				} else {
 					count.addBeyond(c.stances)
@@ -239,7 +239,7 @@ func (r *comparison) observations() []claim {
 // addFindings adds the claims of an item with their doubts.
 func (a *audit) addFindings(id string, claims []claim) {
 	for _, c := range claims {
-		what := c.about().what
+		what := c.subject().what
 		d := Doubt{Item: id, Kind: c.kind, What: what, Doubt: a.rates[what].doubt(c), claim: c}
 		d.Expected, d.Proposed = c.expected.String(), c.proposed.String()
 		d.Key = d.key()

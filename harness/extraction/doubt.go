@@ -123,8 +123,8 @@ type claim struct {
 	others     []*element // by system: another element in place of the expected one, or nil
 }
 
-// about returns the element of gold, or the one that gold lacks.
-func (c claim) about() *element { return cmp.Or(c.expected, c.proposed) }
+// subject returns the element of gold, or the one that gold lacks.
+func (c claim) subject() *element { return cmp.Or(c.expected, c.proposed) }
 
 // place returns the prefix of seed.Finding.Path for the element of gold.
 func (c claim) place() string {

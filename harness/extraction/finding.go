@@ -114,7 +114,7 @@ func (d Doubt) key() string {
 func (d *Doubt) complete(systems []string, r *comparison, items int) {
 	c := d.claim
 	near := 0
-	for _, name := range c.about().names() {
+	for _, name := range c.subject().names() {
 		span, found := r.index.Locate(name, near)
 		if !found {
 			continue
@@ -180,7 +180,7 @@ func applyClaims(gold extraction.Extraction, claims ...claim) extraction.Extract
 	entities, relationships := slices.Clone(gold.Entities), slices.Clone(gold.Relationships)
 	removedEntities, removedRelationships := map[int]bool{}, map[int]bool{}
 	for _, c := range claims {
-		entity := c.about().what == scoring.FaultEntity
+		entity := c.subject().what == scoring.FaultEntity
 		switch {
 		case c.expected == nil && entity:
 			entities = append(entities, c.proposed.entity())

@@ -182,7 +182,7 @@ func (c *checker) schema(value any, path string, types []any) {
 	if !ok {
 		return
 	}
-	if own := listed(schema["type"]); len(own) > 0 {
+	if own := asList(schema["type"]); len(own) > 0 {
 		for _, one := range own {
 			if len(types) > 0 && !slices.Contains(types, one) && (one != "integer" || !slices.Contains(types, any("number"))) {
 				c.problem(path, "Langfuse takes no type %q if an outer schema of the same value has another", one)
@@ -209,7 +209,7 @@ func (c *checker) schema(value any, path string, types []any) {
 			c.schema(inner[at], path+"/"+name+at, innerTypes)
 		}
 	}
-	for _, name := range listed(schema["required"]) {
+	for _, name := range asList(schema["required"]) {
 		if name, ok := name.(string); ok && !c.described[name] {
 			c.problem(path, "Langfuse requires %q only if properties describe it", name)
 		}
@@ -247,8 +247,8 @@ func empty(value any) bool {
 	return ok || value == true
 }
 
-// listed returns value as a list. A value that is not a list becomes a list of one element.
-func listed(value any) []any {
+// asList returns value as a list. A value that is not a list becomes a list of one element.
+func asList(value any) []any {
 	if list, ok := value.([]any); ok || value == nil {
 		return list
 	}

@@ -138,8 +138,8 @@ func reasonOf(err error) string {
 	return textutil.Cut(strings.ReplaceAll(err.Error(), "\n", "; "), 1500)
 }
 
-// asked returns the requests with their states, newest first.
-func (t *server) asked() []html.RequestedRun {
+// requestedRuns returns the requests with their states, newest first.
+func (t *server) requestedRuns() []html.RequestedRun {
 	t.mu.Lock()
 	rows := slices.Clone(t.refused)
 	t.mu.Unlock()

@@ -80,7 +80,7 @@ func Serve(ctx context.Context, cfg Config, pages Pages) error {
 	pagesCtx, stopPages := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopPages()
 	var work errgroup.Group
-	err = pages(pagesCtx, t.asked, func(string) {
+	err = pages(pagesCtx, t.requestedRuns, func(string) {
 		fmt.Fprintf(cfg.Env.Stdout, "\nThe Run button of Langfuse: POST http://%s/trigger, for the datasets %s\n",
 			t.listener.Addr(), strings.Join(slices.Sorted(maps.Keys(t.file.Datasets)), ", "))
 		work.Go(func() error {

@@ -228,7 +228,7 @@ func TestFlips(t *testing.T) {
 	if len(flips) != 1 || flips[0].Below.Threshold != "0.7" || flips[0].At.Threshold != "0.9" {
 		t.Fatalf("%+v", flips)
 	}
-	want := "the ranking by f1 flips at threshold 0.9: up to 0.7 b is ahead (-0.1, no difference can be claimed), from 0.9 on c is ahead (+0.2, a difference that can be claimed)"
+	want := "the ranking by f1 flips at threshold 0.9: up to 0.7 b is ahead (-0.1, no significant difference), from 0.9 on c is ahead (+0.2, a significant difference)"
 	if got := flips[0].Warning("b", "c"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -41,7 +41,7 @@ func (c Config) comparePair(first, second *entry) (Pair, *Score) {
 	s := c.score(c.Metric, col)
 	s.Incomparable = incomparableReason(c.Metric, first.Summary, second.Summary)
 	if !s.same() && !s.canClaim() || s.Incomparable != "" {
-		s.P = nil // no difference can be claimed
+		s.P = nil // no significant difference
 	}
 	p.N, p.Difference, p.CI95, p.P = s.N, s.Difference, s.CI95, s.P
 	p.Wins, p.Losses, p.Ties = s.Wins, s.Losses, s.Ties

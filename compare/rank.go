@@ -320,12 +320,12 @@ func Flips(settings []Setting) []Flip {
 // Warning says which run is ahead on each side of the flip.
 func (f Flip) Warning(base, candidate string) string {
 	ahead := func(s Setting) string {
-		name, claim := candidate, "no difference can be claimed"
+		name, claim := candidate, "no significant difference"
 		if s.sign() < 0 {
 			name = base
 		}
 		if v := s.Score.Verdict; v == Better || v == Worse {
-			claim = "a difference that can be claimed"
+			claim = "a significant difference"
 		}
 		return fmt.Sprintf("%s is ahead (%s, %s)", name, signed(*s.Score.Difference), claim)
 	}

@@ -48,7 +48,7 @@ Categories
 ────────────────────────────────────────────────────
   smoke         2   0.0000  1.0000  0.0000    0.0000
 
-What lowered them
+What lowered the metrics
   case     metric              code            times  first trial
 ─────────────────────────────────────────────────────────────────
   letters  quoteInvariantRate  QUOTE_MISMATCH      2            1
@@ -57,7 +57,7 @@ What lowered them
       nothing\x1b[31m
   1 case differed between trials: words
 
-Read with care
+Warnings
   with care
 `
 	var text strings.Builder

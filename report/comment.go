@@ -120,7 +120,7 @@ func (c Check) sides() string {
 // changes lists what differs from the base.
 func (c Check) changes(m *markdown, view ResultView) {
 	table := view.ScoreTable()
-	table.Title = "Scores that moved"
+	table.Title = "Changed scores"
 	var rows []Row
 	for i, row := range table.Rows {
 		if d := view.Scores[i].Difference; d != nil && *d != 0 && len(rows) < commentLines {
@@ -141,7 +141,7 @@ func (c Check) changes(m *markdown, view ResultView) {
 	cost := view.ConsumptionTable()
 	cost.folded = false
 	m.table(table, worse, cost)
-	m.note(textIf(len(view.Warnings) > 0, "**Read with care**"))
+	m.note(textIf(len(view.Warnings) > 0, "**Warnings**"))
 	m.warnings(view.Warnings[:min(commentLines, len(view.Warnings))])
 }
 

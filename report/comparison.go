@@ -49,7 +49,7 @@ func (v ResultView) Says() string { return verdictWords(v.Primary().Verdict) }
 func verdictWords(verdict compare.Verdict) string {
 	words := map[compare.Verdict]string{compare.Same: "the same in every item",
 		compare.Better: "better", compare.Worse: "worse"}
-	return cmp.Or(words[verdict], "no difference can be claimed")
+	return cmp.Or(words[verdict], "no significant difference")
 }
 
 // Evidence returns interval and p-value of the verdict; empty without an interval. It adds the
@@ -85,9 +85,9 @@ func (v ResultView) Notes() (notes []string) {
 			Counted(s.Clusters, "cluster"), textutil.Line(v.of.ClusterBy), Deltas(s.Unclustered)))
 	}
 	if s.Detectable != nil {
-		text := fmt.Sprintf("a true difference of %s would be found 4 times out of 5", Score(s.Detectable, 3))
+		text := fmt.Sprintf("minimum detectable effect %s (80 %% power)", Score(s.Detectable, 3))
 		if s.Needed != nil && *s.Needed > s.N {
-			text += fmt.Sprintf("; to find one of %s it takes about %s", Delta(s.Difference), Counted(*s.Needed, "item"))
+			text += fmt.Sprintf("; to find %s it takes about %s", Delta(s.Difference), Counted(*s.Needed, "item"))
 		}
 		notes = append(notes, text)
 	}
@@ -111,7 +111,7 @@ func (v ResultView) ScoreTable() Table {
 		candidate().wide(2), diff(), interval(), p,
 		number("p (Holm)").wide(5).hint("corrected for the number of scores below the first that differ"),
 		number("+/-/=").wide(6).hint("items that are better, worse, equal"), number("n").wide(7),
-		text("found", "the least difference found 4 times out of 5", 8), text("needs", "items to find the one seen", 9)}}
+		text("MDE", "minimum detectable effect (80 % power)", 8), text("n needed", "items to find the difference seen", 9)}}
 	for _, s := range v.Scores {
 		row := t.add(s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.P), pValue(s.PHolm),
 			Count(s.Wins)+"/"+Count(s.Losses)+"/"+Count(s.Ties), Count(s.N), Score(s.Detectable, 3), orNone(s.Needed, Count))
@@ -187,7 +187,7 @@ func (v ResultView) ConsumptionTable() Table {
 
 func amountLine(name string, a compare.Amount, show func(float64) string) string {
 	if a.Difference == nil {
-		return name + ": not known of any item in both runs"
+		return name + ": not known for any item in both runs"
 	}
 	signed := func(v float64) string { return map[int]string{-1: "-", 1: "+"}[cmp.Compare(v, 0)] + show(math.Abs(v)) }
 	text := fmt.Sprintf("%s %s → %s", name, show(*a.Base), show(*a.Candidate))
@@ -232,7 +232,7 @@ func arrow(before, after int64) string {
 // SensitivityTable has a row for each way to score the outputs; empty if they were not scored
 // again.
 func (v ResultView) SensitivityTable() Table {
-	t := Table{Title: "How far can the numbers be trusted", folded: true, noun: "way", Columns: []Column{name("scored"),
+	t := Table{Title: "Sensitivity", folded: true, noun: "way", Columns: []Column{name("scored"),
 		{Title: "score", Name: true, flex: true, Wide: 2}, number("base").wide(5), candidate().wide(4), diff(), interval(),
 		number("p (Holm)").wide(3).hint("corrected for the number of candidates"), number("n").wide(6),
 		{Title: "verdict", Pill: true, flex: true}}}
@@ -308,7 +308,7 @@ func (p *page) candidate(r ResultView) {
 	p.table(r.ScoreTable())
 	p.table(r.Tables(maxTypes)...)
 	p.table(r.SensitivityTable(), gateTable("", r.Gate))
-	p.warnings("Read with care", r.Warnings, 0)
+	p.warnings("Warnings", r.Warnings, 0)
 }
 
 // CompareMarkdown writes a comparison as GitHub-flavoured Markdown, for a comment on a pull
@@ -350,7 +350,7 @@ const shownMatches = 8
 
 // ChangeTable lists the items that changed most.
 func (v ResultView) ChangeTable() Table {
-	t := Table{Title: "Changed most by " + quoted(v.of.Metric), folded: true, Items: true, Columns: []Column{
+	t := Table{Title: "Largest changes in " + quoted(v.of.Metric), folded: true, Items: true, Columns: []Column{
 		name("item"), number("base").wide(2), candidate().wide(1), diff(),
 		{Markdown: "what changed", Page: "what changed", Below: true}}}
 	for _, c := range v.Changed {

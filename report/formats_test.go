@@ -333,7 +333,7 @@ func TestCompareMarkdown_rendered(t *testing.T) {
 		Rows: strings.Count(string(source), "\n| ") - 2*8, // lines with bars, without each head and its rule
 	}
 	for _, title := range []string{"Pooled over the counts of 58 of 60 items: the others failed", "Yes or no", "Cost and latency", "By entity type",
-		"By relationship type", "Changed most by entity_f1"} {
+		"By relationship type", "Largest changes in entity_f1"} {
 		want.HTML = append(want.HTML, "<details><summary>"+title+"</summary>", "</details>")
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

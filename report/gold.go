@@ -83,7 +83,7 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 		t.Notes = []string{"expected: A's; extracted: B's"}
 		p.table(t.First(maxTypes))
 	}
-	p.warnings("Read with care", a.Warnings, 0)
+	p.warnings("Warnings", a.Warnings, 0)
 	return p.writeTo(w)
 }
 
@@ -152,8 +152,8 @@ type Queued struct {
 func AuditText(w io.Writer, a Audit, opt Options) error {
 	p := newPage(opt)
 	p.wrapped(fmt.Sprintf("%s · %s · %s", textutil.Line(a.Dataset), Counted(a.Items, "item"), Counted(a.Total, "finding")), 0, 2, p.bold)
-	systems := Table{Title: "Systems", Columns: []Column{name("system"), number("finds"), number("errs alike").wide(3), number("type right").wide(1),
-		number("rel. finds"), number("rel. errs alike").wide(4), number("rel. right").wide(2)}}
+	systems := Table{Title: "Systems", Columns: []Column{name("system"), number("finds"), number("shared errors").wide(3), number("type right").wide(1),
+		number("rel. finds"), number("rel. shared errors").wide(4), number("rel. right").wide(2)}}
 	for _, s := range a.Systems {
 		e, r := s.Entities, s.Relationships
 		systems.add(s.Name, rate(e.Found), rate(e.Shared), rate(e.Right), rate(r.Found), rate(r.Shared), rate(r.Right))

@@ -233,7 +233,7 @@ func Bench(w io.Writer, r bench.Report, opt Options) error {
 		drifting := strings.Join(limitList(r.DriftingCases, maxShownCauses, textutil.Line), ", ")
 		p.notes(textIf(drifting != "", Counted(len(r.DriftingCases), "case")+" differed between trials: "+drifting))
 	}
-	p.warnings("Read with care", r.Warnings, 0)
+	p.warnings("Warnings", r.Warnings, 0)
 	return p.writeTo(w)
 }
 
@@ -268,7 +268,7 @@ func benchCategories(r bench.Report) Table {
 
 // benchCauses has a row for each run of causes that differ only in the trial.
 func benchCauses(r bench.Report) Table {
-	t := Table{Title: "What lowered them", noun: "cause", Columns: []Column{name("case"), {Title: "metric"},
+	t := Table{Title: "What lowered the metrics", noun: "cause", Columns: []Column{name("case"), {Title: "metric"},
 		{Title: "code"}, number("times"), number("first trial").wide(1), {Below: true}}}
 	for i, n := 0, 0; i < len(r.Causes); i += n {
 		c := r.Causes[i]

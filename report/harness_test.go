@@ -50,8 +50,8 @@ func TestBenchmark_width(t *testing.T) {
 			}
 		}
 		wantTexts(t, page, "report-of", "weighted_score", "0.6000", "FAIL", "min_score", "skip", "max_drop")
-		if strings.Contains(page, "annual") == strings.Contains(page, "left out") {
-			t.Errorf("width %d: the kind is neither shown nor named as left out:\n%s", width, page)
+		if strings.Contains(page, "annual") == strings.Contains(page, "do not fit: ") {
+			t.Errorf("width %d: the kind is neither shown nor named among those that do not fit:\n%s", width, page)
 		}
 	}
 }

@@ -89,7 +89,7 @@ type LeaderboardView struct{ compare.Leaderboard }
 // have none.
 func (v LeaderboardView) RankTable() Table {
 	t := Table{Title: "Leaderboard by " + quoted(v.Metric), noun: "run", Columns: []Column{number("#"), name("run"), number("mean").strong(), interval(),
-		number("to the best").wide(5).hint("mean of the paired differences to the first run"),
+		number("vs. best").wide(5).hint("mean of the paired differences to the first run"),
 		number("p (Holm)").wide(6).hint("corrected for the number of pairs"), number("failed").wide(2), number("per item").wide(4),
 		number("p95").wide(7), Column{Title: "front", cyan: true, Wide: 3}.hint("no other run is at least as good and at most as expensive, " +
 			"and better in one of the two")}}
@@ -117,7 +117,7 @@ func costPerItem(r compare.Ranked) string {
 
 // PairTable compares every pair of runs.
 func (v LeaderboardView) PairTable() Table {
-	t := Table{Title: "Every two runs", noun: "pair", Columns: []Column{
+	t := Table{Title: "All pairs of runs", noun: "pair", Columns: []Column{
 		{Title: "first", Name: true, flex: true}, {Title: "second", Name: true, flex: true},
 		{Title: "difference", Right: true, Strong: true, Diff: true, Wide: 2},
 		interval(), number("p").wide(4), number("p (Holm)").wide(3).hint("corrected for the number of pairs"),
@@ -156,7 +156,7 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	for _, r := range l.Runs {
 		p.table(gateTable(" of "+quoted(r.Summary.Run.Name), r.Gate))
 	}
-	p.warnings("Read with care", l.Warnings, 0)
+	p.warnings("Warnings", l.Warnings, 0)
 	p.where()
 	return p.writeTo(w)
 }
@@ -165,7 +165,7 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 func MovesText(w io.Writer, r compare.MovesResult, opt Options) error {
 	p := newPage(opt)
 	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + Counted(r.Items, "result"))
-	t := Table{Title: "Scores that moved", Columns: []Column{{Title: "score"}, number("before"), number("after"), number("difference"),
+	t := Table{Title: "Changed scores", Columns: []Column{{Title: "score"}, number("before"), number("after"), number("difference"),
 		number("up"), number("down"), number("n")}}
 	for _, s := range r.Scores {
 		if s.Up+s.Down+s.Defined+s.Undefined == 0 {
@@ -175,12 +175,12 @@ func MovesText(w io.Writer, r compare.MovesResult, opt Options) error {
 			Count(s.Up), Count(s.Down), beforeAfter(Count(s.NOld), Count(s.NNew)))
 	}
 	if len(t.Rows) == 0 {
-		p.line("no score moved")
+		p.line("no score changed")
 		return p.writeTo(w)
 	}
 	still := len(r.Scores) - len(t.Rows)
 	p.table(t)
-	p.notes(textIf(still > 0, Counted(still, "other score")+" did not move"))
+	p.notes(textIf(still > 0, Counted(still, "other score")+" did not change"))
 	if len(r.Moved) > 0 {
 		p.table(movedTable(r))
 	}
@@ -188,7 +188,7 @@ func MovesText(w io.Writer, r compare.MovesResult, opt Options) error {
 }
 
 func movedTable(r compare.MovesResult) Table {
-	t := Table{Title: "Items that moved most, by " + textutil.Line(r.Scorer.Primary), Columns: []Column{name("item"),
+	t := Table{Title: "Largest changes, by " + textutil.Line(r.Scorer.Primary), Columns: []Column{name("item"),
 		number("before"), number("after"), number("difference")}}
 	for _, item := range r.Moved {
 		t.add(item.Item, ratio(item.Before), ratio(item.After), difference(&item.Before, &item.After)).Trial = item.Trial

@@ -321,7 +321,7 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 		p.parts(paint(f.Label), f.Parts...)
 	}
 	p.table(v.tables()...)
-	p.warnings("Read with care", s.Warnings, 0)
+	p.warnings("Warnings", s.Warnings, 0)
 	p.where()
 	return p.writeTo(w)
 }
@@ -422,10 +422,10 @@ func (v SummaryView) TrialTable() Table {
 
 // SpreadTable shows how much each score varies between trials of the same configuration.
 func (v SummaryView) SpreadTable() Table {
-	t := Table{Title: "Spread where nothing was changed", Columns: []Column{name("score"),
+	t := Table{Title: "Variation between trials", Columns: []Column{name("score"),
 		number("trials").wide(2).hint("least and largest mean of a trial"),
 		number("sd of trials").strong().hint("standard deviation of the means of the trials"),
-		number("sd within items").wide(1).hint("how much one item varies between its trials"), number("items the same")},
+		number("sd within items").wide(1).hint("how much one item varies between its trials"), number("same in all trials")},
 		Notes: []string{"failed trials count as 0 · an item's value is the mean over its trials · the difference of two trials has the sd of trials times √2"}}
 	for _, s := range v.Trials.Scores {
 		t.add(s.Name, minMax(s.Least, s.Top, 3), Score(s.Between, 3), Score(s.Within, 3),

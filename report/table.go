@@ -186,7 +186,7 @@ func (p *page) draw(t Table) {
 		hints = append(hints, nonEmpty(textIf(c.Hint != "", c.Title+": "+c.Hint))...)
 	}
 	rows.Notes = append([]string{t.More, strings.Join(hints, " · ")}, t.Notes...)
-	rows.names("left out for want of width", dropped)
+	rows.names("columns that do not fit", dropped)
 	p.notes(rows.Notes...)
 }
 

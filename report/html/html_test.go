@@ -248,7 +248,7 @@ func TestWrite_trials(t *testing.T) {
 	// f1 of the items: 0.5, 0.5, 0.5 and (0 + 0.5 + failed)/3
 	wantTexts(t, got, `Outcomes <span class="count">12</span>`, "4 items × 3 trials", `<span class="name">outcomes</span><strong>12 planned</strong><span class="note">11 scored, 1 failed,`,
 		`<strong>0.417</strong><span class="note">95 % interval 0.177–0.741, failed as 0; of those scored 0.438</span>`, ">failed as 0</th>", ">mean of scored</th>", "over 12 values", "sd of trials", "the sd of trials times √2", "Flaky by f1: 4 of 4 items",
-		"Every trial of an item has a row of its own", "Read with care: 2 remarks")
+		"Every trial of an item has a row of its own", "2 warnings")
 	if strings.Index(got, "the first remark") < strings.Index(got, "<h2>Scores</h2>") {
 		t.Error("remarks stand before the scores")
 	}

@@ -45,7 +45,7 @@ func RescoreCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "config", TakesFile: true, Usage: "ask the evaluators under scorers: in the YAML file `FILE` again (nothing else in it is read)"},
 			&urfave.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "`NAME` of the new run (default: RUN-rescored; with @now, RUN and the version of the dataset)"},
 			&urfave.StringSliceFlag{Name: "gate", Usage: "with @now: judge `RULE|FILE` before and after; may be repeated"},
-			&urfave.BoolFlag{Name: "json", Usage: "print what moved as JSON"},
+			&urfave.BoolFlag{Name: "json", Usage: "print what changed as JSON"},
 		},
 		Action: func(c *urfave.Context) error { return rescoreAction(c, env) },
 	}

@@ -151,8 +151,8 @@ func TestSensitivity_flip(t *testing.T) {
 		t.Errorf("%+v", flip)
 	}
 	const want = "the ranking by entity_f1 flips at threshold 0.78: " +
-		"up to 0.77 cand is ahead (+0.2778, a difference that can be claimed), " +
-		"from 0.78 on base is ahead (-0.1389, a difference that can be claimed)"
+		"up to 0.77 cand is ahead (+0.2778, a significant difference), " +
+		"from 0.78 on base is ahead (-0.1389, a significant difference)"
 	if last := r.Warnings[len(r.Warnings)-1]; last != want {
 		t.Errorf("got  %s\nwant %s", last, want)
 	}

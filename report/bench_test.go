@@ -8,8 +8,8 @@ import (
 	"extraction-experiment/report"
 )
 
-// TestBench: causes that differ only in the trial share a row, and a system that never answered has
-// no metrics.
+// TestBench checks that causes that differ only in the trial share a row, and that a system that
+// never answered has no metrics.
 func TestBench(t *testing.T) {
 	cause := bench.Cause{CaseID: "letters", Trial: 1, Metric: "quoteInvariantRate", Code: bench.QuoteMismatch, Quote: "b", Detail: "at 0 to 1 (rune)"}
 	again, other := cause, bench.Cause{CaseID: "words", Trial: 2, Metric: "successRate", Detail: "nothing\x1b[31m"}

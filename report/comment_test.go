@@ -11,7 +11,7 @@ import (
 	"extraction-experiment/report"
 )
 
-// hostileCheck has names that would be a tag, a mention, a fence, a row or a marker.
+// hostileCheck returns a check whose names look like a tag, a mention, a fence, a row or a marker.
 func hostileCheck(items int) report.Check {
 	const bad = "</details><img src=x onerror=alert(1)> @team #12 ``` | [x](javascript:1) <!-- -->\n# title"
 	score := compare.Score{Name: "entity_f1", Primary: true, Base: new(0.5), Candidate: new(0.4), Difference: new(-0.1), CI95: &[2]float64{-0.2, -0.05}, P: new(0.01), PHolm: new(0.01), Verdict: compare.Worse}

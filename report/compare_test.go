@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// comparedScore is a score with a difference of d, of width 0.04.
+// comparedScore returns a score with a difference of d and an interval of width 0.04.
 func comparedScore(name string, base, d float64, verdict compare.Verdict) compare.Score {
 	return compare.Score{
 		Name: name, N: 60, Base: new(base), Candidate: new(base + d), Difference: new(d), SE: new(0.01),
@@ -23,7 +23,8 @@ func comparedScore(name string, base, d float64, verdict compare.Verdict) compar
 	}
 }
 
-// comparison has a candidate with everything, and one that cannot be compared.
+// comparison returns a comparison with a candidate that has every table, and one that cannot be
+// compared.
 func comparison() compare.Comparison {
 	base, cand := summary(), summary()
 	cand.Run.Name, cand.Run.PromptVersion, cand.Items.Failed = "gpt-prompt-4", 4, 0
@@ -69,7 +70,7 @@ func comparison() compare.Comparison {
 	}
 }
 
-// comparisonOf returns a comparison with text in place of names, comments and messages.
+// comparisonOf returns a comparison in which all names, comments and messages are text.
 func comparisonOf(text string) compare.Comparison {
 	c := comparison()
 	r := &c.Candidates[0]
@@ -93,7 +94,7 @@ func TestCompare_golden(t *testing.T) {
 	goldenPage(t, "compare-colour.txt", opt, func(w io.Writer) error { return Compare(w, one, opt) })
 }
 
-// TestCompare_otherTrials: what more trials count more of does not look like a change.
+// TestCompare_otherTrials checks that larger counts of more trials do not look like a change.
 func TestCompare_otherTrials(t *testing.T) {
 	c := comparison()
 	c.Candidates = c.Candidates[:1]
@@ -110,8 +111,8 @@ func TestCompareMarkdown_golden(t *testing.T) {
 	golden(t, "compare.md", printed(t, func(w io.Writer) error { return CompareMarkdown(w, comparison(), Options{}) }))
 }
 
-// TestCompareMarkdown_hostile: whatever is in a name, rows keep their cells and
-// nothing outside of code spans comes from it.
+// TestCompareMarkdown_hostile checks that rows keep their cells whatever names contain, and that
+// names are only in code spans.
 func TestCompareMarkdown_hostile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.SampledFrom([]rune("a`|<>@#*_[](\\)!\n\x1b\u202e"))).Draw(t, "text")
@@ -131,8 +132,8 @@ func TestCompareMarkdown_hostile(t *testing.T) {
 	})
 }
 
-// outsideCode removes code spans as CommonMark finds them: a run of backticks
-// up to the next run of the same length.
+// outsideCode removes code spans as CommonMark finds them: from a run of backticks to the next
+// run of the same length.
 func outsideCode(line string) string {
 	var out strings.Builder
 	for {
@@ -143,7 +144,7 @@ func outsideCode(line string) string {
 		out.WriteString(line[:at])
 		rest := strings.TrimLeft(line[at:], "`")
 		ticks := len(line) - at - len(rest)
-		end := closing(rest, ticks)
+		end := codeSpanEnd(rest, ticks)
 		if end < 0 {
 			return out.String() + line[at:]
 		}
@@ -151,9 +152,8 @@ func outsideCode(line string) string {
 	}
 }
 
-// closing returns where the text goes on behind the next run of so many
-// backticks.
-func closing(s string, ticks int) int {
+// codeSpanEnd returns the position after the next run of that many backticks.
+func codeSpanEnd(s string, ticks int) int {
 	for i := 0; i < len(s); i++ {
 		if s[i] != '`' {
 			continue
@@ -168,20 +168,20 @@ func closing(s string, ticks int) int {
 }
 
 func TestCompare_writeError(t *testing.T) {
-	if err := Compare(full{}, comparison(), Options{}); !errors.Is(err, errFull) {
+	if err := Compare(brokenWriter{}, comparison(), Options{}); !errors.Is(err, errFull) {
 		t.Errorf("got %v", err)
 	}
-	if err := CompareMarkdown(full{}, comparison(), Options{}); !errors.Is(err, errFull) {
+	if err := CompareMarkdown(brokenWriter{}, comparison(), Options{}); !errors.Is(err, errFull) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestCompare_hostile: names, comments and failures are strangers' words.
+// TestCompare_hostile checks that the layout holds for untrusted names, comments and failures.
 func TestCompare_hostile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.SampledFrom([]rune("a \t\n\x1b[31m\u202e\u0007שלום北京e\u0301|"))).Draw(t, "text")
 		c := comparisonOf(text)
 		opt := Options{Width: rapid.IntRange(50, 140).Draw(t, "width")}
-		fits(t, printed(t, func(w io.Writer) error { return Compare(w, c, opt) }), opt)
+		checkLayout(t, printed(t, func(w io.Writer) error { return Compare(w, c, opt) }), opt)
 	})
 }

@@ -165,7 +165,7 @@ func TestJSON_oneLine(t *testing.T) {
 }
 
 func TestJSON_comesBackTheSame(t *testing.T) {
-	for name, want := range map[string]outcome.Summary{"plain": summary(), "foreign": foreign()} {
+	for name, want := range map[string]outcome.Summary{"plain": summary(), "foreign": foreignSummary()} {
 		got := printed(t, func(w io.Writer) error { return JSON(w, want, true) })
 		for _, r := range got {
 			if r != '\n' && textutil.ControlsTerminal(r) {

@@ -25,11 +25,11 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// tricky tries to end a cell, a column, a comment, an element, a code span or a
-// command, and to call somebody by name.
+// tricky tries to end a cell, a column, a comment, an element, a code span and a command, and to
+// mention a user.
 const tricky = "=1+1,\"two\"\r\nthree | four``` ` @octocat <img src=x onerror=x> ]]> & ::error::forged %0A [link](http://x)\n::error::forged"
 
-// sampleRun is a run of three items: one scored, one that failed, one tricky.
+// sampleRun returns a run of three items: a scored one, a failed one and a tricky one.
 func sampleRun() Run {
 	h := outcome.Header{Name: "gpt-prompt-3", Started: began, Trials: 1, Dataset: outcome.Dataset{Name: "extraction-eval"},
 		System: outcome.System{Model: "gpt-4o-mini", Prompt: outcome.Prompt{Name: "extract", Version: 3}}, Scorer: outcome.Scorer{Primary: "entity_f1"}}
@@ -70,13 +70,13 @@ func eachItem(items []ItemView, end error) iter.Seq2[ItemView, error] {
 	}
 }
 
-// forms are the formats of whole runs, by the name of their golden file.
-var forms = map[string]func(io.Writer, []Run) error{
+// runFormats has the formats of whole runs, by the name of their golden file.
+var runFormats = map[string]func(io.Writer, []Run) error{
 	"run.csv": CSV, "run.md": Markdown, "run.junit.xml": JUnit, "run.github.txt": GitHub, "run.jsonl": JSONL,
 }
 
 func TestFormats_golden(t *testing.T) {
-	for name, write := range forms {
+	for name, write := range runFormats {
 		golden(t, name, printed(t, func(w io.Writer) error { return write(w, []Run{sampleRun()}) }))
 	}
 	golden(t, "runs.md", printed(t, func(w io.Writer) error { return Markdown(w, []Run{sampleRun(), sampleRun()}) }))
@@ -85,8 +85,8 @@ func TestFormats_golden(t *testing.T) {
 func TestFormats_errors(t *testing.T) {
 	broken := sampleRun()
 	broken.Items = eachItem([]ItemView{itemView()}, errFull)
-	for name, write := range forms {
-		if err := write(full{}, []Run{sampleRun()}); !errors.Is(err, errFull) {
+	for name, write := range runFormats {
+		if err := write(brokenWriter{}, []Run{sampleRun()}); !errors.Is(err, errFull) {
 			t.Errorf("%s: a full disk: %v", name, err)
 		}
 		if name == "run.md" || name == "run.github.txt" {
@@ -98,7 +98,7 @@ func TestFormats_errors(t *testing.T) {
 	}
 }
 
-// TestFormats_itemByItem: what was written of 2,000 items is written while they are read.
+// TestFormats_itemByItem checks that the report of 2,000 items is written while they are read.
 func TestFormats_itemByItem(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, []Run) error{"csv": CSV, "junit": JUnit, "jsonl": JSONL} {
 		var b bytes.Buffer
@@ -118,8 +118,8 @@ func TestFormats_itemByItem(t *testing.T) {
 	}
 }
 
-// TestCSV_everyField reads any text back as it was, and finds none that a
-// spreadsheet would calculate.
+// TestCSV_everyField checks that any text is read back unchanged, and that no field is a formula
+// for a spreadsheet.
 func TestCSV_everyField(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.OneOf(rapid.String(), rapid.StringMatching(`[=+\-@'"\t\r\n, a]{0,6}`))
@@ -151,7 +151,7 @@ func TestCSV_everyField(t *testing.T) {
 	})
 }
 
-// TestJUnit_publicParser reads the report with a parser that is not ours.
+// TestJUnit_publicParser reads the report with a public parser.
 func TestJUnit_publicParser(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scored, failed := itemView(), itemView()
@@ -167,10 +167,10 @@ func TestJUnit_publicParser(t *testing.T) {
 			t.Errorf("totals are %+v", totals)
 		}
 		one, two := suites[0].Tests[0], suites[0].Tests[1]
-		if want := strings.ToValidUTF8(textutil.Line(scored.Outcome.Item), "�") + " #2"; legal(want) != one.Name || one.Status != junit.StatusPassed {
+		if want := strings.ToValidUTF8(textutil.Line(scored.Outcome.Item), "�") + " #2"; legalXML(want) != one.Name || one.Status != junit.StatusPassed {
 			t.Errorf("name %q, want %q; %s", one.Name, want, one.Status)
 		}
-		if two.Status != junit.StatusFailed || two.Message != legal(textutil.Line(failure.Message)) {
+		if two.Status != junit.StatusFailed || two.Message != legalXML(textutil.Line(failure.Message)) {
 			t.Errorf("%s, message %q, want %q", two.Status, two.Message, failure.Message)
 		}
 		if one.Duration != 1234*time.Millisecond {
@@ -179,9 +179,8 @@ func TestJUnit_publicParser(t *testing.T) {
 	})
 }
 
-// legal replaces the two characters that XML cannot hold and no printable text
-// has been cleared of.
-func legal(s string) string {
+// legalXML replaces the two printable characters that XML does not allow.
+func legalXML(s string) string {
 	return strings.NewReplacer("\ufffe", "\ufffd", "\uffff", "\ufffd").Replace(s)
 }
 
@@ -218,7 +217,7 @@ func TestGitHub_atMostTenErrors(t *testing.T) {
 	}
 }
 
-// TestCode: whatever is put into a code span, only its own fence ends it.
+// TestCode checks that only its own fence ends a code span, whatever it contains.
 func TestCode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.StringMatching("[`a |]{0,8}")).Draw(t, "text")
@@ -265,17 +264,16 @@ func TestJSONL_lines(t *testing.T) {
 	}
 }
 
-// seen is what a renderer that is not ours, with the extensions of GitHub, finds
-// in a report.
-type seen struct {
+// renderedReport is what a public renderer with the extensions of GitHub finds in a report.
+type renderedReport struct {
 	Tables [][]string // the words of the first row
 	Rows   int        // of all tables, the first ones left out
 	Links  []string
 	HTML   []string
 }
 
-func rendered(t rapid.TB, source []byte) seen {
-	var p seen
+func rendered(t rapid.TB, source []byte) renderedReport {
+	var p renderedReport
 	renderer := goldmark.New(goldmark.WithExtensions(extension.GFM))
 	root := renderer.Parser().Parse(text.NewReader(source))
 	width := 0
@@ -315,11 +313,11 @@ func rendered(t rapid.TB, source []byte) seen {
 	return p
 }
 
-// TestCompareMarkdown_rendered: tables are tables, and what is folded is folded.
+// TestCompareMarkdown_rendered checks that tables and folded parts are rendered as such.
 func TestCompareMarkdown_rendered(t *testing.T) {
 	source := printed(t, func(w io.Writer) error { return CompareMarkdown(w, comparison(), Options{}) })
 	got := rendered(t, []byte(source))
-	want := seen{
+	want := renderedReport{
 		Tables: [][]string{
 			{"", "rule", "reason"},
 			{"score", "base", "candidate", "difference", "95 % interval", "p (Holm)", "+/-/=", "n"},
@@ -341,8 +339,8 @@ func TestCompareMarkdown_rendered(t *testing.T) {
 	}
 }
 
-// TestMarkdown_renderedHostile: whatever names hold, a renderer makes the same
-// tables of them, no link but that of the run, and no element.
+// TestMarkdown_renderedHostile checks that tables are rendered the same whatever names contain,
+// with no link except that of the run, and no element.
 func TestMarkdown_renderedHostile(t *testing.T) {
 	plain := rendered(t, []byte(printed(t, func(w io.Writer) error { return Markdown(w, []Run{namedRun("x")}) })))
 	if len(plain.Tables) < 2 || plain.Rows < 3 {
@@ -359,7 +357,7 @@ func TestMarkdown_renderedHostile(t *testing.T) {
 	})
 }
 
-// namedRun is a run in which everything bears one name.
+// namedRun returns a run in which everything has the same name.
 func namedRun(name string) Run {
 	run := sampleRun()
 	s := &run.Summary

@@ -19,15 +19,15 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestMain fixes the width of the characters that terminals of East Asian
-// locales draw twice as wide: the golden files are those of any other locale.
+// TestMain fixes the width of the characters that terminals of East Asian locales draw twice as
+// wide, because the golden files are those of other locales.
 func TestMain(m *testing.M) {
 	text.OverrideRuneWidthEastAsianWidth(false)
 	flag.Parse()
 	os.Exit(m.Run())
 }
 
-// golden compares got with a file; a missing file is a failure.
+// golden compares got with a file, which must exist.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -48,12 +48,12 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// marks are the isolates, which take no space.
+// marks removes the isolates, which take no space.
 var marks = strings.NewReplacer("\u2068", "", "\u2069", "")
 
-// fits checks what holds for every page: lines fit the width, none ends in a
-// space, and nothing steers the terminal but our own colours and isolates.
-func fits(t interface{ Errorf(string, ...any) }, page string, opt Options) {
+// checkLayout checks what holds for every page: lines fit the width, no line ends in a space, and
+// the only control sequences are our own colours and isolates.
+func checkLayout(t interface{ Errorf(string, ...any) }, page string, opt Options) {
 	free := map[string]bool{}
 	for _, line := range opt.Where {
 		free["  "+textutil.Line(line)] = true
@@ -88,12 +88,12 @@ func fits(t interface{ Errorf(string, ...any) }, page string, opt Options) {
 	}
 }
 
-// full is a writer without space left.
-type full struct{}
+// brokenWriter fails every write.
+type brokenWriter struct{}
 
 var errFull = errors.New("no space left")
 
-func (full) Write([]byte) (int, error) { return 0, errFull }
+func (brokenWriter) Write([]byte) (int, error) { return 0, errFull }
 
 // printed returns what write writes.
 func printed(t rapid.TB, write func(io.Writer) error) string {
@@ -105,15 +105,15 @@ func printed(t rapid.TB, write func(io.Writer) error) string {
 	return b.String()
 }
 
-// goldenPage checks a page for a terminal with fits and golden.
+// goldenPage checks a page for a terminal with checkLayout and golden.
 func goldenPage(t *testing.T, name string, opt Options, write func(io.Writer) error) {
 	t.Helper()
 	page := printed(t, write)
-	fits(t, page, opt)
+	checkLayout(t, page, opt)
 	golden(t, name, page)
 }
 
-// wantTexts checks that page has all of the texts.
+// wantTexts checks that page contains all texts.
 func wantTexts(t *testing.T, page string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {

@@ -11,8 +11,8 @@ import (
 	"extraction-experiment/harness/conformance"
 )
 
-// TestConformance_narrow: long ids, messages and names keep within 80 cells, and
-// what has no number shows none.
+// TestConformance_narrow checks that long ids, messages and names fit 80 cells, and that undefined
+// numbers are not shown.
 func TestConformance_narrow(t *testing.T) {
 	long := strings.Repeat("the judge could not be imported, ", 20)
 	one, zero := 1.0, 0.0
@@ -37,7 +37,7 @@ func TestConformance_narrow(t *testing.T) {
 	}
 }
 
-// TestBenchmark_width: every line fits, and what is left out is named.
+// TestBenchmark_width checks that every line fits, and that columns that do not fit are named.
 func TestBenchmark_width(t *testing.T) {
 	d := answers.BenchmarkDataset{ID: "report-of-the-year", Kind: "annual report of a company", Weight: 2, Runs: []answers.BenchmarkRun{{WeightedScore: new(0.5)}, {WeightedScore: new(0.7)}}}
 	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{d})
@@ -56,7 +56,7 @@ func TestBenchmark_width(t *testing.T) {
 	}
 }
 
-// TestEstimateSum: 10 + 20 requests, $0.5 + $0.25; what asks no model adds nothing.
+// TestEstimateSum adds up 10 + 20 requests and $0.5 + $0.25; a run without a model adds nothing.
 func TestEstimateSum(t *testing.T) {
 	half, quarter := 0.5, 0.25
 	list := []Estimate{

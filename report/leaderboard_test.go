@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// board has a run on the front, one that is not, one of which the cost is partly
-// unknown and one that cannot be compared.
-func board() compare.Leaderboard {
+// newLeaderboard has a run on the Pareto front, one that is not on it, one with a partly unknown
+// cost, and one that cannot be compared.
+func newLeaderboard() compare.Leaderboard {
 	run := func(rank int, name string, mean, cost float64, front, tied bool) compare.Ranked {
 		r := compare.Ranked{Rank: rank, Mean: &mean, CI95: &[2]float64{mean - .05, mean + .05}, N: 60, CostPerItem: &cost, Front: &front, Tied: tied}
 		r.Summary = summary()
@@ -49,19 +49,19 @@ func board() compare.Leaderboard {
 func TestLeaderboard_golden(t *testing.T) {
 	for _, width := range []int{60, 80, 120} {
 		opt := Options{Width: width, Where: []string{"experiment show nightly-gpt-4o-staging-t0", "https://langfuse.example/project/p/datasets/d/compare?runs=a&runs=b"}}
-		goldenPage(t, fmt.Sprintf("leaderboard-%d.txt", width), opt, func(w io.Writer) error { return Leaderboard(w, board(), opt) })
+		goldenPage(t, fmt.Sprintf("leaderboard-%d.txt", width), opt, func(w io.Writer) error { return Leaderboard(w, newLeaderboard(), opt) })
 	}
-	whole := printed(t, func(w io.Writer) error { return Leaderboard(w, board(), Options{Whole: true}) })
+	whole := printed(t, func(w io.Writer) error { return Leaderboard(w, newLeaderboard(), Options{Whole: true}) })
 	golden(t, "leaderboard-whole.txt", whole)
-	if err := Leaderboard(full{}, board(), Options{}); !errors.Is(err, errFull) {
+	if err := Leaderboard(brokenWriter{}, newLeaderboard(), Options{}); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
 }
 
-// TestLeaderboard_equal: runs of the same mean share a place, in JSON, in both tables
-// and on the page; one without a mean has none.
+// TestLeaderboard_equal checks that runs with the same mean share a rank, in JSON, in both tables
+// and on the page, and that a run without a mean has none.
 func TestLeaderboard_equal(t *testing.T) {
-	l := board()
+	l := newLeaderboard()
 	l.Runs[1].Rank = 1
 	text := printed(t, func(w io.Writer) error { return Leaderboard(w, l, Options{Whole: true}) })
 	for _, want := range []string{`\n  1  nightly-gpt-4o-staging-t0 .*\n  1  nightly-gpt-4o-production-t0 .*\n  3  nightly-gpt-4o-mini.*\n  –  nightly-other`,
@@ -72,10 +72,10 @@ func TestLeaderboard_equal(t *testing.T) {
 	}
 }
 
-// TestLeaderboard_anything: names and reasons are strangers' words.
+// TestLeaderboard_anything checks the layout for untrusted names and reasons.
 func TestLeaderboard_anything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := board()
+		l := newLeaderboard()
 		l.Metric = rapid.String().Draw(t, "metric")
 		l.Runs[1].Summary.Run.Name = rapid.SampledFrom([]string{hostile, "", "名前名前名前名前"}).Draw(t, "name")
 		l.Pairs[2].Second, l.Pairs[2].Incompatible[0].Base = hostile, hostile
@@ -83,11 +83,11 @@ func TestLeaderboard_anything(t *testing.T) {
 		keep := rapid.IntRange(0, 4).Draw(t, "runs")
 		l.Runs = l.Runs[:keep]
 		opt := Options{Width: rapid.IntRange(50, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour")}
-		fits(t, printed(t, func(w io.Writer) error { return Leaderboard(w, l, opt) }), opt)
+		checkLayout(t, printed(t, func(w io.Writer) error { return Leaderboard(w, l, opt) }), opt)
 	})
 }
 
-// TestMovesText: what moved by little does not look as if it had not.
+// TestMovesText checks that a small change is not rounded to none.
 func TestMovesText(t *testing.T) {
 	r := compare.MovesResult{Scorer: outcome.Scorer{Primary: "f1"}, Items: 1,
 		Scores: []compare.MovedScore{{Score: "f1", Before: new(0.5), After: new(0.50001), NOld: 1, NNew: 1, Up: 1}},

@@ -14,8 +14,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// repeated is a run of three trials over twelve items, some of them flaky.
-func repeated() outcome.Summary {
+// trialsSummary returns a run of three trials over twelve items, some of them flaky.
+func trialsSummary() outcome.Summary {
 	h := outcome.Header{Name: "nightly", Trials: 3, Dataset: outcome.Dataset{Name: "docs"}, System: outcome.System{Model: "gpt-4o", Provider: "openai"},
 		Scorer: outcome.Scorer{Primary: "entity_f1"}}
 	sum := outcome.NewSummariser(h, outcome.SummaryConfig{})
@@ -42,15 +42,15 @@ func repeated() outcome.Summary {
 func TestText_trials(t *testing.T) {
 	for _, width := range []int{60, 80, 120} {
 		opt := Options{Width: width}
-		goldenPage(t, fmt.Sprintf("summary-trials-%d.txt", width), opt, func(w io.Writer) error { return Text(w, repeated(), opt) })
+		goldenPage(t, fmt.Sprintf("summary-trials-%d.txt", width), opt, func(w io.Writer) error { return Text(w, trialsSummary(), opt) })
 	}
 }
 
-// TestTrials_areNoItems: no format counts trials as items.
+// TestTrials_areNoItems checks that no format counts trials as items.
 func TestTrials_areNoItems(t *testing.T) {
-	runs := []Run{{Summary: repeated(), Items: func(func(ItemView, error) bool) {}}}
+	runs := []Run{{Summary: trialsSummary(), Items: func(func(ItemView, error) bool) {}}}
 	for name, write := range map[string]func(io.Writer, []Run) error{
-		"text": func(w io.Writer, _ []Run) error { return Text(w, repeated(), Options{}) }, "markdown": Markdown, "github": GitHub,
+		"text": func(w io.Writer, _ []Run) error { return Text(w, trialsSummary(), Options{}) }, "markdown": Markdown, "github": GitHub,
 	} {
 		if page := printed(t, func(w io.Writer) error { return write(w, runs) }); !strings.Contains(page, "14 items × 3 trials") || strings.Contains(page, "42 items") {
 			t.Errorf("%s:\n%s", name, page)
@@ -58,27 +58,27 @@ func TestTrials_areNoItems(t *testing.T) {
 	}
 }
 
-// TestMarkdown_trials: how much the trials vary is in Markdown, too.
+// TestMarkdown_trials checks that Markdown shows the variation between trials.
 func TestMarkdown_trials(t *testing.T) {
 	golden(t, "run-trials.md", printed(t, func(w io.Writer) error {
-		return Markdown(w, []Run{{Summary: repeated(), Items: func(func(ItemView, error) bool) {}}})
+		return Markdown(w, []Run{{Summary: trialsSummary(), Items: func(func(ItemView, error) bool) {}}})
 	}))
 }
 
 func TestText_trialsOfAnyName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := repeated()
+		s := trialsSummary()
 		s.Run.Primary = rapid.String().Draw(t, "primary")
 		s.Trials.Runs[0].Name = rapid.String().Draw(t, "name")
 		s.Trials.FlakyItems[0].ID = strings.Repeat(hostile, 3)
 		s.Trials.Scores[1].Name = hostile
 		opt := Options{Width: rapid.IntRange(50, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour")}
-		fits(t, printed(t, func(w io.Writer) error { return Text(w, s, opt) }), opt)
+		checkLayout(t, printed(t, func(w io.Writer) error { return Text(w, s, opt) }), opt)
 	})
 }
 
-// answered is a run of two questions: (1·1 + 0·3)/4 = 0.25.
-func answered() Run {
+// answersRun returns a run of two questions with the weighted score (1·1 + 0·3)/4 = 0.25.
+func answersRun() Run {
 	h := outcome.Header{Name: "asked", Harness: "answers", Started: began, Trials: 1, Metadata: map[string]string{outcome.PDFSHA256: "aa", outcome.QuestionsSHA256: "bb"},
 		Dataset: outcome.Dataset{Name: "q.jsonl"}, Scorer: outcome.Scorer{Primary: "question_score"}}
 	var items []ItemView
@@ -89,8 +89,7 @@ func answered() Run {
 	return runOf(h, items)
 }
 
-// TestFormats_answers: the headline of answers is in every form of a report, and
-// weights are beside the items.
+// TestFormats_answers checks that every format shows the weighted score, and the weights of items.
 func TestFormats_answers(t *testing.T) {
 	for name, form := range map[string]struct {
 		write func(io.Writer, []Run) error
@@ -100,10 +99,10 @@ func TestFormats_answers(t *testing.T) {
 		"junit": {JUnit, `<property name="weighted_score" value="0.25">`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantTexts(t, printed(t, func(w io.Writer) error { return form.write(w, []Run{answered()}) }), form.want)
+			wantTexts(t, printed(t, func(w io.Writer) error { return form.write(w, []Run{answersRun()}) }), form.want)
 		})
 	}
-	text := printed(t, func(w io.Writer) error { return CSV(w, []Run{answered()}) })
+	text := printed(t, func(w io.Writer) error { return CSV(w, []Run{answersRun()}) })
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil || len(rows) != 3 {
 		t.Fatalf("%v, %v", rows, err)
@@ -114,7 +113,7 @@ func TestFormats_answers(t *testing.T) {
 	}
 }
 
-// TestRuns_weighted: the list has a column for it where a run has it.
+// TestRuns_weighted checks that the list has a column for the weighted score if a run has one.
 func TestRuns_weighted(t *testing.T) {
 	rows := []RunRow{{Name: "a", Primary: "question_score", Mean: new(0.5), Weighted: new(0.25), Started: began}, {Name: "b", Primary: "entity_f1", Mean: new(0.75), Started: began}}
 	wantTexts(t, printed(t, func(w io.Writer) error { return Runs(w, rows, Options{Width: 100}) }), "weighted", "0.250")
@@ -139,8 +138,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestScoreTable_nothingToFind: of 20 items, 4 have nothing to find: a mean of 0.6 is (0.6·20-4)/16 =
-// 0.5 in the others. It is not said of one of 20, nor where the others are as good.
+// TestScoreTable_nothingToFind: if 4 of 20 items have nothing to find, a mean of 0.6 is (0.6·20 − 4)/16
+// = 0.5 in the others. There is no note for 1 of 20 items, or if the others are as good.
 func TestScoreTable_nothingToFind(t *testing.T) {
 	v := SummaryView{Summary: outcome.Summary{Scores: outcome.Stats{
 		{Name: "entity_f1", Mean: new(0.6), N: 20, Vacuous: 4}, {Name: "entity_recall", Mean: new(0.2), N: 20, Vacuous: 4},

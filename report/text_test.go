@@ -21,7 +21,7 @@ var (
 	began = time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
 )
 
-// summary is a run of 24 items, 3 failed in 3 ways, 2 with nothing to find.
+// summary returns a run of 24 items: 3 failed in 3 ways, and 2 have nothing to find.
 func summary() outcome.Summary {
 	h := outcome.Header{Name: "gpt-prompt-3", RunUID: "0123", Trials: 1, Started: began,
 		Dataset: outcome.Dataset{Name: "extraction-eval"},
@@ -42,7 +42,7 @@ func summary() outcome.Summary {
 			o.Class, o.Failure, o.CostUSD = f.Class, &f, nil
 		}
 		for _, name := range names {
-			o.Scores = append(o.Scores, made(name, o, i))
+			o.Scores = append(o.Scores, madeScore(name, o, i))
 		}
 		if !o.Failed() {
 			n := int64(i % 5)
@@ -62,8 +62,8 @@ func summary() outcome.Summary {
 	return sum
 }
 
-// made invents a score that depends on nothing but its arguments.
-func made(name string, o outcome.Outcome, i int) outcome.Score {
+// madeScore returns a score that depends only on its arguments.
+func madeScore(name string, o outcome.Outcome, i int) outcome.Score {
 	switch {
 	case name == outcome.ErrorScore && o.Failed():
 		return outcome.Score{Name: name, Value: new(1.0), Boolean: true, Comment: o.Failure.Error()}
@@ -98,9 +98,9 @@ func TestText_colour(t *testing.T) {
 	goldenPage(t, "summary-colour.txt", opt, func(w io.Writer) error { return Text(w, summary(), opt) })
 }
 
-// TestText_failedItems: of 16 failed items of 40 every form leads with the mean that
-// counts them as 0, and shows the mean of the others beside it. A score of what was
-// extracted alone has none of them.
+// TestText_failedItems checks that with 16 failed items of 40 every format shows first the mean
+// that counts them as 0, and then the mean of the others. A score of the extracted side alone
+// leaves them out.
 func TestText_failedItems(t *testing.T) {
 	sum := outcome.NewSummariser(outcome.Header{Name: "r", Scorer: outcome.Scorer{Primary: "entity_f1", OutputOnly: []string{"grounded_rate"}}}, outcome.SummaryConfig{})
 	for i := range 40 {
@@ -143,8 +143,8 @@ func TestText_interrupted(t *testing.T) {
 
 const hostile = "\x1b[31mred\x1b[0m\x1b]0;title\x07\x00\u009b2J\u202eevil\u2066\n\tnext\xff\U000e0041"
 
-// foreign is a run whose every string is in another script or an attack.
-func foreign() outcome.Summary {
+// foreignSummary returns a run in which every string is in another script or hostile.
+func foreignSummary() outcome.Summary {
 	h := outcome.Header{Name: "実験一号", Trials: 1, Dataset: outcome.Dataset{Name: "مجموعة البيانات " + hostile},
 		System: outcome.System{Model: "模型-" + hostile, Provider: hostile}, Scorer: outcome.Scorer{Primary: "得分"}}
 	s := outcome.NewSummariser(h, outcome.SummaryConfig{})
@@ -162,15 +162,15 @@ func foreign() outcome.Summary {
 func TestText_foreign(t *testing.T) {
 	for _, width := range []int{60, 80} {
 		opt := Options{Width: width, Where: []string{"experiment show " + hostile}}
-		goldenPage(t, fmt.Sprintf("summary-foreign-%d.txt", width), opt, func(w io.Writer) error { return Text(w, foreign(), opt) })
+		goldenPage(t, fmt.Sprintf("summary-foreign-%d.txt", width), opt, func(w io.Writer) error { return Text(w, foreignSummary(), opt) })
 	}
 }
 
 func TestText_anyWidth(t *testing.T) {
 	for width := -1; width <= 220; width += suite.SampleOr(3, 1) {
-		for name, s := range map[string]outcome.Summary{"plain": summary(), "foreign": foreign()} {
+		for name, s := range map[string]outcome.Summary{"plain": summary(), "foreign": foreignSummary()} {
 			opt := Options{Width: max(0, width), Where: where}
-			fits(t, printed(t, func(w io.Writer) error { return Text(w, s, opt) }), opt)
+			checkLayout(t, printed(t, func(w io.Writer) error { return Text(w, s, opt) }), opt)
 			if t.Failed() {
 				t.Fatalf("%s at width %d", name, width)
 			}
@@ -189,7 +189,7 @@ func TestText_anyStrings(t *testing.T) {
 			s.Add(outcome.Outcome{Item: text, Class: outcome.Class("x" + text), Detail: outcome.Detail{Failure: &outcome.Failure{Message: text}}})
 		}
 		opt := Options{Width: rapid.IntRange(50, 130).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour"), Where: []string{text}}
-		fits(t, printed(t, func(w io.Writer) error { return Text(w, s.Summary(), opt) }), opt)
+		checkLayout(t, printed(t, func(w io.Writer) error { return Text(w, s.Summary(), opt) }), opt)
 	})
 }
 
@@ -210,8 +210,8 @@ func TestText_manyTypes(t *testing.T) {
 
 func TestEveryWriterReturnsItsError(t *testing.T) {
 	for name, err := range map[string]error{
-		"Text": Text(full{}, summary(), Options{}), "Item": Item(full{}, itemView(), Options{}),
-		"Runs": Runs(full{}, runRows(), Options{}), "JSON": JSON(full{}, summary(), true),
+		"Text": Text(brokenWriter{}, summary(), Options{}), "Item": Item(brokenWriter{}, itemView(), Options{}),
+		"Runs": Runs(brokenWriter{}, runRows(), Options{}), "JSON": JSON(brokenWriter{}, summary(), true),
 	} {
 		if !errors.Is(err, errFull) {
 			t.Errorf("%s: %v", name, err)
@@ -219,8 +219,7 @@ func TestEveryWriterReturnsItsError(t *testing.T) {
 	}
 }
 
-// TestText_hashes: what stands in for a hash in a file of strangers is cut between
-// its characters.
+// TestText_hashes checks that a string in place of a hash is cut between its characters.
 func TestText_hashes(t *testing.T) {
 	s := summary()
 	s.Answers = &outcome.Answers{PDFSHA256: strings.Repeat("文", 20), QuestionsSHA256: "0123456789abcdef"}

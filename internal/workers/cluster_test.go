@@ -21,14 +21,15 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// Of three servers that keep everything three times each is ended in turn, at once, and started
-// again: the run goes on and loses nothing.
+// TestWork_cluster restarts each server of a cluster of three in turn during a run, and checks that
+// every item has one outcome, that nothing is left on the servers, and that streams and buckets
+// have three replicas.
 func TestWork_cluster(t *testing.T) {
 	suite.Slow(t, "three servers that elect")
 	t.Parallel()
 	const items = 600
 	f := newFixture(t, items)
-	servers := cluster(t)
+	servers := startCluster(t)
 	var addresses []string
 	for _, s := range servers {
 		addresses = append(addresses, s.URL())
@@ -36,7 +37,7 @@ func TestWork_cluster(t *testing.T) {
 	f.address = strings.Join(addresses, ",")
 	var calls atomic.Int64
 	for i := range 2 {
-		f.work(fmt.Sprint("w", i), func(context.Context, experiment.Item) error {
+		f.startWorker(fmt.Sprint("w", i), func(context.Context, experiment.Item) error {
 			calls.Add(1)
 			time.Sleep(20 * time.Millisecond)
 			return nil
@@ -54,8 +55,8 @@ func TestWork_cluster(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	f.outcomes(items)
-	f.empty()
+	f.checkOutcomes(items)
+	f.checkEmpty()
 	c := f.connect("1")
 	for _, name := range []string{unitStream, resultStream, "KV_" + runBucket, "OBJ_" + largeBucket} {
 		stream, err := c.js.Stream(t.Context(), name)
@@ -68,8 +69,8 @@ func TestWork_cluster(t *testing.T) {
 	}
 }
 
-// cluster starts three servers that know each other.
-func cluster(t *testing.T) []*natsserver.Server {
+// startCluster starts a cluster of three servers and waits until its leader knows all of them.
+func startCluster(t *testing.T) []*natsserver.Server {
 	t.Helper()
 	var ports []int
 	var routes []string
@@ -95,7 +96,7 @@ func cluster(t *testing.T) []*natsserver.Server {
 	}
 	waitFor(t, "a leader that knows all", func() bool {
 		for _, s := range servers {
-			if len(s.JetStreamClusterPeers()) == len(servers) { // none but a leader tells
+			if len(s.JetStreamClusterPeers()) == len(servers) { // only the leader has peers
 				return true
 			}
 		}
@@ -104,7 +105,8 @@ func cluster(t *testing.T) []*natsserver.Server {
 	return servers
 }
 
-// A server that knows accounts lets in who has a credentials file of one, and no one else.
+// TestConnect_credentials checks that Connect accepts the credentials of a user whose account may
+// use JetStream, and that the errors for other credentials say what is wrong and contain no secret.
 func TestConnect_credentials(t *testing.T) {
 	t.Parallel()
 	must := func(err error) {
@@ -113,18 +115,18 @@ func TestConnect_credentials(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	key := func(create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
+	newKey := func(create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
 		pair, err := create()
 		must(err)
 		public, err := pair.PublicKey()
 		must(err)
 		return pair, public
 	}
-	operator, operatorID := key(nkeys.CreateOperator)
-	system, systemID := key(nkeys.CreateAccount)
+	operator, operatorID := newKey(nkeys.CreateOperator)
+	system, systemID := newKey(nkeys.CreateAccount)
 	resolver := &server.MemAccResolver{}
-	account := func(limits jwt.JetStreamLimits) nkeys.KeyPair {
-		pair, id := key(nkeys.CreateAccount)
+	newAccount := func(limits jwt.JetStreamLimits) nkeys.KeyPair {
+		pair, id := newKey(nkeys.CreateAccount)
 		claims := jwt.NewAccountClaims(id)
 		claims.Limits.JetStreamLimits = limits
 		text, err := claims.Encode(operator)
@@ -136,8 +138,8 @@ func TestConnect_credentials(t *testing.T) {
 	text, err := systemClaims.Encode(operator)
 	must(err)
 	must(resolver.Store(systemID, text))
-	file := func(account nkeys.KeyPair, expires time.Time) string {
-		pair, id := key(nkeys.CreateUser)
+	credentialsFile := func(account nkeys.KeyPair, expires time.Time) string {
+		pair, id := newKey(nkeys.CreateUser)
 		claims := jwt.NewUserClaims(id)
 		if !expires.IsZero() {
 			claims.Expires = expires.Unix()
@@ -152,9 +154,9 @@ func TestConnect_credentials(t *testing.T) {
 		must(os.WriteFile(path, content, 0o600))
 		return path
 	}
-	allowed := account(jwt.JetStreamLimits{MemoryStorage: -1, DiskStorage: -1, Streams: -1, Consumer: -1})
-	without := account(jwt.JetStreamLimits{})
-	small := account(jwt.JetStreamLimits{MemoryStorage: -1, DiskStorage: -1, Streams: 2, Consumer: -1})
+	allowed := newAccount(jwt.JetStreamLimits{MemoryStorage: -1, DiskStorage: -1, Streams: -1, Consumer: -1})
+	noJetStream := newAccount(jwt.JetStreamLimits{})
+	twoStreams := newAccount(jwt.JetStreamLimits{MemoryStorage: -1, DiskStorage: -1, Streams: 2, Consumer: -1})
 	claims := jwt.NewOperatorClaims(operatorID)
 	claims.SystemAccount = systemID
 	_, err = claims.Encode(operator)
@@ -162,25 +164,25 @@ func TestConnect_credentials(t *testing.T) {
 	s := natsserver.Start(t, func(o *server.Options) {
 		o.TrustedOperators, o.AccountResolver, o.SystemAccount = []*jwt.OperatorClaims{claims}, resolver, systemID
 	})
-	garbage := filepath.Join(t.TempDir(), "x.creds")
-	must(os.WriteFile(garbage, []byte("secret"), 0o600))
+	malformed := filepath.Join(t.TempDir(), "x.creds")
+	must(os.WriteFile(malformed, []byte("secret"), 0o600))
 	for name, c := range map[string]struct {
 		file, want string
 		code       int
 	}{
 		"none":         {"", "refuses the token or credentials", 69},
-		"of a system":  {file(system, time.Time{}), "has no JetStream for this account", 69},
-		"run out":      {file(allowed, time.Now().Add(-time.Hour)), "refuses the token or credentials", 69},
-		"no such":      {garbage, "x.creds is not a credentials file, which nsc makes", 64},
-		"no JetStream": {file(without, time.Time{}), "has no JetStream for this account", 69},
-		"two streams":  {file(small, time.Time{}), "maximum number of streams reached", 69},
+		"system":       {credentialsFile(system, time.Time{}), "has no JetStream for this account", 69},
+		"expired":      {credentialsFile(allowed, time.Now().Add(-time.Hour)), "refuses the token or credentials", 69},
+		"malformed":    {malformed, "x.creds is not a credentials file, which nsc makes", 64},
+		"no JetStream": {credentialsFile(noJetStream, time.Time{}), "has no JetStream for this account", 69},
+		"two streams":  {credentialsFile(twoStreams, time.Time{}), "maximum number of streams reached", 69},
 	} {
 		_, err := Connect(t.Context(), Config{Address: s.URL(), Credentials: c.file})
 		if err == nil || cli.ExitCode(err) != c.code || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "start one") {
 			t.Errorf("%s: %d, %v", name, cli.ExitCode(err), err)
 		}
 	}
-	c, err := Connect(t.Context(), Config{Address: s.URL(), Credentials: file(allowed, time.Time{})})
+	c, err := Connect(t.Context(), Config{Address: s.URL(), Credentials: credentialsFile(allowed, time.Time{})})
 	must(err)
 	c.Close()
 }

@@ -25,15 +25,15 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// list is a queue of some units, that calls deliver and giveBack.
-type list struct {
+// fakeQueue is an experiment.Queue of a number of units. It calls deliver and giveBack.
+type fakeQueue struct {
 	mu       sync.Mutex
-	left     int
+	left     int // units that were not taken yet
 	deliver  func(*experiment.Unit, experiment.Done)
-	giveBack func(cause error)
+	giveBack func(cause error) // may be nil
 }
 
-func (q *list) Take(context.Context) (*experiment.Unit, error) {
+func (q *fakeQueue) Take(context.Context) (*experiment.Unit, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.left == 0 {
@@ -43,22 +43,24 @@ func (q *list) Take(context.Context) (*experiment.Unit, error) {
 	return &experiment.Unit{Item: experiment.Item{ID: fmt.Sprint("item-", q.left), Input: json.RawMessage(`"text"`), Trial: 1, Attempt: 1}}, nil
 }
 
-func (q *list) Deliver(_ context.Context, u *experiment.Unit, done experiment.Done) error {
+func (q *fakeQueue) Deliver(_ context.Context, u *experiment.Unit, done experiment.Done) error {
 	q.deliver(u, done)
 	return nil
 }
 
-func (q *list) GiveBack(_ context.Context, _ *experiment.Unit, cause error) error {
+func (q *fakeQueue) GiveBack(_ context.Context, _ *experiment.Unit, cause error) error {
 	if q.giveBack != nil {
 		q.giveBack(cause)
 	}
 	return nil
 }
 
-func newServer(t testing.TB, lease time.Duration) *fixture {
+// newServerFixture starts a server for tests of a Coordinator, without the files of a run.
+func newServerFixture(t testing.TB, lease time.Duration) *fixture {
 	return &fixture{TB: t, server: natsserver.Start(t), lease: lease, trials: 1}
 }
 
+// coordinate returns the Coordinator of a run with the id 0123.
 func (f *fixture) coordinate() *Coordinator {
 	f.Helper()
 	c, err := f.connect("1").Coordinate(f.Context(), Run{ID: "0123", Name: "r", Timeout: time.Minute}, nil)
@@ -69,59 +71,59 @@ func (f *fixture) coordinate() *Coordinator {
 	return c
 }
 
-// Results that wait for the coordinator, however long, are not asked again, also not when
-// the connection was lost meanwhile.
+// TestWork_judgedLate checks that units whose results wait for the coordinator are not published
+// again, even if the connection is lost meanwhile.
 func TestWork_judgedLate(t *testing.T) {
 	t.Parallel()
-	f := newServer(t, 400*time.Millisecond)
+	f := newServerFixture(t, 400*time.Millisecond)
 	var working sync.WaitGroup
-	soft := make(chan struct{})
+	stop := make(chan struct{})
 	for _, name := range []string{"a", "b"} {
 		conn := f.connect("1")
 		working.Go(func() {
-			_ = conn.Work(t.Context(), WorkerConfig{Name: name, Concurrency: 60, Stop: soft, Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
-				return Opened{Task: task(nil)}, nil
+			_ = conn.Work(t.Context(), WorkerConfig{Name: name, Concurrency: 60, Stop: stop, Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
+				return Opened{Task: lengthTask(nil)}, nil
 			}})
 		})
 	}
-	o, judging, delivered, ended := f.coordinate(), make(chan struct{}), atomic.Int64{}, make(chan error, 1)
+	o, judge, delivered, ended := f.coordinate(), make(chan struct{}), atomic.Int64{}, make(chan error, 1)
 	go func() {
-		ended <- o.Work(t.Context(), &list{left: 200, deliver: func(*experiment.Unit, experiment.Done) { <-judging; delivered.Add(1) }})
+		ended <- o.Work(t.Context(), &fakeQueue{left: 200, deliver: func(*experiment.Unit, experiment.Done) { <-judge; delivered.Add(1) }})
 	}()
 	waitFor(t, "200 results", func() bool {
-		units, missing := o.conn.storedKeys(t.Context(), unitStream, unitSubject+"0123.*")
+		units, failed := o.conn.storedKeys(t.Context(), unitStream, unitSubject+"0123.*")
 		results, err := o.conn.storedKeys(t.Context(), resultStream, resultSubject+"0123.*")
-		return missing == nil && err == nil && len(units) == 0 && len(results) == 200
+		return failed == nil && err == nil && len(units) == 0 && len(results) == 200
 	})
-	close(soft)
+	close(stop)
 	working.Wait()
 	f.server.Restart(false)
 	waitFor(t, "connection", func() bool { return o.conn.nats.Stats().Reconnects > 0 })
-	time.Sleep(3 * f.lease) // nothing is to happen
+	time.Sleep(3 * f.lease) // long enough for units to be published again
 	if units, err := o.conn.storedKeys(t.Context(), unitStream, unitSubject+"0123.*"); err != nil || len(units) > 0 {
 		t.Errorf("%d units were asked again, %v", len(units), err)
 	}
-	close(judging)
+	close(judge)
 	if err := <-ended; err != nil || delivered.Load() != 200 {
 		t.Errorf("%d of 200 delivered, %v", delivered.Load(), err)
 	}
 }
 
-// A unit whose lease ran out while the connection was lost comes again to the worker that has
-// it in hand, and is not paid twice.
+// TestWork_comesAgain checks that a unit whose lease expires while the connection is lost is
+// delivered again to the worker that has it in hand, which does not call its task again.
 func TestWork_comesAgain(t *testing.T) {
 	t.Parallel()
-	f := newServer(t, 400*time.Millisecond)
+	f := newServerFixture(t, 400*time.Millisecond)
 	var calls atomic.Int64
-	again, ended := make(chan struct{}), make(chan error, 1)
-	f.work("a", func(context.Context, experiment.Item) error {
+	finish, ended := make(chan struct{}), make(chan error, 1)
+	f.startWorker("a", func(context.Context, experiment.Item) error {
 		calls.Add(1)
-		<-again
+		<-finish
 		return nil
 	})
 	o := f.coordinate()
 	go func() {
-		ended <- o.Work(t.Context(), &list{left: 1, deliver: func(*experiment.Unit, experiment.Done) {}})
+		ended <- o.Work(t.Context(), &fakeQueue{left: 1, deliver: func(*experiment.Unit, experiment.Done) {}})
 	}()
 	waitFor(t, "call", func() bool { return calls.Load() > 0 })
 	f.server.Stop()
@@ -131,21 +133,21 @@ func TestWork_comesAgain(t *testing.T) {
 		units, err := o.conn.js.Consumer(t.Context(), unitStream, "0123")
 		return err == nil && units.CachedInfo().NumRedelivered > 0
 	})
-	close(again)
+	close(finish)
 	if err := <-ended; err != nil || calls.Load() != 1 {
 		t.Errorf("%d calls, %v", calls.Load(), err)
 	}
 }
 
-// A server that is away when a coordinator begins comes back, and nothing has failed.
+// TestWork_serverAway checks that Work waits for a server that is away when Work begins.
 func TestWork_serverAway(t *testing.T) {
 	t.Parallel()
-	f := newServer(t, 2*time.Second)
-	f.work("a", nil)
+	f := newServerFixture(t, 2*time.Second)
+	f.startWorker("a", nil)
 	o, delivered, ended := f.coordinate(), atomic.Int64{}, make(chan error, 1)
 	f.server.Stop()
 	go func() {
-		ended <- o.Work(t.Context(), &list{left: 3, deliver: func(*experiment.Unit, experiment.Done) { delivered.Add(1) }})
+		ended <- o.Work(t.Context(), &fakeQueue{left: 3, deliver: func(*experiment.Unit, experiment.Done) { delivered.Add(1) }})
 	}()
 	time.Sleep(2 * o.conn.cfg.beat)
 	f.server.Restart(false)
@@ -154,19 +156,19 @@ func TestWork_serverAway(t *testing.T) {
 	}
 }
 
-// A run that is interrupted while the server is away can be resumed, also where the server
-// does not come back.
+// TestWork_stoppedAway checks that a run that is stopped while the server is away gets its unit
+// back if the server returns, and otherwise ends with the exit code of a run that can be resumed.
 func TestWork_stoppedAway(t *testing.T) {
 	t.Parallel()
 	for name, comesBack := range map[string]bool{"comes back": true, "stays away": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newServer(t, 2*time.Second)
+			f := newServerFixture(t, 2*time.Second)
 			o, stop, ended := f.coordinate(), make(chan struct{}), make(chan error, 1)
 			o.recordPresence([]byte(`{"id":"w","concurrency":1,"in_hand":{"0123":0}}`))
-			given := make(chan error, 1)
+			givenBack := make(chan error, 1)
 			go func() {
-				ended <- o.Work(limit.WithStop(t.Context(), stop), &list{left: 1, giveBack: func(cause error) { given <- cause }})
+				ended <- o.Work(limit.WithStop(t.Context(), stop), &fakeQueue{left: 1, giveBack: func(cause error) { givenBack <- cause }})
 			}()
 			waitFor(t, "the unit on the server", func() bool {
 				units, err := o.conn.storedKeys(t.Context(), unitStream, unitSubject+"0123.*")
@@ -177,8 +179,8 @@ func TestWork_stoppedAway(t *testing.T) {
 			if comesBack {
 				time.Sleep(2 * o.conn.cfg.beat)
 				f.server.Restart(true)
-				if err := <-ended; err != nil || len(given) != 1 {
-					t.Errorf("%d units given back, %v", len(given), err)
+				if err := <-ended; err != nil || len(givenBack) != 1 {
+					t.Errorf("%d units given back, %v", len(givenBack), err)
 				}
 				return
 			}
@@ -192,16 +194,17 @@ func TestWork_stoppedAway(t *testing.T) {
 	}
 }
 
-// A worker that sends what cannot be read fails the item in the end, and nothing else.
+// TestWork_damaged checks that a worker whose results cannot be read fails the item, but not the
+// run.
 func TestWork_damaged(t *testing.T) {
 	t.Parallel()
-	for name, sent := range map[string]func(*nats.Msg){
+	for name, damage := range map[string]func(*nats.Msg){
 		"no JSON":   func(m *nats.Msg) { m.Data = []byte(`{"worker":`) },
 		"no object": func(m *nats.Msg) { m.Header.Set(largeHeader, "../x") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newServer(t, 300*time.Millisecond)
+			f := newServerFixture(t, 300*time.Millisecond)
 			o, evil := f.coordinate(), f.connect("1")
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})
@@ -215,14 +218,14 @@ func TestWork_damaged(t *testing.T) {
 						continue
 					}
 					m := nats.NewMsg(resultSubject + "0123." + keyOf(msg.Subject()))
-					sent(m)
+					damage(m)
 					_, _ = evil.js.PublishMsg(ctx, m)
 					_ = msg.Ack()
 				}
 			}()
 			defer func() { cancel(); <-ended }()
 			var got error
-			err := o.Work(t.Context(), &list{left: 1, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done.Err }})
+			err := o.Work(t.Context(), &fakeQueue{left: 1, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done.Err }})
 			var failure *outcome.Failure
 			if err != nil || !errors.As(got, &failure) || failure.Class != outcome.Internal || !strings.Contains(failure.Message, "could not be read 3 times") {
 				t.Errorf("%v, %v", err, got)
@@ -231,24 +234,25 @@ func TestWork_damaged(t *testing.T) {
 	}
 }
 
-// resumed is a queue of one unit, that does something when the unit is asked for.
-type resumed struct {
-	*list
-	asked func()
+// hookedQueue is a fakeQueue that calls hook before it returns a unit.
+type hookedQueue struct {
+	*fakeQueue
+	hook func()
 }
 
-func (q resumed) Take(ctx context.Context) (*experiment.Unit, error) {
-	u, err := q.list.Take(ctx)
+func (q hookedQueue) Take(ctx context.Context) (*experiment.Unit, error) {
+	u, err := q.fakeQueue.Take(ctx)
 	if err == nil {
-		q.asked()
+		q.hook()
 	}
 	return u, err
 }
 
-// A unit that a worker finishes while its run is resumed is not handed out once more.
+// TestWork_finishedMeanwhile checks that a resumed run does not publish a unit again that a worker
+// finishes after the coordinator has listed the units on the server.
 func TestWork_finishedMeanwhile(t *testing.T) {
 	t.Parallel()
-	f := newServer(t, 2*time.Second)
+	f := newServerFixture(t, 2*time.Second)
 	o, worker := f.coordinate(), f.connect("1")
 	must := func(err error) {
 		t.Helper()
@@ -264,7 +268,7 @@ func TestWork_finishedMeanwhile(t *testing.T) {
 	must(err)
 	o.recordPresence([]byte(`{"id":"w","concurrency":1,"in_hand":{"0123":1}}`))
 	delivered := 0
-	q := resumed{&list{left: 1, deliver: func(*experiment.Unit, experiment.Done) { delivered++ }}, func() {
+	q := hookedQueue{&fakeQueue{left: 1, deliver: func(*experiment.Unit, experiment.Done) { delivered++ }}, func() {
 		must(worker.publish(t.Context(), resultSubject+"0123."+name, result{Worker: "w", Started: time.Now()}))
 		must(msg.DoubleAck(t.Context()))
 	}}
@@ -276,17 +280,18 @@ func TestWork_finishedMeanwhile(t *testing.T) {
 	}
 }
 
-// What stopped the run before, and nobody took, does not stop it again.
+// TestWork_stoppedBefore checks that the report of a stop that the server has kept from an earlier
+// run of the coordinator does not stop the resumed run.
 func TestWork_stoppedBefore(t *testing.T) {
 	t.Parallel()
-	f := newServer(t, 2*time.Second)
+	f := newServerFixture(t, 2*time.Second)
 	before := f.connect("1")
 	if err := before.publish(t.Context(), resultSubject+"0123."+key(1, "item-0", 1), result{Stop: &refusal{Text: "used up", Code: 5}}); err != nil {
 		t.Fatal(err)
 	}
-	f.work("a", nil)
+	f.startWorker("a", nil)
 	var delivered int
-	err := f.coordinate().Work(t.Context(), &list{
+	err := f.coordinate().Work(t.Context(), &fakeQueue{
 		left: 1, deliver: func(*experiment.Unit, experiment.Done) { delivered++ },
 		giveBack: func(cause error) { t.Errorf("given back: %v", cause) },
 	})
@@ -295,39 +300,41 @@ func TestWork_stoppedBefore(t *testing.T) {
 	}
 }
 
-// A result that is too large fails its item, and keeps what its calls cost.
+// TestWork_resultTooLarge checks that a result that is too large fails its item and keeps its
+// calls.
 func TestWork_resultTooLarge(t *testing.T) {
 	suite.Slow(t, "it makes 64 MiB")
 	t.Parallel()
-	f := newServer(t, 5*time.Second)
+	f := newServerFixture(t, 5*time.Second)
 	conn := f.connect("1")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = conn.Work(ctx, WorkerConfig{Name: "a", Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
-			return Opened{Task: huge{}}, nil
+			return Opened{Task: hugeTask{}}, nil
 		}})
 	}()
 	defer func() { cancel(); <-ended }()
 	var got experiment.Done
-	err := f.coordinate().Work(t.Context(), &list{left: 1, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done }})
+	err := f.coordinate().Work(t.Context(), &fakeQueue{left: 1, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done }})
 	if err != nil || got.Err == nil || !strings.Contains(got.Err.Error(), "invalid_output: its result: more than 67108864 bytes") || len(got.Calls) != 1 {
 		t.Errorf("%v, %v, %d calls", err, got.Err, len(got.Calls))
 	}
 }
 
-type huge struct{}
+// hugeTask is a task whose output is too large for a message.
+type hugeTask struct{}
 
-func (huge) Do(context.Context, experiment.Item) (experiment.TaskResult, error) {
+func (hugeTask) Do(context.Context, experiment.Item) (experiment.TaskResult, error) {
 	return experiment.TaskResult{
 		Output: json.RawMessage(`"` + strings.Repeat("x", maxPayload) + `"`),
 		Calls:  []outcome.Call{{Name: "length", Kind: "span"}},
 	}, nil
 }
 
-// A class that nobody knows counts as one of the provider.
-func TestResult_done(t *testing.T) {
+// TestResult_toDone checks that a failure of an unknown class becomes one of the provider.
+func TestResult_toDone(t *testing.T) {
 	for class, want := range map[outcome.Class]outcome.Class{"": outcome.Provider, "odd": outcome.Provider, outcome.Timeout: outcome.Timeout} {
 		var failure *outcome.Failure
 		if err := (result{Failure: &outcome.Failure{Class: class, Message: "m"}}).toDone().Err; !errors.As(err, &failure) || failure.Class != want || failure.Message != "m" {
@@ -336,8 +343,9 @@ func TestResult_done(t *testing.T) {
 	}
 }
 
-// A worker that was forgotten and came back keeps its place, whatever is left of the first one:
-// a process that stood still hears of a request that it held when it has forgotten the worker.
+// TestPermitServer_backAgain checks that a dropped worker that comes back is not dropped by the
+// timer of the first one. If the server was suspended, a request that it held touches the worker
+// after it was dropped, which sets that timer again.
 func TestPermitServer_backAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewPermitServer(t.Context(), func(string) pipeline.Admission { return nil })

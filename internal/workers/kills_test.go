@@ -15,9 +15,10 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// Workers, coordinators and the NATS server are killed in turn, as a seed says: at the end
-// every item has one outcome, and no more was paid twice than was in hand at the kills.
-// EXPERIMENT_TEST_KILLS_SEED repeats a seed.
+// TestWork_kills kills a worker, kills the coordinator and restarts the NATS server in turn, at
+// random times, and checks that in the end every item has one outcome. With EXPERIMENT_TEST_FULL it
+// also checks that no more calls were repeated than units were in hand at these times.
+// EXPERIMENT_TEST_KILLS_SEED sets the seed.
 func TestWork_kills(t *testing.T) {
 	t.Parallel()
 	kills, seed := 3, uint64(1)
@@ -33,9 +34,9 @@ func TestWork_kills(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	items := 60*kills + 100
 	f := newFixture(t, items)
-	f.lease = 3 * time.Second       // a busy machine extends it in time
-	var calls, allowed atomic.Int64 // later calls wait: the run must not end before the kills
-	pace := task(func(ctx context.Context, _ experiment.Item) error {
+	f.lease = 3 * time.Second       // long enough to be extended in time on a busy machine
+	var calls, allowed atomic.Int64 // later calls wait, so that the run does not end before the kills
+	pace := lengthTask(func(ctx context.Context, _ experiment.Item) error {
 		for n := calls.Add(1); ctx.Err() == nil; {
 			sleep(ctx, 5*time.Millisecond)
 			if n <= allowed.Load() {
@@ -44,14 +45,14 @@ func TestWork_kills(t *testing.T) {
 		}
 		return ctx.Err()
 	})
-	const workers, concurrency = 3, 4 // concurrency as fixture.work has it
+	const workers, concurrency = 3, 4 // concurrency is that of startWorker
 	var kill [workers]func()
 	for i := range kill {
-		_, kill[i], _ = f.work(fmt.Sprint("worker-", i), pace)
+		_, kill[i], _ = f.startWorker(fmt.Sprint("worker-", i), pace)
 	}
 	ended := make(chan error, 1)
 	var killRun func()
-	begin := func(resume bool) {
+	startRun := func(resume bool) {
 		ctx, cancel := context.WithCancel(context.Background())
 		coordinated := make(chan *Coordinator, 1)
 		go func() {
@@ -69,12 +70,12 @@ func TestWork_kills(t *testing.T) {
 			t.Fatalf("the coordinator did not begin: %v", err)
 		}
 	}
-	begin(false)
+	startRun(false)
 	inHand := 0
 	for n := range kills {
-		some := calls.Load() + 5 + random.Int64N(30)
-		allowed.Store(some)
-		waitFor(t, "calls", func() bool { return calls.Load() >= some || len(ended) > 0 })
+		target := calls.Load() + 5 + random.Int64N(30)
+		allowed.Store(target)
+		waitFor(t, "calls", func() bool { return calls.Load() >= target || len(ended) > 0 })
 		if len(ended) > 0 {
 			t.Fatalf("the run ended before kill %d: %v", n, <-ended)
 		}
@@ -83,13 +84,13 @@ func TestWork_kills(t *testing.T) {
 			i := random.IntN(workers)
 			kill[i]()
 			inHand += concurrency
-			_, kill[i], _ = f.work(fmt.Sprint("worker-", i, "-after-", n), pace)
+			_, kill[i], _ = f.startWorker(fmt.Sprint("worker-", i, "-after-", n), pace)
 		case 1:
 			killRun()
 			if err := <-ended; !errors.Is(err, experiment.ErrInterrupted) {
 				t.Fatalf("kill %d: %v", n, err)
 			}
-			begin(true)
+			startRun(true)
 		case 2:
 			f.server.Restart(false)
 			inHand += workers * concurrency
@@ -99,12 +100,12 @@ func TestWork_kills(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	f.outcomes(items)
-	f.empty()
-	beyond := calls.Load() - int64(items)
-	t.Logf("%d items, %d paid twice, at most %d in hand at the kills", items, beyond, inHand)
-	// Beside other tests a lease can run out because nobody got to extend it.
-	if suite.Full() && beyond > int64(inHand) {
-		t.Errorf("%d calls beyond the number of items, more than %d", beyond, inHand)
+	f.checkOutcomes(items)
+	f.checkEmpty()
+	repeated := calls.Load() - int64(items)
+	t.Logf("%d items, %d paid twice, at most %d in hand at the kills", items, repeated, inHand)
+	// On a busy machine, a lease may expire because it was not extended in time.
+	if suite.Full() && repeated > int64(inHand) {
+		t.Errorf("%d calls beyond the number of items, more than %d", repeated, inHand)
 	}
 }

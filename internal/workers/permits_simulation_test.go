@@ -20,49 +20,50 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// provider is a model that takes so many requests a minute.
+// provider is a model that accepts a number of requests a minute and answers 429 to others.
 type provider struct {
-	perMinute float64
-	burst     float64 // how many it saves up; 0: it counts anew in every minute
-	header    bool    // 429 says when to come back
-	began     time.Time
+	perMinute       float64
+	burst           float64 // unused requests that it saves up; 0: it counts anew in each minute
+	sendsRetryAfter bool    // with 429
+	began           time.Time
 
-	mu       sync.Mutex
-	random   *rand.Rand
-	level    float64
-	last     time.Duration
-	arrivals []time.Duration
+	mu        sync.Mutex
+	random    *rand.Rand
+	available float64         // requests that it accepts now
+	last      time.Duration   // the last arrival
+	arrivals  []time.Duration // since began
 }
 
-// takes decides about a request.
-func (p *provider) takes() (latency, retryAfter time.Duration, ok bool) {
+// decide accepts or rejects a request, and returns the latency of the response and, for a
+// rejection, its Retry-After.
+func (p *provider) decide() (latency, retryAfter time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := time.Since(p.began)
 	p.arrivals = append(p.arrivals, at)
 	switch {
 	case p.burst > 0:
-		p.level = min(p.burst, p.level+(at-p.last).Minutes()*p.perMinute)
-		retryAfter = time.Duration((1 - p.level) / p.perMinute * float64(time.Minute))
+		p.available = min(p.burst, p.available+(at-p.last).Minutes()*p.perMinute)
+		retryAfter = time.Duration((1 - p.available) / p.perMinute * float64(time.Minute))
 	case len(p.arrivals) == 1 || at/time.Minute != p.last/time.Minute:
-		p.level = p.perMinute
+		p.available = p.perMinute
 	}
 	if p.burst == 0 {
 		retryAfter = (at/time.Minute+1)*time.Minute - at
 	}
 	p.last = at
-	if !p.header {
+	if !p.sendsRetryAfter {
 		retryAfter = 0
 	}
-	if p.level < 1 {
+	if p.available < 1 {
 		return 100 * time.Millisecond, retryAfter, false
 	}
-	p.level--
+	p.available--
 	return time.Duration((1 + 2*p.random.Float64()) * float64(time.Second)), 0, true
 }
 
 func (p *provider) Generate(ctx context.Context, _ pipeline.Request) (pipeline.Response, error) {
-	latency, retryAfter, ok := p.takes()
+	latency, retryAfter, ok := p.decide()
 	time.Sleep(latency)
 	if !ok {
 		return pipeline.Response{Attempts: 1}, &pipeline.ModelError{Status: http.StatusTooManyRequests, Retry: true, RetryAfter: retryAfter,
@@ -71,8 +72,8 @@ func (p *provider) Generate(ctx context.Context, _ pipeline.Request) (pipeline.R
 	return pipeline.Response{Text: "{}", Attempts: 1, Finish: pipeline.FinishStop, Usage: outcome.Usage{Input: 100, Output: 20}}, nil
 }
 
-// inAnyMinute is the most requests that came within a minute.
-func (p *provider) inAnyMinute() int {
+// maxPerMinute returns the largest number of requests that arrived within any minute.
+func (p *provider) maxPerMinute() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	most, first := 0, 0
@@ -85,24 +86,25 @@ func (p *provider) inAnyMinute() int {
 	return most
 }
 
-// fleet takes items through workers, each over a line of its own.
+// fleet is a number of workers, each with its own connection to the server, that send one request
+// for each item.
 type fleet struct {
-	workers, inFlight, items int
+	workers, inFlight, items int // inFlight is the number of concurrent requests of a worker
 	model                    pipeline.Model
 	limiter                  *limit.Limiter
 	budget                   *pipeline.Budget
 }
 
-// ran is what came of it.
-type ran struct {
+// fleetResult is the result of fleet.run.
+type fleetResult struct {
 	took   time.Duration
-	shares []int // answers of each worker, when half of the items were answered
+	shares []int // number of answers of each worker among the first half of all answers
 	failed []error
 }
 
-func (f fleet) run(t *testing.T) (r ran) {
+func (f fleet) run(t *testing.T) (r fleetResult) {
 	t.Helper()
-	server := newServer(t.Context(), pipeline.NewAdmission(f.limiter, f.budget))
+	server := newPermitServer(t.Context(), pipeline.NewAdmission(f.limiter, f.budget))
 	defer server.Close()
 	began := time.Now()
 	var next atomic.Int64
@@ -111,14 +113,14 @@ func (f fleet) run(t *testing.T) (r ran) {
 	answered := 0
 	r.shares = make([]int, f.workers)
 	for w := range f.workers {
-		l := &line{server: server, latency: time.Duration(1+w%20) * time.Millisecond}
-		permits := workers.NewPermits(l.exchange, "m", "w")
+		conn := &lossyConn{server: server, latency: time.Duration(1+w%20) * time.Millisecond}
+		permits := workers.NewPermits(conn.exchange, "m", "w")
 		defer permits.Close()
 		model := pipeline.Limited(pipeline.LimitedConfig{Model: f.model, Admission: permits})
 		for range f.inFlight {
 			all.Go(func() {
 				for next.Add(1) <= int64(f.items) {
-					_, err := model.Generate(t.Context(), one)
+					_, err := model.Generate(t.Context(), testRequest)
 					mu.Lock()
 					if err != nil {
 						r.failed = append(r.failed, err)
@@ -138,26 +140,26 @@ func (f fleet) run(t *testing.T) (r ran) {
 	return r
 }
 
-// 100 workers with 50 requests in flight each (20 in the sample that is taken without
-// EXPERIMENT_TEST_FULL=1), at a provider of 1,000 a minute that
-// answers 429 above that and of which nothing is known. A scheduler that knows sends N
-// requests in (N − saved up)/1,000 min + L, where it counts by the minute in
-// ⌈N/1,000⌉ − 1 min + L; L is 2 s. No worker starves:
-// when half of the items are answered, each worker has at least half of the mean share of
-// answers, and none has more than twice of it.
+// TestPermits_manyWorkers simulates 100 workers with 50 requests in flight each (25 with 20 without
+// EXPERIMENT_TEST_FULL=1) and a provider that accepts 1,000 requests a minute, which the limiter
+// does not know. A scheduler that knew it would send N requests in (N − burst)/1,000 min + L, or in
+// ⌈N/1,000⌉ − 1 min + L if the provider counts anew in each minute; L, the mean latency, is 2 s.
+// The test checks that the workers send at most 1.15·N requests and take at most 1.2 times as long,
+// and that no worker starves: of the first half of the answers, each worker has from half to twice
+// the mean share.
 func TestPermits_manyWorkers(t *testing.T) {
 	type rule struct {
-		burst  float64
-		header bool
+		burst           float64
+		sendsRetryAfter bool
 	}
 	size, items, inFlight, rules := 25, 2500, 20, []rule{{0, false}}
 	if suite.Full() {
 		size, items, inFlight, rules = 100, 10_000, 50, append(rules, rule{1000, true}, rule{1000, false}, rule{17, true}, rule{17, false}, rule{0, true})
 	}
 	for _, c := range rules {
-		name := fmt.Sprintf("saves %v, header %v", c.burst, c.header)
+		name := fmt.Sprintf("saves %v, header %v", c.burst, c.sendsRetryAfter)
 		test := func(t *testing.T) {
-			p := &provider{perMinute: 1000, burst: c.burst, level: c.burst, header: c.header, began: time.Now(), random: rand.New(rand.NewPCG(2, 3))}
+			p := &provider{perMinute: 1000, burst: c.burst, available: c.burst, sendsRetryAfter: c.sendsRetryAfter, began: time.Now(), random: rand.New(rand.NewPCG(2, 3))}
 			f := fleet{workers: size, inFlight: inFlight, items: items, model: p, limiter: newLimiter(t, limit.Config{MaxConcurrent: size * inFlight})}
 			r := f.run(t)
 			ideal := (float64(items)-c.burst)/1000*60 + 2
@@ -176,29 +178,29 @@ func TestPermits_manyWorkers(t *testing.T) {
 	}
 }
 
-// Four workers, 60 a minute known: no minute of the provider has more but for the one
-// call by which lines of different length shift it, and no time is lost: N requests take
-// N − 1 s.
+// TestPermits_rpm checks that four workers with a configured limit of 60 requests a minute send at
+// most 61 in any minute, since different latencies can shift one, and lose no time: N requests
+// begin within N − 1 s.
 func TestPermits_rpm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &provider{perMinute: 1e6, burst: 1e6, level: 1e6, began: time.Now(), random: rand.New(rand.NewPCG(2, 3))}
+		p := &provider{perMinute: 1e6, burst: 1e6, available: 1e6, began: time.Now(), random: rand.New(rand.NewPCG(2, 3))}
 		f := fleet{workers: 4, inFlight: 50, items: 600, model: p, limiter: newLimiter(t, limit.Config{MaxConcurrent: 200, RequestsPerMinute: 60})}
 		r := f.run(t)
-		if n := p.inAnyMinute(); n > 61 || len(p.arrivals) != 600 || r.took > 605*time.Second || len(r.failed) > 0 {
+		if n := p.maxPerMinute(); n > 61 || len(p.arrivals) != 600 || r.took > 605*time.Second || len(r.failed) > 0 {
 			t.Errorf("%d in a minute, %d in all in %s, %v", n, len(p.arrivals), r.took, r.failed)
 		}
 	})
 }
 
-// A pause that one worker is asked for holds for all within a second: from then until
-// its end nothing comes.
+// TestPermits_pause checks that a pause that the provider asks of one worker holds for all workers
+// after at most a second.
 func TestPermits_pause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const from, pause = 100, time.Minute
 		var mu sync.Mutex
 		var rejected time.Time
 		var late, after int
-		model := answering(func(n int) (pipeline.Response, error) {
+		model := newFakeModel(func(n int) (pipeline.Response, error) {
 			mu.Lock()
 			if n == from {
 				rejected = time.Now()
@@ -222,9 +224,9 @@ func TestPermits_pause(t *testing.T) {
 	})
 }
 
-// A request is estimated at 9 + 1 tokens, put aside as 10 USD, and takes 12. Over four
-// workers, one of which dies with requests in hand, all that was paid passes the bound
-// by no more than 2 USD for each request that was in flight.
+// TestPermits_budget checks that four workers, one of which dies, exceed a budget by at most 2 USD
+// for each request in flight. A request is estimated at 9 + 1 tokens, reserves 10 USD and costs
+// 12 USD.
 func TestPermits_budget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound, atOnce = 3000.0, 16
@@ -234,15 +236,15 @@ func TestPermits_budget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := newServer(t.Context(), pipeline.NewAdmission(newLimiter(t, limit.Config{MaxConcurrent: atOnce}), budget))
+		server := newPermitServer(t.Context(), pipeline.NewAdmission(newLimiter(t, limit.Config{MaxConcurrent: atOnce}), budget))
 		defer server.Close()
 		var paid, atDeath atomic.Int64
 		var all, dying sync.WaitGroup
 		for w := range 4 {
-			l := &line{server: server, latency: 5 * time.Millisecond}
-			permits := workers.NewPermits(l.exchange, "m", "w")
+			conn := &lossyConn{server: server, latency: 5 * time.Millisecond}
+			permits := workers.NewPermits(conn.exchange, "m", "w")
 			var underWay atomic.Int64
-			model := pipeline.Limited(pipeline.LimitedConfig{Admission: permits, Model: answering(func(int) (pipeline.Response, error) {
+			model := pipeline.Limited(pipeline.LimitedConfig{Admission: permits, Model: newFakeModel(func(int) (pipeline.Response, error) {
 				underWay.Add(1)
 				paid.Add(12)
 				time.Sleep(2 * time.Second)
@@ -251,10 +253,10 @@ func TestPermits_budget(t *testing.T) {
 			})})
 			for range 10 {
 				all.Go(func() {
-					limit := 1
+					maxTokens := 1
 					for {
 						_, err := model.Generate(t.Context(), pipeline.Request{
-							Messages: []pipeline.Message{{Role: "user", Content: "abc"}}, Parameters: pipeline.Parameters{MaxTokens: &limit}})
+							Messages: []pipeline.Message{{Role: "user", Content: "abc"}}, Parameters: pipeline.Parameters{MaxTokens: &maxTokens}})
 						var used *pipeline.BudgetError
 						if errors.As(err, &used) || w == 0 && err != nil {
 							return
@@ -273,7 +275,7 @@ func TestPermits_budget(t *testing.T) {
 			dying.Go(func() {
 				time.Sleep(9 * time.Second)
 				atDeath.Store(underWay.Load())
-				l.cut(true)
+				conn.setDown(true)
 				permits.Close()
 			})
 		}

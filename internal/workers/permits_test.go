@@ -24,84 +24,89 @@ import (
 
 var errLost = errors.New("no answer from the coordinator")
 
-// line is a way to a server that takes time and loses messages.
-type line struct {
+// lossyConn is a connection to a server that delays and loses messages.
+type lossyConn struct {
 	server  *workers.PermitServer
-	latency time.Duration
+	latency time.Duration // of a message
 
-	mu     sync.Mutex
-	random *rand.Rand
-	loss   float64 // share of the messages, there and back
-	down   bool
-	asked  int
+	mu       sync.Mutex
+	random   *rand.Rand
+	loss     float64 // share of lost messages, in each direction
+	down     bool
+	requests int // sent so far
 }
 
-func (l *line) loses() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.down || l.loss > 0 && l.random.Float64() < l.loss
+// losesMessage reports whether the next message is lost.
+func (c *lossyConn) losesMessage() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.down || c.loss > 0 && c.random.Float64() < c.loss
 }
 
-func (l *line) isDown() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.down
+func (c *lossyConn) isDown() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.down
 }
 
-// lose changes the share of messages that are lost.
-func (l *line) lose(share float64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.loss = share
+// setLoss sets the share of lost messages.
+func (c *lossyConn) setLoss(share float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loss = share
 }
 
-// cut interrupts the line or mends it, and returns how many requests it was given.
-func (l *line) cut(down bool) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = down
-	return l.asked
+// setDown interrupts or restores the connection, and returns the number of requests so far.
+func (c *lossyConn) setDown(down bool) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = down
+	return c.requests
 }
 
-func (l *line) exchange(ctx context.Context, request []byte) ([]byte, error) {
-	l.mu.Lock()
-	l.asked++
-	l.mu.Unlock()
-	time.Sleep(l.latency)
-	if l.loses() {
-		if !l.isDown() { // else nobody is there, which is known at once
+// exchange is a workers.Exchange.
+func (c *lossyConn) exchange(ctx context.Context, request []byte) ([]byte, error) {
+	c.mu.Lock()
+	c.requests++
+	c.mu.Unlock()
+	time.Sleep(c.latency)
+	if c.losesMessage() {
+		if !c.isDown() { // an interrupted connection fails at once
 			<-ctx.Done()
 		}
 		return nil, errLost
 	}
-	answer := l.server.Answer(ctx, request)
-	time.Sleep(l.latency)
-	if answer == nil || l.loses() {
+	answer := c.server.Answer(ctx, request)
+	time.Sleep(c.latency)
+	if answer == nil || c.losesMessage() {
 		<-ctx.Done()
 		return nil, errLost
 	}
 	return answer, nil
 }
 
+// newLimiter returns a limiter without jitter.
 func newLimiter(t rapid.TB, cfg limit.Config) *limit.Limiter {
 	t.Helper()
 	cfg.Jitter = func() float64 { return 0 }
 	return limit.New(cfg)
 }
 
-func newServer(ctx context.Context, admission pipeline.Admission) *workers.PermitServer {
+// newPermitServer returns a server with one Admission for all groups.
+func newPermitServer(ctx context.Context, admission pipeline.Admission) *workers.PermitServer {
 	return workers.NewPermitServer(ctx, func(string) pipeline.Admission { return admission })
 }
 
-// refusing is an admission that only ever says no.
-type refusing struct{ err error }
+// refusingAdmission is an Admission that refuses every request with err.
+type refusingAdmission struct{ err error }
 
-func (s refusing) Admit(context.Context, pipeline.Estimate) (pipeline.Permit, error) {
+func (s refusingAdmission) Admit(context.Context, pipeline.Estimate) (pipeline.Permit, error) {
 	return nil, s.err
 }
-func (s refusing) State() limit.State { return limit.State{} }
+func (s refusingAdmission) State() limit.State { return limit.State{} }
 
-// Errors of the coordinator's admission arrive as those of one process.
+// TestPermits_errors checks that errors of the server's Admission reach the caller with their type,
+// content and exit code, and stop the run.
 func TestPermits_errors(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -121,9 +126,9 @@ func TestPermits_errors(t *testing.T) {
 		"another": {errors.New("odd"), 70, func(err error) bool { return strings.Contains(err.Error(), "odd") }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			server := newServer(t.Context(), refusing{c.err})
+			server := newPermitServer(t.Context(), refusingAdmission{c.err})
 			defer server.Close()
-			permits := workers.NewPermits((&line{server: server}).exchange, "m", "w")
+			permits := workers.NewPermits((&lossyConn{server: server}).exchange, "m", "w")
 			defer permits.Close()
 			_, err := permits.Admit(t.Context(), pipeline.Estimate{})
 			if err == nil || !c.is(err) || !limit.StopsRun(err) || cli.ExitCode(err) != c.code {
@@ -133,20 +138,20 @@ func TestPermits_errors(t *testing.T) {
 	}
 }
 
-// A key that is not accepted stops the run and is not a failure of the item, as locally:
-// the worker waits for what the server says.
+// TestPermits_trips checks that a request that fails with status 401 or 403 returns the
+// TrippedError of the server's limiter, and not the failure of the item.
 func TestPermits_trips(t *testing.T) {
 	for _, status := range []int{401, 403} {
 		synctest.Test(t, func(t *testing.T) {
-			server := newServer(t.Context(), pipeline.NewAdmission(newLimiter(t, limit.Config{}), nil))
+			server := newPermitServer(t.Context(), pipeline.NewAdmission(newLimiter(t, limit.Config{}), nil))
 			defer server.Close()
-			l := &line{server: server, latency: 30 * time.Millisecond}
-			permits := workers.NewPermits(l.exchange, "m", "w")
+			conn := &lossyConn{server: server, latency: 30 * time.Millisecond}
+			permits := workers.NewPermits(conn.exchange, "m", "w")
 			defer permits.Close()
-			model := pipeline.Limited(pipeline.LimitedConfig{Admission: permits, Model: answering(func(int) (pipeline.Response, error) {
+			model := pipeline.Limited(pipeline.LimitedConfig{Admission: permits, Model: newFakeModel(func(int) (pipeline.Response, error) {
 				return pipeline.Response{Attempts: 1}, &pipeline.ModelError{Status: status, Failure: outcome.Failure{Class: outcome.Provider, Message: "no"}}
 			})})
-			_, err := model.Generate(t.Context(), one)
+			_, err := model.Generate(t.Context(), testRequest)
 			var tripped *limit.TrippedError
 			if !errors.As(err, &tripped) || !tripped.Unauthorised {
 				t.Errorf("%d: %v", status, err)
@@ -155,20 +160,21 @@ func TestPermits_trips(t *testing.T) {
 	}
 }
 
-var one = pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: "x"}}}
+// testRequest is a request to a model that does not read it.
+var testRequest = pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: "x"}}}
 
-// answering is a model; its requests are numbered from 1.
-func answering(answer func(n int) (pipeline.Response, error)) pipeline.Model {
-	return &answers{answer: answer}
+// newFakeModel returns a model that calls answer with the number of the request, counted from 1.
+func newFakeModel(answer func(n int) (pipeline.Response, error)) pipeline.Model {
+	return &fakeModel{answer: answer}
 }
 
-type answers struct {
+type fakeModel struct {
 	mu     sync.Mutex
 	n      int
 	answer func(n int) (pipeline.Response, error)
 }
 
-func (a *answers) Generate(context.Context, pipeline.Request) (pipeline.Response, error) {
+func (a *fakeModel) Generate(context.Context, pipeline.Request) (pipeline.Response, error) {
 	a.mu.Lock()
 	a.n++
 	n := a.n
@@ -176,22 +182,23 @@ func (a *answers) Generate(context.Context, pipeline.Request) (pipeline.Response
 	return a.answer(n)
 }
 
-// While the server is away a request under way ends, the next one waits, the server is
-// asked about once a second, and all is told when it is back.
+// TestPermits_lostCoordinator checks that while the server cannot be reached, Done does not wait,
+// Admit waits, and requests are sent about once a second, and that the server gets the results when
+// it is back.
 func TestPermits_lostCoordinator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, limit.Config{MaxConcurrent: 1})
-		server := newServer(t.Context(), pipeline.NewAdmission(limiter, nil))
+		server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, nil))
 		defer server.Close()
-		l := &line{server: server, latency: time.Millisecond}
-		permits := workers.NewPermits(l.exchange, "m", "w")
+		conn := &lossyConn{server: server, latency: time.Millisecond}
+		permits := workers.NewPermits(conn.exchange, "m", "w")
 		defer permits.Close()
 		first, err := permits.Admit(t.Context(), pipeline.Estimate{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked := l.cut(true)
-		ctx, cancel := limit.WithTimeout(t.Context(), time.Second) // its clock stands still
+		before := conn.setDown(true)
+		ctx, cancel := limit.WithTimeout(t.Context(), time.Second) // does not expire while Admit waits
 		defer cancel()
 		var second pipeline.Permit
 		var all sync.WaitGroup
@@ -200,9 +207,9 @@ func TestPermits_lostCoordinator(t *testing.T) {
 			t.Error(stop)
 		}
 		time.Sleep(20 * time.Second)
-		// After 0.1, 0.2, 0.4, 0.8 s, then every second: 22.
+		// After the first request, the pauses are 0.1, 0.2, 0.4, 0.8 s, then 1 s: 22 more.
 		back := time.Now()
-		if n := l.cut(false) - asked; n < 18 || n > 26 || limiter.State().UnderWay != 1 {
+		if n := conn.setDown(false) - before; n < 18 || n > 26 || limiter.State().UnderWay != 1 {
 			t.Errorf("asked %d times in 20 s, %+v", n, limiter.State())
 		}
 		all.Wait()
@@ -218,13 +225,13 @@ func TestPermits_lostCoordinator(t *testing.T) {
 	})
 }
 
-// Who gives up is waited for no longer.
+// TestPermits_giveUp checks that the server stops waiting for the permit of a caller that gives up.
 func TestPermits_giveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, limit.Config{MaxConcurrent: 1})
-		server := newServer(t.Context(), pipeline.NewAdmission(limiter, nil))
+		server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, nil))
 		defer server.Close()
-		permits := workers.NewPermits((&line{server: server}).exchange, "m", "w")
+		permits := workers.NewPermits((&lossyConn{server: server}).exchange, "m", "w")
 		defer permits.Close()
 		first, err := permits.Admit(t.Context(), pipeline.Estimate{})
 		if err != nil {
@@ -252,14 +259,14 @@ func TestPermits_giveUp(t *testing.T) {
 	})
 }
 
-// When the coordinator is stopped, who waits gets that; calls begun before may go on, but wait
-// for no pause.
+// TestPermitServer_stop checks that callers that wait when the stop occurs get limit.ErrStopped,
+// and that later callers, which belong to calls in progress, get permits unless there is a pause.
 func TestPermitServer_stop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // nobody waited
+	synctest.Test(t, func(t *testing.T) { // no caller waits
 		stop := make(chan struct{})
-		server := newServer(limit.WithStop(t.Context(), stop), pipeline.NewAdmission(newLimiter(t, limit.Config{}), nil))
+		server := newPermitServer(limit.WithStop(t.Context(), stop), pipeline.NewAdmission(newLimiter(t, limit.Config{}), nil))
 		defer server.Close()
-		permits := workers.NewPermits((&line{server: server}).exchange, "m", "w")
+		permits := workers.NewPermits((&lossyConn{server: server}).exchange, "m", "w")
 		defer permits.Close()
 		close(stop)
 		if _, err := permits.Admit(t.Context(), pipeline.Estimate{}); err != nil {
@@ -269,9 +276,9 @@ func TestPermitServer_stop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		limiter := newLimiter(t, limit.Config{MaxConcurrent: 1})
-		server := newServer(limit.WithStop(t.Context(), stop), pipeline.NewAdmission(limiter, nil))
+		server := newPermitServer(limit.WithStop(t.Context(), stop), pipeline.NewAdmission(limiter, nil))
 		defer server.Close()
-		permits := workers.NewPermits((&line{server: server}).exchange, "m", "w")
+		permits := workers.NewPermits((&lossyConn{server: server}).exchange, "m", "w")
 		defer permits.Close()
 		first, err := permits.Admit(t.Context(), pipeline.Estimate{})
 		if err != nil {
@@ -301,8 +308,8 @@ func TestPermitServer_stop(t *testing.T) {
 	})
 }
 
-// A worker that dies loses its permits after 30 s; what was put aside counts as taken.
-// One that lives keeps them, however long its requests take.
+// TestPermitServer_deadWorker checks that a worker that has been silent for 30 s loses its permits,
+// and that their whole reservations count as spent. Another worker keeps a permit for ten minutes.
 func TestPermitServer_deadWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, limit.Config{MaxConcurrent: 8, Start: 8})
@@ -310,31 +317,31 @@ func TestPermitServer_deadWorker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := newServer(t.Context(), pipeline.NewAdmission(limiter, budget))
+		server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, budget))
 		defer server.Close()
-		alive, dies := &line{server: server}, &line{server: server}
-		living, dead := workers.NewPermits(alive.exchange, "m", "w"), workers.NewPermits(dies.exchange, "m", "w")
+		livingConn, deadConn := &lossyConn{server: server}, &lossyConn{server: server}
+		living, dead := workers.NewPermits(livingConn.exchange, "m", "w"), workers.NewPermits(deadConn.exchange, "m", "w")
 		defer living.Close()
 		defer dead.Close()
-		ten := pipeline.Estimate{Input: 9, Output: 1, MaxOutput: 1}
-		open, err := living.Admit(t.Context(), ten) // the first goes alone
+		tenTokens := pipeline.Estimate{Input: 9, Output: 1, MaxOutput: 1}
+		short, err := living.Admit(t.Context(), tenTokens)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup
 		all.Go(func() {
 			time.Sleep(time.Second)
-			open.Done(t.Context(), pipeline.RequestResult{Usage: outcome.Usage{Input: 1}})
+			short.Done(t.Context(), pipeline.RequestResult{Usage: outcome.Usage{Input: 1}})
 		})
-		long, err := living.Admit(t.Context(), ten)
+		long, err := living.Admit(t.Context(), tenTokens)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = dead.Admit(t.Context(), ten); err != nil {
+		if _, err = dead.Admit(t.Context(), tenTokens); err != nil {
 			t.Fatal(err)
 		}
 		all.Wait()
-		dies.cut(true)
+		deadConn.setDown(true)
 		time.Sleep(29 * time.Second)
 		if s := limiter.State(); s.UnderWay != 2 {
 			t.Errorf("29 s: %+v", s)
@@ -352,8 +359,9 @@ func TestPermitServer_deadWorker(t *testing.T) {
 	})
 }
 
-// A worker that dies while its requests wait is granted nothing two seconds later: at 6 a
-// minute the second would be granted after 10 s.
+// TestPermitServer_deadWaits checks that a worker that dies while its callers wait is granted
+// nothing from two seconds later on. At 6 requests a minute, the second permit would be granted
+// after 10 s.
 func TestPermitServer_deadWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, limit.Config{MaxConcurrent: 8, Start: 8, RequestsPerMinute: 6})
@@ -361,10 +369,10 @@ func TestPermitServer_deadWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := newServer(t.Context(), pipeline.NewAdmission(limiter, budget))
+		server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, budget))
 		defer server.Close()
-		l := &line{server: server}
-		permits := workers.NewPermits(l.exchange, "m", "w")
+		conn := &lossyConn{server: server}
+		permits := workers.NewPermits(conn.exchange, "m", "w")
 		first, err := permits.Admit(t.Context(), pipeline.Estimate{Input: 10})
 		if err != nil {
 			t.Fatal(err)
@@ -379,7 +387,7 @@ func TestPermitServer_deadWaits(t *testing.T) {
 			})
 		}
 		time.Sleep(2 * time.Second)
-		l.cut(true)
+		conn.setDown(true)
 		time.Sleep(18 * time.Second)
 		if s := limiter.State(); s.UnderWay != 0 || s.Waiting != 0 {
 			t.Errorf("20 s: %+v", s)
@@ -393,7 +401,8 @@ func TestPermitServer_deadWaits(t *testing.T) {
 	})
 }
 
-// Bytes that no worker sends are answered with the reason, and grant nothing.
+// TestPermitServer_bad checks that invalid requests are answered with an error, that the ends of
+// unknown permits are ignored, and that neither grants a permit.
 func TestPermitServer_bad(t *testing.T) {
 	ended := func(s string) string {
 		return `{"Group":"m","Worker":"w","Seq":1,"Ended":[` + s + `]}`
@@ -415,7 +424,7 @@ func TestPermitServer_bad(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			limiter := newLimiter(t, limit.Config{})
-			server := newServer(t.Context(), pipeline.NewAdmission(limiter, nil))
+			server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, nil))
 			defer server.Close()
 			raw := server.Answer(t.Context(), []byte(request))
 			var reply struct {
@@ -430,8 +439,8 @@ func TestPermitServer_bad(t *testing.T) {
 	}
 }
 
-// The same request twice, an older one, an end told twice: one
-// permit each, and its result counts once.
+// TestPermitServer_repeated checks that each permit is granted once and each result counts once if
+// requests arrive twice or late and results are reported twice.
 func TestPermitServer_repeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, limit.Config{MaxConcurrent: 1})
@@ -439,30 +448,30 @@ func TestPermitServer_repeated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := newServer(t.Context(), pipeline.NewAdmission(limiter, budget))
+		server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, budget))
 		defer server.Close()
 		for i, c := range []struct {
-			says, granted string
-			underWay      int
+			request, granted string
+			underWay         int
 		}{
 			{`"Seq":2,"Wants":[[1]]`, "[1]", 1},
-			{`"Seq":2,"Wants":[[1]]`, "[1]", 1},     // there twice on the way
-			{`"Seq":3,"Wants":[[1],[2]]`, "[1]", 1}, // the answer was lost
+			{`"Seq":2,"Wants":[[1]]`, "[1]", 1},     // the request arrives twice
+			{`"Seq":3,"Wants":[[1],[2]]`, "[1]", 1}, // the reply was lost
 			{`"Seq":4,"Ended":[{"ID":1,"Usage":{"input":5}},{"ID":1,"Usage":{"input":5}}]`, "[]", 0},
-			{`"Seq":3,"Wants":[[1],[2]]`, "[]", 0}, // overtaken
+			{`"Seq":3,"Wants":[[1],[2]]`, "[]", 0}, // overtaken by the one before
 			{`"Seq":5,"Ended":[{"ID":1,"Usage":{"input":5}}],"Wants":[[2]]`, "[2]", 1},
 			{`"Seq":6,"Ended":[{"ID":2}]`, "[]", 0},
-			{`"Seq":7,"Wants":[[2],[2]]`, "[2 2]", 1}, // asked anew, and listed twice
+			{`"Seq":7,"Wants":[[2],[2]]`, "[2 2]", 1}, // wanted again, and listed twice
 		} {
-			raw := server.Answer(t.Context(), []byte(`{"Group":"m","Worker":"w",`+c.says+`}`))
+			raw := server.Answer(t.Context(), []byte(`{"Group":"m","Worker":"w",`+c.request+`}`))
 			var reply struct{ Granted []int64 }
 			if err := json.Unmarshal(raw, &reply); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // a permit that came for a want just withdrawn is given back
-			under := limiter.State().UnderWay
-			if got := fmt.Sprint(reply.Granted); got != c.granted || under != c.underWay {
-				t.Errorf("%d: granted %s, %d under way; want %s, %d", i, got, under, c.granted, c.underWay)
+			synctest.Wait() // until a permit for a withdrawn want is returned
+			underWay := limiter.State().UnderWay
+			if got := fmt.Sprint(reply.Granted); got != c.granted || underWay != c.underWay {
+				t.Errorf("%d: granted %s, %d under way; want %s, %d", i, got, underWay, c.granted, c.underWay)
 			}
 		}
 		if _, tokens := budget.Spent(); tokens != 5 {
@@ -471,8 +480,8 @@ func TestPermitServer_repeated(t *testing.T) {
 	})
 }
 
-// FuzzPermitServer: whatever bytes come, in two messages, nothing panics, no more is
-// granted than the limiter has, and Close leaves nothing under way.
+// FuzzPermitServer checks that the server answers any two messages with valid JSON, that it never
+// has more permits than the limiter allows, and that Close returns all of them.
 func FuzzPermitServer(f *testing.F) {
 	f.Add([]byte(`{"Group":"m","Worker":"w","Seq":1,"Wants":[[1,5]]}`), []byte(`{"Group":"m","Worker":"w","Seq":2,"Ended":[{"ID":1,"Kind":1,"RetryAfter":9,"CostUSD":1e308}]}`))
 	f.Add([]byte(`{"Seq":9223372036854775807,"Worker":"w","Wants":[[-1,-1,0,-9]]}`), []byte(`{`))
@@ -483,7 +492,7 @@ func FuzzPermitServer(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			server := newServer(t.Context(), pipeline.NewAdmission(limiter, budget))
+			server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, budget))
 			for _, raw := range [][]byte{first, second, first} {
 				answer := server.Answer(t.Context(), raw)
 				if !json.Valid(answer) || limiter.State().UnderWay > 2 {
@@ -498,9 +507,9 @@ func FuzzPermitServer(f *testing.F) {
 	})
 }
 
-// Over lines that lose messages, with callers that give up: every caller is answered,
-// no more than the window are ever under way, all permits come back, and what the
-// requests took is booked once.
+// TestPermits_property checks, with connections that lose messages and callers that give up, that
+// every call of Admit returns, that the limit of concurrent calls holds, that all permits are
+// returned, and that each usage is charged once.
 func TestPermits_property(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -510,19 +519,19 @@ func TestPermits_property(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			server := newServer(t.Context(), pipeline.NewAdmission(limiter, budget))
+			server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, budget))
 			seed := rapid.Uint64().Draw(rt, "seed")
 			var mu sync.Mutex
 			var all sync.WaitGroup
-			var took int64
-			underWay, atOnce := 0, 0
-			var closing []*workers.Permits
-			var lines []*line
+			var used int64
+			underWay, peak := 0, 0
+			var allPermits []*workers.Permits
+			var conns []*lossyConn
 			for w := range rapid.IntRange(1, 3).Draw(rt, "workers") {
-				l := &line{server: server, latency: time.Duration(rapid.IntRange(0, 100).Draw(rt, "latency")) * time.Millisecond,
+				conn := &lossyConn{server: server, latency: time.Duration(rapid.IntRange(0, 100).Draw(rt, "latency")) * time.Millisecond,
 					loss: rapid.Float64Range(0, 0.3).Draw(rt, "loss"), random: rand.New(rand.NewPCG(seed, uint64(w)))}
-				permits := workers.NewPermits(l.exchange, "m", "w")
-				closing, lines = append(closing, permits), append(lines, l)
+				permits := workers.NewPermits(conn.exchange, "m", "w")
+				allPermits, conns = append(allPermits, permits), append(conns, conn)
 				for range rapid.IntRange(1, 20).Draw(rt, "callers") {
 					patience := time.Duration(rapid.IntRange(0, 60).Draw(rt, "patience")) * time.Second
 					all.Go(func() {
@@ -537,8 +546,8 @@ func TestPermits_property(t *testing.T) {
 						}
 						mu.Lock()
 						underWay++
-						atOnce = max(atOnce, underWay)
-						took += 3
+						peak = max(peak, underWay)
+						used += 3
 						mu.Unlock()
 						time.Sleep(time.Second)
 						mu.Lock()
@@ -549,27 +558,28 @@ func TestPermits_property(t *testing.T) {
 				}
 			}
 			all.Wait()
-			for range 100 { // until all results are told, over lines that lose them
+			for range 100 { // until all results are reported in spite of lost messages
 				if limiter.State().UnderWay > 0 {
 					time.Sleep(time.Second)
 				}
 			}
-			for _, l := range lines { // or the last word of a worker is lost, and what it did not tell counts as spent
-				l.lose(0)
+			for _, conn := range conns { // otherwise Close may fail to report a result, and the whole reservation counts
+				conn.setLoss(0)
 			}
-			for _, p := range closing {
+			for _, p := range allPermits {
 				p.Close()
 			}
-			synctest.Wait() // for what the server asks for a caller that gave up
+			synctest.Wait() // until the server returns permits of callers that gave up
 			_, tokens := budget.Spent()
-			if s := limiter.State(); s.UnderWay != 0 || s.Waiting != 0 || atOnce > most || tokens != took {
-				rt.Errorf("%+v, %d at once of %d, %d tokens booked of %d", s, atOnce, most, tokens, took)
+			if s := limiter.State(); s.UnderWay != 0 || s.Waiting != 0 || peak > most || tokens != used {
+				rt.Errorf("%+v, %d at once of %d, %d tokens booked of %d", s, peak, most, tokens, used)
 			}
 			server.Close()
 		})
 	})
 }
 
+// TestLimitGroup checks that the name depends on the key but does not contain it.
 func TestLimitGroup(t *testing.T) {
 	a := workers.LimitGroup("m", "h", "sk-secret")
 	if b := workers.LimitGroup("m", "h", "sk-other"); a == b || strings.Contains(a, "secret") || a != workers.LimitGroup("m", "h", "sk-secret") {
@@ -577,23 +587,24 @@ func TestLimitGroup(t *testing.T) {
 	}
 }
 
-// atStop is an admission that grants a permit when the run is stopped.
-type atStop struct {
-	refusing
+// grantAtStop is an Admission that grants permits only after stop is closed.
+type grantAtStop struct {
+	refusingAdmission
 	stop chan struct{}
 }
 
-func (a atStop) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Permit, error) {
+func (a grantAtStop) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Permit, error) {
 	<-a.stop
 	return pipeline.NewAdmission(limit.New(limit.Config{}), nil).Admit(ctx, e)
 }
 
-// A stop that comes beside a grant is heard by all others that wait.
+// TestPermits_stopBesideGrant checks that if a stop occurs together with a grant, all other callers
+// that wait get limit.ErrStopped.
 func TestPermits_stopBesideGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		admission := atStop{stop: make(chan struct{})}
-		server := newServer(limit.WithStop(t.Context(), admission.stop), admission)
-		permits := workers.NewPermits((&line{server: server}).exchange, "m", "a")
+		admission := grantAtStop{stop: make(chan struct{})}
+		server := newPermitServer(limit.WithStop(t.Context(), admission.stop), admission)
+		permits := workers.NewPermits((&lossyConn{server: server}).exchange, "m", "a")
 		var granted, stopped atomic.Int64
 		var calls sync.WaitGroup
 		for range 10 {

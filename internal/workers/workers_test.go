@@ -26,7 +26,7 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// TestMain has temporary folders in memory.
+// TestMain creates temporary folders in memory, and allows at least 8 parallel tests.
 func TestMain(m *testing.M) {
 	suite.InMemory()
 	if err := suite.SetParallel(8); err != nil {
@@ -35,10 +35,11 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// task answers an item with the length of its text, as do says.
-type task func(ctx context.Context, item experiment.Item) error
+// lengthTask is an experiment.Task whose output is the length of the input text. The function, if
+// not nil, gives the error.
+type lengthTask func(ctx context.Context, item experiment.Item) error
 
-func (f task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
+func (f lengthTask) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 	var text string
 	err := json.Unmarshal(item.Input, &text)
 	if err == nil && f != nil {
@@ -48,14 +49,15 @@ func (f task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 	return experiment.TaskResult{Output: fmt.Append(nil, len(text)), Calls: []outcome.Call{call}, Warnings: []string{"counted"}}, err
 }
 
-// exact scores 1 where the output is what is expected.
-type exact struct{ expected string }
+// exactScorer is an experiment.Scorer and Judge: the score is 1 if the output equals the expected
+// output, else 0.
+type exactScorer struct{ expected string }
 
-func (exact) Judge(item dataset.Item) (experiment.Judge, error) {
-	return exact{string(item.Expected)}, nil
+func (exactScorer) Judge(item dataset.Item) (experiment.Judge, error) {
+	return exactScorer{string(item.Expected)}, nil
 }
 
-func (e exact) Score(output json.RawMessage) (experiment.Scored, error) {
+func (e exactScorer) Score(output json.RawMessage) (experiment.Scored, error) {
 	hit := 0.0
 	if string(output) == e.expected {
 		hit = 1
@@ -63,33 +65,35 @@ func (e exact) Score(output json.RawMessage) (experiment.Scored, error) {
 	return experiment.Scored{Scores: []outcome.Score{{Name: "correct", Value: &hit}}}, nil
 }
 
-func (exact) Undelivered() []outcome.Score { return []outcome.Score{{Name: "correct"}} }
+func (exactScorer) Undelivered() []outcome.Score { return []outcome.Score{{Name: "correct"}} }
 
-// fixture is a server with a run to be carried out.
+// fixture is a NATS server with the files of a run.
 type fixture struct {
 	testing.TB
-	server  *natsserver.Server
-	address string // of others that are meant, else ""
-	lease   time.Duration
-	items   string // the file
-	path    string // the run file
-	trials  int
+	server      *natsserver.Server
+	address     string // of the servers to connect to; empty means server
+	lease       time.Duration
+	datasetPath string
+	runPath     string
+	trials      int
 }
 
+// newFixture starts a server and writes a dataset with that number of items.
 func newFixture(t *testing.T, items int) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	f := &fixture{TB: t, server: natsserver.Start(t), lease: 2 * time.Second, items: filepath.Join(dir, "items.jsonl"), path: filepath.Join(dir, "r.run"), trials: 1}
+	f := &fixture{TB: t, server: natsserver.Start(t), lease: 2 * time.Second, datasetPath: filepath.Join(dir, "items.jsonl"), runPath: filepath.Join(dir, "r.run"), trials: 1}
 	var lines strings.Builder
 	for i := range items {
 		fmt.Fprintf(&lines, `{"id":"item-%05d","input":"%s","expected_output":%d,"metadata":{"n":%d}}`+"\n", i, strings.Repeat("x", i%50), i%50, i)
 	}
-	if err := os.WriteFile(f.items, []byte(lines.String()), 0o600); err != nil {
+	if err := os.WriteFile(f.datasetPath, []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
+// connect connects a program of that version to the server.
 func (f *fixture) connect(version string) *Conn {
 	f.Helper()
 	c, err := Connect(f.Context(), Config{Address: cmp.Or(f.address, f.server.URL()), Version: version, Lease: f.lease, beat: 200 * time.Millisecond})
@@ -100,16 +104,17 @@ func (f *fixture) connect(version string) *Conn {
 	return c
 }
 
-// work starts a worker, and returns what ends it: softly with stop, at once with kill.
-func (f *fixture) work(name string, do task) (stop, kill func(), conn *Conn) {
+// startWorker starts a worker that works on up to 4 units at once. stop ends it after the units in
+// hand, kill at once; both wait for its end.
+func (f *fixture) startWorker(name string, do lengthTask) (stop, kill func(), conn *Conn) {
 	f.Helper()
 	conn = f.connect("1")
 	ctx, cancel := context.WithCancel(context.Background())
-	soft, ended := make(chan struct{}), make(chan struct{})
+	stopping, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = conn.Work(ctx, WorkerConfig{
-			Name: name, Concurrency: 4, Systems: []string{"length"}, Stop: soft,
+			Name: name, Concurrency: 4, Systems: []string{"length"}, Stop: stopping,
 			Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
 				return Opened{Task: do}, nil
 			},
@@ -123,21 +128,23 @@ func (f *fixture) work(name string, do task) (stop, kill func(), conn *Conn) {
 	}
 	f.Cleanup(kill)
 	return func() {
-		once.Do(func() { close(soft) })
+		once.Do(func() { close(stopping) })
 		<-ended
 	}, kill, conn
 }
 
-// run carries the run out by workers. The coordinator is sent to coordinated when it is there.
+// run calls experiment.Run with a Coordinator. It calls coordinated, if not nil, with the
+// Coordinator before the first unit. If ctx is done, the Coordinator is not closed, as if its
+// process had been killed.
 func (f *fixture) run(ctx context.Context, resume bool, stop <-chan struct{}, coordinated func(*Coordinator)) (experiment.Result, error) {
 	f.Helper()
 	var opened *Coordinator
 	conn := f.connect("1")
 	return experiment.Run(ctx, experiment.Config{
 		Header:  outcome.Header{Name: "r", Trials: f.trials, Scorer: outcome.Scorer{Version: "1", Primary: "correct"}},
-		Dataset: f.items, Path: f.path, Resume: resume, Stop: stop, Timeout: time.Minute,
+		Dataset: f.datasetPath, Path: f.runPath, Resume: resume, Stop: stop, Timeout: time.Minute,
 		Open: func(context.Context, bool) (experiment.System, error) {
-			return experiment.System{Task: task(nil), Scorer: exact{}, Workers: func(ctx context.Context, h outcome.Header) (experiment.Workers, error) {
+			return experiment.System{Task: lengthTask(nil), Scorer: exactScorer{}, Workers: func(ctx context.Context, h outcome.Header) (experiment.Workers, error) {
 				var err error
 				opened, err = conn.Coordinate(ctx, Run{ID: h.RunUID, Name: h.Name, Dataset: h.Dataset.Name, Timeout: time.Minute}, nil)
 				if err == nil && coordinated != nil {
@@ -154,11 +161,11 @@ func (f *fixture) run(ctx context.Context, resume bool, stop <-chan struct{}, co
 	})
 }
 
-// outcomes returns how often each worker did an item, and checks that every item of every
-// trial has one outcome.
-func (f *fixture) outcomes(items int) map[string]int {
+// checkOutcomes checks that the run file has one outcome for each item and trial, and returns the
+// number of outcomes by worker.
+func (f *fixture) checkOutcomes(items int) map[string]int {
 	f.Helper()
-	run, err := runstore.Load(f.path)
+	run, err := runstore.Load(f.runPath)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -181,8 +188,9 @@ func (f *fixture) outcomes(items int) map[string]int {
 	return by
 }
 
-// empty fails unless nothing of a run is left on the server.
-func (f *fixture) empty() {
+// checkEmpty checks that the server has no messages, consumers and runs left. It waits up to a
+// minute for the end of messages and consumers.
+func (f *fixture) checkEmpty() {
 	f.Helper()
 	c := f.connect("1")
 	for _, name := range []string{unitStream, resultStream} {
@@ -191,8 +199,8 @@ func (f *fixture) empty() {
 			f.Fatal(err)
 		}
 		info, err := s.Info(f.Context())
-		// A worker that did a unit a second time removes its result when it ends the run, and
-		// each server of a cluster removes a consumer in its own time.
+		// A worker that repeated a unit removes the second result when it leaves the run, and
+		// the servers of a cluster do not remove a consumer at the same time.
 		for began := time.Now(); err == nil && info.State.Msgs+uint64(info.State.Consumers) != 0 && time.Since(began) < time.Minute; info, err = s.Info(f.Context()) {
 			sleep(f.Context(), 50*time.Millisecond)
 		}
@@ -205,15 +213,15 @@ func (f *fixture) empty() {
 	}
 }
 
-// Two workers carry out two trials of a run; what came of it is in the run file, and
-// nothing is left on the server.
+// TestWork checks that two workers carry out both trials of a run, that the run file has all
+// outcomes, and that nothing is left on the server.
 func TestWork(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 200)
 	f.trials = 2
-	slow := task(func(context.Context, experiment.Item) error { time.Sleep(time.Millisecond); return nil })
-	f.work("a", slow)
-	f.work("b", slow)
+	slow := lengthTask(func(context.Context, experiment.Item) error { time.Sleep(time.Millisecond); return nil })
+	f.startWorker("a", slow)
+	f.startWorker("b", slow)
 	result, err := f.run(t.Context(), false, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -221,20 +229,20 @@ func TestWork(t *testing.T) {
 	if correct, _ := result.Summary.Scores.Lookup("correct"); correct.Mean == nil || *correct.Mean != 1 {
 		t.Errorf("the mean is %v", correct.Mean)
 	}
-	by := f.outcomes(200)
+	by := f.checkOutcomes(200)
 	if by["a"] == 0 || by["b"] == 0 || by["a"]+by["b"] != 400 {
 		t.Errorf("units by worker: %v", by)
 	}
-	f.empty()
+	f.checkEmpty()
 }
 
-// A failure of the task is the item's, with its class; one that stops the run stops it with
-// its exit code, and the rest is done by the next session.
+// TestWork_failures checks that a failure of the task fails the item with the same class, that an
+// error that stops the run keeps its exit code, and that the resumed run does the rest.
 func TestWork_failures(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 40)
 	var stopped atomic.Bool
-	f.work("a", func(_ context.Context, item experiment.Item) error {
+	f.startWorker("a", func(_ context.Context, item experiment.Item) error {
 		switch {
 		case item.ID == "item-00003":
 			return &outcome.Failure{Class: outcome.RateLimited, Message: "too many"}
@@ -255,23 +263,23 @@ func TestWork_failures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.outcomes(40)
+	f.checkOutcomes(40)
 	if len(result.Summary.Failures) != 1 || result.Summary.Failures[0].Class != outcome.RateLimited {
 		t.Errorf("failures: %+v", result.Summary.Failures)
 	}
-	f.empty()
+	f.checkEmpty()
 }
 
-// Killed workers cost what they had in hand, once; a coordinator that ends is resumed, and
-// what came meanwhile is taken first.
+// TestWork_killed kills a worker and then the coordinator, and checks that the resumed run has one
+// outcome for each item, and that at most the 4 units in the worker's hands were repeated.
 func TestWork_killed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 300)
 	var calls atomic.Int64
 	killed := make(chan struct{})
-	pace := task(func(ctx context.Context, _ experiment.Item) error {
+	pace := lengthTask(func(ctx context.Context, _ experiment.Item) error {
 		pause := time.After(5 * time.Millisecond)
-		if calls.Add(1) > 150 { // the run does not end before its coordinator does
+		if calls.Add(1) > 150 { // wait, so that the run does not end before the coordinator is killed
 			select {
 			case <-killed:
 			case <-ctx.Done():
@@ -283,8 +291,8 @@ func TestWork_killed(t *testing.T) {
 		}
 		return ctx.Err()
 	})
-	_, kill, _ := f.work("a", pace)
-	f.work("b", pace)
+	_, kill, _ := f.startWorker("a", pace)
+	f.startWorker("b", pace)
 	ctx, killRun := context.WithCancel(t.Context())
 	first, coordinator := make(chan error, 1), make(chan *Coordinator, 1)
 	go func() {
@@ -292,11 +300,11 @@ func TestWork_killed(t *testing.T) {
 		first <- err
 	}()
 	waitFor(t, "fifty calls", func() bool { return calls.Load() > 50 })
-	kill() // 4 in hand
+	kill() // with at most 4 units in hand
 	waitFor(t, "a hundred calls", func() bool { return calls.Load() > 100 })
 	killRun()
 	dead := <-coordinator
-	dead.cancel() // as a process that is killed: nothing is taken off the server
+	dead.cancel() // like a killed process, it removes nothing from the server
 	dead.conn.Close()
 	close(killed)
 	if err := <-first; !errors.Is(err, experiment.ErrInterrupted) {
@@ -305,21 +313,21 @@ func TestWork_killed(t *testing.T) {
 	if _, err := f.run(t.Context(), true, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	f.outcomes(300)
-	f.empty()
+	f.checkOutcomes(300)
+	f.checkEmpty()
 	if beyond := calls.Load() - 300; beyond > 4 {
 		t.Errorf("%d calls beyond the number of items, with 4 in hand at the kill", beyond)
 	}
 }
 
-// A server that is started again, and one that has lost everything, cost repeats and no
-// results.
+// TestWork_serverRestarted restarts the server during a run, the second time without its data, and
+// checks that every item has one outcome.
 func TestWork_serverRestarted(t *testing.T) {
 	suite.Slow(t, "it waits for connections and leases")
 	t.Parallel()
 	f := newFixture(t, 200)
 	var calls atomic.Int64
-	f.work("a", func(context.Context, experiment.Item) error {
+	f.startWorker("a", func(context.Context, experiment.Item) error {
 		calls.Add(1)
 		time.Sleep(5 * time.Millisecond)
 		return nil
@@ -336,17 +344,18 @@ func TestWork_serverRestarted(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	f.outcomes(200)
+	f.checkOutcomes(200)
 }
 
-// Ctrl-C takes back what no worker has begun; what is in hand is finished and kept.
+// TestWork_stopped checks that a stop withdraws the units that no worker has begun, that units in
+// hand are finished and kept, and that the resumed run calls the task only for the other items.
 func TestWork_stopped(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 200)
 	var calls atomic.Int64
 	stop := make(chan struct{})
 	var once sync.Once
-	f.work("a", func(context.Context, experiment.Item) error {
+	f.startWorker("a", func(context.Context, experiment.Item) error {
 		if calls.Add(1) == 20 {
 			once.Do(func() { close(stop) })
 		}
@@ -360,25 +369,25 @@ func TestWork_stopped(t *testing.T) {
 	if scored := int64(result.Summary.Items.Scored); scored != calls.Load() || scored >= 200 {
 		t.Errorf("%d items have an outcome, %d were called", scored, calls.Load())
 	}
-	f.empty()
+	f.checkEmpty()
 	if _, err := f.run(t.Context(), true, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	f.outcomes(200)
+	f.checkOutcomes(200)
 	if calls.Load() != 200 {
 		t.Errorf("%d calls", calls.Load())
 	}
 }
 
-// A unit that ends its workers fails after three of them.
+// TestWork_poison checks that a unit fails after three workers have ended while they worked on it.
 func TestWork_poison(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 12)
 	f.lease = time.Second
 	for i := range 4 {
 		var kill func()
-		armed := make(chan struct{})
-		_, kill, _ = f.work(fmt.Sprint("worker", i), func(ctx context.Context, item experiment.Item) error {
+		armed := make(chan struct{}) // closed when kill is set
+		_, kill, _ = f.startWorker(fmt.Sprint("worker", i), func(ctx context.Context, item experiment.Item) error {
 			if item.ID == "item-00005" {
 				<-armed
 				go kill()
@@ -392,14 +401,15 @@ func TestWork_poison(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.outcomes(12)
+	f.checkOutcomes(12)
 	failures := result.Summary.Failures
 	if len(failures) != 1 || failures[0].Class != outcome.Provider || !strings.Contains(failures[0].Items[0].Message, "3 workers ended") {
 		t.Errorf("failures: %+v", failures)
 	}
 }
 
-// A second coordinator of a run, another version and a clock that is off are refused by name.
+// TestWork_refused checks that a run has at most one coordinator, and that workers with another
+// protocol, another version or a wrong clock are refused with a message that says so.
 func TestWork_refused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 1)
@@ -408,13 +418,13 @@ func TestWork_refused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	var said []string
+	var notes []string
 	second := f.connect("1")
-	second.cfg.beat = beatInterval // on a busy machine the first is late
-	second.cfg.Note = func(text string) { said = append(said, text) }
+	second.cfg.beat = beatInterval // longer than that of first, which may be late on a busy machine
+	second.cfg.Note = func(text string) { notes = append(notes, text) }
 	if _, err := second.Coordinate(t.Context(), Run{ID: "0123", Name: "r", Timeout: time.Minute}, nil); err == nil ||
-		!strings.Contains(err.Error(), `the run "r" is coordinated by another process`) || len(said) != 1 {
-		t.Errorf("a second coordinator: %v, %q", err, said)
+		!strings.Contains(err.Error(), `the run "r" is coordinated by another process`) || len(notes) != 1 {
+		t.Errorf("a second coordinator: %v, %q", err, notes)
 	}
 	now := time.Now()
 	for want, h := range map[string]hello{
@@ -439,29 +449,30 @@ func TestWork_refused(t *testing.T) {
 	waitFor(t, "the refusal in the progress", func() bool { return strings.HasPrefix(first.State(), `no worker is there: worker old is version "2"`) })
 }
 
-// A document above the server's message limit goes through its object store, one above
-// the protocol's fails its item.
+// TestWork_large checks that a document larger than the largest message of the server reaches a
+// worker, and that nothing is left in the object store.
 func TestWork_large(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 0)
 	text := strings.Repeat("x", 3<<20)
 	lines := fmt.Sprintf(`{"id":"large","input":"%s","expected_output":%d}`+"\n"+`{"id":"small","input":"x","expected_output":1}`+"\n", text, len(text))
-	if err := os.WriteFile(f.items, []byte(lines), 0o600); err != nil {
+	if err := os.WriteFile(f.datasetPath, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.work("a", nil)
+	f.startWorker("a", nil)
 	result, err := f.run(t.Context(), false, nil, nil)
 	if err != nil || result.Summary.Items.Scored != 2 {
 		t.Fatalf("%+v, %v", result.Summary.Items, err)
 	}
-	f.empty()
+	f.checkEmpty()
 	objects, err := f.connect("1").big.List(t.Context())
 	if len(objects) != 0 {
 		t.Errorf("objects left: %v, %v", objects[0].Name, err)
 	}
 }
 
-// What is wrong with an address or a server is said with what to do, and no secret.
+// TestConnect checks that errors of Connect have the right exit code, say what to do, and contain
+// no secret.
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	guarded := natsserver.Start(t, func(o *server.Options) { o.Authorization = "right" })
@@ -491,7 +502,8 @@ func TestConnect(t *testing.T) {
 	c.Close()
 }
 
-// FuzzMessages reads what strangers could send.
+// FuzzMessages checks that untrusted messages cause no panic, and that a decoded result has no
+// negative duration.
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte(`{"id":"a","trial":1,"attempt":1,"input":"x"}`))
 	f.Add([]byte(`{"worker":"w","deliveries":-1,"took_ns":-5,"failure":{"class":"x"},"stop":{"code":9,"budget":{}}}`))
@@ -512,6 +524,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
+// waitFor waits up to a minute until holds returns true.
 func waitFor(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for began := time.Now(); !holds(); time.Sleep(5 * time.Millisecond) {

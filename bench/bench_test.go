@@ -21,7 +21,7 @@ import (
 	"extraction-experiment/report"
 )
 
-// TestMain has temporary folders in memory.
+// TestMain creates temporary folders in memory.
 func TestMain(m *testing.M) {
 	suite.InMemory()
 	m.Run()
@@ -29,9 +29,9 @@ func TestMain(m *testing.M) {
 
 const smoke, regression = "datasets/smoke.jsonl", "datasets/regression.jsonl"
 
-// checked returns what is wrong with datasets: malformed records, and whatever
-// lowers a metric in one trial or three.
-func checked(t *testing.T, datasets ...string) string {
+// checkDatasets runs datasets in one and in three trials, and returns what is wrong: malformed
+// records, metrics that are not 1 and gates that do not hold.
+func checkDatasets(t *testing.T, datasets ...string) string {
 	t.Helper()
 	var wrong []string
 	for _, trials := range []int{1, 3} {
@@ -57,10 +57,10 @@ func checked(t *testing.T, datasets ...string) string {
 	return strings.Join(wrong, "\n")
 }
 
-// TestSuite is the deterministic suite over both datasets: everything is 1. What
-// bench add takes it takes too, of any category and caseId.
+// TestSuite checks that every metric of both datasets is 1, and that a valid regression record of
+// any category and caseId can be added, while checkDatasets reports one that is wrong.
 func TestSuite(t *testing.T) {
-	if wrong := checked(t, smoke, regression); wrong != "" {
+	if wrong := checkDatasets(t, smoke, regression); wrong != "" {
 		t.Error(wrong)
 	}
 	const record = `{"caseId":"my-case-1","category":"harbours","documentText":"The ferry Aurora sails.","instructions":"Extract ships.","targetSchema":{},` +
@@ -87,14 +87,14 @@ func TestSuite(t *testing.T) {
 		if err := os.WriteFile(target, added, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if wrong := checked(t, target); (wrong == "") != (c.wrong == "") || !strings.Contains(wrong, c.wrong) {
+		if wrong := checkDatasets(t, target); (wrong == "") != (c.wrong == "") || !strings.Contains(wrong, c.wrong) {
 			t.Errorf("%s: %q does not say %q", name, wrong, c.wrong)
 		}
 	}
 }
 
-// TestDatasets_breadth: the smoke cases are short and long, the regression
-// records of many categories.
+// TestDatasets_breadth checks that the smoke cases have short and long documents, and that the
+// regression records have many categories.
 func TestDatasets_breadth(t *testing.T) {
 	cases, err := bench.Read(t.Context(), bench.Options{}, smoke, regression)
 	if err != nil {
@@ -116,18 +116,19 @@ func TestDatasets_breadth(t *testing.T) {
 	}
 }
 
-// noisy answers the i-th request for a document with the i-th list of names.
-type noisy struct {
+// fakeAnswerer is a bench.Answerer that answers the i-th question about a document with records
+// that quote the i-th list of names. The name "fail" makes the call fail.
+type fakeAnswerer struct {
 	mu      sync.Mutex
-	calls   map[string]int
-	answers map[string][][]string
+	calls   map[string]int        // by document
+	answers map[string][][]string // by document
 }
 
-func (n *noisy) Answer(_ context.Context, q bench.Question) (string, []outcome.Call, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	names := n.answers[q.DocumentText][n.calls[q.DocumentText]]
-	n.calls[q.DocumentText]++
+func (a *fakeAnswerer) Answer(_ context.Context, q bench.Question) (string, []outcome.Call, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	names := a.answers[q.DocumentText][a.calls[q.DocumentText]]
+	a.calls[q.DocumentText]++
 	records := []string{}
 	for _, name := range names {
 		if name == "fail" {
@@ -139,7 +140,9 @@ func (n *noisy) Answer(_ context.Context, q bench.Question) (string, []outcome.C
 	return `{"extractions":[` + strings.Join(records, ",") + `]}`, nil, nil
 }
 
-func line(id, text string, gold ...string) string {
+// smokeLine returns a smoke case as a line of JSON. The gold spans are the first places of the gold
+// texts in the document.
+func smokeLine(id, text string, gold ...string) string {
 	spans := []string{}
 	for _, g := range gold {
 		at := strings.Index(text, g)
@@ -148,7 +151,8 @@ func line(id, text string, gold ...string) string {
 	return fmt.Sprintf(`{"caseId":%q,"documentText":%q,"instructions":"Extract letters.","targetSchema":{"properties":{"extractionClass":{"enum":["letter"]}}},"providerResponseText":"","goldSpans":[%s]}`, id, text, strings.Join(spans, ","))
 }
 
-func cases(t *testing.T, lines ...string) []bench.Case {
+// parseCases returns the cases in the lines.
+func parseCases(t *testing.T, lines ...string) []bench.Case {
 	t.Helper()
 	list, err := bench.Parse(bench.Options{}, "test", []byte(strings.Join(lines, "\n")))
 	if err != nil {
@@ -157,7 +161,7 @@ func cases(t *testing.T, lines ...string) []bench.Case {
 	return list
 }
 
-// TestVariance works the Jaccard index out by hand, two cases in five trials.
+// TestVariance compares the metrics of two cases in five trials with those calculated by hand.
 // Case p has the letters of "a b c" and case q those of "x y"; together
 //
 //	trial 1 {a b c x}, 2 {a b x}, 3 {a b c x}, 4 {a x y}, 5 {a b c x}
@@ -167,11 +171,11 @@ func cases(t *testing.T, lines ...string) []bench.Case {
 // Counts 4 3 4 3 4: mean 3.6, variance (3·0.16 + 2·0.36)/5 = 0.24. Gold is a in p
 // and x in q: always found. Both cases drift.
 func TestVariance(t *testing.T) {
-	n := &noisy{calls: map[string]int{}, answers: map[string][][]string{
+	answerer := &fakeAnswerer{calls: map[string]int{}, answers: map[string][][]string{
 		"a b c": {{"a", "b", "c"}, {"a", "b"}, {"a", "b", "c"}, {"a"}, {"a", "b", "c"}},
 		"x y":   {{"x"}, {"x"}, {"x"}, {"x", "y"}, {"x"}},
 	}}
-	r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b c", "a"), line("q", "x y", "x")), Mode: bench.VarianceMode, Trials: 5, Answerer: n})
+	r, err := bench.Run(t.Context(), bench.Config{Cases: parseCases(t, smokeLine("p", "a b c", "a"), smokeLine("q", "x y", "x")), Mode: bench.VarianceMode, Trials: 5, Answerer: answerer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,12 +197,11 @@ func TestVariance(t *testing.T) {
 	}
 }
 
-// TestStability_caseInKey: the same span in two cases is two extractions.
-// Trial 1 finds "a" in both, trial 2 only in p: 1/2. Without the case in the key
-// it would be 1.
+// TestStability_caseInKey checks that the same span in two cases counts as two extractions. Trial 1
+// finds "a" in both, trial 2 only in p: 1/2. Without the case in the key it would be 1.
 func TestStability_caseInKey(t *testing.T) {
-	n := &noisy{calls: map[string]int{}, answers: map[string][][]string{"a b": {{"a"}, {"a"}}, "a c": {{"a"}, {}}}}
-	r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b", "a"), line("q", "a c", "a")), Trials: 2, Answerer: n})
+	answerer := &fakeAnswerer{calls: map[string]int{}, answers: map[string][][]string{"a b": {{"a"}, {"a"}}, "a c": {{"a"}, {}}}}
+	r, err := bench.Run(t.Context(), bench.Config{Cases: parseCases(t, smokeLine("p", "a b", "a"), smokeLine("q", "a c", "a")), Trials: 2, Answerer: answerer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,9 +213,9 @@ func TestStability_caseInKey(t *testing.T) {
 	}
 }
 
-// TestQuoteCodes reaches every code, and shows that the records which caused
-// them are named. The document has a letter of two UTF-16 units and four bytes,
-// and one made of two code points.
+// TestQuoteCodes checks the Code of records with right and wrong offsets, and that causes name the
+// record. The document has a letter of two UTF-16 units and four bytes, and one made of two code
+// points.
 func TestQuoteCodes(t *testing.T) {
 	const doc = "𝒜 e\u0301 z" // code points: 𝒜0 space1 e2 ´3 space4 z5, 6 in all; UTF-16 7, bytes 4+1+1+2+1+1 = 10
 	records, codes := map[string]string{}, map[string]bench.Code{}
@@ -250,7 +253,7 @@ func TestQuoteCodes(t *testing.T) {
 	}
 	records["twice"] = `{"extractionClass":"letter","quote":"z","offsetMode":"rune","charStart":4,"charEnd":6,"span":{"offsetMode":"rune","charStart":5,"charEnd":6}}`
 	codes["twice"] = bench.OffsetMismatch // stated twice and differently
-	causes := stored(t, doc, records)
+	causes := causesOf(t, doc, records)
 	for name := range records {
 		want := fmt.Sprint([]bench.Code{codes[name]})
 		if codes[name] == "" {
@@ -269,10 +272,10 @@ func TestQuoteCodes(t *testing.T) {
 	}
 }
 
-// TestCause_offsets: offsets that are not whole numbers are shown as they were
-// stated, and what cannot be read is said without the words of Go.
+// TestCause_offsets checks that offsets that are not whole numbers are shown as stated, and that
+// records that cannot be decoded are explained without Go's terms.
 func TestCause_offsets(t *testing.T) {
-	wants, records := map[string]string{
+	wantDetails, records := map[string]string{
 		`{"extractionClass":"letter","quote":"z","span":{"charStart":1.5,"charEnd":1e30}}`:      "at 1.5 to 1e30 (utf16_code_unit)",
 		`{"extractionClass":"letter","quote":"z","span":{"offsetMode":"rune","charStart":"1"}}`: `at "1" to none (rune)`,
 		`{"extractionClass":"letter","quote":"z","charStart":0,"charEnd":-1}`:                   "at 0 to -1 (utf16_code_unit)",
@@ -280,10 +283,10 @@ func TestCause_offsets(t *testing.T) {
 		`{"extractionClass":"letter","quote":7}`:                                                "it is not a record: quote: expected a text, got number",
 		`7`:                                                                                     "it is not a record: expected an object, got number",
 	}, map[string]string{}
-	for record, want := range wants {
+	for record, want := range wantDetails {
 		records[want] = record
 	}
-	for want, causes := range stored(t, "z", records) {
+	for want, causes := range causesOf(t, "z", records) {
 		if !slices.ContainsFunc(causes, func(c bench.Cause) bool { return c.Detail == want }) {
 			t.Errorf("%s: %+v do not say %q", records[want], causes, want)
 		}
@@ -294,9 +297,9 @@ func TestCause_offsets(t *testing.T) {
 	}
 }
 
-// stored runs stored answers about a document, each of one record, and returns what
-// is wrong with each, by name.
-func stored(t *testing.T, doc string, records map[string]string) map[string][]bench.Cause {
+// causesOf runs a case for each record, with a stored answer that has only this record, and returns
+// the causes by name. It checks that the rates and the counted codes match the causes.
+func causesOf(t *testing.T, doc string, records map[string]string) map[string][]bench.Cause {
 	t.Helper()
 	var list []bench.Case
 	for name, record := range records {
@@ -314,7 +317,7 @@ func stored(t *testing.T, doc string, records map[string]string) map[string][]be
 	for _, c := range r.Causes {
 		causes[c.CaseID] = append(causes[c.CaseID], c)
 	}
-	errors := 0
+	quoteErrors := 0
 	for _, c := range r.Categories { // each is one record
 		shape, quote := 1.0, 1.0
 		for _, cause := range causes[c.Name] {
@@ -322,7 +325,7 @@ func stored(t *testing.T, doc string, records map[string]string) map[string][]be
 				shape = 0
 			} else {
 				quote = 0
-				errors++
+				quoteErrors++
 			}
 		}
 		if c.Extractions != 1 || c.SchemaValidRate != shape || c.QuoteInvariantRate != quote {
@@ -330,14 +333,15 @@ func stored(t *testing.T, doc string, records map[string]string) map[string][]be
 		}
 	}
 	for _, n := range r.QuoteErrors {
-		errors -= n
+		quoteErrors -= n
 	}
-	if errors != 0 {
+	if quoteErrors != 0 {
 		t.Errorf("codes %v do not add up to the causes %+v", r.QuoteErrors, r.Causes)
 	}
 	return causes
 }
 
+// TestShape checks that malformed records lower schemaValidRate.
 func TestShape(t *testing.T) {
 	records := map[string]string{
 		"no class":         `{"quote":"z","span":{"charStart":0,"charEnd":1}}`,
@@ -346,7 +350,7 @@ func TestShape(t *testing.T) {
 		"no object":        `7`,
 		"quote of no text": `{"extractionClass":"letter","quote":7}`,
 	}
-	causes := stored(t, "z", records)
+	causes := causesOf(t, "z", records)
 	for name := range records {
 		if list := causes[name]; len(list) == 0 || list[len(list)-1].Metric != "schemaValidRate" {
 			t.Errorf("%s: %+v", name, list)
@@ -354,8 +358,8 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// TestRun_failedCase: a case that expects its stored answer to fail does not
-// succeed by failing itself; here its schema, which nobody validated, is none.
+// TestRun_failedCase checks that a case that expects an unusable stored answer does not succeed if
+// the case itself fails, here because of its invalid schema, which only Read validates.
 func TestRun_failedCase(t *testing.T) {
 	r, err := bench.Run(t.Context(), bench.Config{Cases: []bench.Case{{
 		CaseID: "one", DocumentText: "z", Instructions: "i", TargetSchema: json.RawMessage(`{"type":7}`),
@@ -369,7 +373,8 @@ func TestRun_failedCase(t *testing.T) {
 	}
 }
 
-// TestGates is at every threshold exactly, and beyond all of them at once.
+// TestGates checks that values equal to the limits pass all gates, and that values slightly beyond
+// the limits pass none.
 func TestGates(t *testing.T) {
 	gates := bench.Gates()
 	for i, limit := range []float64{0.9, 0.8, 0.7, 0.6, 0.5, 0.25, 0.05, 0.05, 8, 42} {
@@ -406,7 +411,7 @@ func TestRun_usage(t *testing.T) {
 		"no cases to run":          {},
 		`no mode "fast"`:           {Mode: "fast", Cases: []bench.Case{{}}},
 		"one is not enough":        {Mode: bench.VarianceMode, Trials: 1, Cases: []bench.Case{{}}},
-		"leave the model out":      {Mode: bench.DeterministicMode, Answerer: &noisy{}, Cases: []bench.Case{{}}},
+		"leave the model out":      {Mode: bench.DeterministicMode, Answerer: &fakeAnswerer{}, Cases: []bench.Case{{}}},
 		"-1 trials are impossible": {Trials: -1, Cases: []bench.Case{{}}},
 		"none.jsonl":               {Datasets: []string{filepath.Join(t.TempDir(), "none.jsonl")}},
 	} {
@@ -443,11 +448,11 @@ func TestAdditions(t *testing.T) {
 	}
 }
 
-// stopper ends a run softly after so many outcomes.
+// stopper closes stop after the next left outcomes.
 type stopper struct {
 	left int
 	stop chan struct{}
-	seen []string
+	seen []string // items of the outcomes
 }
 
 func (s *stopper) done(o outcome.Outcome) {
@@ -457,12 +462,11 @@ func (s *stopper) done(o outcome.Outcome) {
 	}
 }
 
-// TestRun_unanswered: of a run that was stopped before its first answer nothing
-// is said to be right.
+// TestRun_unanswered checks that the rates of a run that was stopped before its first answer are 0.
 func TestRun_unanswered(t *testing.T) {
 	stop := make(chan struct{})
 	close(stop)
-	r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b", "a")), Trials: 2, Answerer: &noisy{}, Stop: stop})
+	r, err := bench.Run(t.Context(), bench.Config{Cases: parseCases(t, smokeLine("p", "a b", "a")), Trials: 2, Answerer: &fakeAnswerer{}, Stop: stop})
 	var text strings.Builder
 	must(t, report.Bench(&text, r, report.Options{}))
 	if !errors.Is(err, experiment.ErrInterrupted) || r.SchemaValidRate != 0 || r.QuoteInvariantRate != 0 || r.UniqueExtractionStability != 0 || r.Err() != nil || !strings.Contains(text.String(), "nothing to measure") {
@@ -470,13 +474,13 @@ func TestRun_unanswered(t *testing.T) {
 	}
 }
 
-// TestResume stops a run and continues with it. What is missing is not drift, and
-// nothing is asked twice.
+// TestResume stops and resumes a run, and checks that missing outcomes do not count as drift and
+// that every question is asked once. Resuming with another configuration is an error.
 func TestResume(t *testing.T) {
-	list := cases(t, line("p", "a b", "a"), line("q", "a c", "a"), line("r", "a d", "a"))
+	list := parseCases(t, smokeLine("p", "a b", "a"), smokeLine("q", "a c", "a"), smokeLine("r", "a d", "a"))
 	s := &stopper{left: 4, stop: make(chan struct{})}
-	n := &noisy{calls: map[string]int{}, answers: map[string][][]string{"a b": {{"a"}, {"a"}}, "a c": {{"a"}, {"a"}}, "a d": {{"a"}, {"a"}}}}
-	cfg := bench.Config{Cases: list, Trials: 2, Answerer: n, System: outcome.System{Model: "noisy"}, Out: filepath.Join(t.TempDir(), "r.run"), Concurrency: 1, Stop: s.stop, Observer: experiment.Observer{Done: s.done}}
+	answerer := &fakeAnswerer{calls: map[string]int{}, answers: map[string][][]string{"a b": {{"a"}, {"a"}}, "a c": {{"a"}, {"a"}}, "a d": {{"a"}, {"a"}}}}
+	cfg := bench.Config{Cases: list, Trials: 2, Answerer: answerer, System: outcome.System{Model: "noisy"}, Out: filepath.Join(t.TempDir(), "r.run"), Concurrency: 1, Stop: s.stop, Observer: experiment.Observer{Done: s.done}}
 	r, err := bench.Run(t.Context(), cfg)
 	if !errors.Is(err, experiment.ErrInterrupted) {
 		t.Fatalf("got %v", err)
@@ -501,10 +505,10 @@ func TestResume(t *testing.T) {
 	if err != nil || r.SuccessRate != 1 || r.CaseOutcomeDriftRate != 0 || len(r.Warnings) != 0 {
 		t.Errorf("resumed: %v, %+v", err, r)
 	}
-	if n.calls["a b"] != 2 || n.calls["a c"] != 2 || n.calls["a d"] != 2 {
-		t.Errorf("asked %v", n.calls)
+	if answerer.calls["a b"] != 2 || answerer.calls["a c"] != 2 || answerer.calls["a d"] != 2 {
+		t.Errorf("asked %v", answerer.calls)
 	}
-	cfg.Out = filepath.Join(t.TempDir(), "none.run") // it begins
+	cfg.Out = filepath.Join(t.TempDir(), "none.run") // Resume without a run file starts a run
 	if _, err := bench.Run(t.Context(), cfg); err != nil {
 		t.Error(err)
 	}
@@ -513,10 +517,10 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestFailedCalls: a system that is dead is not without faults, one that fails
-// now and then is judged by all of its calls. Case q expects nothing.
+// TestFailedCalls checks that all rates of a system that never answers are 0, and that failed calls
+// count as neither successful nor covered. Case q has no gold spans.
 //
-// Half: p is answered in trial 1 and q in trial 2. Success 1/2 and 1/2, coverage
+// "half": p is answered in trial 1 and q in trial 2. Success 1/2 and 1/2, coverage
 // (1 + 0 + 0 + 1)/4. Both cases drift; they have outcomes in both trials, whose
 // keys share nothing: 0/1.
 func TestFailedCalls(t *testing.T) {
@@ -530,8 +534,8 @@ func TestFailedCalls(t *testing.T) {
 		"none":    {[][]string{{"a"}, {"a"}}, [][]string{{}, {}}, 0, 0, 1, 1, 1, 1},
 		"nothing": {[][]string{{}, {}}, [][]string{{}, {}}, 0, 0, 1, 1, 0.5, 0.5},
 	} {
-		n := &noisy{calls: map[string]int{}, answers: map[string][][]string{"a b": c.p, "x y": c.q}}
-		r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b", "a"), line("q", "x y")), Trials: 2, Answerer: n})
+		answerer := &fakeAnswerer{calls: map[string]int{}, answers: map[string][][]string{"a b": c.p, "x y": c.q}}
+		r, err := bench.Run(t.Context(), bench.Config{Cases: parseCases(t, smokeLine("p", "a b", "a"), smokeLine("q", "x y")), Trials: 2, Answerer: answerer})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,8 @@ import (
 	"extraction-experiment/bench"
 )
 
-// base is a regression record that is right in everything.
-func base() map[string]any {
+// regressionRecord returns a valid regression record.
+func regressionRecord() map[string]any {
 	return map[string]any{
 		"caseId": "grammar--pack--1--1a2b3c4d", "category": "json-parse", "documentText": "Alpha Beta", "instructions": "Extract Beta.",
 		"targetSchema": map[string]any{"type": "object"}, "providerResponseText": `{"extractions":[]}`,
@@ -19,7 +19,7 @@ func base() map[string]any {
 	}
 }
 
-func lineOf(t *testing.T, record map[string]any) string {
+func toJSON(t *testing.T, record map[string]any) string {
 	t.Helper()
 	raw, err := json.Marshal(record)
 	if err != nil {
@@ -28,10 +28,10 @@ func lineOf(t *testing.T, record map[string]any) string {
 	return string(raw)
 }
 
-// TestParse_malformed breaks the right record in one way each; the record stands
-// in line 3, behind a right one and a blank line.
+// TestParse_malformed checks the errors for records that are invalid in one way each. The record is
+// in line 3, after a valid one and an empty line.
 func TestParse_malformed(t *testing.T) {
-	first := base()
+	first := regressionRecord()
 	first["caseId"] = "first--pack--1--1a2b3c4d"
 	expected := func(kind any, least, most any) map[string]any {
 		return map[string]any{"emptyResultKind": kind, "minExtractions": least, "maxExtractions": most}
@@ -70,25 +70,25 @@ func TestParse_malformed(t *testing.T) {
 		"minExtractions: expected a whole number, got n":             {"expected": expected("non_empty", 1.5, 2)},
 		`unknown field "documenttext"; did you mean "documentText"?`: {"documenttext": "x"},
 	} {
-		record := base()
+		record := regressionRecord()
 		maps.Copy(record, change)
 		maps.DeleteFunc(record, func(_ string, v any) bool { return v == nil })
-		_, err := bench.Parse(bench.Options{Strict: true}, "r.jsonl", []byte(lineOf(t, first)+"\n\n"+lineOf(t, record)+"\n"))
+		_, err := bench.Parse(bench.Options{Strict: true}, "r.jsonl", []byte(toJSON(t, first)+"\n\n"+toJSON(t, record)+"\n"))
 		if err == nil || !strings.Contains(err.Error(), "r.jsonl: line 3: ") || !strings.Contains(err.Error(), want) || err.(interface{ ExitCode() int }).ExitCode() != 64 {
 			t.Errorf("%v does not say %q at line 3", err, want)
 		}
 	}
 	for want, text := range map[string]string{
 		"x: line 1: expected one JSON object": "[1]", "line 2: expected one JSON object": "\n{", "there are no cases": "\n",
-		"goldSpans[0]: QUOTE_MISMATCH":                             strings.Replace(line("a", "a b", "a"), `"quote":"a"`, `"quote":"b"`, 1),
-		`unknown field "text"`:                                     strings.Replace(line("a", "a b", "a"), `"quote":"a"`, `"text":"a"`, 1),
+		"goldSpans[0]: QUOTE_MISMATCH":                             strings.Replace(smokeLine("a", "a b", "a"), `"quote":"a"`, `"quote":"b"`, 1),
+		`unknown field "text"`:                                     strings.Replace(smokeLine("a", "a b", "a"), `"quote":"a"`, `"text":"a"`, 1),
 		"goldSpans: expected a list; write []":                     `{"caseId":"a","documentText":"x","instructions":"i","targetSchema":{},"providerResponseText":"","goldSpans":null}`,
-		`: the key "caseId" is given twice`:                        strings.Replace(line("a", "a b", "a"), `{"caseId"`, `{"caseId":"b","caseId"`, 1),
-		`: the key "goldSpans[0].quote" is given twice`:            strings.Replace(line("a", "a b", "a"), `"quote"`, `"quote":"a","quote"`, 1),
-		"object: it is not valid UTF-8":                            strings.Replace(line("a", "a b", "a"), "Extract letters", "Extract letters \xff", 1),
-		"goldSpans.charStart: expected a whole number, got string": strings.Replace(line("a", "a b", "a"), `"charStart":0`, `"charStart":"0"`, 1),
-		`unknown field "packId"`:                                   strings.Replace(line("a", "a b", "a"), `"caseId"`, `"packId":"p","caseId"`, 1),
-		"goldSpans[0]: OFFSETS_OUT_OF_":                            strings.Replace(line("a", "a b", "a"), `"charEnd":1`, `"charEnd":9`, 1),
+		`: the key "caseId" is given twice`:                        strings.Replace(smokeLine("a", "a b", "a"), `{"caseId"`, `{"caseId":"b","caseId"`, 1),
+		`: the key "goldSpans[0].quote" is given twice`:            strings.Replace(smokeLine("a", "a b", "a"), `"quote"`, `"quote":"a","quote"`, 1),
+		"object: it is not valid UTF-8":                            strings.Replace(smokeLine("a", "a b", "a"), "Extract letters", "Extract letters \xff", 1),
+		"goldSpans.charStart: expected a whole number, got string": strings.Replace(smokeLine("a", "a b", "a"), `"charStart":0`, `"charStart":"0"`, 1),
+		`unknown field "packId"`:                                   strings.Replace(smokeLine("a", "a b", "a"), `"caseId"`, `"packId":"p","caseId"`, 1),
+		"goldSpans[0]: OFFSETS_OUT_OF_":                            strings.Replace(smokeLine("a", "a b", "a"), `"charEnd":1`, `"charEnd":9`, 1),
 	} {
 		if _, err := bench.Parse(bench.Options{}, "x", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\n%v does not say %q", text, err, want)
@@ -97,7 +97,7 @@ func TestParse_malformed(t *testing.T) {
 }
 
 func TestParse_all(t *testing.T) {
-	text := "{}\n7\n" + lineOf(t, base()) + "\n" + lineOf(t, base())
+	text := "{}\n7\n" + toJSON(t, regressionRecord()) + "\n" + toJSON(t, regressionRecord())
 	_, err := bench.Parse(bench.Options{}, "r", []byte(text))
 	for _, want := range []string{"line 1: caseId is missing", "line 1: packId is missing", "line 2: expected one JSON object", "line 4: duplicate caseId"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -106,8 +106,9 @@ func TestParse_all(t *testing.T) {
 	}
 }
 
-// FuzzRun takes any stored answer through the bench: rates stay in [0,1].
-func FuzzRun(f *testing.F) {
+// FuzzStored checks that the records of any stored answer quote the document unless they have a
+// Code.
+func FuzzStored(f *testing.F) {
 	f.Add("a b", `{"extractions":[{"extractionClass":"letter","quote":"a","span":{"charStart":0,"charEnd":1}}]}`)
 	f.Add("a", `{"mode":"multi_pass_v1","draft":"","repair":"{}","failureKind":"json_pipeline"}`)
 	f.Add("𝒜", `{"mode":"structured_split_v1","generate":"","generateStructured":"{\"extractions\":[null]}"}`)

@@ -2,7 +2,7 @@ package bench
 
 import "encoding/json"
 
-// Stored takes the stored answer of a case apart, as the deterministic mode does.
+// Stored reads the stored answer of a case, as DeterministicMode does.
 func Stored(document string, schema json.RawMessage, answer string) (Answer, error) {
 	r, err := newReader(document, schema)
 	if err != nil {
@@ -11,7 +11,7 @@ func Stored(document string, schema json.RawMessage, answer string) (Answer, err
 	return r.stored(answer), nil
 }
 
-// Parse reads one text of cases, for which path is in messages.
+// Parse reads cases from a text. Messages name path.
 func Parse(opt Options, path string, text []byte) ([]Case, error) {
 	r := caseReader{seen: map[string]string{}}
 	r.text(opt, path, text)

@@ -10,10 +10,9 @@ import (
 	"extraction-experiment/bench"
 )
 
-// TestSee: two spans of gold, of which the first record that is right covers
-// one; a record of another class covers none, and one that quotes another place
-// is faulty.
-func TestSee(t *testing.T) {
+// TestDecodeItem decodes an item with two gold spans, and checks that one is covered by the first
+// record that quotes it with its class, and that a record with another quote is faulty.
+func TestDecodeItem(t *testing.T) {
 	input := json.RawMessage(`{"documentText":"𝒜 b b"}`)
 	gold := json.RawMessage(`{"documentText":"𝒜 b b","goldSpans":[{"extractionClass":"letter","quote":"b","charStart":3,"charEnd":4},{"quote":"𝒜","charStart":0,"charEnd":2}]}`)
 	a, err := bench.Stored("𝒜 b b", json.RawMessage(`{}`), `{"extractions":[

@@ -10,15 +10,16 @@ import (
 	"extraction-experiment/internal/limit"
 )
 
-// fails makes calls of the given duration until the limiter trips, and returns their number.
-func fails(t *testing.T, l *limit.Limiter, apart time.Duration, result func(i int) limit.Result) (int, *limit.TrippedError) {
+// callUntilTripped makes calls of the given duration until the limiter trips, and returns their
+// number and the error. It returns 0 and nil if the limiter does not trip within 1,000 calls.
+func callUntilTripped(t *testing.T, l *limit.Limiter, duration time.Duration, result func(i int) limit.Result) (int, *limit.TrippedError) {
 	t.Helper()
 	for i := 1; i <= 1000; i++ {
 		p, err := l.Acquire(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(apart)
+		time.Sleep(duration)
 		var tripped *limit.TrippedError
 		if err := p.Done(result(i)); errors.As(err, &tripped) {
 			return i, tripped
@@ -30,9 +31,9 @@ func fails(t *testing.T, l *limit.Limiter, apart time.Duration, result func(i in
 func TestLimiter_trips(t *testing.T) {
 	for name, c := range map[string]struct {
 		answersFirst int
-		apart        time.Duration
+		duration     time.Duration // of a call
 		result       func(i int) limit.Result
-		after        int // calls; 0: never within 1000
+		after        int // calls; 0: it does not trip
 		unauthorised bool
 	}{
 		"a wrong key, at once": {result: func(int) limit.Result {
@@ -47,7 +48,7 @@ func TestLimiter_trips(t *testing.T) {
 		"of two kinds in turn": {result: func(i int) limit.Result {
 			return limit.Result{Kind: limit.Refused, Reason: []string{"too long", "unsafe"}[i%2], Final: true}
 		}},
-		"one answer among them": {apart: time.Second, result: func(i int) limit.Result {
+		"one answer among them": {duration: time.Second, result: func(i int) limit.Result {
 			if i%10 == 0 {
 				return limit.Result{}
 			}
@@ -55,12 +56,12 @@ func TestLimiter_trips(t *testing.T) {
 		}},
 		// The limiter trips after 3 min of failures if there was no answer. Each call takes a
 		// minute. There are no pauses, because less than half of the recent calls failed.
-		"never reached": {apart: time.Minute, result: func(int) limit.Result {
+		"never reached": {duration: time.Minute, result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Failed, Reason: "connection refused"}
 		}, after: 4},
 		// The limiter trips after 15 s if there was no connection. Each call takes a second.
 		// There are no pauses with fewer than 14 failures in a row.
-		"connections refused": {apart: time.Second, result: func(int) limit.Result {
+		"connections refused": {duration: time.Second, result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Failed, Reason: "connection refused", Unreached: true}
 		}, after: 15},
 		"connections refused, a call given up": {result: func(i int) limit.Result {
@@ -69,23 +70,23 @@ func TestLimiter_trips(t *testing.T) {
 		"an unknown host": {result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Refused, Reason: "no such host", Unreached: true, Final: true}
 		}, after: 1},
-		"connections refused after a 503": {apart: time.Minute, result: func(i int) limit.Result {
+		"connections refused after a 503": {duration: time.Minute, result: func(i int) limit.Result {
 			return limit.Result{Kind: limit.Failed, Reason: "503, or refused", Unreached: i > 1}
 		}, after: 4},
-		"a slow first answer": {apart: time.Minute, result: func(i int) limit.Result {
+		"a slow first answer": {duration: time.Minute, result: func(i int) limit.Result {
 			return limit.Result{Kind: limit.Failed, Reason: "no answer in time"}
 		}, after: 4},
-		"limits are waited for longer": {apart: time.Minute, result: func(int) limit.Result {
+		"limits are waited for longer": {duration: time.Minute, result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Rejected, RetryAfter: 9 * time.Minute, Reason: "429"}
 		}, after: 4}, // failures at 1, 11, 21, 31 min: the last is 30 min after the first
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := open(t, limit.Config{})
+				l := newLimiter(t, limit.Config{})
 				for range c.answersFirst {
 					done(t, acquire(t, l, 0), limit.Result{})
 				}
-				after, tripped := fails(t, l, c.apart, c.result)
+				after, tripped := callUntilTripped(t, l, c.duration, c.result)
 				if after != c.after {
 					t.Fatalf("tripped after %d calls (%v), want %d", after, tripped, c.after)
 				}
@@ -103,10 +104,11 @@ func TestLimiter_trips(t *testing.T) {
 	}
 }
 
-// Calls that wait when the limiter trips get the error immediately.
+// TestLimiter_tripsForThoseWhoWait checks that calls that wait when the limiter trips get the error
+// immediately.
 func TestLimiter_tripsForThoseWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{MaxConcurrent: 1})
+		l := newLimiter(t, limit.Config{MaxConcurrent: 1})
 		p := acquire(t, l, 0)
 		waiting := make(chan error)
 		go func() {
@@ -123,11 +125,11 @@ func TestLimiter_tripsForThoseWhoWait(t *testing.T) {
 	})
 }
 
-// If there never was a connection, a call that waits for a configured rate waits at most until
-// GivesUp.
+// TestLimiter_givesUpWhileAllWait checks that a call that waits for a configured rate waits only
+// until GivesUp if there never was a connection.
 func TestLimiter_givesUpWhileAllWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{RequestsPerMinute: 1})
+		l := newLimiter(t, limit.Config{RequestsPerMinute: 1})
 		began := time.Now()
 		if err := acquire(t, l, 0).Done(limit.Result{Kind: limit.Failed, Reason: "refused", Unreached: true}); err != nil {
 			t.Fatal(err)

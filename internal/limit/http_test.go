@@ -68,8 +68,8 @@ func TestPassing(t *testing.T) {
 	}
 }
 
-// Two rounds of 150 concurrent requests need 150 connections. The default client of Go would
-// keep 2 per host and 100 in total.
+// TestHTTPClient_keepsConnections checks that two rounds of 150 concurrent requests open 150
+// connections. The default client of Go would keep 2 idle connections per host and 100 in total.
 func TestHTTPClient_keepsConnections(t *testing.T) {
 	const atOnce = 150
 	var round sync.WaitGroup // done when all requests have reached the server

@@ -11,7 +11,8 @@ import (
 	"extraction-experiment/internal/limit"
 )
 
-func open(t *testing.T, cfg limit.Config) *limit.Limiter {
+// newLimiter returns a Limiter, without jitter unless cfg has one.
+func newLimiter(t *testing.T, cfg limit.Config) *limit.Limiter {
 	t.Helper()
 	if cfg.Jitter == nil {
 		cfg.Jitter = func() float64 { return 0 }
@@ -35,10 +36,11 @@ func done(t *testing.T, p *limit.Permit, r limit.Result) {
 	}
 }
 
-// The window is 1, then 4, then 8 calls of a second each, and not more than Most.
+// TestLimiter_slowStart checks that the window is 1, then 4, then 8 calls of a second each, and not
+// more than MaxConcurrent.
 func TestLimiter_slowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{MaxConcurrent: 8})
+		l := newLimiter(t, limit.Config{MaxConcurrent: 8})
 		var mu sync.Mutex
 		var working, most int
 		var calls sync.WaitGroup
@@ -69,11 +71,11 @@ func TestLimiter_slowStart(t *testing.T) {
 	})
 }
 
-// The limiter starts with the concurrency of an earlier run. The gaps depend on the latency: 8
-// calls of a second begin every 1/16 s.
+// TestLimiter_known checks that the limiter starts with the concurrency of an earlier run. The gaps
+// depend on the latency: 8 calls of a second begin every 1/16 s.
 func TestLimiter_known(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{MaxConcurrent: 10, Start: 8, Latency: time.Second})
+		l := newLimiter(t, limit.Config{MaxConcurrent: 10, Start: 8, Latency: time.Second})
 		began := time.Now()
 		var permits []*limit.Permit
 		for range 8 {
@@ -113,7 +115,7 @@ func TestLimiter_retryAfter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := open(t, limit.Config{Jitter: func() float64 { return c.jitter }})
+				l := newLimiter(t, limit.Config{Jitter: func() float64 { return c.jitter }})
 				done(t, acquire(t, l, 0), limit.Result{Kind: limit.Rejected, RetryAfter: c.ask})
 				began := time.Now()
 				done(t, acquire(t, l, 0), limit.Result{})
@@ -125,11 +127,11 @@ func TestLimiter_retryAfter(t *testing.T) {
 	}
 }
 
-// After rejections without a header, there is no pause at first, then 1 s, doubled up to 30 s,
-// and none after an answer.
+// TestLimiter_backoff checks that after rejections without a header, there is no pause at first,
+// then 1 s, doubled up to 30 s, and none after an answer.
 func TestLimiter_backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{Backoff: time.Second})
+		l := newLimiter(t, limit.Config{Backoff: time.Second})
 		began := time.Now()
 		for i, want := range []time.Duration{0, 0, 1, 3, 7, 15, 31, 61, 91} {
 			p := acquire(t, l, 0)
@@ -149,7 +151,7 @@ func TestLimiter_backoff(t *testing.T) {
 
 func TestLimiter_rates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{MaxConcurrent: 100, RequestsPerMinute: 60})
+		l := newLimiter(t, limit.Config{MaxConcurrent: 100, RequestsPerMinute: 60})
 		began := time.Now()
 		for range 11 {
 			done(t, acquire(t, l, 5), limit.Result{Tokens: 50})
@@ -159,7 +161,7 @@ func TestLimiter_rates(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{TokensPerMinute: 6000}) // 100 in a second
+		l := newLimiter(t, limit.Config{TokensPerMinute: 6000}) // 100 in a second
 		began := time.Now()
 		for i, c := range []struct{ estimated, really, at int64 }{
 			{1000, 500, 0}, // counts as 500
@@ -178,7 +180,7 @@ func TestLimiter_rates(t *testing.T) {
 
 func TestLimiter_order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{MaxConcurrent: 1})
+		l := newLimiter(t, limit.Config{MaxConcurrent: 1})
 		first := acquire(t, l, 0)
 		var order []int
 		var waiting sync.WaitGroup
@@ -202,7 +204,7 @@ func TestLimiter_order(t *testing.T) {
 
 func TestLimiter_cancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{MaxConcurrent: 1})
+		l := newLimiter(t, limit.Config{MaxConcurrent: 1})
 		p := acquire(t, l, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -221,10 +223,11 @@ func TestLimiter_cancel(t *testing.T) {
 	})
 }
 
-// Callers that give up at any time, even when they get a permit, leave nothing behind.
+// TestLimiter_cancelRace checks that callers that give up at any time, even when they get a permit,
+// leave no permit and no waiter behind.
 func TestLimiter_cancelRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{MaxConcurrent: 3})
+		l := newLimiter(t, limit.Config{MaxConcurrent: 3})
 		var calls sync.WaitGroup
 		for i := range 200 {
 			calls.Go(func() {
@@ -245,14 +248,14 @@ func TestLimiter_cancelRace(t *testing.T) {
 	})
 }
 
-// A call after the stop waits for a slot but not for a pause, whether the pause begins before
-// or during the wait.
+// TestLimiter_stopped checks that a call after the stop waits for a slot but not for a pause,
+// whether the pause begins before or during the wait.
 func TestLimiter_stopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		close(stop)
 		stopped := limit.WithStop(t.Context(), stop)
-		l := open(t, limit.Config{MaxConcurrent: 1})
+		l := newLimiter(t, limit.Config{MaxConcurrent: 1})
 		p := acquire(t, l, 0)
 		began := time.Now()
 		waiting := make(chan error)

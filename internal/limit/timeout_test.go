@@ -10,8 +10,8 @@ import (
 	"extraction-experiment/internal/limit"
 )
 
-// Of a timeout of 60 s, 10 s pass, then an hour of waiting, 20 s, two overlapping waits of 5
-// min in total, and the remaining 30 s.
+// TestWithTimeout checks that a timeout of 60 s ends after 10 s, an hour of waiting, 20 s, two
+// overlapping waits of 5 min in total, and the remaining 30 s.
 func TestWithTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := limit.WithTimeout(t.Context(), time.Minute)
@@ -53,9 +53,11 @@ func TestWithTimeout_cancelled(t *testing.T) {
 	})
 }
 
+// TestAcquire_stopsTheClock checks that a pause of ten minutes in Acquire does not end a context
+// with a timeout of one minute.
 func TestAcquire_stopsTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, limit.Config{})
+		l := newLimiter(t, limit.Config{})
 		done(t, acquire(t, l, 0), limit.Result{Kind: limit.Rejected, RetryAfter: 10 * time.Minute})
 		ctx, cancel := limit.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

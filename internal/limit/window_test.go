@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The window always stays within its bounds, and allows at least one call and at most the
-// configured number.
+// TestWindow_bounds checks that the window always stays within its bounds, and allows at least one
+// call and at most the configured number.
 func TestWindow_bounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 100).Draw(t, "most")
@@ -38,8 +38,8 @@ func TestWindow_bounds(t *testing.T) {
 	})
 }
 
-// A window of 9 shrinks to 8 if a call is rejected beside 8 others. Later it grows again, and
-// detects that the provider limits the rate.
+// TestWindow_arithmetic checks that a window of 9 shrinks to 8 if a call is rejected while 8 others
+// are in progress, and that later it grows again and detects that the provider limits the rate.
 func TestWindow_arithmetic(t *testing.T) {
 	w := window{size: 9, maxSize: 32, starting: true, hold: minHold, peak: 7}
 	now := time.Unix(100, 0)

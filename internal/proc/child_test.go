@@ -16,12 +16,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// mode is the environment variable that turns the test binary into a child program.
-const mode = "PROC_TEST_CHILD"
+// envBehaviour is the environment variable that turns the test binary into a child program with
+// that behaviour.
+const envBehaviour = "PROC_TEST_CHILD"
 
 func TestMain(m *testing.M) {
-	if behaviour := os.Getenv(mode); behaviour != "" {
-		os.Exit(child(behaviour))
+	if behaviour := os.Getenv(envBehaviour); behaviour != "" {
+		os.Exit(runChild(behaviour))
 	}
 	if err := suite.SetParallel(4); err != nil {
 		panic(err)
@@ -29,8 +30,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// child is a program with one of several behaviours. Most of them echo the request.
-func child(behaviour string) int {
+// runChild is the child program: it answers requests as its behaviour says, most often with the
+// request itself, and returns its exit code.
+func runChild(behaviour string) int {
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	if code, done := beforeReading(behaviour); done {
 		return code
@@ -50,7 +52,8 @@ func child(behaviour string) int {
 	}
 }
 
-// beforeReading does what a program does before it reads anything.
+// beforeReading does what a child does before it reads anything. If done is true, it ends with
+// code.
 func beforeReading(behaviour string) (code int, done bool) {
 	switch behaviour {
 	case "fails":
@@ -69,7 +72,7 @@ func beforeReading(behaviour string) (code int, done bool) {
 	return 0, false
 }
 
-// answer does what a program does for its n-th request.
+// answer does what a child does for its n-th request. If done is true, it ends with code.
 func answer(behaviour, request string, n int) (code int, done bool) {
 	switch behaviour {
 	case "slow":
@@ -120,7 +123,7 @@ func answer(behaviour, request string, n int) (code int, done bool) {
 		}
 	case "forks", "forks and dies": // the grandchild keeps all pipes open
 		grandchild := exec.Command(os.Args[0])
-		grandchild.Env = append(os.Environ(), mode+"=deaf")
+		grandchild.Env = append(os.Environ(), envBehaviour+"=deaf")
 		grandchild.Stdout, grandchild.Stderr = os.Stdout, os.Stderr
 		if err := grandchild.Start(); err != nil {
 			return 1, true

@@ -50,7 +50,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Split returns the original words, whichever way they are quoted.
+// TestSplit_quotedWordsComeBack checks that Split returns the original words, whichever way they
+// are quoted.
 func TestSplit_quotedWordsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringMatching(`[^\x00]{0,12}`), 1, 6).Draw(t, "words")

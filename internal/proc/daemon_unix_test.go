@@ -13,7 +13,7 @@ import (
 // startDaemon starts a process that leaves the process group and keeps all pipes open.
 func startDaemon() (pid int, err error) {
 	daemon := exec.Command(os.Args[0])
-	daemon.Env = append(os.Environ(), mode+"=deaf")
+	daemon.Env = append(os.Environ(), envBehaviour+"=deaf")
 	daemon.Stdin, daemon.Stdout, daemon.Stderr = os.Stdin, os.Stdout, os.Stderr
 	daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := daemon.Start(); err != nil {
@@ -22,10 +22,11 @@ func startDaemon() (pid int, err error) {
 	return daemon.Process.Pid, nil
 }
 
-// A grandchild outside of the group is not killed and does not block the pool: the pool notices
-// the end of the child, the next request gets a new process, and Close returns.
+// TestCall_daemons checks that a grandchild outside of the group is not killed and does not block
+// the pool: the pool notices the end of the child, the next request gets a new process, and Close
+// returns.
 func TestCall_daemons(t *testing.T) {
-	pool := open(t, "daemon", nil)
+	pool := newPool(t, "daemon", nil)
 	for n := range 2 {
 		answer, err := call(t, pool, "{}")
 		if err != nil {

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// TestOnce_killedParent kills a process that waits for a program. The program must end although
-// no signal handler can end it.
+// TestOnce_killedParent checks that a program ends if the process that waits for it is killed,
+// which leaves that process no time to end the program.
 func TestOnce_killedParent(t *testing.T) {
 	parent := exec.Command(os.Args[0])
-	parent.Env = append(os.Environ(), mode+"=asks")
+	parent.Env = append(os.Environ(), envBehaviour+"=asks")
 	stderr, err := parent.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// shell runs a shell script with Once.
-func shell(t *testing.T, ctx context.Context, script, input string) (string, error) {
+// runScript runs a shell script with Once.
+func runScript(t *testing.T, ctx context.Context, script, input string) (string, error) {
 	t.Helper()
 	output, err := Once(ctx, Config{Command: []string{"/bin/sh", "-c", script}, MaxLine: 1000}, []byte(input))
 	return string(output), err
 }
 
 func TestOnce(t *testing.T) {
-	output, err := shell(t, t.Context(), `read -r line; echo "got $line"; echo heard >&2`, "a question\n")
+	output, err := runScript(t, t.Context(), `read -r line; echo "got $line"; echo heard >&2`, "a question\n")
 	if err != nil || output != "got a question\n" {
 		t.Errorf("%q, %v", output, err)
 	}
-	if output, err = shell(t, t.Context(), `cat`, strings.Repeat("x", 900)); err != nil || len(output) != 900 {
+	if output, err = runScript(t, t.Context(), `cat`, strings.Repeat("x", 900)); err != nil || len(output) != 900 {
 		t.Errorf("%d bytes, %v: the input must be closed", len(output), err)
 	}
 }
@@ -43,11 +43,11 @@ func TestOnce_faults(t *testing.T) {
 		"reads nothing":          {"echo 1", "x", Unread},
 		"reads nothing of a lot": {"echo 1", big, Unread},
 	} {
-		if _, err := shell(t, t.Context(), c.script, c.input); !Is(err, c.kind) {
+		if _, err := runScript(t, t.Context(), c.script, c.input); !Is(err, c.kind) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := shell(t, t.Context(), "head -c 1 >/dev/null; echo 1", big); err != nil {
+	if _, err := runScript(t, t.Context(), "head -c 1 >/dev/null; echo 1", big); err != nil {
 		t.Errorf("a program that read enough: %v", err)
 	}
 	if _, err := Once(t.Context(), Config{Command: []string{"./no-such-program"}}, nil); !errors.As(err, &start) || start.ExitCode() != 69 {
@@ -70,7 +70,7 @@ func TestOnce_hangs(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		began := time.Now()
-		_, err := shell(t, ctx, script, "x")
+		_, err := runScript(t, ctx, script, "x")
 		cancel()
 		if !Is(err, Interrupted) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v", name, err)
@@ -84,7 +84,7 @@ func TestOnce_hangs(t *testing.T) {
 func TestOnce_orphans(t *testing.T) {
 	t.Parallel()
 	onlyLinux(t)
-	if _, err := shell(t, t.Context(), "cat; sleep 60 & exit 0", "x"); !Is(err, Orphaned) || !strings.Contains(err.Error(), "left a process running, which was killed") {
+	if _, err := runScript(t, t.Context(), "cat; sleep 60 & exit 0", "x"); !Is(err, Orphaned) || !strings.Contains(err.Error(), "left a process running, which was killed") {
 		t.Errorf("a child in the group: %v", err)
 	}
 }
@@ -98,7 +98,7 @@ func TestOnce_daemon(t *testing.T) {
 	}
 	stderr := &strings.Builder{}
 	_, err = Once(t.Context(), Config{
-		Command: []string{"/bin/sh", "-c", self + " >&2"}, Env: []string{mode + "=daemon"}, Stderr: stderr,
+		Command: []string{"/bin/sh", "-c", self + " >&2"}, Env: []string{envBehaviour + "=daemon"}, Stderr: stderr,
 	}, []byte("x\n"))
 	if !Is(err, Orphaned) {
 		t.Fatalf("a daemon: %v", err)
@@ -106,6 +106,7 @@ func TestOnce_daemon(t *testing.T) {
 	waitGone(t, strings.TrimSpace(stderr.String()))
 }
 
+// onlyLinux skips the test on other systems.
 func onlyLinux(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux shows what left the group")

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// open returns a pool of children with one behaviour. At the end of the test it closes the pool
-// and checks that no process is left.
-func open(t testing.TB, behaviour string, change func(*Config)) *Pool {
+// newPool returns a pool of children with one behaviour. change, if not nil, changes the Config. At
+// the end of the test, newPool closes the pool and checks that no process is left.
+func newPool(t testing.TB, behaviour string, change func(*Config)) *Pool {
 	t.Helper()
 	cfg := Config{
 		Command: []string{os.Args[0]},
 		// With the race detector, each child would sleep for a second at its end.
-		Env:   []string{mode + "=" + behaviour, "GORACE=atexit_sleep_ms=0"},
+		Env:   []string{envBehaviour + "=" + behaviour, "GORACE=atexit_sleep_ms=0"},
 		Grace: time.Minute, // Close hangs if children do not notice the end of their input
 	}
 	if change != nil {
@@ -68,7 +68,7 @@ func call(t testing.TB, p *Pool, request string) (string, error) {
 }
 
 func TestCall_manyOverFewProcesses(t *testing.T) {
-	pool := open(t, "good", func(c *Config) { c.Processes = 3 })
+	pool := newPool(t, "good", func(c *Config) { c.Processes = 3 })
 	var all sync.WaitGroup
 	for i := range 60 {
 		all.Go(func() {
@@ -86,7 +86,7 @@ func TestCall_manyOverFewProcesses(t *testing.T) {
 }
 
 func TestCall_startsOnlyWhatIsNeeded(t *testing.T) {
-	pool := open(t, "good", func(c *Config) { c.Processes = 8 })
+	pool := newPool(t, "good", func(c *Config) { c.Processes = 8 })
 	if pool.Started() != 0 {
 		t.Error("a process was started before the first request")
 	}
@@ -100,10 +100,10 @@ func TestCall_startsOnlyWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// Every process ends at its 10th request: of 35 sequential requests, the requests 10, 20 and 30
-// fail, and 4 processes are started.
+// TestCall_diesAtEveryTenth uses processes that end at their 10th request: of 35 sequential
+// requests, the requests 10, 20 and 30 must fail, and 4 processes be started.
 func TestCall_diesAtEveryTenth(t *testing.T) {
-	pool := open(t, "tenth", nil)
+	pool := newPool(t, "tenth", nil)
 	for n := 1; n <= 35; n++ {
 		got, err := call(t, pool, strconv.Itoa(n))
 		if n%10 != 0 {
@@ -127,10 +127,10 @@ func TestCall_diesAtEveryTenth(t *testing.T) {
 	}
 }
 
-// After any process has answered, a process that ends at its first request is not a failed
-// start.
+// TestCall_diesOfItsFirstRequest checks that a process that ends at its first request counts as a
+// failed start only if no process has ever answered.
 func TestCall_diesOfItsFirstRequest(t *testing.T) {
-	pool := open(t, "mortal", nil)
+	pool := newPool(t, "mortal", nil)
 	var start *StartError
 	if _, err := call(t, pool, "die"); !errors.As(err, &start) {
 		t.Errorf("before any answer: %v", err)
@@ -146,10 +146,10 @@ func TestCall_diesOfItsFirstRequest(t *testing.T) {
 	}
 }
 
-// A process that ends after each answer does not fail the next request, even if its end is
-// noticed late.
+// TestCall_diesBetweenRequests checks that the end of a process after an answer does not fail the
+// next request, even if it is noticed late.
 func TestCall_diesBetweenRequests(t *testing.T) {
-	pool := open(t, "once", nil)
+	pool := newPool(t, "once", nil)
 	for n := range 10 {
 		if got, err := call(t, pool, strconv.Itoa(n)); err != nil || got != strconv.Itoa(n) {
 			t.Fatalf("request %d: %q, %v", n, got, err)
@@ -181,7 +181,7 @@ func TestCall_misbehaviour(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			pool := open(t, test.behaviour, func(c *Config) {
+			pool := newPool(t, test.behaviour, func(c *Config) {
 				c.MaxLine = 1 << 20
 				if test.behaviour == "closes" {
 					c.Grace = 20 * time.Millisecond
@@ -202,7 +202,7 @@ func TestCall_misbehaviour(t *testing.T) {
 }
 
 func TestCall_blankLinesAreNoAnswers(t *testing.T) {
-	pool := open(t, "blank", nil)
+	pool := newPool(t, "blank", nil)
 	for range 3 {
 		if got, err := call(t, pool, `{"a":1}`); err != nil || got != `{"a":1}` {
 			t.Fatalf("%q, %v", got, err)
@@ -210,9 +210,10 @@ func TestCall_blankLinesAreNoAnswers(t *testing.T) {
 	}
 }
 
-// A line without a request is noticed before the next request is sent.
+// TestCall_lineBeforeRequest checks that a line without a request is noticed before the next
+// request is sent.
 func TestCall_lineBeforeRequest(t *testing.T) {
-	pool := open(t, "greets", nil)
+	pool := newPool(t, "greets", nil)
 	process, err := pool.take()
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +230,7 @@ func TestCall_lineBeforeRequest(t *testing.T) {
 
 func TestCall_refusedAnswer(t *testing.T) {
 	errNoJSON := errors.New("is not JSON")
-	pool := open(t, "good", func(c *Config) {
+	pool := newPool(t, "good", func(c *Config) {
 		c.Accept = func(request, answer []byte) error {
 			if string(request) != string(answer) {
 				t.Errorf("asked %q, answered %q", request, answer)
@@ -250,7 +251,7 @@ func TestCall_refusedAnswer(t *testing.T) {
 
 func TestCall_contextEnds(t *testing.T) {
 	for _, behaviour := range []string{"slow", "deaf"} {
-		pool := open(t, behaviour, nil)
+		pool := newPool(t, behaviour, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			for pool.Started() == 0 {
@@ -269,11 +270,11 @@ func TestCall_contextEnds(t *testing.T) {
 	}
 }
 
-// If a program never answers, the pool explains once how it must answer. It does not if a
-// process of the program has answered.
+// TestCall_neverAnswers checks that the pool explains once how a program must answer if it never
+// answers, but not if a process of the program has answered.
 func TestCall_neverAnswers(t *testing.T) {
 	var stderr bytes.Buffer
-	pool := open(t, "slow", func(c *Config) { c.Patience, c.Stderr, c.Processes = time.Millisecond, &stderr, 2 })
+	pool := newPool(t, "slow", func(c *Config) { c.Patience, c.Stderr, c.Processes = time.Millisecond, &stderr, 2 })
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	var calls sync.WaitGroup
@@ -302,13 +303,14 @@ func TestCall_neverAnswers(t *testing.T) {
 	}
 }
 
-// A grandchild that inherited the pipes does not block the pool and is killed with its parent.
+// TestCall_grandchildren checks that a grandchild that inherited the pipes does not block the pool
+// and is killed with its parent.
 func TestCall_grandchildren(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no process groups on windows")
 	}
 	t.Run("killed when the pool is closed", func(t *testing.T) {
-		pool := open(t, "forks", nil)
+		pool := newPool(t, "forks", nil)
 		pid, err := call(t, pool, `{}`)
 		if err != nil {
 			t.Fatal(err)
@@ -319,7 +321,7 @@ func TestCall_grandchildren(t *testing.T) {
 		waitGone(t, pid)
 	})
 	t.Run("killed when its parent dies", func(t *testing.T) {
-		pool := open(t, "forks and dies", nil)
+		pool := newPool(t, "forks and dies", nil)
 		_, err := call(t, pool, `{}`)
 		var died *Error
 		if !errors.As(err, &died) || died.Kind != Died || !strings.Contains(died.Message, "(exit status 5") {
@@ -351,7 +353,7 @@ func waitGone(t *testing.T, pid string) {
 
 func TestCall_tenMegabytesOfStandardError(t *testing.T) {
 	var count counter
-	pool := open(t, "shouts", func(c *Config) { c.Stderr = &count })
+	pool := newPool(t, "shouts", func(c *Config) { c.Stderr = &count })
 	if got, err := call(t, pool, `{}`); got != `{}` || err != nil {
 		t.Fatal(got, err)
 	}
@@ -383,7 +385,7 @@ func TestTee_failingWriter(t *testing.T) {
 }
 
 func TestClose_whileWorking(t *testing.T) {
-	pool := open(t, "slow", func(c *Config) { c.Processes = 2 })
+	pool := newPool(t, "slow", func(c *Config) { c.Processes = 2 })
 	failed := make(chan error)
 	for range 4 { // two at work, two waiting
 		go func() {
@@ -408,7 +410,7 @@ func TestClose_whileWorking(t *testing.T) {
 }
 
 func TestClose_processThatStays(t *testing.T) {
-	pool := open(t, "stays", func(c *Config) { c.Grace = 20 * time.Millisecond })
+	pool := newPool(t, "stays", func(c *Config) { c.Grace = 20 * time.Millisecond })
 	if _, err := call(t, pool, "{}"); err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +423,7 @@ func TestClose_processThatStays(t *testing.T) {
 }
 
 func TestCall_requestOfSeveralLines(t *testing.T) {
-	pool := open(t, "good", nil)
+	pool := newPool(t, "good", nil)
 	for _, request := range []string{"", "a\nb", "a\r"} {
 		if _, err := call(t, pool, request); err == nil || pool.Started() != 0 {
 			t.Errorf("%q: %v, %d processes", request, err, pool.Started())
@@ -465,7 +467,7 @@ func TestNew_relativeToDir(t *testing.T) {
 	if err := os.Symlink(os.Args[0], filepath.Join(dir, "extract")); err != nil {
 		t.Skip(err)
 	}
-	pool := open(t, "good", func(c *Config) { c.Command, c.Dir = []string{"./extract", "-x"}, dir })
+	pool := newPool(t, "good", func(c *Config) { c.Command, c.Dir = []string{"./extract", "-x"}, dir })
 	if got, err := call(t, pool, "1"); got != "1" || err != nil {
 		t.Error(got, err)
 	}
@@ -474,7 +476,7 @@ func TestNew_relativeToDir(t *testing.T) {
 func BenchmarkCall(b *testing.B) {
 	for _, size := range []int{100, 4_000, 100_000} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
-			pool := open(b, "good", nil)
+			pool := newPool(b, "good", nil)
 			request := []byte(strings.Repeat("x", size))
 			b.SetBytes(int64(2 * size))
 			for b.Loop() {

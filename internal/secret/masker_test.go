@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestNamed(t *testing.T) {
+func TestIsSecretName(t *testing.T) {
 	for _, name := range []string{
 		"OPENAI_API_KEY", "APIKEY", "key_2", "SECRET_BASE", "ClientSecret", "GH_TOKEN", "TOKENS", "PGPASSWORD", "KEY_PASSPHRASE",
 		"GOOGLE_APPLICATION_CREDENTIALS", "NPM_CONFIG__AUTH", "HTTP_AUTHORIZATION", "AZURE_PAT", "PAT", "SENTRY_DSN", "OPENAI_EXTRA_HEADERS", "DB_PASS",
@@ -39,7 +39,9 @@ func TestWithhold(t *testing.T) {
 	}
 }
 
-func masker() *Masker {
+// newTestMasker returns a Masker for variables and arguments of many forms, some of which hold no
+// secret.
+func newTestMasker() *Masker {
 	return NewMasker([]string{
 		"A_KEY=secret-12", "B_TOKEN=secret-1234", "PATH=/usr/local/bin", "C_SECRET=short", "D_TOKEN=true", "db_password=hunter2hunter2",
 		`OPENAI_EXTRA_HEADERS={"X-Key":"UNIQ1","X-List":["in a \"list\""],"Authorization":"Bearer bearer-key","n":12345678}`,
@@ -48,7 +50,7 @@ func masker() *Masker {
 }
 
 func TestMasker_Text(t *testing.T) {
-	m := masker()
+	m := newTestMasker()
 	for text, want := range map[string]string{
 		"secret-1234 secret-12 /usr/local/bin short true hunter2hunter2": "*** *** /usr/local/bin short true ***",
 		"UNIQ1, in a \"list\", in a \\\"list\\\", bearer-key":            "***, ***, ***, ***",
@@ -66,7 +68,7 @@ func TestMasker_Text(t *testing.T) {
 
 // TestMasker_JSON checks that masked JSON is valid JSON.
 func TestMasker_JSON(t *testing.T) {
-	m := masker()
+	m := newTestMasker()
 	for text, want := range map[string]string{
 		`{"a": "UNIQ1" , "UNIQ1":[1, "x UNIQ1\n"]}`:            `{"a": "***" , "***":[1, "x ***\n"]}`,
 		`{"a":"\u0055NIQ1","b":"in a \u0022list\u0022"}`:       `{"a":"***","b":"***"}`,
@@ -88,7 +90,7 @@ func TestMasker_JSON(t *testing.T) {
 
 // TestMasker_Writer checks that the result does not depend on how a text is split into writes.
 func TestMasker_Writer(t *testing.T) {
-	m := masker()
+	m := newTestMasker()
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOf(rapid.SampledFrom([]string{"secret-12", "34", "UNIQ", "1", "UNIQ1", "\n", "hunter2", "é", "line one of two\nline", " two of two"})).Draw(t, "parts")
 		var got strings.Builder
@@ -147,7 +149,7 @@ func TestArguments(t *testing.T) {
 func FuzzMasker_JSON(f *testing.F) {
 	f.Add(`{"a":"\u0055NIQ1","n":98765432}`)
 	f.Add(`"\\\""`)
-	m := masker()
+	m := newTestMasker()
 	f.Fuzz(func(t *testing.T, text string) {
 		if got := m.JSON([]byte(text)); json.Valid([]byte(text)) != json.Valid(got) && json.Valid([]byte(text)) {
 			t.Fatalf("%q became %q", text, got)
@@ -155,7 +157,8 @@ func FuzzMasker_JSON(f *testing.F) {
 	})
 }
 
-// A Masker without secrets masks nothing, not even a word with the prefix of a key.
+// TestMasker_nothingToHide checks that a Masker without secrets masks nothing, not even a word with
+// the prefix of a key.
 func TestMasker_nothingToHide(t *testing.T) {
 	var m Masker
 	words := []string{"sk-learn-extractor", "--plain"}

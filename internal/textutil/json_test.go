@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzParts compares with encoding/json for valid text, and checks that reading ends for any
-// other.
+// FuzzParts compares JSONMembers and JSONElements with encoding/json for valid text, and checks
+// that they end for any other text.
 func FuzzParts(f *testing.F) {
 	for _, text := range []string{`{"a":1,"b" : {"c":[1,"]}",{}]} ,"\u0061":null}`, `[1, true,"x\"]" ,[[]],{}]`, `"x"`, `{}`, `[]`, ` 12 `, `{"a":`, `{"a"`, `[,]`, `{"a":}`, `[}]`} {
 		f.Add([]byte(text))
@@ -46,7 +46,7 @@ func FuzzParts(f *testing.F) {
 	})
 }
 
-// FuzzValid compares with encoding/json for any text.
+// FuzzValid compares ValidJSON and CompactJSON with encoding/json for any text.
 func FuzzValid(f *testing.F) {
 	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
 	for _, text := range []string{`{"a":[1,-0.5e+3,"\u00e9\n\/",true,null,{}],"b":[]}`, ` [ 1 , 2 ] `, `01`, `-`, `1.`, `1e`, `.5`,
@@ -95,7 +95,7 @@ func TestJSONDepth(t *testing.T) {
 	}
 }
 
-// FuzzText compares with encoding/json.
+// FuzzText compares AppendJSONText with encoding/json.
 func FuzzText(f *testing.F) {
 	for _, text := range []string{"", "name", "12345678\"", "a&<>\\\b\f\n\r\t\x00\x1f\x7f", "1234567é8\u2028\u2029", "\xff1234567\xe2\x80", "Он пошёл домой"} {
 		f.Add(text)

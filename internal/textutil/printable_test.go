@@ -55,7 +55,7 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// TestBlock checks that lines stay, and that no character of the result could control a
+// TestBlock checks that Block keeps lines, and that no character of its result can control a
 // terminal.
 func TestBlock(t *testing.T) {
 	for in, want := range map[string]string{

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestName(t *testing.T) {
+func TestFoldName(t *testing.T) {
 	for in, want := range map[string]string{
 		"John  Smith ":   "john smith",
 		"STRASSE":        "strasse",
@@ -26,7 +26,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-func TestType(t *testing.T) {
+func TestFoldType(t *testing.T) {
 	for in, want := range map[string]string{
 		"Place name": "place_name", "place-name": "place_name", "__PLACE__NAME__": "place_name", "placeName": "placename",
 		"born\u2011in": "born_in", "": "", "- _": "",
@@ -37,7 +37,8 @@ func TestType(t *testing.T) {
 	}
 }
 
-func FuzzName(f *testing.F) {
+// FuzzFold checks that folding a folded name or type changes nothing.
+func FuzzFold(f *testing.F) {
 	f.Add("Straße \u00a0 ΣΑΣ")
 	f.Fuzz(func(t *testing.T, s string) {
 		if once := FoldName(s); FoldName(once) != once {

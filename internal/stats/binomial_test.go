@@ -44,8 +44,8 @@ func TestBinomial_undefined(t *testing.T) {
 	}
 }
 
-// TestTrialsNeeded checks n = ⌈ln(0.05)/ln(1-p)⌉ for k = 0: 29, 59 and 299 for 10 %, 5 % and 1
-// %. For k = 1 it is 46, 93 and 473 (the "rule of 4.74").
+// TestTrialsNeeded checks n = ⌈ln(0.05)/ln(1-p)⌉ for k = 0: 29, 59 and 299 for 10 %, 5 % and 1 %.
+// For k = 1 it is 46, 93 and 473 (the "rule of 4.74").
 func TestTrialsNeeded(t *testing.T) {
 	for _, c := range []struct {
 		k    int

@@ -19,7 +19,7 @@ var maize = []float64{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48
 
 func near(a, b, within float64) bool { return math.Abs(a-b) <= within }
 
-// ends returns the ends of an interval, or 0 if it is nil.
+// ends returns the ends of an interval. ok is false if it is nil.
 func ends(ci *[2]float64) (lo, hi float64, ok bool) {
 	if ci == nil {
 		return 0, 0, false

@@ -43,15 +43,15 @@ func TestShortlist_Replace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOf(rapid.IntRange(0, 5)).Draw(t, "ids")
 		limit := rapid.IntRange(0, 4).Draw(t, "limit")
-		l, last := NewShortlist(limit, order), map[int]thing{}
+		l, first := NewShortlist(limit, order), map[int]thing{}
 		for _, id := range ids {
 			offered := thing{rapid.IntRange(-3, 3).Draw(t, "value"), id}
-			if previous, ok := last[id]; !ok || order(offered, previous) < 0 {
-				last[id] = offered
+			if previous, ok := first[id]; !ok || order(offered, previous) < 0 {
+				first[id] = offered
 			}
 			l.Replace(offered, func(other thing) bool { return other.id == id })
 		}
-		want := slices.SortedFunc(maps.Values(last), order)
+		want := slices.SortedFunc(maps.Values(first), order)
 		want = want[:min(len(want), limit)]
 		if got := l.Values(); !slices.Equal(got, want) {
 			t.Fatalf("%v, want %v", got, want)

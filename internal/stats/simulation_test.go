@@ -25,18 +25,18 @@ type nullCase struct {
 // without assumptions about the form has too many false alarms.
 var nullCases = []nullCase{
 	{"normal", func(r *rand.Rand) float64 { return r.NormFloat64() }, 0.07},
-	{"skewed, 40 % ties", func(r *rand.Rand) float64 { return tied(r, 0.4, 0.7) }, 0.07},
-	{"scores piled up at 1", func(r *rand.Rand) float64 { return piled(r) - piled(r) }, 0.07},
-	{"exponential, 40 % ties", func(r *rand.Rand) float64 { return tied(r, 0.4, 1) }, 0.10},
-	{"exponential, 60 % ties", func(r *rand.Rand) float64 { return tied(r, 0.6, 1) }, 0.10},
-	{"5 % repaired, 30 % ties", func(r *rand.Rand) float64 { return repaired(r, 0.05, 0.3) }, 0.60},
-	{"5 % repaired, 60 % ties", func(r *rand.Rand) float64 { return repaired(r, 0.05, 0.6) }, 0.60},
-	{"10 % repaired, 60 % ties", func(r *rand.Rand) float64 { return repaired(r, 0.1, 0.6) }, 0.60},
+	{"skewed, 40 % ties", func(r *rand.Rand) float64 { return drawTied(r, 0.4, 0.7) }, 0.07},
+	{"scores piled up at 1", func(r *rand.Rand) float64 { return drawPiled(r) - drawPiled(r) }, 0.07},
+	{"exponential, 40 % ties", func(r *rand.Rand) float64 { return drawTied(r, 0.4, 1) }, 0.10},
+	{"exponential, 60 % ties", func(r *rand.Rand) float64 { return drawTied(r, 0.6, 1) }, 0.10},
+	{"5 % repaired, 30 % ties", func(r *rand.Rand) float64 { return drawRepaired(r, 0.05, 0.3) }, 0.60},
+	{"5 % repaired, 60 % ties", func(r *rand.Rand) float64 { return drawRepaired(r, 0.05, 0.6) }, 0.60},
+	{"10 % repaired, 60 % ties", func(r *rand.Rand) float64 { return drawRepaired(r, 0.1, 0.6) }, 0.60},
 }
 
-// repaired returns 0.8 for a share of the items, 0 for another, and for the rest a loss that
+// drawRepaired returns 0.8 for a share of the items, 0 for another, and for the rest a loss that
 // makes the mean 0.
-func repaired(r *rand.Rand, share, ties float64) float64 {
+func drawRepaired(r *rand.Rand, share, ties float64) float64 {
 	switch u := r.Float64(); {
 	case u < share:
 		return 0.8
@@ -46,27 +46,27 @@ func repaired(r *rand.Rand, share, ties float64) float64 {
 	return -0.8 * share / (1 - share - ties)
 }
 
-// tied returns 0 for a share of the items, otherwise a power of an exponential minus its mean.
-func tied(r *rand.Rand, ties, power float64) float64 {
+// drawTied returns 0 for a share of the items, otherwise a power of an exponential minus its mean.
+func drawTied(r *rand.Rand, ties, power float64) float64 {
 	if r.Float64() < ties {
 		return 0
 	}
 	return math.Pow(r.ExpFloat64(), power) - math.Gamma(1+power)
 }
 
-// piled returns a score that is 1 for 55 % of the items, otherwise on a skewed lattice of
+// drawPiled returns a score that is 1 for 55 % of the items, otherwise on a skewed lattice of
 // tenths.
-func piled(r *rand.Rand) float64 {
+func drawPiled(r *rand.Rand) float64 {
 	if r.Float64() < 0.55 {
 		return 1
 	}
 	return 1 - math.Min(10, math.Ceil(3*r.ExpFloat64()))/10
 }
 
-// simulation returns the number of comparisons, the flips for each, and the sizes: 4,000
+// simulationSize returns the number of comparisons, the flips for each, and the sizes: 4,000
 // comparisons of the main sizes, or with STATS_SIMULATION=full, in about a minute, 20,000 of
 // every size. A true rate of 6 % then shows as 5.2 % to 6.8 %, or 5.7 % to 6.3 %.
-func simulation(t *testing.T, main, all []int) (repeats, flips int, sizes []int) {
+func simulationSize(t *testing.T, main, all []int) (repeats, flips int, sizes []int) {
 	t.Helper()
 	suite.Slow(t, "thousands of comparisons")
 	if os.Getenv("STATS_SIMULATION") == "full" {
@@ -79,7 +79,7 @@ func simulation(t *testing.T, main, all []int) (repeats, flips int, sizes []int)
 // claimed at 5 %: by the interval, by the permutation, and by both, which a verdict requires.
 // docs/comparing.md has the results of 20,000 repeats.
 func TestSimulation_falseAlarms(t *testing.T) {
-	repeats, flips, sizes := simulation(t, []int{10, 20, 60}, []int{10, 20, 30, 60, 100, 200})
+	repeats, flips, sizes := simulationSize(t, []int{10, 20, 60}, []int{10, 20, 30, 60, 100, 200})
 	for _, null := range nullCases {
 		extreme := null.limit > 0.07
 		for _, n := range sizes {
@@ -89,7 +89,7 @@ func TestSimulation_falseAlarms(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", null.name, n), func(t *testing.T) {
 				t.Parallel()
 				random := rand.New(rand.NewPCG(1, uint64(n)))
-				var alarms alarms
+				var alarms claims
 				d := make([]float64, n)
 				for range repeats {
 					for i := range d {
@@ -108,36 +108,36 @@ func TestSimulation_falseAlarms(t *testing.T) {
 	}
 }
 
-// alarms counts false claims at 5 %.
-type alarms struct{ interval, permutation, both int }
+// claims counts the comparisons that claim a difference at 5 %.
+type claims struct{ interval, permutation, both int }
 
 // count adds a comparison: its interval, and the differences to flip.
-func (a *alarms) count(e Estimate, ok bool, flipped []float64, flips int, random *rand.Rand) {
+func (c *claims) count(e Estimate, ok bool, flipped []float64, flips int, random *rand.Rand) {
 	out := ok && (e.CI95[0] > 0 || e.CI95[1] < 0)
 	p, ok := SignFlip(flipped, flips, random.Uint64())
 	low := ok && p.P <= 0.05
 	if out {
-		a.interval++
+		c.interval++
 	}
 	if low {
-		a.permutation++
+		c.permutation++
 	}
 	if out && low {
-		a.both++
+		c.both++
 	}
 }
 
-func (a *alarms) report(t *testing.T, repeats int, each, both float64) {
+func (c *claims) report(t *testing.T, repeats int, each, both float64) {
 	t.Helper()
-	report(t, "interval", a.interval, repeats, each)
-	report(t, "permutation", a.permutation, repeats, each)
-	report(t, "both", a.both, repeats, both)
+	report(t, "interval", c.interval, repeats, each)
+	report(t, "permutation", c.permutation, repeats, each)
+	report(t, "both", c.both, repeats, both)
 }
 
-// TestSimulation_clusters does the same with items that share a source: half of the variance is
-// the cluster's. Ignoring the clusters would cause far more claims.
+// TestSimulation_clusters counts false alarms for items that share a source: half of the variance
+// is that of the cluster. Ignoring the clusters would cause far more false alarms.
 func TestSimulation_clusters(t *testing.T) {
-	repeats, flips, counts := simulation(t, []int{6, 20}, []int{6, 10, 15, 20, 30})
+	repeats, flips, counts := simulationSize(t, []int{6, 20}, []int{6, 10, 15, 20, 30})
 	shapes := []struct {
 		name  string
 		size  func(g int) int
@@ -153,9 +153,9 @@ func TestSimulation_clusters(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", shape.name, clusters), func(t *testing.T) {
 				t.Parallel()
 				random := rand.New(rand.NewPCG(2, uint64(clusters)))
-				naive, alarms := 0, alarms{}
+				naive, alarms := 0, claims{}
 				for range repeats {
-					d, cluster := clustered(random, clusters, shape.size)
+					d, cluster := drawClustered(random, clusters, shape.size)
 					if e, ok := moments(d...).Estimate(); ok && (e.CI95[0] > 0 || e.CI95[1] < 0) {
 						naive++
 					}
@@ -171,7 +171,9 @@ func TestSimulation_clusters(t *testing.T) {
 	}
 }
 
-func clustered(r *rand.Rand, clusters int, size func(int) int) (d []float64, cluster []int) {
+// drawClustered draws values in clusters of the given sizes. Half of their variance is that of the
+// cluster.
+func drawClustered(r *rand.Rand, clusters int, size func(int) int) (d []float64, cluster []int) {
 	for g := range clusters {
 		shared := r.NormFloat64()
 		for range size(g) {
@@ -185,7 +187,7 @@ func clustered(r *rand.Rand, clusters int, size func(int) int) (d []float64, clu
 // 80 %, with items of normal differences, and with clusters of 4 items that share half of the
 // variance. Few items find less: with 6, p is at most 0.05 only if all of them gain.
 func TestSimulation_power(t *testing.T) {
-	repeats, flips, sizes := simulation(t, []int{10, 20}, []int{6, 8, 10, 15, 20, 38, 60, 200})
+	repeats, flips, sizes := simulationSize(t, []int{10, 20}, []int{6, 8, 10, 15, 20, 38, 60, 200})
 	for _, n := range sizes {
 		for _, each := range []int{1, 4} {
 			t.Run(fmt.Sprintf("%d of %d", n, each), func(t *testing.T) {
@@ -199,12 +201,12 @@ func TestSimulation_power(t *testing.T) {
 					se = math.Sqrt((1 + 1/float64(each)) / float64(n))
 				}
 				gain, _ := DetectableDifference(Estimate{SE: se, DF: float64(n - 1)})
-				var found alarms
+				var found claims
 				for range repeats {
 					var d []float64
 					var cluster []int
 					if each > 1 {
-						d, cluster = clustered(random, n, func(int) int { return each })
+						d, cluster = drawClustered(random, n, func(int) int { return each })
 					} else {
 						d, cluster = make([]float64, n), make([]int, n)
 						for i := range d {
@@ -227,11 +229,11 @@ func TestSimulation_power(t *testing.T) {
 	}
 }
 
-// TestSimulation_yesNo counts how often the interval of a yes/no score contains the true
-// difference, and how often a rule "error <= base + 0.01" passes if the base never fails and
-// the candidate fails in 3 %.
+// TestSimulation_yesNo counts how often the interval of a yes/no score misses the true difference,
+// and how often a rule "error <= base + 0.01" passes if the base never fails and the candidate
+// fails in 3 %.
 func TestSimulation_yesNo(t *testing.T) {
-	repeats, _, sizes := simulation(t, []int{10, 38}, []int{6, 10, 20, 38, 60, 100, 200, 400})
+	repeats, _, sizes := simulationSize(t, []int{10, 38}, []int{6, 10, 20, 38, 60, 100, 200, 400})
 	for _, rates := range [][2]float64{{0.03, 0}, {0.1, 0}, {0.01, 0.01}, {0.05, 0.05}, {0.2, 0.05}, {0.25, 0.25}, {0.5, 0.1}} {
 		for _, n := range sizes {
 			t.Run(fmt.Sprintf("%v/%d", rates, n), func(t *testing.T) {
@@ -265,10 +267,10 @@ func TestSimulation_yesNo(t *testing.T) {
 	}
 }
 
-// TestSimulation_mean counts how often the intervals of ScoreInterval95 and Estimate contain
-// the true mean of one run, and how wide they are.
+// TestSimulation_mean counts how often the interval of ScoreInterval95 misses the true mean of one
+// run. For comparison, it logs how often that of Estimate does, and the widths of both.
 func TestSimulation_mean(t *testing.T) {
-	repeats, _, sizes := simulation(t, []int{10, 38}, []int{3, 5, 10, 20, 38, 60, 100, 400})
+	repeats, _, sizes := simulationSize(t, []int{10, 38}, []int{3, 5, 10, 20, 38, 60, 100, 400})
 	if repeats < 20_000 {
 		repeats = 1000 // the rates are far from the limit
 	}
@@ -332,7 +334,7 @@ func TestSimulation_mean(t *testing.T) {
 // TestSimulation_pooled counts false alarms for the pooled F1 of two equally good runs over
 // items of very different size and difficulty.
 func TestSimulation_pooled(t *testing.T) {
-	repeats, _, sizes := simulation(t, []int{60}, []int{60, 100})
+	repeats, _, sizes := simulationSize(t, []int{60}, []int{60, 100})
 	repeats = min(2000, repeats/4) // each needs 2,000 resamples
 	for _, n := range sizes {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -374,6 +376,7 @@ func drawPooled(r *rand.Rand) PairedRatio {
 	return item
 }
 
+// report logs the rate of false alarms, and fails the test if it is over limit.
 func report(t *testing.T, what string, alarms, repeats int, limit float64) {
 	t.Helper()
 	rate := float64(alarms) / float64(repeats)

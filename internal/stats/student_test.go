@@ -64,7 +64,7 @@ func TestScoreInterval95(t *testing.T) {
 		// 1 of 2: 1 − √0.975 and √0.975
 		"one of two": {[]float64{0, 1}, 0.012579, 0.987421},
 		// With a 0: m 3/8, variance (3/16 − 9/64)/5 = 3/320, 15/64·320/3 − 1 = 24: the
-		// beta distribution of 9 and 15, as that of 9 of 23. With a 1 turned round.
+		// beta distribution of 9 and 15, as that of 9 of 23. With a 1 it is mirrored.
 		"all equal": {[]float64{0.5, 0.5, 0.5}, 0.197076, 0.802924},
 		// mean 0.75, sd √2·0.75, half tan(π·0.475)·0.75 = 12.706205·0.75
 		"a value beyond": {[]float64{0, 1.5}, 0.75 - 9.529653, 0.75 + 9.529653},

@@ -102,7 +102,7 @@ func TestPower(t *testing.T) {
 	if mde, _ := DetectableDifference(Estimate{SE: 1, DF: 1e7}); !near(mde, 2.801585, 1e-5) {
 		t.Errorf("detectable of many %v", mde)
 	}
-	// 3.145659 standard errors with 9 degrees of freedom (2.262157 + 0.883404), half
+	// 3.145561 standard errors with 9 degrees of freedom (2.262157 + 0.883404), half
 	// a standard deviation: (3.145561/0.5)² = 39.58.
 	if n, ok := NeededPairs(10, Estimate{Mean: -0.5, SE: 1 / math.Sqrt(10), DF: 9}); !ok || n != 40 {
 		t.Errorf("needed %v, %v; want 40", n, ok)
@@ -137,8 +137,8 @@ func TestMargins(t *testing.T) {
 			}
 		}
 	}
-	// For a score whose differences have that standard deviation and the mean 0: the rule
-	// passes with a probability of 80 %.
+	// For a score whose differences have that standard deviation and the mean 0: the number of
+	// items from which on the rule passes with a probability of 80 %.
 	for sd, want := range map[float64][4]int{0.1: {199, 34, 10, 6}, 0.2: {787, 128, 34, 16}, 0.25: {1229, 199, 52, 24}, 0.3: {1768, 285, 73, 34}, 0.4: {3142, 505, 128, 58}} {
 		for i, margin := range []float64{0.02, 0.05, 0.1, 0.15} {
 			rate := func(n int) float64 { return passRate(n, margin*math.Sqrt(float64(n))/sd) }
@@ -168,7 +168,7 @@ func passRate(n int, away float64) float64 {
 }
 
 func TestPooledDifference(t *testing.T) {
-	// 3/6 − 2/8 = 1/4; two items are too few for an interval, as they vary.
+	// 3/6 − 2/8 = 1/4; two items are too few for an interval.
 	p, ok := PooledDifference([]PairedRatio{{0, 4, 2, 4}, {2, 4, 1, 2}}, 1)
 	if !ok || p != (Pooled{Base: 0.25, Candidate: 0.5, Difference: 0.25}) {
 		t.Errorf("two items: %+v, %v", p, ok)

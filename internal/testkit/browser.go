@@ -5,7 +5,7 @@
 //	b := testkit.OpenPage(t, testkit.StartBrowser(t), "file:///page.html", "file:///page.html")
 //	b.Click("nav a")
 //	testkit.WantOnPage(b, `document.title`, "A page")
-//	b.Quiet()
+//	b.WantNoComplaints()
 package testkit
 
 import (
@@ -30,7 +30,7 @@ import (
 )
 
 // Browser is a tab of a headless Chromium with one page, and records the requests and problems
-// of the page. Its methods end the test if they fail.
+// of the page. Its actions end the test if they fail.
 type Browser struct {
 	context.Context
 	T         *testing.T

@@ -16,9 +16,9 @@ type Server struct {
 	t       testing.TB
 }
 
-// Start starts a server with JetStream on a free port, with a folder of the test. change may set
-// further options. The server stops when the test ends. Start fails the test if the server does
-// not start.
+// Start starts a server with JetStream on a free port, with its data in a temporary folder of the
+// test. change may set further options. The server stops when the test ends. Start fails the test
+// if the server does not start.
 func Start(t testing.TB, change ...func(*server.Options)) *Server {
 	t.Helper()
 	s := &Server{t: t, options: server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir()}}
@@ -30,6 +30,7 @@ func Start(t testing.TB, change ...func(*server.Options)) *Server {
 	return s
 }
 
+// start starts a server with the same options, and keeps its port for the next start.
 func (s *Server) start() {
 	s.t.Helper()
 	options := s.options

@@ -30,8 +30,8 @@ func SampleOr[T any](sample, whole T) T {
 	return sample
 }
 
-// SetParallel allows n parallel tests even if the machine has fewer processors, for tests that mostly
-// wait. The flag -parallel, which is parsed later, overrides it.
+// SetParallel allows n parallel tests even if the machine has fewer processors, for tests that
+// mostly wait. The flag -parallel, which is parsed later, overrides it.
 func SetParallel(n int) error {
 	if runtime.GOMAXPROCS(0) >= n {
 		return nil

@@ -4,7 +4,7 @@
 // send requests. A Limiter belongs to one model of one provider, and all callers of the model
 // share it.
 //
-//	limiter := limit.New(limit.Config{Most: 32})
+//	limiter := limit.New(limit.Config{MaxConcurrent: 32})
 //	permit, err := limiter.Acquire(ctx, 1200) // estimated tokens
 //	// … the call …
 //	permit.Done(limit.Result{Kind: limit.Answered, Tokens: 1310})

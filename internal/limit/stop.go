@@ -47,7 +47,7 @@ func Closed(c <-chan struct{}) bool {
 	}
 }
 
-// WithTimeout returns a context that ends after d, not counting the time in Waiting. Its Err is
+// WithTimeout returns a context that ends after d, not counting the time in PauseTimeout. Its Err is
 // then context.DeadlineExceeded. Contexts that are derived from it end with context.Canceled
 // and the cause context.DeadlineExceeded. The context has no Deadline, because the time is not
 // known in advance. The caller must call cancel to release its resources.

@@ -2,7 +2,9 @@ package experiment
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -48,6 +50,9 @@ func scoreOutcome(ctx context.Context, o outcome.Outcome, judge Judge, decoded a
 	case err != nil:
 		return withFailure(o, judge, outcome.FailureOf(err, outcome.Internal)), nil
 	}
+	if err := checkScores(scored.Scores); err != nil {
+		return withFailure(o, judge, outcome.Failure{Class: outcome.Internal, Message: "the scorer returned " + err.Error()}), nil
+	}
 	o.Scores = append(scored.Scores, errorScore(nil))
 	o.Groups, o.Counts, o.Explanation = scored.Groups, outcome.CountsOf(scored.Counts), scored.Explanation
 	o.Causes = scored.Causes
@@ -58,6 +63,35 @@ func scoreOutcome(ctx context.Context, o outcome.Outcome, judge Judge, decoded a
 		}
 	}
 	return o, nil
+}
+
+// checkScores returns an error for scores that Langfuse and summaries could not tell apart or hold.
+func checkScores(scores []outcome.Score) error {
+	for i, s := range scores {
+		switch {
+		case s.Name == "" || s.Name == outcome.ErrorScore:
+			return fmt.Errorf("a score with the name %q, which it cannot have", s.Name)
+		case slices.ContainsFunc(scores[:i], func(other outcome.Score) bool { return other.Name == s.Name }):
+			return fmt.Errorf("the score %s twice", s.Name)
+		case s.Boolean && s.Value != nil && *s.Value != 0 && *s.Value != 1:
+			return fmt.Errorf("%g for %s, which is boolean: 0 or 1", *s.Value, s.Name)
+		}
+	}
+	return nil
+}
+
+// replaceInvalid returns the failure in place of an outcome that a run file cannot hold. It
+// keeps what was used.
+func replaceInvalid(o outcome.Outcome, judge Judge, invalid error) outcome.Outcome {
+	f := outcome.Failure{Class: outcome.Internal, Message: invalid.Error()}
+	if len(o.Output) > 0 && !json.Valid(o.Output) {
+		f.Class = outcome.InvalidOutput
+	}
+	o.Output, o.Explanation, o.Calls = nil, nil, nil
+	if o.CostUSD != nil && (math.IsNaN(*o.CostUSD) || math.IsInf(*o.CostUSD, 0)) {
+		o.CostUSD = nil
+	}
+	return withFailure(o, judge, f)
 }
 
 // recoverPanic turns a panic of f into a failure of class internal that has the location.

@@ -21,6 +21,9 @@ import (
 // run that is resumed.
 func begin(ctx context.Context, cfg Config) (*execution, error) {
 	cfg, err := cfg.withDefaults()
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +82,8 @@ func (cfg Config) withDefaults() (Config, error) {
 	check(cfg.Open == nil && cfg.Scorer == nil, "Scorer is missing")
 	check(cfg.Concurrency < 0, "Concurrency is negative")
 	check(cfg.Timeout < 0, "Timeout is negative")
+	check(cfg.Header.Trials < 0, "Header.Trials is negative")
+	check(cfg.Verify && cfg.Langfuse == nil, "Verify needs Langfuse")
 	if err := errors.Join(problems...); err != nil {
 		return cfg, err
 	}
@@ -91,8 +96,8 @@ func (cfg Config) withDefaults() (Config, error) {
 	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), cfg.Now().UTC()
 	h.Trials = max(1, h.Trials)
 	h.Environment = cmp.Or(h.Environment, outcome.SpanEnvironment)
-	if h.Publication.Form == 0 {
-		h.Publication = outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: outcome.ScoreEnvironment, Scores: h.Publication.Scores}
+	if p := &h.Publication; p.Form == 0 {
+		p.Form, p.ScoreEnvironment = outcome.PublicationForm, cmp.Or(p.ScoreEnvironment, outcome.ScoreEnvironment)
 	}
 	cfg.setLocation()
 	return cfg, nil
@@ -177,6 +182,9 @@ func (e *execution) openRun(ctx context.Context) error {
 		}
 	}
 	e.cfg.Header.Dataset.Fingerprint = "" // the header has it only after the items are listed
+	if p := &e.cfg.Header.Publication; p.Scores == nil && e.cfg.Header.Harness == "" {
+		p.Scores = []string{outcome.AllScores}
+	}
 	var err error
 	e.run, err = runstore.Create(e.cfg.Path, e.cfg.Header)
 	e.result.Header = e.cfg.Header

@@ -15,8 +15,8 @@ type Estimated struct {
 }
 
 // Estimate passes every item to the task, which should ask no model but count what it would
-// ask. Once the system is open, Estimate calls ask with it; if ask returns false, it only
-// counts the items. It writes nothing. Without items, the error is ErrNoItems.
+// ask. Once the system is open, Estimate calls ask with it, if not nil; if ask returns false, it
+// only counts the items. It writes nothing. Without items, the error is ErrNoItems.
 func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimated, err error) {
 	if cfg, err = cfg.withDefaults(); err != nil {
 		return e, err
@@ -29,7 +29,7 @@ func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimat
 		return e, err
 	}
 	defer func() { err = errors.Join(err, run.system.close()) }()
-	asksModel := ask(run.system)
+	asksModel := ask == nil || ask(run.system)
 	for page, err := range (Selected{Source: run.source, Filter: cfg.Filter}).Pages(ctx) {
 		if err != nil {
 			return e, err
@@ -40,7 +40,9 @@ func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimat
 			if !asksModel {
 				continue
 			}
-			_, err := run.system.Task.Do(ctx, Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata})
+			_, err := recoverPanic(func() (TaskResult, error) {
+				return run.system.Task.Do(ctx, Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata, Trial: 1, Attempt: 1})
+			})
 			if ctx.Err() != nil {
 				return e, ctx.Err()
 			}

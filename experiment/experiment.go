@@ -2,7 +2,8 @@
 // a run file and records them in Langfuse.
 //
 //	result, err := experiment.Run(ctx, experiment.Config{
-//		Header:   outcome.Header{Name: "baseline-v1"},
+//		Header: outcome.Header{Name: "baseline-v1",
+//			Scorer: outcome.Scorer{Version: "1", Primary: "correct"}}, // for comparisons
 //		Dataset:  "extraction-eval", // in Langfuse, or a file of items
 //		Task:     task,              // is measured
 //		Scorer:   scorer,            // judges the outputs
@@ -84,7 +85,7 @@ type Config struct {
 
 	// Concurrency is the number of items that the task works on at once; 0 means 4.
 	Concurrency int
-	// Timeout is the time limit of the task for one item; 0 means 5 minutes.
+	// Timeout is the time limit of the task for one item, see Pool; 0 means 5 minutes.
 	Timeout time.Duration
 	// Stop, when closed, ends the run gracefully: no more items are handed out, and those in
 	// flight are finished and committed. Cancelling the context of Run gives up the items in

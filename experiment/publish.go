@@ -65,6 +65,9 @@ func Publish(ctx context.Context, lf *Langfuse, path string, log *slog.Logger, o
 // checkProject returns an error if the run was made for another project than that of l, which
 // does not have its dataset, or without Langfuse.
 func (l *Langfuse) checkProject(ctx context.Context, run *runstore.Reader) error {
+	if l == nil {
+		return cli.Usage("experiment: Langfuse is missing: Connect returns it")
+	}
 	header, err := run.Header(ctx)
 	if err != nil {
 		return err

@@ -64,8 +64,8 @@ type Workers interface {
 }
 
 // Pool is the Workers of this process. It calls Task from up to Concurrency goroutines at once.
-// An item that takes longer than Timeout fails; time spent waiting for a model's limits does
-// not count.
+// The context of a call ends after Timeout, not counting time spent waiting for a model's
+// limits; an item whose task then returns an error fails with class timeout.
 type Pool struct {
 	Task        Task
 	Concurrency int
@@ -78,12 +78,24 @@ type Pool struct {
 // stack scoring made large.
 const maxDelivering = 32
 
+// errGoexit ends a run whose task or scorer ended the goroutine of a worker.
+var errGoexit = errors.New("the task or scorer called runtime.Goexit, as testing.T.FailNow does: return an error instead")
+
 // Work takes units from the queue until there are none; see Workers.
 func (p Pool) Work(ctx context.Context, q Queue) error {
 	group, workCtx := errgroup.WithContext(ctx)
 	slots := make(chan struct{}, p.Concurrency)
 	for range p.Concurrency + min(p.Concurrency-1, maxDelivering) {
-		group.Go(func() error { return p.runWorker(workCtx, q, slots) })
+		group.Go(func() error {
+			err := errGoexit
+			defer func() {
+				if errors.Is(err, errGoexit) {
+					group.Go(func() error { return err })
+				}
+			}()
+			err = p.runWorker(workCtx, q, slots)
+			return err
+		})
 	}
 	return group.Wait()
 }
@@ -92,7 +104,11 @@ func (p Pool) Work(ctx context.Context, q Queue) error {
 // result.
 func (p Pool) runWorker(ctx context.Context, q Queue, slots chan struct{}) error {
 	for {
-		slots <- struct{}{}
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		u, err := q.Take(ctx)
 		if err != nil {
 			<-slots
@@ -201,7 +217,13 @@ func (q *fileQueue) commit(ctx context.Context, u *Unit, o outcome.Outcome, brie
 	if q.tracesShowAll || o.Failed() {
 		brief = nil
 	}
-	if err := q.run.CommitItem(context.WithoutCancel(ctx), u.item.Item, o, brief); err != nil {
+	ctx = context.WithoutCancel(ctx)
+	err := q.run.CommitItem(ctx, u.item.Item, o, brief)
+	if invalid, ok := errors.AsType[*runstore.InvalidOutcomeError](err); ok {
+		o = replaceInvalid(o, u.judge, invalid)
+		err = q.run.CommitItem(ctx, u.item.Item, o, nil)
+	}
+	if err != nil {
 		return err
 	}
 	q.notify(true, func() {

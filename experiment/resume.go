@@ -140,7 +140,7 @@ func scoresToPublish(h outcome.Header) []string {
 func settingsOf(h outcome.Header) map[string]string {
 	s := h.System
 	settings := map[string]string{
-		"description": h.Description, "environment": h.Environment, "environment of scores": h.ScoreEnvironment(),
+		"name": h.Name, "description": h.Description, "environment": h.Environment, "environment of scores": h.ScoreEnvironment(),
 		"looked-up mentions": "not sent", "scores to publish": strings.Join(scoresToPublish(h), ","),
 		"items (sha256)": h.Dataset.Fingerprint, "selection of items": h.Dataset.Selection,
 		"trials": strconv.Itoa(max(1, h.Trials)),

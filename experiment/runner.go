@@ -16,7 +16,7 @@ import (
 )
 
 // ErrInterrupted is returned by Run if it was stopped before every item had an outcome. Its
-// exit code is 5; the run can be resumed.
+// exit code is 5; the run can be resumed. If the context ended, the error wraps its error too.
 var ErrInterrupted = cli.Errorf(cli.ExitInterrupted, "the run was stopped before every item was done")
 
 // StoppedError is an ErrInterrupted with a reason that lies in the task: its budget is used up,
@@ -160,10 +160,16 @@ func fingerprintOf(ctx context.Context, run *runstore.Reader) (string, error) {
 	return fingerprint.Sum(), nil
 }
 
-// asInterrupted turns an error that only says that ctx ended into ErrInterrupted.
+// canceledError is an ErrInterrupted whose cause is the end of the context.
+type canceledError struct{ cause error }
+
+func (e *canceledError) Error() string   { return ErrInterrupted.Error() }
+func (e *canceledError) Unwrap() []error { return []error{ErrInterrupted, e.cause} }
+
+// asInterrupted turns an error that only says that ctx ended into an ErrInterrupted.
 func asInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return ErrInterrupted
+		return &canceledError{ctx.Err()}
 	}
 	return err
 }

@@ -58,10 +58,12 @@ func echo(_ context.Context, item experiment.Item) (experiment.TaskResult, error
 	return experiment.TaskResult{Output: item.Input}, nil
 }
 
-// half is a Scorer that gives every output 1/2, unless its functions return an error.
+// half is a Scorer that gives every output 1/2, or the given scores, unless its functions return
+// an error.
 type half struct {
-	judge func(dataset.Item) error
-	score func(json.RawMessage) error
+	judge  func(dataset.Item) error
+	score  func(json.RawMessage) error
+	scores []outcome.Score
 }
 
 func (h half) Judge(item dataset.Item) (experiment.Judge, error) {
@@ -78,6 +80,9 @@ func (h half) Score(output json.RawMessage) (experiment.Scored, error) {
 		if err := h.score(output); err != nil {
 			return experiment.Scored{}, err
 		}
+	}
+	if h.scores != nil {
+		return experiment.Scored{Scores: h.scores}, nil
 	}
 	value := 0.5
 	return experiment.Scored{Scores: []outcome.Score{{Name: "half", Value: &value, Ratio: &outcome.Ratio{Num: 1, Den: 2}}}}, nil

@@ -44,8 +44,11 @@ type TaskResult struct {
 }
 
 // Task processes an item. An error fails the item, not the run; an *outcome.Failure in its
-// chain gives the class. Do must return soon after ctx is done, and must be safe for concurrent
-// use.
+// chain gives the class, which otherwise is provider. So does an output that is not JSON, with
+// class invalid_output. An error with a method StopsRun() bool that returns true ends the run
+// instead, and the item is run again when the run is resumed. Do must return soon after ctx is
+// done, and must be safe for concurrent use. ctx has no Deadline, since waiting for a model's
+// limits does not count.
 //
 // A Task may also have the method Accepts(first []Item) error. It is called with the first page
 // of items, before anything is paid for; an error ends the run.
@@ -76,7 +79,8 @@ type Scorer interface {
 // Judge knows the expected output of one item.
 type Judge interface {
 	// Score judges the output of the task. If the output is not valid, the error is an
-	// *outcome.Failure of class "invalid_output".
+	// *outcome.Failure of class "invalid_output"; other errors have the class internal, and so
+	// have scores without a name of their own, or that are not finite numbers.
 	Score(output json.RawMessage) (Scored, error)
 	// Undelivered returns the scores that the expected output defines, without values, for an
 	// item that failed.

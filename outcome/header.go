@@ -11,10 +11,12 @@ const FormatVersion = 1
 
 // Header is everything that is fixed when a run begins.
 type Header struct {
-	Format  int    `json:"format"`
-	RunUID  string `json:"run_uid"` // 32 random hex digits; all other ids derive from it
-	Name    string `json:"name"`
-	Harness string `json:"harness"` // "extraction"
+	Format int    `json:"format"`
+	RunUID string `json:"run_uid"` // 32 random hex digits; all other ids derive from it
+	Name   string `json:"name"`
+	// Harness is the part of this program that task and scorer belong to, such as "extraction";
+	// empty for a task and scorer of one's own.
+	Harness string `json:"harness"`
 
 	Dataset Dataset `json:"dataset"`
 	System  System  `json:"system"`
@@ -42,8 +44,9 @@ type Publication struct {
 	// ScoreEnvironment is the environment of the scores. With Form 0 they are in the
 	// environment of the spans.
 	ScoreEnvironment string `json:"score_environment,omitempty"`
-	// Scores are the names of scores that are published besides the default ones. AllScores
-	// stands for every score.
+	// Scores are the names of scores that are published besides ErrorScore, those of external
+	// evaluators, and the main scores of extraction (scoring.Headlines). AllScores stands for
+	// every score. Nil means AllScores for a run without a Harness.
 	Scores []string `json:"scores,omitempty"`
 	// Mentions publishes positions in the text that the scorer looked up.
 	Mentions bool `json:"mentions,omitempty"`

@@ -53,11 +53,18 @@ func badOutcome(o outcome.Outcome, err error) error {
 	return fmt.Errorf("outcome of item %q, trial %d, attempt %d: %w", o.Item, o.Trial, o.Attempt, err)
 }
 
+// InvalidOutcomeError is the error for an outcome that a run file cannot hold, for example since
+// its output is not JSON or a score is not a finite number.
+type InvalidOutcomeError struct{ Err error }
+
+// Error returns what is invalid.
+func (e *InvalidOutcomeError) Error() string { return e.Err.Error() }
+
 // newOutcomeRow checks and encodes an outcome. It encodes the large part into scratch, or into
 // new memory if scratch is too small.
 func newOutcomeRow(o outcome.Outcome, scratch []byte) (*outcomeRow, error) {
 	if err := checkOutcome(o); err != nil {
-		return nil, badOutcome(o, err)
+		return nil, badOutcome(o, &InvalidOutcomeError{err})
 	}
 	o.Class = outcome.Class(strings.ToValidUTF8(string(o.Class), "\uFFFD"))
 	row := &outcomeRow{started: nanoseconds(o.Started), ended: nanoseconds(o.Ended)}
@@ -74,7 +81,7 @@ func newOutcomeRow(o outcome.Outcome, scratch []byte) (*outcomeRow, error) {
 		err = fmt.Errorf("it has %d bytes, more than %d", row.size, maxValue)
 	}
 	if err != nil {
-		return nil, badOutcome(o, err)
+		return nil, badOutcome(o, &InvalidOutcomeError{err})
 	}
 	row.Outcome, row.packed = o, row.large
 	return row, nil

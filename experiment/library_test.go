@@ -1,0 +1,149 @@
+package experiment_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"math"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+)
+
+// TestRun_invalid checks that an item whose task or scorer returns what a run file cannot hold
+// fails, and that the others do not.
+func TestRun_invalid(t *testing.T) {
+	score := func(name string, value float64) outcome.Score { return outcome.Score{Name: name, Value: &value} }
+	yes := score("yes", 2)
+	yes.Boolean = true
+	for name, c := range map[string]struct {
+		output string
+		cost   float64
+		scores []outcome.Score
+		class  outcome.Class
+		says   string
+	}{
+		"output":   {output: "positive", class: outcome.InvalidOutput, says: "not JSON"},
+		"NaN":      {scores: []outcome.Score{score("acc", math.NaN())}, class: outcome.Internal, says: "acc is not a finite number"},
+		"cost":     {cost: math.Inf(1), class: outcome.Internal, says: "cost is not a finite number"},
+		"unnamed":  {scores: []outcome.Score{score("", 1)}, class: outcome.Internal, says: `name ""`},
+		"reserved": {scores: []outcome.Score{score("error", 1)}, class: outcome.Internal, says: `name "error"`},
+		"twice":    {scores: []outcome.Score{score("acc", 1), score("acc", 0)}, class: outcome.Internal, says: "acc twice"},
+		"boolean":  {scores: []outcome.Score{yes}, class: outcome.Internal, says: "2 for yes, which is boolean"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := experiment.RunnerConfig{Run: create(t), Source: list(3), Scorer: half{}, Task: task(func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
+				result, err := echo(ctx, item)
+				if item.ID == "i01" && c.output != "" {
+					result.Output = json.RawMessage(c.output)
+				}
+				if item.ID == "i01" {
+					result.Calls = []outcome.Call{{Kind: "generation", CostUSD: &c.cost, Usage: outcome.Usage{Input: 7}}}
+				}
+				return result, err
+			})}
+			if c.scores != nil {
+				cfg.Scorer = half{scores: c.scores}
+			}
+			found, footer, err := carryOut(t, t.Context(), cfg)
+			o := found["i01"]
+			if err != nil || footer.Status != outcome.Complete || len(found) != 3 {
+				t.Fatalf("%v, %s, %d outcomes", err, footer.Status, len(found))
+			}
+			if o.Class != c.class || !strings.Contains(o.Failure.Message, c.says) || o.Usage.Input != 7 {
+				t.Errorf("%s: %+v, usage %+v", o.Class, o.Failure, o.Usage)
+			}
+			if other := found["i02"]; c.scores == nil && other.Failed() {
+				t.Errorf("another item failed: %v", other.Failure)
+			}
+		})
+	}
+}
+
+// TestRun_goexit checks that a task that ends the goroutine of its worker ends the run, which
+// can be resumed.
+func TestRun_goexit(t *testing.T) {
+	for _, concurrency := range []int{1, 4} {
+		cfg := experiment.Config{
+			Header: outcome.Header{Name: "r"}, Source: list(20), Scorer: half{}, Concurrency: concurrency, Path: filepath.Join(t.TempDir(), "r.run"),
+			Task: task(func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
+				if item.ID > "i04" {
+					runtime.Goexit()
+				}
+				return echo(ctx, item)
+			}),
+		}
+		if _, err := experiment.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "runtime.Goexit") {
+			t.Errorf("%d at once: %v", concurrency, err)
+		}
+		cfg.Task, cfg.Resume = task(echo), true
+		if r, err := experiment.Run(t.Context(), cfg); err != nil || r.Summary.Items.Scored != 20 {
+			t.Errorf("%d at once, resumed: %v, %+v", concurrency, err, r.Summary.Items)
+		}
+	}
+}
+
+// TestRun_canceled checks that the error of a canceled run wraps that of the context, and that
+// nothing begins if the context has ended.
+func TestRun_canceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cfg := experiment.Config{
+		Header: outcome.Header{Name: "r"}, Source: list(20), Scorer: half{}, Concurrency: 1, Path: filepath.Join(t.TempDir(), "r.run"),
+		Task: task(func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
+			if item.ID == "i02" {
+				cancel()
+			}
+			return echo(ctx, item)
+		}),
+	}
+	_, err := experiment.Run(ctx, cfg)
+	if !errors.Is(err, experiment.ErrInterrupted) || !errors.Is(err, context.Canceled) || cli.ExitCode(err) != cli.ExitInterrupted {
+		t.Errorf("exit code %d: %v", cli.ExitCode(err), err)
+	}
+	cfg.Path += ".other"
+	if _, err := experiment.Run(ctx, cfg); !errors.Is(err, context.Canceled) || exists(cfg.Path) {
+		t.Errorf("with a canceled context: %v", err)
+	}
+}
+
+// TestRun_publishesOwnScores checks which scores of a scorer of one's own are in Langfuse, and that
+// all settings of a publication are kept.
+func TestRun_publishesOwnScores(t *testing.T) {
+	t.Chdir(t.TempDir())
+	lookup, done := startServer()
+	defer done()
+	cfg, _, err := langfuse.ConfigFromEnv(lookup)
+	noError(t, err)
+	lf, err := experiment.Connect(t.Context(), cfg)
+	noError(t, err)
+	defer lf.Client.CloseIdleConnections()
+	for environment, publication := range map[string]outcome.Publication{
+		"default": {},
+		"prod":    {Scores: []string{}, Mentions: true, ScoreEnvironment: "prod"},
+	} {
+		r, err := experiment.Run(t.Context(), experiment.Config{
+			Header:  outcome.Header{Name: environment, Publication: publication, Scorer: outcome.Scorer{Version: "1", Primary: "correct"}},
+			Dataset: "words", Task: length{}, Scorer: exact{}, Langfuse: lf, Verify: true,
+		})
+		if err != nil || r.Header.Publication.Mentions != publication.Mentions || r.Verdict.Total() != 0 {
+			t.Errorf("%s: %v, published as %+v, %d differences", environment, err, r.Header.Publication, r.Verdict.Total())
+		}
+	}
+	found := map[string]int{}
+	for score, err := range lf.Client.ReadScores(t.Context(), lf.Server.Capabilities, langfuse.ScoresQuery{}) {
+		noError(t, err)
+		if score.TraceID() != "" {
+			found[score.Environment+" "+score.Name]++
+		}
+	}
+	if want := map[string]int{"default correct": 2, "default error": 2, "prod error": 2}; !maps.Equal(found, want) {
+		t.Errorf("Langfuse has %v, want %v", found, want)
+	}
+}

@@ -1,15 +1,55 @@
 package floors
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 )
+
+// TestDocs_comments finds doc comments of functions and types that do not begin with the name, as
+// they do after a renaming.
+func TestDocs_comments(t *testing.T) {
+	files := token.NewFileSet()
+	check := func(name *ast.Ident, doc *ast.CommentGroup) {
+		words := strings.Fields(doc.Text())
+		if len(words) > 0 && name.Name != "main" && !slices.Contains(words[:min(2, len(words))], name.Name) {
+			t.Errorf("%s: the comment of %s does not begin with its name", files.Position(doc.Pos()), name.Name)
+		}
+	}
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		for _, decl := range file.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				check(decl.Name, decl.Doc)
+			case *ast.GenDecl:
+				if decl.Tok == token.TYPE && len(decl.Specs) == 1 {
+					check(decl.Specs[0].(*ast.TypeSpec).Name, decl.Doc)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // TestDocs_linked finds pages of docs/ that the README does not lead to.
 func TestDocs_linked(t *testing.T) {
@@ -45,7 +85,10 @@ func TestDocs_paths(t *testing.T) {
 				t.Errorf("%s links to %s: %v", page, link[1], err)
 			}
 		}
-		_, table, _ := strings.Cut(string(text), "| folder | what it holds |\n")
+		_, table, found := strings.Cut(string(text), "| folder | contents |\n")
+		if page == "README.md" && !found {
+			t.Error("README.md has no table of folders")
+		}
 		table, _, _ = strings.Cut(table, "\n\n")
 		for row := range strings.Lines(table) {
 			for _, folder := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// show returns the items that Read yields as text: one line for each item, warning or problem.
+// itemsText returns the items that Read yields as text: one line for each item, warning or problem.
 func itemsText(text string, format Format) string {
 	var b strings.Builder
 	for located, err := range Read(strings.NewReader(text), format, "f") {

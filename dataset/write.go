@@ -334,7 +334,7 @@ func canonicalNumber(literal string) string {
 	return text
 }
 
-// decimal splits a number into digits × 10^exp, without zeros at either end of the digits. The
+// splitDecimal splits a number into digits × 10^exp, without zeros at either end of the digits. The
 // digits of 0 are empty.
 func splitDecimal(literal string) (neg bool, digits string, exp int64) {
 	literal, neg = strings.CutPrefix(literal, "-")

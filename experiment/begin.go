@@ -68,7 +68,7 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 	return e, nil
 }
 
-// complete checks the Config and fills in the defaults that need no request.
+// withDefaults checks the Config and fills in the defaults that need no request.
 func (cfg Config) withDefaults() (Config, error) {
 	var problems []error
 	check := func(invalid bool, problem string) {

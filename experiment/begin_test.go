@@ -1,8 +1,11 @@
 package experiment
 
 import (
+	"maps"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"extraction-experiment/outcome"
 )
@@ -52,4 +55,53 @@ func TestSameExperiment_server(t *testing.T) {
 			t.Errorf("%v, want %q", err, tt.want)
 		}
 	}
+}
+
+// TestSettingsOf checks that every field of a header that is a setting is compared when a run is
+// resumed: a field that is not would let a run mix settings.
+func TestSettingsOf(t *testing.T) {
+	notCompared := map[string]bool{
+		"Format": true, "RunUID": true, "GitSHA": true, "Runner": true, "Project": true, "Started": true, "Rescored": true, // of the process
+		"Dataset.ID": true, "Dataset.Name": true, "Dataset.Version": true, // the fingerprint counts
+		"System.Prompt.Label": true, "Scorer.Primary": true, "Scorer.OutputOnly": true, // follow from others, or may change
+		"Publication.Form": true,
+	}
+	base := outcome.Header{Trials: 1, System: outcome.System{Prompt: outcome.Prompt{Name: "p"}}, Publication: outcome.Publication{Form: outcome.PublicationForm}}
+	var visit func(path string, field func(*outcome.Header) reflect.Value)
+	visit = func(path string, field func(*outcome.Header) reflect.Value) {
+		h := base
+		v := field(&h)
+		if v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]() {
+			for i := range v.NumField() {
+				name := strings.TrimPrefix(path+"."+v.Type().Field(i).Name, ".")
+				visit(name, func(h *outcome.Header) reflect.Value { return field(h).Field(i) })
+			}
+			return
+		}
+		if notCompared[path] {
+			return
+		}
+		switch {
+		case v.Kind() == reflect.Pointer:
+			v.Set(reflect.New(v.Type().Elem()))
+		case v.Kind() == reflect.String:
+			v.SetString("x")
+		case v.Kind() == reflect.Int:
+			v.SetInt(7)
+		case v.Kind() == reflect.Bool:
+			v.SetBool(true)
+		case path == "Metadata":
+			v.Set(reflect.ValueOf(map[string]string{"k": "x"}))
+		case path == "Scorer.Options":
+			v.SetBytes([]byte("{}"))
+		case v.Type() == reflect.TypeFor[[]string]():
+			v.Set(reflect.ValueOf([]string{"x"}))
+		default: // another list
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		}
+		if maps.Equal(settingsOf(base), settingsOf(h)) {
+			t.Errorf("settingsOf does not compare %s: add it, or name it here", path)
+		}
+	}
+	visit("", func(h *outcome.Header) reflect.Value { return reflect.ValueOf(h).Elem() })
 }

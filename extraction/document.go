@@ -38,7 +38,7 @@ type Document struct {
 	lazy   *lazyIndex
 }
 
-// derived has the values that were derived from the schemas of a document.
+// schemaValues has the values that were derived from the schemas of a document.
 type schemaValues struct {
 	schemas Document // without text, input and metadata
 	values  sync.Map

@@ -75,7 +75,7 @@ func (s *Stats) UnmarshalJSON(raw []byte) error {
 // outcomes cannot overflow.
 const maxCount = 1 << 31
 
-// presence counts scores without a value, by the reason, and vacuous ones.
+// absences counts scores without a value, by the reason, and vacuous ones.
 type absences struct{ failed, undefined, unanswered, vacuous int }
 
 // add counts a score. external means that an evaluator owes a value for every output.
@@ -93,7 +93,7 @@ func (p *absences) add(hasValue, vacuous, failed, external bool) {
 	}
 }
 
-// tally accumulates one score.
+// scoreTally accumulates one score.
 type scoreTally struct {
 	absences
 	moments     stats.Moments

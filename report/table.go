@@ -105,8 +105,8 @@ func (t Table) ForPage() Table {
 	return t.inForm(func(c Column) string { return c.Page }, func(_ Column, cell string) string { return unquoted(cell) })
 }
 
-// inForm returns the table inForm one form: with the columns and titles of that form, and with its cells
-// escaped by clean.
+// inForm returns the table for one form of report: with the columns and titles of that form, and
+// with its cells escaped by clean.
 func (t Table) inForm(title func(Column) string, clean func(Column, string) string) Table {
 	out := t
 	out.Rows, out.Columns = slices.Clone(t.Rows), nil
@@ -305,17 +305,17 @@ func (p *page) render(t, below Table) {
 }
 
 func (p *page) style(c Column, state, cell string) string {
-	states := map[string]func(string) string{string(compare.Better): p.cyan, string(compare.Pass): p.cyan,
-		string(compare.Worse): p.red, string(compare.Fail): p.red, string(compare.Inconclusive): p.yellow}
 	switch {
 	case c.Strong:
 		return p.bold(cell)
 	case c.faint:
 		return p.faint(cell)
-	case c.cyan:
+	case c.cyan, c.Pill && (state == string(compare.Better) || state == string(compare.Pass)):
 		return p.cyan(cell)
-	case c.Pill && states[state] != nil:
-		return states[state](cell)
+	case c.Pill && (state == string(compare.Worse) || state == string(compare.Fail)):
+		return p.red(cell)
+	case c.Pill && state == string(compare.Inconclusive):
+		return p.yellow(cell)
 	}
 	return cell
 }

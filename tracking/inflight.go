@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
 
@@ -25,7 +24,6 @@ const (
 // it does not wait.
 type inFlightBatch struct {
 	*publisher
-	header   outcome.Header
 	builders map[int]builder
 	batch    []runstore.Pending // all outcomes of the round
 	sendable []runstore.Pending // the outcomes whose trial has an experiment id
@@ -39,7 +37,7 @@ type inFlightBatch struct {
 
 // start begins a round in a goroutine of its own.
 func (p *publisher) start(ctx context.Context, batch []runstore.Pending, builders map[int]builder) {
-	f := &inFlightBatch{publisher: p, header: p.header, builders: builders, batch: batch, previous: p.inFlight.newest()}
+	f := &inFlightBatch{publisher: p, builders: builders, batch: batch, previous: p.inFlight.newest()}
 	for _, o := range batch {
 		if _, ok := f.builders[o.Trial]; ok {
 			f.sendable = append(f.sendable, o)

@@ -307,7 +307,7 @@ func (p *publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 	}
 	id := digest(8, h.RunUID, "experiment", RunName(h, trial))
 	if h.Dataset.ID != "" {
-		if id, err = p.sendLink(ctx, h, *o, Metadata(h, trial)); err != nil {
+		if id, err = p.sendLink(ctx, *o, Metadata(h, trial)); err != nil {
 			return "", fmt.Errorf("opening the run in Langfuse: %w", err)
 		}
 	}
@@ -353,7 +353,7 @@ func (f *inFlightBatch) sendLinks(ctx context.Context) error {
 		f.linkSlots <- struct{}{}
 		group.Go(func() error {
 			defer func() { <-f.linkSlots }()
-			_, err := f.sendLink(inner, f.header, o, f.builders[o.Trial].metadata)
+			_, err := f.sendLink(inner, o, f.builders[o.Trial].metadata)
 			if errors.Is(err, langfuse.ErrNotFound) {
 				f.refuse(o, runstore.Link, unlinkableError(f.header, err, "its trace and scores were sent without"))
 				return nil
@@ -379,9 +379,8 @@ func unlinkableError(h outcome.Header, err error, consequence string) error {
 }
 
 // sendLink sends one link and returns the id of the run.
-func (p *publisher) sendLink(
-	ctx context.Context, h outcome.Header, o runstore.Pending, metadata map[string]string,
-) (string, error) {
+func (p *publisher) sendLink(ctx context.Context, o runstore.Pending, metadata map[string]string) (string, error) {
+	h := p.header
 	id := identify(h, o.Outcome)
 	link := langfuse.DatasetRunItemCreate{
 		RunName:        RunName(h, o.Trial),

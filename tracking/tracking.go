@@ -368,10 +368,12 @@ func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
 }
 
 // checkServerOnce reads the header, checks that this is the server of the run, and records
-// the server in the run file before anything is sent. After a success it only reads the
-// header.
+// the server in the run file before anything is sent. After a success it does nothing.
 func (p *publisher) checkServerOnce(ctx context.Context) (err error) {
-	if p.header, err = p.cfg.Run.Header(ctx); err != nil || p.serverChecked {
+	if p.serverChecked {
+		return nil
+	}
+	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
 		return err
 	}
 	known, movable, err := p.cfg.checkPlace(ctx, p.cfg.Run.Reader, p.header)

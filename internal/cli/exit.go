@@ -140,8 +140,8 @@ func Report(w io.Writer, program string, err error) {
 	fmt.Fprintln(w, program+": "+strings.ReplaceAll(text, "\n", "\n  "))
 }
 
-// Recover, deferred in the outermost function, turns a panic into exit code 70 and prints a
-// message that asks to report it.
+// Recover turns a panic into exit code 70 and prints a message that asks to report it. It is
+// deferred in the outermost function.
 func Recover(w io.Writer, code *int) {
 	if p := recover(); p != nil {
 		*code = ExitBug

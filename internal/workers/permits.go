@@ -255,20 +255,20 @@ func (p *Permits) finish(c *permit, e pipeline.RequestResult) {
 // and sets the timer for the one after it. The server answers a held request as soon as a newer
 // one arrives. The mutex is held.
 func (p *Permits) sendIfDue() {
-	at, any := p.due()
-	if any && !at.After(time.Now()) {
+	at, due := p.due()
+	if due && !at.After(time.Now()) {
 		req := p.nextRequest()
 		p.inFlight++
 		p.running.Go(func() { p.send(req) })
-		at, any = p.due()
+		at, due = p.due()
 	}
-	if any {
+	if due {
 		p.timer.Reset(time.Until(at))
 	}
 }
 
 // due returns when the next request must be sent, if any. The mutex is held.
-func (p *Permits) due() (at time.Time, any bool) {
+func (p *Permits) due() (at time.Time, ok bool) {
 	pause := minInterval
 	switch {
 	case p.ctx.Err() != nil || p.inFlight > 1 || p.inFlight > 0 && (!p.dirty || p.failures > 0):

@@ -24,7 +24,7 @@ import (
 // WorkerConfig configures a worker. Open is required.
 type WorkerConfig struct {
 	Name        string // for people; recorded in outcomes
-	Concurrency int    // units at once over all runs; 0 means 4
+	Concurrency int    // units at once over all runs; at least 1
 	Run         string // name or id of the only run to work for; empty means any
 	Systems     []string
 	// Open opens the system that a run measures; an error refuses the run. admit makes the

@@ -348,16 +348,12 @@ func (p *Progress) unsentText(now time.Time, paused func() (error, time.Time)) (
 	return silent, text
 }
 
-// printAbove prints a line, on a terminal above the bar. The caller must not hold p.mu,
-// which the bar locks to draw itself.
+// printAbove prints a line, on a terminal above the bar; see Screen. The caller must not hold
+// p.mu, which the bar locks to draw itself.
 func (p *Progress) printAbove(format string, args ...any) {
-	if p.pool != nil {
+	if !p.quiet {
 		fmt.Fprintf(p.out, format+"\n", args...)
-		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.line(format, args...)
 }
 
 // minPause is the shortest pause that is shown.
@@ -371,8 +367,8 @@ const maxReason = 160
 // shows a pause that the provider asks for once, and other failures if no item was done for
 // a while.
 func (p *Progress) Waiting(provider string, w pipeline.Wait) {
-	if text := p.stallText(provider, w, time.Now()); text != "" {
-		p.printAbove("%s", text)
+	if text := p.stallText(provider, w, time.Now()); text != "" && (!p.quiet || !w.Deadline.IsZero()) {
+		fmt.Fprintln(p.out, text)
 	}
 }
 
@@ -389,9 +385,6 @@ func (p *Progress) stallText(provider string, w pipeline.Wait, now time.Time) (t
 	case !w.Deadline.IsZero():
 		p.giveUpAt = w.Deadline
 		text = fmt.Sprintf("waiting for %s until %s: %s", provider, w.Deadline.Format(time.TimeOnly), reason)
-		if p.quiet {
-			fmt.Fprintln(p.out, text)
-		}
 	case w.Asked >= minPause:
 		if now.Before(p.pausedUntil) && w.Until.Before(p.pausedUntil.Add(lineInterval)) {
 			return "" // the same pause, in another call

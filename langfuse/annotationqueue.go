@@ -160,7 +160,7 @@ const MaxComment = 5000
 // API: POST /api/public/comments
 func (c *Client) CreateComment(ctx context.Context, comment Comment) (id string, err error) {
 	if length := len(utf16.Encode([]rune(comment.Content))); length == 0 || length > MaxComment {
-		return "", &UsageError{fmt.Errorf("langfuse: a comment has 1 to %d characters, this one %d", MaxComment, length)}
+		return "", usageError("a comment has 1 to %d characters, this one %d", MaxComment, length)
 	}
 	comment.ID = ""
 	r := request{method: http.MethodPost, path: "comments", sendOnce: true}

@@ -30,7 +30,7 @@
 // In the comments of the methods, "retried" means that the client repeats a request after a
 // temporary failure, up to Config.MaxAttempts times, and "safe to repeat" means that a caller
 // may call the method again with the same arguments. Every method can also return the error of
-// its context.
+// its context, and a *UsageError for arguments that cannot be sent.
 //
 //	config, set, err := langfuse.ConfigFromEnv(os.LookupEnv)
 //	if err != nil || !set {
@@ -82,8 +82,8 @@ type Client struct {
 // problems. New sends nothing: Probe checks whether the server responds.
 func New(config Config) (*Client, error) {
 	base, err := parseBaseURL(config.BaseURL)
-	if err = errors.Join(err, checkKeys(config.PublicKey, config.SecretKey.Reveal())); err != nil {
-		return nil, &UsageError{fmt.Errorf("langfuse: configuration: %w", err)}
+	if err = errors.Join(err, config.check()); err != nil {
+		return nil, usageError("configuration: %w", err)
 	}
 	if config.Jitter == nil {
 		config.Jitter = rand.Float64
@@ -171,8 +171,9 @@ func (p *problems) add(invalid bool, format string, args ...any) {
 	}
 }
 
-// checkKeys returns all problems of the keys. Its errors never contain a key.
-func checkKeys(public, secret string) error {
+// check returns all problems of the keys and numbers. Its errors never contain a key.
+func (c Config) check() error {
+	public, secret := c.PublicKey, c.SecretKey.Reveal()
 	unprintable := func(r rune) bool { return r <= ' ' || r == 0x7f }
 	var found problems
 	found.add(public == "", "the public key is missing")
@@ -181,6 +182,9 @@ func checkKeys(public, secret string) error {
 	found.add(strings.Contains(public, ":"), "the public key contains a colon, which HTTP Basic authentication cannot carry")
 	found.add(strings.HasPrefix(public, "sk-lf-") || strings.HasPrefix(secret, "pk-lf-"),
 		"the keys look swapped: the public key begins with pk-lf-, the secret key with sk-lf-")
+	found.add(min(int64(c.MaxAttempts), int64(c.Timeout), c.MaxResponseBytes) < 0,
+		"MaxAttempts (%d), Timeout (%s) and MaxResponseBytes (%d) must not be negative; 0 means the default",
+		c.MaxAttempts, c.Timeout, c.MaxResponseBytes)
 	return errors.Join(found...)
 }
 

@@ -46,7 +46,7 @@ type DatasetUpsert struct {
 //
 // API: GET /api/public/v2/datasets/{name}, GET /api/public/v2/datasets
 func (c *Client) GetDataset(ctx context.Context, name string) (Dataset, error) {
-	if pathSafe(name) {
+	if pathSafe(name) || name == "" {
 		return call[Dataset](ctx, c, get("v2/datasets/"+url.PathEscape(name), nil), nil, "dataset %q", name)
 	}
 	seen := 0
@@ -152,7 +152,7 @@ type DatasetItems struct {
 // API: GET /api/public/dataset-items
 func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*DatasetItems, error) {
 	if q.DatasetName == "" || q.Version.At.IsZero() {
-		return nil, errors.New("langfuse: listing dataset items needs the dataset's name and a version")
+		return nil, usageError("listing dataset items needs the dataset's name and a version")
 	}
 	query := url.Values{"datasetName": {q.DatasetName}}
 	setTime(query, "version", q.Version.At)
@@ -269,18 +269,18 @@ const maxItemBytes = 4.5 * 1024 * 1024
 // API: POST /api/public/dataset-items
 func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItem) (DatasetItem, error) {
 	if item.ID == "" || item.DatasetName == "" {
-		return DatasetItem{}, errors.New("langfuse: writing a dataset item needs its id and the dataset's name")
+		return DatasetItem{}, usageError("writing a dataset item needs its id and the dataset's name")
 	}
 	item.CreatedAt = time.Time{}
 	body, err := textutil.MarshalJSON(item)
 	if err != nil {
-		return DatasetItem{}, fmt.Errorf("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
+		return DatasetItem{}, usageError("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
 	}
 	if len(body) > maxItemBytes {
 		const mb = 1 << 20
-		return DatasetItem{}, &UsageError{fmt.Errorf("langfuse: item %q of dataset %q is %w: %.1f MB, and Langfuse takes %.1f MB at most: "+
+		return DatasetItem{}, usageError("item %q of dataset %q is %w: %.1f MB, and Langfuse takes %.1f MB at most: "+
 			"shorten its document or leave it out", textutil.Cut(item.ID, 80), textutil.Cut(item.DatasetName, 80),
-			ErrTooLarge, float64(len(body))/mb, maxItemBytes/mb)}
+			ErrTooLarge, float64(len(body))/mb, maxItemBytes/mb)
 	}
 	r := request{method: http.MethodPost, path: "dataset-items", body: body}
 	return call[DatasetItem](ctx, c, r, nil, "dataset item %q of %q", item.ID, item.DatasetName)

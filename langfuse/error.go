@@ -120,9 +120,14 @@ func (e *ConnectionError) Unwrap() error { return e.Err }
 // ExitCode returns 69 because the server cannot be reached.
 func (*ConnectionError) ExitCode() int { return 69 }
 
-// UsageError reports invalid input of the caller: the configuration, the environment, a mode, a
-// name, a comment or an item.
+// UsageError reports invalid input of the caller: the configuration, the environment, a mode or
+// an argument of a call, which then sends nothing.
 type UsageError struct{ Err error }
+
+// usageError returns a *UsageError. format and args are as in fmt.Errorf.
+func usageError(format string, args ...any) error {
+	return &UsageError{fmt.Errorf("langfuse: "+format, args...)}
+}
 
 // Error describes the problem. It never contains a key.
 func (e *UsageError) Error() string { return e.Err.Error() }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"net/url"
@@ -144,7 +143,7 @@ func setFilter(query url.Values, conditions ...condition) {
 // API: GET /api/public/v2/observations, or GET /api/public/observations/{id}
 func (c *Client) FindObservation(ctx context.Context, server Capabilities, id string) (Observation, error) {
 	if id == "" {
-		return Observation{}, errors.New("langfuse: finding an observation needs its id")
+		return Observation{}, usageError("finding an observation needs its id")
 	}
 	if !server.NewReads {
 		found, err := call[legacyObservation](ctx, c, get("observations/"+url.PathEscape(id), nil), nil, "observation %q", id)

@@ -144,7 +144,7 @@ func keepAll[T any](element T) (T, bool) { return element, true }
 // checkLimit validates the page size and replaces 0 by the default.
 func (l *list[T]) checkLimit() error {
 	if l.limit < 0 || l.limit > l.maxLimit {
-		return fmt.Errorf("langfuse: a page limit of %d: it must be 1 to %d, or 0 for %d", l.limit, l.maxLimit, defaultPageLimit)
+		return usageError("a page limit of %d: it must be 1 to %d, or 0 for %d", l.limit, l.maxLimit, defaultPageLimit)
 	}
 	l.limit = cmp.Or(l.limit, defaultPageLimit)
 	return nil

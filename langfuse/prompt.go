@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -75,7 +74,7 @@ type PromptRef struct {
 // /api/public/prompts for the other names
 func (c *Client) GetPrompt(ctx context.Context, ref PromptRef) (Prompt, error) {
 	if ref.Name == "" || ref.Label != "" && ref.Version != 0 || ref.Version < 0 {
-		return Prompt{}, fmt.Errorf("langfuse: prompt %q, label %q, version %d: a name is needed, with a label or a version, not both",
+		return Prompt{}, usageError("prompt %q, label %q, version %d: a name is needed, with a label or a version, not both",
 			ref.Name, ref.Label, ref.Version)
 	}
 	query := url.Values{}
@@ -149,8 +148,8 @@ func (c *Client) CreatePrompt(ctx context.Context, prompt Prompt) (Prompt, error
 //
 // API: PATCH /api/public/v2/prompts/{name}/versions/{version}
 func (c *Client) SetPromptLabels(ctx context.Context, name string, version int, labels []string) (Prompt, error) {
-	if name == "" || name == "." || name == ".." || version < 1 {
-		return Prompt{}, errors.New("langfuse: setting labels needs the name of a prompt and a version from 1")
+	if version < 1 {
+		return Prompt{}, usageError("setting labels of prompt %q needs a version from 1, not %d", name, version)
 	}
 	if labels == nil {
 		labels = []string{}

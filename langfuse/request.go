@@ -55,7 +55,9 @@ func call[T any](ctx context.Context, c *Client, r request, body any, what strin
 	if body != nil {
 		r.body, err = textutil.MarshalJSON(body)
 	}
-	if err == nil {
+	if err != nil {
+		err = &UsageError{err}
+	} else {
 		_, err = c.do(ctx, r, &answer)
 	}
 	if err != nil {
@@ -143,6 +145,11 @@ func (c *Client) decode(r request, res *http.Response, body []byte, into any) er
 // newRequest builds the HTTP request. It passes the path as a string so that its escapes are
 // sent unchanged.
 func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, error) {
+	for segment := range strings.SplitSeq(r.path, "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			return nil, usageError("%s %s: %q cannot be part of a path: give another id or name", r.method, apiPrefix+r.path, segment)
+		}
+	}
 	address := c.base + apiPrefix + r.path
 	if len(r.query) > 0 {
 		address += "?" + r.query.Encode()

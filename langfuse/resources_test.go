@@ -18,7 +18,6 @@ func TestDatasetNamesOnTheWire(t *testing.T) {
 		"a/b":       "/api/public/v2/datasets?limit=64&page=1",
 		"50%":       "/api/public/v2/datasets?limit=64&page=1",
 		"..":        "/api/public/v2/datasets?limit=64&page=1",
-		"":          "/api/public/v2/datasets?limit=64&page=1",
 	} {
 		client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			one, _ := json.Marshal(map[string]string{"id": "d1", "name": name})

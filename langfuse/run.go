@@ -103,7 +103,7 @@ func (c *Client) RunID(ctx context.Context, server Server, ref RunRef) (string, 
 		return ref.ID, nil
 	}
 	if ref.DatasetID == "" || ref.Name == "" {
-		return "", errors.New("langfuse: a run is named by its id, or by the id of its dataset and its name")
+		return "", usageError("a run is named by its id, or by the id of its dataset and its name")
 	}
 	if server.LegacyReads {
 		found, err := c.getDatasetRun(ctx, RunRef{DatasetID: ref.DatasetID, Name: ref.Name})
@@ -150,11 +150,6 @@ func (c *Client) listDatasetRuns(ctx context.Context, datasetName string) iter.S
 	segment := url.PathEscape(datasetName)
 	if !pathSafe(datasetName) {
 		segment = url.PathEscape(segment)
-	}
-	if datasetName == "" || datasetName == "." || datasetName == ".." {
-		err := fmt.Errorf("langfuse: %q cannot be part of a path, and this server finds runs by path: "+
-			"give the dataset another name", datasetName)
-		return func(yield func(Run, error) bool) { yield(Run{}, &UsageError{err}) }
 	}
 	return listPages[Run](ctx, c, "datasets/"+segment+"/runs", url.Values{}, maxPageLimit)
 }
@@ -277,7 +272,7 @@ type DatasetRunItemCreate struct {
 // API: POST /api/public/dataset-run-items
 func (c *Client) CreateDatasetRunItem(ctx context.Context, item DatasetRunItemCreate) (runID string, err error) {
 	if item.RunName == "" || item.DatasetItemID == "" || item.TraceID == "" {
-		return "", errors.New("langfuse: a dataset run item needs a run name, a dataset item id and a trace id")
+		return "", usageError("a dataset run item needs a run name, a dataset item id and a trace id")
 	}
 	r := request{method: http.MethodPost, path: "dataset-run-items"}
 	stored, err := call[link](ctx, c, r, item, "linking item %q to run %q", item.DatasetItemID, item.RunName)

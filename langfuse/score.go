@@ -83,7 +83,7 @@ func isEnvironment(name string) bool {
 // API: POST /api/public/scores
 func (c *Client) CreateScore(ctx context.Context, score ScoreCreate) error {
 	if err := score.Validate(); err != nil {
-		return fmt.Errorf("langfuse: score %q (%s): %w", score.Name, score.ID, err)
+		return usageError("score %q (%s): %w", score.Name, score.ID, err)
 	}
 	r := request{method: http.MethodPost, path: "scores"}
 	_, err := call[struct{}](ctx, c, r, score, "score %q (%s)", score.Name, score.ID)
@@ -97,9 +97,6 @@ func (c *Client) CreateScore(ctx context.Context, score ScoreCreate) error {
 //
 // API: DELETE /api/public/scores/{id}
 func (c *Client) DeleteScore(ctx context.Context, id string) error {
-	if id == "" {
-		return errors.New("langfuse: deleting a score needs its id")
-	}
 	r := request{method: http.MethodDelete, path: "scores/" + url.PathEscape(id)}
 	if _, err := c.do(ctx, r, nil); err != nil {
 		return fmt.Errorf("deleting score %s: %w", id, err)

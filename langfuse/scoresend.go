@@ -104,7 +104,7 @@ func newScoreEvents(scores []ScoreCreate, results []error) []scoreEvent {
 			err = errors.New("its id and timestamp appear twice: the answers could not be told apart")
 		}
 		if err != nil {
-			event.refuse(err)
+			event.refuse(&UsageError{err})
 			continue
 		}
 		seen[event.id] = true

@@ -173,7 +173,7 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 		}
 	}
 	if len(invalid) > 0 {
-		return fmt.Errorf("langfuse: nothing sent: %w", errors.Join(invalid...))
+		return usageError("nothing sent: %w", errors.Join(invalid...))
 	}
 	for batch := range splitSpans(spans, DefaultBatchBytes, DefaultBatchSpans) {
 		if err := c.exportBatch(ctx, scope, batch); err != nil {

@@ -90,6 +90,9 @@ const (
 // API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
 func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string,
 	parts TraceParts) iter.Seq2[Trace, error] {
+	if slices.Contains(ids, "") {
+		return func(yield func(Trace, error) bool) { yield(Trace{}, usageError("reading a trace needs its id")) }
+	}
 	read, perRequest, concurrency := c.readLegacyTrace, 1, traceRequests
 	if server.NewReads {
 		perRequest = maxQueryIDs
@@ -232,9 +235,6 @@ func (t Trace) decoded() Trace {
 // if the trace does not exist.
 func (c *Client) readLegacyTrace(ctx context.Context, ids []string) ([]Trace, error) {
 	id := ids[0]
-	if id == "" {
-		return nil, errors.New("langfuse: reading a trace needs its id")
-	}
 	found, err := call[legacyTrace](ctx, c, get("traces/"+url.PathEscape(id), nil), nil, "trace %q", id)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil

@@ -97,7 +97,8 @@ func (e *APIError) ExitCode() int {
 }
 
 // ConnectionError reports that no complete response arrived: the server could not be reached,
-// the connection broke, or the attempt timed out. The server may have executed the request.
+// the connection broke, or the attempt took longer than Config.Timeout (then Err is
+// os.ErrDeadlineExceeded). The server may have executed the request.
 type ConnectionError struct {
 	BaseURL  string
 	Method   string

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -176,16 +177,17 @@ func (c *Client) connectionError(ctx, attemptCtx context.Context, r request, err
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return fmt.Errorf("langfuse: %s %s: %w", r.method, apiPrefix+r.path, ctxErr)
 	}
-	if attemptCtx.Err() != nil {
-		// The error of attemptCtx is not wrapped because the caller's context has not ended.
-		err = fmt.Errorf("no complete answer within %s", c.config.Timeout)
-	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
+	text := err.Error()
+	if attemptCtx.Err() != nil {
+		// The error of attemptCtx is not wrapped because the caller's context has not ended.
+		err, text = os.ErrDeadlineExceeded, fmt.Sprintf("no complete answer within %s", c.config.Timeout)
+	}
 	return &ConnectionError{
 		BaseURL: c.base, Method: r.method, Path: apiPrefix + r.path, Attempts: r.attempt,
-		Err: err, text: c.redact(err.Error()),
+		Err: err, text: c.redact(text),
 	}
 }
 

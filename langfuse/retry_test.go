@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -265,7 +266,8 @@ func TestSlowServerIsUnknownNotCancelled(t *testing.T) {
 		start := time.Now()
 		_, err := client.GetProject(t.Context())
 		var connection *ConnectionError
-		if !errors.As(err, &connection) || connection.Attempts != 2 || errors.Is(err, context.DeadlineExceeded) {
+		if !errors.As(err, &connection) || connection.Attempts != 2 || errors.Is(err, context.DeadlineExceeded) ||
+			!errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
 		if took := time.Since(start); took != 2*DefaultTimeout+250*time.Millisecond {

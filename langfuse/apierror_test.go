@@ -139,6 +139,31 @@ func TestUnexpectedJSON(t *testing.T) {
 	}
 }
 
+// An answer without an id, name or list does not come from Langfuse.
+func TestAnswersOfAnotherServer(t *testing.T) {
+	for _, body := range []string{`{}`, `null`, `{"status":"ok"}`} {
+		client, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })
+		ctx := t.Context()
+		for name, err := range map[string]error{
+			"GetDataset":           second(client.GetDataset(ctx, "d")),
+			"UpsertDataset":        second(client.UpsertDataset(ctx, DatasetUpsert{Name: "d"})),
+			"ListDatasets":         firstError(client.ListDatasets(ctx)),
+			"GetDatasetItem":       second(client.GetDatasetItem(ctx, "i")),
+			"UpsertDatasetItem":    second(client.UpsertDatasetItem(ctx, DatasetItem{DatasetName: "d", ID: "i"})),
+			"GetPrompt":            second(client.GetPrompt(ctx, PromptRef{Name: "p"})),
+			"GetTrace":             second(client.GetTrace(ctx, Capabilities{}, "t", TraceParts{})),
+			"FindObservation":      second(client.FindObservation(ctx, Capabilities{}, "o")),
+			"CreateDatasetRunItem": second(client.CreateDatasetRunItem(ctx, DatasetRunItemCreate{RunName: "r", DatasetItemID: "i", TraceID: "t"})),
+			"CreateScoreConfig":    second(client.CreateScoreConfig(ctx, ScoreConfig{Name: "s"})),
+			"GetProject":           second(client.GetProject(ctx)),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "not one of Langfuse") || exitCode(err) != 69 {
+				t.Errorf("%s, %s: %v", body, name, err)
+			}
+		}
+	}
+}
+
 func TestConnectionErrorNamesTheAddress(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	address := server.URL

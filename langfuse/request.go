@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
@@ -135,12 +136,32 @@ func (c *Client) decode(r request, res *http.Response, body []byte, into any) er
 		into = new(json.RawMessage)
 	}
 	err := json.Unmarshal(body, into)
+	if err == nil && unidentified(into) {
+		err = errors.New("it has no id, name or list and so is not one of Langfuse: check " + EnvBaseURL + " and any gateway")
+	}
 	if err == nil {
 		return nil
 	}
 	answer := c.newAPIError(r, res.StatusCode, nil, "the answer is not the expected JSON: "+err.Error())
 	answer.notLangfuse = !json.Valid(body)
 	return answer
+}
+
+// unidentified reports whether a decoded answer lacks what every answer of its type has: an id,
+// a name or a list. It is false for types without such a field.
+func unidentified(answer any) bool {
+	value, has := reflect.Indirect(reflect.ValueOf(answer)), false
+	if value.Kind() != reflect.Struct {
+		return false
+	}
+	for _, name := range []string{"ID", "DatasetRunID", "Name", "Data"} {
+		field := value.FieldByName(name)
+		if field.IsValid() && !field.IsZero() {
+			return false
+		}
+		has = has || field.IsValid()
+	}
+	return has
 }
 
 // newRequest builds the HTTP request. It passes the path as a string so that its escapes are

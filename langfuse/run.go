@@ -276,10 +276,6 @@ func (c *Client) CreateDatasetRunItem(ctx context.Context, item DatasetRunItemCr
 	}
 	r := request{method: http.MethodPost, path: "dataset-run-items"}
 	stored, err := call[link](ctx, c, r, item, "linking item %q to run %q", item.DatasetItemID, item.RunName)
-	if err == nil && stored.DatasetRunID == "" {
-		err = fmt.Errorf("linking item %q to run %q: %w", item.DatasetItemID, item.RunName,
-			c.newAPIError(r, http.StatusOK, nil, "the answer holds no datasetRunId"))
-	}
 	return stored.DatasetRunID, err
 }
 

@@ -57,7 +57,7 @@ func manyTraces(n int, bulk bool) http.HandlerFunc {
 			_ = json.Unmarshal([]byte(filter), &conditions)
 			asked = conditions[0].Value
 		}
-		var data []map[string]any
+		data := []map[string]any{}
 		for _, trace := range asked {
 			var number int
 			if _, _ = fmt.Sscan(trace, &number); number < 1 || number > n {

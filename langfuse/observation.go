@@ -141,11 +141,11 @@ func setFilter(query url.Values, conditions ...condition) {
 // Retried; errors: ErrNotFound, *APIError, *ConnectionError.
 //
 // API: GET /api/public/v2/observations, or GET /api/public/observations/{id}
-func (c *Client) FindObservation(ctx context.Context, server Capabilities, id string) (Observation, error) {
+func (c *Client) FindObservation(ctx context.Context, caps Capabilities, id string) (Observation, error) {
 	if id == "" {
 		return Observation{}, usageError("finding an observation needs its id")
 	}
-	if !server.NewReads {
+	if !caps.NewReads {
 		found, err := call[legacyObservation](ctx, c, get("observations/"+url.PathEscape(id), nil), nil, "observation %q", id)
 		return found.observation(), err
 	}

@@ -301,13 +301,13 @@ const maxQueryIDs = 50
 // the first error ends the iteration.
 //
 // API: GET /api/public/v3/scores; GET /api/public/v2/scores and /traces/{id}
-func (c *Client) ReadScores(ctx context.Context, server Capabilities, q ScoresQuery) iter.Seq2[Score, error] {
+func (c *Client) ReadScores(ctx context.Context, caps Capabilities, q ScoresQuery) iter.Seq2[Score, error] {
 	return unique(func(yield func(Score, error) bool) {
 		for ids := range queryLists(q.IDs) {
 			for traces := range queryLists(q.TraceIDs) {
 				query := q
 				query.IDs, query.TraceIDs = ids, traces
-				for score, err := range c.readScores(ctx, server, query) {
+				for score, err := range c.readScores(ctx, caps, query) {
 					if (err != nil || q.matches(score)) && !yield(score, err) || err != nil {
 						return
 					}
@@ -326,9 +326,9 @@ func queryLists(list []string) iter.Seq[[]string] {
 	return slices.Chunk(list, maxQueryIDs)
 }
 
-func (c *Client) readScores(ctx context.Context, server Capabilities, q ScoresQuery) iter.Seq2[Score, error] {
+func (c *Client) readScores(ctx context.Context, caps Capabilities, q ScoresQuery) iter.Seq2[Score, error] {
 	switch {
-	case server.ScoresV3():
+	case caps.ScoresV3():
 		return c.ListScores(ctx, q)
 	case len(q.TraceIDs) > 0:
 		return c.listTraceScores(ctx, q.TraceIDs)

@@ -67,8 +67,8 @@ type TraceParts struct {
 // not exist, or not yet, or belongs to another project), *APIError, *ConnectionError.
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
-func (c *Client) GetTrace(ctx context.Context, server Capabilities, id string, parts TraceParts) (Trace, error) {
-	for trace, err := range c.ReadTraces(ctx, server, []string{id}, parts) {
+func (c *Client) GetTrace(ctx context.Context, caps Capabilities, id string, parts TraceParts) (Trace, error) {
+	for trace, err := range c.ReadTraces(ctx, caps, []string{id}, parts) {
 		return trace, err
 	}
 	return Trace{}, fmt.Errorf("trace %q: %w in this project", id, ErrNotFound)
@@ -88,13 +88,13 @@ const (
 // error ends the iteration.
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
-func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string,
+func (c *Client) ReadTraces(ctx context.Context, caps Capabilities, ids []string,
 	parts TraceParts) iter.Seq2[Trace, error] {
 	if slices.Contains(ids, "") {
 		return func(yield func(Trace, error) bool) { yield(Trace{}, usageError("reading a trace needs its id")) }
 	}
 	read, perRequest, concurrency := c.readLegacyTrace, 1, traceRequests
-	if server.NewReads {
+	if caps.NewReads {
 		perRequest = maxQueryIDs
 		read = func(ctx context.Context, ids []string) ([]Trace, error) { return c.readNewTraces(ctx, ids, parts) }
 		if parts.IO && !parts.Roots {
@@ -274,10 +274,10 @@ type TraceQuery struct {
 // ends the iteration.
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces
-func (c *Client) ListTraces(ctx context.Context, server Capabilities, q TraceQuery,
+func (c *Client) ListTraces(ctx context.Context, caps Capabilities, q TraceQuery,
 	parts TraceParts) iter.Seq2[Trace, error] {
 	traces := c.listRootTraces(ctx, q, parts)
-	if !server.NewReads {
+	if !caps.NewReads {
 		traces = c.listLegacyTraces(ctx, q, parts)
 	}
 	return unique(traces, func(t Trace) string { return t.ID })

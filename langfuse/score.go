@@ -24,7 +24,9 @@ type ScoreCreate struct {
 	ID    string     `json:"id"`
 	Name  string     `json:"name"`
 	Value ScoreValue `json:"value"`
-	Type  ScoreType  `json:"dataType"`
+	// Type is required, because a number can be a ScoreNumeric or a ScoreBoolean (0 or 1), and a
+	// text a ScoreCategorical or a ScoreText.
+	Type ScoreType `json:"dataType"`
 	// TraceID or DatasetRunID (the id of the run or experiment) is required, but not both.
 	// ObservationID selects one span of the trace.
 	TraceID       string `json:"traceId,omitempty"`
@@ -64,7 +66,7 @@ func (s *ScoreCreate) Validate() error {
 	case ScoreCategorical, ScoreText:
 		found.add(text == "", "a CATEGORICAL or TEXT score needs a text")
 	default:
-		found.add(true, "type %q cannot be written", s.Type)
+		found.add(true, "type %q cannot be written: use NUMERIC, BOOLEAN, CATEGORICAL or TEXT", s.Type)
 	}
 	return errors.Join(found...)
 }

@@ -79,7 +79,7 @@ func TestScoreValidate(t *testing.T) {
 		"a text as number":     {func(s *ScoreCreate) { s.Value = TextValue("1") }, "finite"},
 		"boolean 2":            {func(s *ScoreCreate) { s.Type, s.Value = ScoreBoolean, NumberValue(2) }, "0 or 1"},
 		"an empty category":    {func(s *ScoreCreate) { s.Type, s.Value = ScoreCategorical, TextValue("") }, "needs a text"},
-		"no type":              {func(s *ScoreCreate) { s.Type = "" }, "cannot be written"},
+		"no type":              {func(s *ScoreCreate) { s.Type = "" }, "use NUMERIC"},
 		"broken metadata":      {func(s *ScoreCreate) { s.Metadata = []byte("{") }, "metadata"},
 		"environment in caps":  {func(s *ScoreCreate) { s.Environment = "Prod" }, "environment"},
 		"reserved environment": {func(s *ScoreCreate) { s.Environment = "langfuse-x" }, "environment"},

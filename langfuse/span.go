@@ -30,7 +30,8 @@ const (
 )
 
 // Span is one completed step of a trace, which Langfuse calls an observation. If a span is sent
-// again, it must be unchanged, especially its start time; otherwise the server stores two.
+// again, it must be unchanged, especially its start time; otherwise the server stores two. New
+// ids are 16 (trace) and 8 (span) bytes of crypto/rand, or of a hash, in encoding/hex.
 type Span struct {
 	TraceID  string // 32 lower-case hexadecimal digits, not all zero
 	SpanID   string // 16 lower-case hexadecimal digits, not all zero
@@ -38,14 +39,23 @@ type Span struct {
 	Name     string
 	Start    time.Time
 	End      time.Time
-	// Attributes contain the data of the observation, for example langfuse.observation.input.
-	// Keys must be unique.
+	// Attributes contain the data of the observation. Keys must be unique.
 	Attributes    []Attribute
 	Failed        bool // sets the status to ERROR; otherwise there is no status
 	StatusMessage string
 }
 
-// Attribute is a key with a value, created by TextAttribute or IntAttribute.
+// Attribute is a key with a value, created by TextAttribute or IntAttribute. These are the usual
+// keys; https://langfuse.com/integrations/native/opentelemetry lists all under "property mapping":
+//
+//	langfuse.observation.type            span, generation, event, tool, …
+//	langfuse.observation.input           JSON or text
+//	langfuse.observation.output          JSON or text
+//	langfuse.observation.metadata        a JSON object
+//	langfuse.observation.model.name      of a generation
+//	langfuse.observation.usage_details   tokens: {"input": 900, "output": 42}
+//	langfuse.observation.cost_details    USD: {"total": 0.003}
+//	langfuse.trace.name, user.id, session.id, langfuse.environment: on every span of the trace
 type Attribute struct {
 	Key      string
 	text     string

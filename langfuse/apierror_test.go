@@ -143,7 +143,7 @@ func TestUnexpectedJSON(t *testing.T) {
 func TestAnswersOfAnotherServer(t *testing.T) {
 	for _, body := range []string{`{}`, `null`, `{"status":"ok"}`} {
 		client, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })
-		ctx := t.Context()
+		ctx, link := t.Context(), DatasetRunItemCreate{RunName: "r", DatasetItemID: "i", TraceID: "t"}
 		for name, err := range map[string]error{
 			"GetDataset":           second(client.GetDataset(ctx, "d")),
 			"UpsertDataset":        second(client.UpsertDataset(ctx, DatasetUpsert{Name: "d"})),
@@ -153,7 +153,7 @@ func TestAnswersOfAnotherServer(t *testing.T) {
 			"GetPrompt":            second(client.GetPrompt(ctx, PromptRef{Name: "p"})),
 			"GetTrace":             second(client.GetTrace(ctx, Capabilities{}, "t", TraceParts{})),
 			"FindObservation":      second(client.FindObservation(ctx, Capabilities{}, "o")),
-			"CreateDatasetRunItem": second(client.CreateDatasetRunItem(ctx, DatasetRunItemCreate{RunName: "r", DatasetItemID: "i", TraceID: "t"})),
+			"CreateDatasetRunItem": second(client.CreateDatasetRunItem(ctx, link)),
 			"CreateScoreConfig":    second(client.CreateScoreConfig(ctx, ScoreConfig{Name: "s"})),
 			"GetProject":           second(client.GetProject(ctx)),
 		} {

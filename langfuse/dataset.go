@@ -274,7 +274,7 @@ func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItem) (Datas
 	item.CreatedAt = time.Time{}
 	body, err := textutil.MarshalJSON(item)
 	if err != nil {
-		return DatasetItem{}, usageError("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
+		return DatasetItem{}, usageError("dataset item %q of %q cannot be written as JSON: %w", item.ID, item.DatasetName, err)
 	}
 	if len(body) > maxItemBytes {
 		const mb = 1 << 20

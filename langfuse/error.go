@@ -122,7 +122,7 @@ func (e *ConnectionError) Unwrap() error { return e.Err }
 func (*ConnectionError) ExitCode() int { return 69 }
 
 // UsageError reports invalid input of the caller: the configuration, the environment, a mode or
-// an argument of a call, which then sends nothing.
+// an argument of a call, which is not sent.
 type UsageError struct{ Err error }
 
 // usageError returns a *UsageError. format and args are as in fmt.Errorf.

@@ -62,7 +62,9 @@ func randomID(n int) string {
 // scores, and shows one generation.
 func writable() *httptest.Server {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /api/public/otel/v1/traces", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) })
+	mux.HandleFunc("POST /api/public/otel/v1/traces", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{}`)
+	})
 	mux.HandleFunc("POST /api/public/ingestion", func(w http.ResponseWriter, r *http.Request) {
 		var sent struct {
 			Batch []struct {
@@ -76,8 +78,8 @@ func writable() *httptest.Server {
 		fmt.Fprintf(w, `{"successes":[{"id":%q}],"errors":[]}`, sent.Batch[0].ID)
 	})
 	mux.HandleFunc("GET /api/public/v2/observations", func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `{"data":[{"id":"1","traceId":%q,"type":"GENERATION","traceName":"chat","model":"small-1","output":"4"}],"meta":{}}`,
-			r.FormValue("traceId"))
+		fmt.Fprintf(w, `{"data":[{"id":"1","traceId":%q,"type":"GENERATION","traceName":"chat",
+			"model":"small-1","output":"4"}],"meta":{}}`, r.FormValue("traceId"))
 	})
 	return httptest.NewServer(mux)
 }
@@ -108,7 +110,8 @@ func ExampleClient_ExportSpans() {
 			langfuse.TextAttribute("langfuse.observation.usage_details", `{"input":12,"output":1}`),
 		},
 	}
-	if err := client.ExportSpans(ctx, langfuse.Scope{Name: "my-service", Version: "1.0"}, []langfuse.Span{span}); err != nil {
+	scope := langfuse.Scope{Name: "my-service", Version: "1.0"}
+	if err := client.ExportSpans(ctx, scope, []langfuse.Span{span}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -133,7 +136,8 @@ func ExampleClient_ExportSpans() {
 		return
 	}
 	fmt.Println("trace:", trace.Name, trace.ID == span.TraceID)
-	fmt.Println("observation:", trace.Observations[0].Type, trace.Observations[0].ModelName(), string(trace.Observations[0].Output))
+	generation := trace.Observations[0]
+	fmt.Println("observation:", generation.Type, generation.ModelName(), string(generation.Output))
 	// Output:
 	// score: {correct BOOLEAN as expected}
 	// trace: chat true

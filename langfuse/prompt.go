@@ -74,8 +74,8 @@ type PromptRef struct {
 // /api/public/prompts for the other names
 func (c *Client) GetPrompt(ctx context.Context, ref PromptRef) (Prompt, error) {
 	if ref.Name == "" || ref.Label != "" && ref.Version != 0 || ref.Version < 0 {
-		return Prompt{}, usageError("prompt %q, label %q, version %d: a name is needed, with a label or a version, not both",
-			ref.Name, ref.Label, ref.Version)
+		return Prompt{}, usageError("prompt %q, label %q, version %d: a name is needed, with a label or a version, "+
+			"not both", ref.Name, ref.Label, ref.Version)
 	}
 	query := url.Values{}
 	// The server decodes percent signs in this path once, not twice as in the path of datasets.

@@ -58,7 +58,7 @@ func call[T any](ctx context.Context, c *Client, r request, body any, what strin
 		r.body, err = textutil.MarshalJSON(body)
 	}
 	if err != nil {
-		err = &UsageError{err}
+		err = usageError("the arguments cannot be written as JSON: %w", err)
 	} else {
 		_, err = c.do(ctx, r, &answer)
 	}
@@ -137,7 +137,7 @@ func (c *Client) decode(r request, res *http.Response, body []byte, into any) er
 	}
 	err := json.Unmarshal(body, into)
 	if err == nil && unidentified(into) {
-		err = errors.New("it has no id, name or list and so is not one of Langfuse: check " + EnvBaseURL + " and any gateway")
+		err = errors.New("it is not one of Langfuse, as it has no id, name or list: check " + EnvBaseURL)
 	}
 	if err == nil {
 		return nil
@@ -169,7 +169,8 @@ func unidentified(answer any) bool {
 func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, error) {
 	for segment := range strings.SplitSeq(r.path, "/") {
 		if segment == "" || segment == "." || segment == ".." {
-			return nil, usageError("%s %s: %q cannot be part of a path: give another id or name", r.method, apiPrefix+r.path, segment)
+			return nil, usageError("%s %s: %q cannot be part of a path: give another id or name",
+				r.method, apiPrefix+r.path, segment)
 		}
 	}
 	address := c.base + apiPrefix + r.path

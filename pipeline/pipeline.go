@@ -72,7 +72,10 @@ type Pipeline struct{ cfg Config }
 // Problems of the prompt and of the parameters have exit code 64; the caller sets it for
 // others.
 func New(cfg Config) (*Pipeline, error) {
-	var conflict error
+	var missing, conflict error
+	if cfg.Model == nil || cfg.Name == "" {
+		missing = errors.New("the configuration of a pipeline needs a Model and its Name")
+	}
 	if cfg.TwoStages && cfg.Schema != nil {
 		conflict = errors.New("a schema of the prompt's own cannot be asked for in two stages")
 	}
@@ -81,7 +84,7 @@ func New(cfg Config) (*Pipeline, error) {
 		probe.Schema = &Schema{Name: answer.SchemaName, JSON: cfg.Schema}
 	}
 	placeholders := slices.Collect(maps.Keys(cfg.Placeholders))
-	err := errors.Join(conflict, cfg.Prompt.Check(cfg.Vars, placeholders), cfg.Capabilities.Check(probe))
+	err := errors.Join(missing, conflict, cfg.Prompt.Check(cfg.Vars, placeholders), cfg.Capabilities.Check(probe))
 	if err != nil {
 		return nil, err
 	}

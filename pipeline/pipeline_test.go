@@ -273,7 +273,7 @@ func TestPipeline_schemaOfThePrompt(t *testing.T) {
 func TestNew_namesEveryProblem(t *testing.T) {
 	hot := -1.0
 	_, err := pipeline.New(pipeline.Config{Prompt: pipeline.ParseText("no document"), Parameters: pipeline.Parameters{Temperature: &hot}})
-	for _, want := range []string{"document", "temperature"} {
+	for _, want := range []string{"Model", "Name", "document", "temperature"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}

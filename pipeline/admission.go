@@ -8,21 +8,24 @@ import (
 )
 
 // Admission decides when a request may be sent, within the limits of the provider and the
-// budget. NewAdmission makes the Admission of one process. Implementations are safe for
-// concurrent use.
+// budget. NewAdmission makes the Admission of one process. One of your own best wraps it, because
+// Limited relies on it to pause after a rejection for limits, and to give up in the end.
+// Implementations are safe for concurrent use.
 type Admission interface {
 	// Admit waits until a request may be sent. The caller must end that request with Done. The
-	// errors are those of limit.Limiter.Acquire, a *BudgetError, or wrap ctx.Err(). The clock
-	// of limit.WithTimeout stands still while Admit waits.
+	// error wraps ctx.Err() or stops the run (see BudgetError.StopsRun): the budget is used up
+	// (a *BudgetError), the run was stopped while Admit waited, or no request can succeed, as Done
+	// reports it. Waiting does not count against the time limit of the item.
 	Admit(ctx context.Context, e Estimate) (Permit, error)
 	// State returns the present state of the limits.
-	State() limit.State
+	State() LimiterState
 }
 
 // Permit is a request that may be sent.
 type Permit interface {
 	// Done reports how the request ended; only the first call counts. It returns nil, or an
-	// error that keeps all further requests from being sent, for example a *limit.TrippedError.
+	// error that keeps all further requests from being sent and stops the run: the provider
+	// refused the key, was never reached, or all requests have failed alike or for too long.
 	Done(ctx context.Context, e RequestResult) error
 }
 
@@ -59,9 +62,27 @@ type RequestResult struct {
 	Lost bool
 }
 
+// Limiter finds out how many concurrent requests a provider accepts, pauses when it asks for
+// that, and grants no more requests when none can succeed. It belongs to one model of one provider.
+type Limiter = limit.Limiter
+
+// LimiterState is a snapshot of a Limiter.
+type LimiterState = limit.State
+
+// NewLimiter returns a limiter with a maximum of concurrent requests, 0 means 4, and with the known
+// limits of the provider, 0 means unknown. The numbers must not be negative.
+func NewLimiter(concurrent int, requestsPerMinute, tokensPerMinute int64) *Limiter {
+	return limit.New(limit.Config{
+		MaxConcurrent: concurrent, RequestsPerMinute: requestsPerMinute, TokensPerMinute: tokensPerMinute,
+	})
+}
+
 // NewAdmission returns an Admission that waits for the limiter first and then for the budget. A
-// nil budget has no bound. Limiter and budget may be shared.
-func NewAdmission(limiter *limit.Limiter, budget *Budget) Admission {
+// nil limiter is NewLimiter(0, 0, 0), a nil budget has no bound. Limiter and budget may be shared.
+func NewAdmission(limiter *Limiter, budget *Budget) Admission {
+	if limiter == nil {
+		limiter = NewLimiter(0, 0, 0)
+	}
 	return &admission{limiter, budget}
 }
 

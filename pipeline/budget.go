@@ -40,7 +40,9 @@ func (e *BudgetError) Error() string {
 // ExitCode is 5: stopped, can be resumed.
 func (*BudgetError) ExitCode() int { return 5 }
 
-// StopsRun marks errors that stop the run instead of failing the item; see limit.TrippedError.
+// StopsRun marks the error as one that stops the run. If the error of a task has a method
+// StopsRun() in its chain, experiment.Run stops instead of failing the item, and runs the item
+// again when the run is resumed.
 func (*BudgetError) StopsRun() {}
 
 // Budget tracks what a run may still use. Just before a request is sent, its estimated maximum
@@ -127,7 +129,7 @@ func (b *Budget) Spent() (usd float64, tokens int64) {
 // reserve reserves what a request may use. It is called just before the request is sent, so
 // that it accounts for all earlier requests. If the request does not fit while calls are in
 // flight, which may use less than they reserved, reserve waits until one ends and estimates
-// again. This waiting does not count against a limit.WithTimeout.
+// again. This waiting does not count against the time limit of the item.
 func (b *Budget) reserve(ctx context.Context, e Estimate) (amount, error) {
 	defer limit.PauseTimeout(ctx)()
 	for {

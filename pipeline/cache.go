@@ -23,7 +23,7 @@ import (
 //
 // A hit is marked Cached and has the text, finish reason and model name of the original answer;
 // its cost, usage, attempts and waiting time are 0. Answers of different trials (see WithTrial)
-// are kept apart. A Trial with Again skips the lookup and replaces the answer. Errors are those
+// are kept apart. A Trial with SkipCache skips the lookup and replaces the answer. Errors are those
 // of the model and are not cached. If an answer cannot be stored, that is not an error; see
 // Cache.Err. Equal requests that run at the same time may both be sent. Safe for concurrent use
 // if the model is.

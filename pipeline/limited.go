@@ -26,10 +26,11 @@ const (
 	maxRejections = 10
 )
 
-// LimitedConfig configures Limited. Model and Admission are required.
+// LimitedConfig configures Limited. Model is required.
 type LimitedConfig struct {
 	Model Model
-	// Admission admits each request just before it is sent. All calls to the model share it.
+	// Admission admits each request just before it is sent. All calls to the model share it. nil
+	// means NewAdmission(nil, nil).
 	Admission Admission
 	// Tries is how many failed requests one call may send, the last one included; 0 means
 	// DefaultTries. Requests that the provider rejects for its limits do not count.
@@ -66,18 +67,21 @@ type Wait struct {
 // timeout or a broken connection, but never after 400, 401, 403 or 404.
 //
 // A call waits for the limiter before every request and holds no permit while it pauses; this
-// waiting does not count against a limit.WithTimeout. The response, also one with an error,
+// waiting does not count against the time limit of the item. The response, also one with an error,
 // adds up the usage, the cost and the number of all requests. Waited is the time of the call
 // without its last request.
 //
-// The error is that of the last request, or wraps ctx.Err(), or is limit.ErrStopped if
-// limit.WithStop stopped the call while it waited. If the error has a *limit.TrippedError in
-// its chain or is a *BudgetError, no call sends another request. Safe for concurrent use.
+// The error is that of the last request, of Admission, or wraps ctx.Err(). One that stops the run
+// (see BudgetError.StopsRun) means that the run was stopped while the call waited, or that no call
+// sends another request. Safe for concurrent use.
 func Limited(cfg LimitedConfig) Model {
 	cfg.Tries = cmp.Or(cfg.Tries, DefaultTries)
 	cfg.Pause = cmp.Or(cfg.Pause, DefaultRetryPause)
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
+	}
+	if cfg.Admission == nil {
+		cfg.Admission = NewAdmission(nil, nil)
 	}
 	return &limited{cfg: cfg}
 }

@@ -50,6 +50,39 @@ func newLimited(t *testing.T, cfg pipeline.LimitedConfig) pipeline.Model {
 	return pipeline.Limited(cfg)
 }
 
+// TestLimited_ownLimits uses what a program outside of this module can: no Admission, none of its
+// parts, and one of its own. A request that fails once is sent again.
+func TestLimited_ownLimits(t *testing.T) {
+	own := &countingAdmission{Admission: pipeline.NewAdmission(pipeline.NewLimiter(1, 6000, 0), nil)}
+	for name, admission := range map[string]pipeline.Admission{"none": nil, "empty": pipeline.NewAdmission(nil, nil), "own": own} {
+		model := &scriptedModel{answer: func(_ context.Context, n int) (pipeline.Response, error) {
+			if n == 1 {
+				return pipeline.Response{Attempts: 1}, modelError(outcome.Provider, 503, true)
+			}
+			return okResponse, nil
+		}}
+		limited := pipeline.Limited(pipeline.LimitedConfig{Model: model, Admission: admission, Pause: time.Microsecond})
+		if r, err := limited.Generate(t.Context(), request); err != nil || r.Attempts != 2 {
+			t.Errorf("%s: %d attempts, %v", name, r.Attempts, err)
+		}
+	}
+	if own.admitted != 2 || own.State().Answers != 1 {
+		t.Errorf("admitted %d requests, %+v", own.admitted, own.State())
+	}
+}
+
+type countingAdmission struct {
+	pipeline.Admission
+	admitted int
+}
+
+func (a *countingAdmission) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Permit, error) {
+	a.admitted++
+	return a.Admission.Admit(ctx, e)
+}
+
+func (a *countingAdmission) State() pipeline.LimiterState { return a.Admission.State() }
+
 // TestLimited_waitingIsNoLatency: two failures of a second with pauses of 0.5 s and 1 s, then
 // an answer after a second: 3.5 s of waiting. The first failure cost 5 tokens of input and 1 of
 // output.

@@ -14,6 +14,7 @@ import (
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/compare"
 	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/testkit/suite"
@@ -67,7 +68,7 @@ func storeRun(t testing.TB, name string, options scoring.Options, trials int, go
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = reader.Close() })
-	return runs.Source{Reader: reader, Metadata: true}
+	return runs.Source{RunFile: experiment.RunFile{Reader: reader, Metadata: true}}
 }
 
 // newOutcome returns the outcome of an item as a run stores it.

@@ -126,7 +126,7 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 			var run *runstore.Reader
 			if run, err = Open(ctx, named, dataset); err == nil {
 				closers = append(closers, run.Close)
-				sources[i] = Source{run, metadata, Status{env: env}}
+				sources[i] = Source{experiment.RunFile{Reader: run, Metadata: metadata}, Status{env: env}}
 			}
 		}
 		if err == nil && local.Dataset.Name == "" {
@@ -168,15 +168,11 @@ func readRemote(ctx context.Context, lf *settings.Langfuse, dataset, name string
 	return remoteSource{run}, err
 }
 
-// Source is a run file as a compare.Source.
+// Source is a run file as a compare.Source that shows the progress of reading it.
 type Source struct {
-	*runstore.Reader
-	Metadata bool // read the metadata of the items
-	status   Status
+	experiment.RunFile
+	status Status
 }
-
-// Where returns the path of the file.
-func (s Source) Where() string { return s.Path() }
 
 // Outcomes returns the newest outcomes with the parts that comparing needs.
 func (s Source) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] {
@@ -185,36 +181,7 @@ func (s Source) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] 
 
 // OfTrial is Outcomes for one trial; 0 means all trials.
 func (s Source) OfTrial(ctx context.Context, trial int) iter.Seq2[outcome.Outcome, error] {
-	list := s.Reader.Outcomes(ctx, runstore.Query{Newest: true, Judged: true, Trial: trial})
-	return Watched(ctx, &s.status, s.Reader, min(1, trial), list)
-}
-
-// Items returns ids and hashes of the items. It reads whole items, which can be large, only
-// if Metadata is set.
-func (s Source) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
-	if s.Metadata {
-		return mapSeq(s.Reader.Items(ctx), func(item runstore.Item) (compare.Item, error) {
-			return compare.Item{ID: item.ID, Hash: item.Hash, Metadata: item.Metadata}, nil
-		})
-	}
-	return mapSeq(s.Hashes(ctx), func(h runstore.ItemHash) (compare.Item, error) {
-		return compare.Item{ID: h.ID, Hash: h.Hash}, nil
-	})
-}
-
-// mapSeq converts the values of a sequence up to the first error, which it yields.
-func mapSeq[A, B any](list iter.Seq2[A, error], convert func(A) (B, error)) iter.Seq2[B, error] {
-	return func(yield func(B, error) bool) {
-		for a, err := range list {
-			var b B
-			if err == nil {
-				b, err = convert(a)
-			}
-			if !yield(b, err) || err != nil {
-				return
-			}
-		}
-	}
+	return Watched(ctx, &s.status, s.Reader, min(1, trial), s.RunFile.OfTrial(ctx, trial))
 }
 
 // remoteSource is a run in memory as a compare.Source: one that was read from Langfuse or

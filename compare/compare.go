@@ -1,7 +1,7 @@
 // Package compare tells whether a candidate run is better than a base run over the same items, by
 // how much, and whether that can be trusted.
 //
-// It is pure: runs are streams of outcomes from a Source, results are data (Comparison); it
+// It is pure: runs are streams of outcomes from a Source (experiment.OpenRun opens a file), results are data (Comparison); it
 // prints and opens nothing. It knows no harness: the caller's Config.Matches reads explanations.
 //
 // One comparison has these steps:
@@ -23,7 +23,9 @@
 // changes no p-value.
 //
 //	result, err := compare.Config{Gate: gate}.Compare(ctx, base, candidate)
-//	os.Exit(cli.ExitCode(result.Err()))
+//	if failed := (interface{ ExitCode() int })(nil); errors.As(cmp.Or(err, result.Err()), &failed) {
+//		os.Exit(failed.ExitCode())
+//	}
 package compare
 
 import (
@@ -310,7 +312,7 @@ func (c Config) isLowerBetter(score string) bool {
 type Source interface {
 	// Where describes the origin of the run for reports: the path of a file, or Langfuse.
 	Where() string
-	// Header returns the header of the run.
+	// Header returns the header of the run. Its Dataset.Fingerprint must not be empty.
 	Header(ctx context.Context) (outcome.Header, error)
 	// Footer returns ok == false if the run is not finished.
 	Footer(ctx context.Context) (f outcome.Footer, ok bool, err error)

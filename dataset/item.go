@@ -4,12 +4,12 @@
 // Input, expected output and metadata are arbitrary JSON for this package; their meaning
 // depends on the harness.
 //
-// A command uses it in this order:
+// A command uses it in this order; experiment.Fingerprint does the last two steps for a whole file:
 //
 //	for located, err := range dataset.ReadFile(ctx, "items.jsonl") { … } // see Read for the formats
 //	filter, err := dataset.ParseFilter("metadata.difficulty=hard")      // selects items
 //	hash, err := dataset.Hash(located.Item)                             // identifies an item
-//	err = fingerprint.Add(located.ID, hash)                             // identifies all of them
+//	err = fingerprint.Add(located.ID, hash)                             // identifies all of them, which are sorted by id
 package dataset
 
 import (

@@ -42,8 +42,8 @@ import (
 // give another count or score. Runs scored by different versions are not comparable.
 const Version = "2"
 
-// Scorer compares extractions with what was expected. It is immutable and safe for concurrent
-// use.
+// Scorer compares extractions with what was expected, pair by pair. The experiment.Scorer of a run
+// is harness/extraction.Scorer, which has one. It is immutable and safe for concurrent use.
 type Scorer struct {
 	options       Options
 	catalog       []Definition

@@ -4,8 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -100,28 +102,47 @@ func TestDocs_paths(t *testing.T) {
 	}
 }
 
-// TestDocs_library holds the programs of docs/library.md to the tested examples that
-// they are.
+// TestDocs_library holds the programs of docs/library.md to the tested examples that they are: main
+// has the body of Example, and the program declares or imports whatever it uses.
 func TestDocs_library(t *testing.T) {
 	page, err := os.ReadFile("docs/library.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var examples string
-	for _, name := range []string{"scoring/example_test.go", "experiment/example_test.go"} {
-		text, err := os.ReadFile(name)
+	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
+	names := []string{"scoring/example_test.go", "experiment/example_test.go"}
+	if len(blocks) != len(names) {
+		t.Fatalf("%d programs, want one of each example", len(blocks))
+	}
+	for i, name := range names {
+		example, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		examples += string(text)
-	}
-	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
-	if len(blocks) != 2 {
-		t.Errorf("%d programs, want one of each example", len(blocks))
-	}
-	for _, b := range blocks {
-		if !strings.Contains(examples, b[1]) {
-			t.Errorf("docs/library.md shows what no tested example says:\n%s", b[1])
+		program, err := parser.ParseFile(token.NewFileSet(), "", blocks[i][1], 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var imported, used []string
+		for _, spec := range program.Imports {
+			imported = append(imported, path.Base(strings.Trim(spec.Path.Value, `"`)))
+		}
+		for _, name := range program.Unresolved {
+			if types.Universe.Lookup(name.Name) == nil {
+				used = append(used, name.Name)
+			}
+		}
+		slices.Sort(imported)
+		slices.Sort(used)
+		if used = slices.Compact(used); !slices.Equal(used, imported) {
+			t.Errorf("%s: the program imports %q and uses %q", name, imported, used)
+		}
+		_, code, _ := strings.Cut(blocks[i][1], "\n)\n\n")
+		code = strings.Replace(code, "\tcfg, _, err := langfuse.ConfigFromEnv(os.LookupEnv)\n", "", 1)
+		for part := range strings.SplitSeq(code, "func main() {\n") {
+			if !strings.Contains(string(example), part) {
+				t.Errorf("docs/library.md shows what %s does not say:\n%s", name, part)
+			}
 		}
 	}
 }

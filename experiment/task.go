@@ -45,10 +45,10 @@ type TaskResult struct {
 
 // Task processes an item. An error fails the item, not the run; an *outcome.Failure in its
 // chain gives the class, which otherwise is provider. So does an output that is not JSON, with
-// class invalid_output. An error with a method StopsRun() bool that returns true ends the run
-// instead, and the item is run again when the run is resumed. Do must return soon after ctx is
-// done, and must be safe for concurrent use. ctx has no Deadline, since waiting for a model's
-// limits does not count.
+// class invalid_output. An error with a method StopsRun() in its chain ends the run instead, and
+// the item is run again when the run is resumed. Do must return soon after ctx is done, and must
+// be safe for concurrent use. ctx has no Deadline, since waiting for a model's limits does not
+// count.
 //
 // A Task may also have the method Accepts(first []Item) error. It is called with the first page
 // of items, before anything is paid for; an error ends the run.
@@ -110,8 +110,8 @@ func decoded(j Judge) any {
 type ContextJudge interface {
 	Judge
 	// ScoreContext is like Score, but returns soon after ctx is done; its result is not
-	// recorded then. An error for which limit.StopsRun is true stops the run, and the item is
-	// run again when the run is resumed. decoded is TaskResult.Decoded and has the content of
+	// recorded then. An error with a method StopsRun() in its chain stops the run, as that of a
+	// Task does. decoded is TaskResult.Decoded and has the content of
 	// output; it may be nil.
 	ScoreContext(ctx context.Context, output json.RawMessage, decoded any) (Scored, error)
 }

@@ -349,6 +349,41 @@ func Reviews(metadata json.RawMessage) []Review {
 	return list
 }
 
+// keepReviews gives an item of a trace the reviews of the stored item with its id, and its gold unless
+// the trace was corrected after the last review: a later yes to the trace does not say which gold was
+// looked at. It refuses a trace that has an item of another observation in the dataset.
+func (t *traceSeeder) keepReviews(out *mappedItem) (err error) {
+	id := t.cfg.IDPrefix + out.item.ID
+	other := t.seeder.bySource[out.item.SourceTraceID]
+	if _, known := t.seeder.existing[id]; !known && other.ID != "" && other.SourceObservationID != out.item.SourceObservationID {
+		return refuse(SecondItem, "", "the dataset has the item %s of the observation %s of this trace, and this one would be of the "+
+			"observation %s: nothing is changed; to replace it, experiment seed --dataset %s --archive %[1]s, then the same command again",
+			other.ID, other.SourceObservationID, out.item.SourceObservationID, t.cfg.Dataset)
+	}
+	stored, found := t.seeder.reviewed[id]
+	if !found {
+		return nil
+	}
+	var old, fields map[string]json.RawMessage
+	_, _ = json.Unmarshal(stored.Metadata, &old), json.Unmarshal(out.item.Metadata, &fields) // both are objects
+	fields[reviewKey] = old[reviewKey]
+	last := slices.MaxFunc(Reviews(stored.Metadata), func(a, b Review) int { return a.At.Compare(b.At) })
+	if out.item.Metadata, err = t.mapper.canonical("metadata", fields); err != nil || out.correctedAt.After(last.At) {
+		return err
+	}
+	gold := string(storedForm(stored.Expected))
+	if r := t.cfg.Redaction; r != nil && r.redactText(gold) != gold {
+		return refuse(Unredacted, "", "the reviewed gold of the item %s is kept, and holds what the patterns take out: "+
+			"nothing is changed; write the item with --export, and seed it with --file and --redact", id)
+	}
+	if gold != string(storedForm(out.item.Expected)) {
+		out.warn(KeptField, "expectedOutput", "keeps the gold that a person %s in %s at %s; only a later correction of the trace replaces it",
+			last.Verdict, cmp.Or(last.Queue, "an audit"), last.At.Format(time.RFC3339))
+	}
+	out.item.Expected = stored.Expected
+	return nil
+}
+
 // WithReview appends a review to the list in an item's metadata. It returns an error if the
 // metadata are not an object or their "review" is not a list.
 func WithReview(metadata json.RawMessage, review Review) (json.RawMessage, error) {
@@ -356,13 +391,13 @@ func WithReview(metadata json.RawMessage, review Review) (json.RawMessage, error
 	var list []json.RawMessage
 	err := json.Unmarshal(orDefault(metadata, json.RawMessage("{}")), &fields)
 	if err == nil {
-		err = json.Unmarshal(orDefault(fields["review"], json.RawMessage("[]")), &list)
+		err = json.Unmarshal(orDefault(fields[reviewKey], json.RawMessage("[]")), &list)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the metadata are not an object with a list of reviews, to which one could be added: %w", err)
 	}
 	reviews := append(cli.Each(list, func(raw json.RawMessage) any { return raw }), review)
-	if fields["review"], err = dataset.Marshal(reviews); err != nil {
+	if fields[reviewKey], err = dataset.Marshal(reviews); err != nil {
 		return nil, err
 	}
 	return dataset.Marshal(fields)

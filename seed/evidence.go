@@ -31,8 +31,10 @@ const (
 	Unvalidated EvidenceKind = "unvalidated"
 )
 
-// Keys in the metadata of an item made from a trace: its Evidence and the id of the trace.
+// Keys in the metadata of an item: its Evidence and the id of its trace, if it was made from one,
+// and the list of its Reviews.
 const (
+	reviewKey   = "review"
 	evidenceKey = "evidence"
 	sourceKey   = "source_trace_id"
 )

@@ -39,6 +39,7 @@ const (
 	ExperimentTrace Kind = "experiment"     // the trace is from an experiment: its answer is not gold
 	NotLinked       Kind = "not_linked"     // the trace is not linked to an item of the dataset
 	GoldChanged     Kind = "gold_changed"   // the item's gold is not the one that the person looked at
+	SecondItem      Kind = "second_item"    // the dataset has an item of another observation of the trace
 
 	Reading      Kind = "reading"       // the value was read, perhaps not as intended
 	NotAnnotated Kind = "not_annotated" // gold is absent, its scores are not computed
@@ -50,7 +51,7 @@ const (
 	EndType      Kind = "end_type"      // the relationship's schema does not accept the type of this end
 	NoSchemas    Kind = "no_schemas"    // the input has no schemas for what to extract
 	Altered      Kind = "altered"       // Langfuse will store another value
-	KeptField    Kind = "kept"          // absent in the file, kept in Langfuse
+	KeptField    Kind = "kept"          // absent in the file, or reviewed gold: kept in Langfuse
 	Contradicts  Kind = "contradicts"   // gold that denies other gold
 	Similar      Kind = "similar"       // the document is almost that of another item
 	Repeated     Kind = "repeated"      // a trace was named twice

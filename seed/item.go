@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
@@ -53,6 +54,8 @@ type mapper struct {
 type mappedItem struct {
 	item     dataset.Item
 	evidence Evidence
+	// correctedAt is when the correction that is the gold was made; zero without one.
+	correctedAt time.Time
 	notes
 }
 
@@ -103,6 +106,7 @@ func (m *mapper) build(trace langfuse.Trace, scores []langfuse.Score) (mappedIte
 		return out, err
 	}
 	correction, corrected := es.correction()
+	out.correctedAt = correction.Timestamp
 	if err := src.checkTruncated(corrected); err != nil {
 		return out, err
 	}

@@ -232,6 +232,9 @@ func TestFromTraces_correctionOfStep(t *testing.T) {
 			t.Errorf("%d created, %+v", result.Created, result.Report.Warnings)
 		}
 		mapping := Mapping{Observation: ObservationFilter{Name: "llm", Type: "GENERATION"}, Input: map[string]Paths{"document_text": {path("input[1].content")}}}
+		if _, err := Archive(t.Context(), s.Client, "gold", []string{s.onlyItem().ID}); err != nil { // a trace has one item
+			t.Fatal(err)
+		}
 		if result = s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Mapping: mapping}); result.Created != 1 || result.Report.Warnings.Kinds[PassedOver] != 0 {
 			t.Errorf("%v, %+v", result.Err(), result.Report.Warnings)
 		}

@@ -257,7 +257,7 @@ func ParseMapping(text []byte) (Mapping, error) {
 	var problems []error
 	for _, key := range slices.Sorted(maps.Keys(m.Metadata)) {
 		// The values of these keys link to Langfuse and are never redacted: see exemptPaths.
-		if first := keyPath(key)[0]; first == evidenceKey || first == sourceKey {
+		if first := keyPath(key)[0]; first == evidenceKey || first == sourceKey || first == reviewKey {
 			problems = append(problems, fmt.Errorf("metadata: the key %q is taken: %s is written there; choose another", key, first))
 		}
 	}

@@ -181,6 +181,9 @@ type seeder struct {
 	show         func(dataset.Located, Change)
 	existing     map[string]digest // existing items by id
 	similar      *similarDocuments // nil to skip the search for similar documents
+	// With items from traces, else nil: the existing items with reviews, by id, without input, and
+	// the ids and observations of an existing item of each trace.
+	reviewed, bySource map[string]dataset.Item
 
 	mu            sync.Mutex // guards the fields below and calls of show
 	result        *Result
@@ -218,6 +221,12 @@ func (s *seeder) open(ctx context.Context) error {
 		s.existing[item.ID] = digestOf(item)
 		if s.similar != nil {
 			s.similar.put(item.ID, s.similar.sketchOf(item))
+		}
+		if s.reviewed != nil {
+			s.bySource[item.SourceTraceID] = dataset.Item{ID: item.ID, SourceObservationID: item.SourceObservationID}
+			if item.Input = nil; len(Reviews(item.Metadata)) > 0 {
+				s.reviewed[item.ID] = item
+			}
 		}
 		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.existing)})
 	}

@@ -204,6 +204,10 @@ func (t *traceSeeder) seedTraces(ctx context.Context, traces []candidate) error 
 		if err := t.open(ctx); err != nil {
 			return err
 		}
+		if err := t.keepReviews(&out); err != nil {
+			t.refuse(c.id, err)
+			continue
+		}
 		located := dataset.Located{Item: out.item, File: traceLabel(c.id)}
 		n := t.checker.item(located)
 		t.result.Report.Warnings.add(located, out.warnings...)
@@ -248,12 +252,12 @@ func (t *traceSeeder) open(ctx context.Context) error {
 	if err != nil && !errors.Is(err, langfuse.ErrNotFound) {
 		return fmt.Errorf("seeding from traces: %w", err)
 	}
+	cfg.DryRun = cfg.DryRun || t.cfg.Out != nil
 	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, keepArchived: true, similar: newSimilarDocuments(), inOrder: cfg.DryRun && t.cfg.Show != nil,
+		reviewed: map[string]dataset.Item{}, bySource: map[string]dataset.Item{},
 		show: func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }}
-	if t.cfg.Out == nil {
-		if err := t.seeder.open(ctx); err != nil {
-			return err
-		}
+	if err := t.seeder.open(ctx); err != nil {
+		return err
 	}
 	cfg.Schemas = Schemas{orDefault(cfg.Schemas.Input, found.InputSchema),
 		orDefault(cfg.Schemas.Expected, found.ExpectedOutputSchema)}

@@ -1,0 +1,83 @@
+package seed
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"extraction-experiment/dataset"
+	"extraction-experiment/langfuse/embedded"
+)
+
+// TestFromTraces_keepsReviews: seeding from a trace keeps the reviews of its item, and the reviewed
+// gold until the trace is corrected later. Nothing that a pattern takes out stays in kept gold.
+func TestFromTraces_keepsReviews(t *testing.T) {
+	forModes(t, func(t *testing.T, s *server) {
+		review, doubts, verdict := s.newQueue("review"), s.newQueue("doubts"), s.config("validated", "BOOLEAN")
+		source := s.sendExtraction(0, "Ada lived in London, in Paris and in Rome.", gold("Ada", "London"))
+		s.complete(review, source, "TRACE")
+		plain := Selection{Queue: "review"}
+		data := s.mustSeedTraces(plain, TraceConfig{}).Dataset
+		item := s.onlyItem()
+		answer := s.sendExperiment(1, data, "first run", item.ID, gold("Ada", "London"))
+		s.addDoubt(answer, Doubt{Dataset: "gold", Item: item.ID, Run: "first run", Gold: dataset.GoldHash(item.ExpectedOutput)})
+		s.correct(answer, gold("Ada", "Paris"))
+		s.complete(doubts, answer, "TRACE")
+		s.mustSeedTraces(Selection{Queue: "doubts"}, TraceConfig{Corrections: true})
+		// A later yes, here of a person, does not say which gold was looked at.
+		s.annotate(embedded.Annotation{TraceID: source, ConfigID: verdict, Value: true, Author: "bob"})
+		check := func(what string, result TraceResult, updated int, city string) {
+			t.Helper()
+			stored := s.onlyItem()
+			if result.Updated != updated || result.Updated+result.Unchanged != 1 || len(Reviews(stored.Metadata)) != 1 ||
+				!bytes.Contains(stored.ExpectedOutput, []byte(city)) {
+				t.Errorf("%s: %+v\n%s\n%s", what, result.Result, stored.ExpectedOutput, stored.Metadata)
+			}
+		}
+		again := s.mustSeedTraces(plain, TraceConfig{})
+		check("again", again, 0, "Paris")
+		if w := again.Report.Warnings; w.Total != 1 || !strings.Contains(w.First[0].String(), "keeps the gold that a person corrected in doubts at ") {
+			t.Errorf("%+v", w)
+		}
+		var file bytes.Buffer
+		w, err := dataset.NewWriter(&file, dataset.JSONL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.mustSeedTraces(plain, TraceConfig{Out: w}); w.Close() != nil || !strings.Contains(file.String(), `"verdict":"corrected"`) ||
+			strings.Contains(file.String(), `London","type"`) {
+			t.Errorf("file: %s", file.String())
+		}
+		redaction := mustRedaction(t, `patterns: [{name: city, regex: Paris}]`)
+		if redacted, _ := s.seedTraces(plain, TraceConfig{Config: Config{Redaction: redaction}}); redacted.Refused != 1 ||
+			!strings.Contains(redacted.Err().Error(), "reviewed gold of the item "+item.ID) || strings.Contains(redacted.Err().Error(), "Paris") {
+			t.Errorf("redacted: %+v", redacted.Result)
+		}
+		check("redacted", TraceResult{Result: Result{Unchanged: 1}}, 0, "Paris")
+
+		s.correct(source, gold("Ada", "Rome"))
+		check("a later correction", s.mustSeedTraces(plain, TraceConfig{}), 1, "Rome")
+		check("and again", s.mustSeedTraces(plain, TraceConfig{}), 0, "Rome")
+	})
+}
+
+// TestFromTraces_otherObservation: a trace that has an item gets no second one of another observation.
+func TestFromTraces_otherObservation(t *testing.T) {
+	s := newServer(t)
+	id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
+	s.correct(id, gold("Ada", "London"))
+	s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{})
+	item := s.onlyItem()
+	other := TraceConfig{Mapping: Mapping{Observation: ObservationFilter{Name: "llm"}, Input: map[string]Paths{"document_text": {path("trace.input.document_text")}}}}
+	second, _ := s.seedTraces(Selection{IDs: []string{id}}, other)
+	if err := second.Err(); second.Refused != 1 || !strings.Contains(err.Error(), "--archive "+item.ID) {
+		t.Errorf("%+v: %v", second.Result, err)
+	}
+	s.onlyItem()
+	if _, err := Archive(t.Context(), s.Client, "gold", []string{item.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if moved := s.mustSeedTraces(Selection{IDs: []string{id}}, other); moved.Created != 1 || s.onlyItem().ID == item.ID {
+		t.Errorf("%+v: %v", moved.Result, moved.Err())
+	}
+}

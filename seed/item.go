@@ -355,8 +355,13 @@ func (m *mapper) expected(out *mappedItem, src source, correction langfuse.Score
 	}
 	origin := "the trace's output"
 	value, _ := paths.find(src.values)
+	var replaced extraction.Extraction
+	text, _ := correction.Value.Text()
 	if corrected {
-		text, _ := correction.Value.Text()
+		if out.item.Expected != nil { // the gold of an item that exists
+			value, _ = dataset.Decode(out.item.Expected)
+		}
+		replaced, _ = m.readGold(&mappedItem{}, "", decodeText(value)) // what is no gold has no lists
 		origin, value = "the correction "+correction.ID, decodeText(text)
 		part, ok := paths.find(map[string]any{keyOutput: value, keyTrace: map[string]any{keyOutput: value}})
 		if ok && !hasGold(value) {
@@ -366,6 +371,12 @@ func (m *mapper) expected(out *mappedItem, src source, correction langfuse.Score
 	gold, err := m.readGold(out, origin, decodeText(value))
 	if err != nil {
 		return nil, err
+	}
+	for list, n := range map[string]int{"entities": len(replaced.Entities), "relationships": len(replaced.Relationships)} {
+		if n > 0 && !strings.Contains(text, list) {
+			return nil, refuse(Expected, "expectedOutput", `%s has no list of %[2]s, and the gold that it replaces has %[3]d: `+
+				`add them to the correction, or "%[2]s": [] if there are none`, origin, list, n)
+		}
 	}
 	for i := range gold.Entities {
 		gold.Entities[i].ID = "" // references were replaced by names

@@ -81,3 +81,31 @@ func TestFromTraces_otherObservation(t *testing.T) {
 		t.Errorf("%+v: %v", moved.Result, moved.Err())
 	}
 }
+
+// TestFromTraces_partialCorrection: a correction without a list that the gold has is refused; an
+// empty list or null is a statement.
+func TestFromTraces_partialCorrection(t *testing.T) {
+	s := newServer(t)
+	for i, tt := range []struct{ correction, refused string }{
+		{`{"entities":[{"name":"Ada","type":"Person"}]}`, "has no list of relationships, and the gold that it replaces has 1"},
+		{"```json\n{\"relationships\":[]}\n```", "has no list of entities, and the gold that it replaces has 2"},
+		{`{"entities":[{"name":"Ada","type":"Person"}],"relationships":[]}`, ""},
+		{`{"entities":[{"name":"Ada","type":"Person"}],"relationships":null}`, ""},
+	} {
+		id := s.sendExtraction(i, "Ada lived in London.", gold("Ada", "London"))
+		s.annotate(embedded.Annotation{TraceID: id, Correction: tt.correction, Author: "ann"})
+		result, err := s.seedTraces(Selection{IDs: []string{id}}, TraceConfig{})
+		if why := result.refusals()[id]; err != nil || !strings.Contains(why, tt.refused) || (why == "") != (tt.refused == "") {
+			t.Errorf("%s: %q (%v)", tt.correction, why, err)
+		}
+	}
+	data := s.mustSeed(strings.Replace(goldItem("one", "London"), `"relationships":[]`,
+		`"relationships":[{"source_name":"Ada","target_name":"London","relationship_type":"left"}]`, 1), Config{Dataset: "gold"}).Dataset
+	trace := s.sendExperiment(9, data, "first run", "one", map[string]any{"entities": []any{}})
+	s.complete(s.newQueue("doubts"), trace, "TRACE")
+	s.annotate(embedded.Annotation{TraceID: trace, Correction: `{"entities":[{"name":"Eve","type":"Person"}]}`, Author: "ann"})
+	result, err := s.seedTraces(Selection{Queue: "doubts"}, TraceConfig{Corrections: true})
+	if why := result.refusals()[trace]; err != nil || !strings.Contains(why, "has no list of relationships, and the gold that it replaces has 1") {
+		t.Errorf("%q (%v)", why, err)
+	}
+}

@@ -132,6 +132,9 @@ func (m *mapper) build(trace langfuse.Trace, scores []langfuse.Score) (mappedIte
 	if err != nil {
 		return out, refuse(Unredacted, "", "%v", err)
 	}
+	for _, warning := range w.warnings() {
+		out.warn(Unredacted, "", "%s", warning)
+	}
 	for name, n := range w.placeholders.count {
 		m.replaced[name] += n
 	}

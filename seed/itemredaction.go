@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -25,6 +26,7 @@ type itemRedaction struct {
 	keys         map[string]bool  // keys of all objects
 	gold         []*mask          // texts of the expected output
 	document     *mask            // nil if the input has no text
+	partial      map[string]bool  // names of the rules with a match that is a part of a word
 	placeholders placeholders
 	work         int
 }
@@ -76,6 +78,9 @@ func (w *itemRedaction) collect(item map[string]any) {
 			w.r.matches(text, func(from, to int, label byte) {
 				m.markText(from, to, label)
 				w.addSecret(text[from:to], label)
+				if !m.isWord(m.index(from), m.index(to)) {
+					w.partial[w.r.rules[label-1].name] = true
+				}
 			})
 		}
 		w.collectInside(path, text)
@@ -86,6 +91,13 @@ func (w *itemRedaction) collect(item map[string]any) {
 			w.addSecret(text, label)
 		}
 		return value
+	})
+}
+
+// warnings names the rules that left the rest of a word.
+func (w *itemRedaction) warnings() []string {
+	return cli.Each(slices.Sorted(maps.Keys(w.partial)), func(name string) string {
+		return name + ` took out a part of a word, and the rest stays: \w, \d and \b know ASCII only, [\p{L}\p{M}\p{N}_] has every letter`
 	})
 }
 

@@ -606,3 +606,44 @@ func TestFromTraces_redactedField(t *testing.T) {
 		}
 	})
 }
+
+// TestRedaction_documented: the patterns in the documentation remove names and addresses of any
+// script as a whole, and a pattern that leaves the rest of a word is named in a warning.
+func TestRedaction_documented(t *testing.T) {
+	guide, err := os.ReadFile("../docs/seeding.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(guide), "```yaml\npatterns:")
+	patterns, _, _ := strings.Cut(rest, "```")
+	documented := mustRedaction(t, "patterns:"+patterns)
+	const text = "Patient:\u00a0Jörg Müller, jörg.müller@example.com; Patient: Zoë O'Brien-Łoś; Patient: Юлия Ким, юлия@почта.рф."
+	redact := func(r *Redaction) (string, []string) {
+		t.Helper()
+		item, w, err := r.redactItem(dataset.Item{Input: must(dataset.Marshal(map[string]string{"text": text}))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(item.Input), w.warnings()
+	}
+	got, warnings := redact(documented)
+	if want := `{"text":"Patient:\u00a0[PATIENT-1], [EMAIL-1]; Patient: [PATIENT-2]; Patient: [PATIENT-3], [EMAIL-2]."}`; got != strings.ReplaceAll(want, `\u00a0`, "\u00a0") || len(warnings) > 0 {
+		t.Errorf("%s %q", got, warnings)
+	}
+	got, warnings = redact(mustRedaction(t, `patterns: [{name: email, regex: '[\w.+-]+@[\w-]+(\.[\w-]+)+'}]`))
+	if !strings.Contains(got, "jörg.mü[EMAIL-1]") || len(warnings) != 1 || !strings.Contains(warnings[0], "EMAIL took out a part of a word") {
+		t.Errorf("%s %q", got, warnings)
+	}
+
+	s := newServer(t)
+	s.correct(s.sendExtraction(0, text, nil), gold("Ada", "London"))
+	lost := TraceConfig{Config: Config{Redaction: mustRedaction(t, `patterns: [{name: email, regex: '\w+@\w+'}]`)}}
+	if result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, lost); !strings.Contains(fmt.Sprint(result.Report.Warnings), "EMAIL took out a part of a word") {
+		t.Errorf("%+v", result.Report)
+	}
+	file := s.mustSeed(string(must(dataset.Marshal(map[string]any{"id": "a", "input": map[string]string{"text": text}})))+"\n",
+		Config{Dataset: "file", Redaction: lost.Redaction})
+	if !strings.Contains(fmt.Sprint(file.Report.Warnings), "EMAIL took out a part of a word") {
+		t.Errorf("%+v", file.Report)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/langfuse/embedded"
@@ -108,4 +109,32 @@ func TestFromTraces_partialCorrection(t *testing.T) {
 	if why := result.refusals()[trace]; err != nil || !strings.Contains(why, "has no list of relationships, and the gold that it replaces has 1") {
 		t.Errorf("%q (%v)", why, err)
 	}
+}
+
+// TestFromTraces_leavesExperimentsOut: traces of experiments do not use up a limit or a sample, and one
+// that is named is refused.
+func TestFromTraces_leavesExperimentsOut(t *testing.T) {
+	forModes(t, func(t *testing.T, s *server) {
+		data := s.mustSeed(goldItem("one", "London"), Config{Dataset: "of-runs"}).Dataset
+		s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
+		s.sendExtraction(1, "Bob lived in Paris.", gold("Bob", "Paris"))
+		for n := range 8 {
+			s.sendExperiment(10+n, data, "first run", "one", gold("Ada", "Rome"))
+		}
+		since := startTime.Add(-time.Hour)
+		for _, selection := range []Selection{{Since: since, Limit: 2}, {Since: since, Sample: 2}, {Since: since}} {
+			result := s.mustSeedTraces(selection, TraceConfig{AcceptUnvalidated: true})
+			if w := result.Report.Warnings.First; result.Selected != 2 || result.Err() != nil || len(w) == 0 ||
+				!strings.Contains(w[0].Message, "8 traces of experiments left out") {
+				t.Errorf("%+v: %d selected, %v: %+v", selection, result.Selected, result.Err(), w)
+			}
+		}
+		all := s.mustSeedTraces(Selection{IDs: []string{traceID(10), traceID(11), traceID(12)}}, TraceConfig{})
+		if got := all.Err().Error(); strings.Count(got, "is of an experiment") != 1 || !strings.Contains(got, traceID(10)+", trace "+traceID(11)+", trace "+traceID(12)+": is of") {
+			t.Errorf("the same reason on several lines: %s", got)
+		}
+		if named := s.mustSeedTraces(Selection{IDs: []string{traceID(10)}}, TraceConfig{}); named.Refused != 1 {
+			t.Errorf("named: %+v", named.Result)
+		}
+	})
 }

@@ -141,13 +141,20 @@ func validTraceID(id string) error {
 }
 
 // search asks the server for ids by queue and by scores, and for traces by everything else. A trace
-// must be in all answers.
+// must be in all answers. Traces whose environment or name shows an experiment are left out and
+// counted in a warning; queues and scores do not say what their traces are.
 func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate, err error) {
 	var answers []iter.Seq2[string, error]
+	experiments, leftOut := map[string]bool{}, 0
 	if s.filtersTraces() {
 		query := langfuse.TraceQuery{Name: s.Name, Tags: s.Tags, Environment: s.Environment, From: s.Since, To: s.Until}
 		answers = append(answers, idsOf(t.client.ListTraces(ctx, t.traceReads, query, langfuse.TraceParts{}),
-			func(trace langfuse.Trace) (string, error) { return trace.ID, nil }))
+			func(trace langfuse.Trace) (string, error) {
+				if experimentSign(trace) != "" {
+					experiments[trace.ID] = true
+				}
+				return trace.ID, nil
+			}))
 	}
 	if s.Queue != "" {
 		queue, err := t.client.GetAnnotationQueue(ctx, s.Queue)
@@ -178,12 +185,19 @@ func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate
 			return nil, err
 		}
 		if matched[id] == len(answers)-1 {
+			if matched[id] = -1; experiments[id] {
+				leftOut++
+				continue
+			}
 			list = append(list, candidate{id: id})
-			matched[id] = -1
 		}
 		if s.Limit > 0 && len(list) == s.Limit {
 			break
 		}
+	}
+	if leftOut > 0 {
+		t.warn("the selection", ExperimentTrace, "%s of experiments left out: no item is made of them; "+
+			"--corrections QUEUE takes what people said of them", textutil.Counted(leftOut, "trace"))
 	}
 	return list, nil
 }

@@ -187,6 +187,7 @@ const (
 	Unchanged     Action = "unchanged"
 	Archived      Action = "archived"
 	RefusedAction Action = "refused"
+	NotAnswered   Action = "not_answered" // Langfuse did not answer the write
 )
 
 // Change is what was done with one item, or what a dry run would do.
@@ -208,6 +209,8 @@ type Result struct {
 	Unchanged int `json:"unchanged"`
 	// Refused counts items that were not written. Report.Problems has the reasons.
 	Refused int `json:"refused"`
+	// Unanswered counts items that Langfuse may have or not, because it did not answer the write.
+	Unanswered int `json:"unanswered,omitempty"`
 	// Redacted counts the replacements in all items made, by name. A name with 0 never matched.
 	Redacted map[string]int `json:"redacted,omitempty"`
 
@@ -215,7 +218,7 @@ type Result struct {
 }
 
 // Done returns the number of processed items, written or not.
-func (r Result) Done() int { return r.Created + r.Updated + r.Unchanged + r.Refused }
+func (r Result) Done() int { return r.Created + r.Updated + r.Unchanged + r.Refused + r.Unanswered }
 
 // Err returns nil if every item is in the dataset, else an error with exit code 4 that lists the
 // refused items.
@@ -225,6 +228,9 @@ func (r Result) Err() error {
 
 // refused returns the error for refused items, or nil if there are none.
 func (r Result) refused(message string) error {
+	if r.Unanswered > 0 {
+		message += fmt.Sprintf(", %d not answered", r.Unanswered)
+	}
 	if r.Refused == 0 && r.Report.Problems.Total == 0 {
 		return nil
 	}

@@ -2,11 +2,14 @@ package seed
 
 import (
 	"bytes"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -137,4 +140,26 @@ func TestFromTraces_leavesExperimentsOut(t *testing.T) {
 			t.Errorf("named: %+v", named.Result)
 		}
 	})
+}
+
+// TestFromTraces_serverGone: a server that dies while items are written leaves counts that add up.
+func TestFromTraces_serverGone(t *testing.T) {
+	s := newServer(t)
+	for n := range 40 {
+		s.correct(s.sendExtraction(n, fmt.Sprintf("Ada lived in London, %d.", n*7919), nil), gold("Ada", "London"))
+	}
+	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
+		if isItemWrite(r) && n > 3 {
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	})
+	result, err := s.seedTraces(Selection{Name: "extract"}, TraceConfig{})
+	if cli.ExitCode(err) != 69 || result.Created != 3 || result.Refused != 0 || result.Unanswered < 5 || result.NotReached() != 37-result.Unanswered {
+		t.Errorf("%+v, %d not reached: %v", result.Result, result.NotReached(), err)
+	}
+	want := fmt.Sprintf("0 of 40 traces refused, %d not looked at, %d not answered:", result.NotReached(), result.Unanswered)
+	if !strings.HasPrefix(result.Err().Error(), want) {
+		t.Errorf("%v, want %q", result.Err(), want)
+	}
 }

@@ -187,7 +187,6 @@ type seeder struct {
 
 	mu            sync.Mutex // guards the fields below and calls of show
 	result        *Result
-	unanswered    int
 	failedInRow   int // failed writes since the last successful one
 	unansweredErr error
 }
@@ -269,8 +268,8 @@ func (s *seeder) write(ctx context.Context, produce func(write func(dataset.Loca
 	if err := errors.Join(group.Wait(), produceErr); err != nil {
 		return fmt.Errorf("seeding: %w", err)
 	}
-	if s.unanswered > 0 {
-		return fmt.Errorf("seeding: Langfuse did not answer for %d items; run the same command again to continue with them: %w", s.unanswered, s.unansweredErr)
+	if s.result.Unanswered > 0 {
+		return fmt.Errorf("seeding: Langfuse did not answer for %d items; run the same command again to continue with them: %w", s.result.Unanswered, s.unansweredErr)
 	}
 	return nil
 }
@@ -348,13 +347,14 @@ func (s *seeder) handleError(ctx context.Context, located dataset.Located, chang
 	case unanswered, errors.Is(err, langfuse.ErrRateLimited):
 		reason := err.Error()
 		if unanswered {
+			change.Action = NotAnswered
 			reason = "was not answered, it may be in the dataset or not: " + reason + "; run the same command again to continue with it"
 		}
 		s.refuse(located, change, reason)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.failedInRow++; unanswered {
-			s.unanswered, s.unansweredErr = s.unanswered+1, err
+			s.unansweredErr = err
 		}
 		if s.failedInRow >= maxFailedWrites {
 			return fmt.Errorf("%d writes in a row failed; run the same command again to continue: %w", s.failedInRow, err)
@@ -377,7 +377,9 @@ func (s *seeder) refuse(located dataset.Located, change Change, reason string) {
 	s.mu.Lock()
 	s.result.Report.Problems.add(located, Finding{Kind: Refused, Message: reason})
 	s.mu.Unlock()
-	change.Action, change.Reason = RefusedAction, reason
+	if change.Reason = reason; change.Action != NotAnswered {
+		change.Action = RefusedAction
+	}
 	s.count(located, change)
 }
 
@@ -402,7 +404,7 @@ func (s *seeder) count(located dataset.Located, change Change) {
 	defer s.mu.Unlock()
 	r := s.result
 	counters := map[Action]*int{Created: &r.Created, Updated: &r.Updated, Unchanged: &r.Unchanged,
-		RefusedAction: &r.Refused}
+		RefusedAction: &r.Refused, NotAnswered: &r.Unanswered}
 	*counters[change.Action]++
 	if change.Action == Created || change.Action == Updated {
 		s.failedInRow = 0

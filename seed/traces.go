@@ -72,12 +72,19 @@ type TraceResult struct {
 	Written int `json:"written,omitempty"`
 }
 
+// NotReached returns the number of selected traces that were not looked at because an error ended the
+// work.
+func (r TraceResult) NotReached() int { return r.Selected + r.RefusedQueueItems - r.Done() }
+
 // Err returns nil if an item was made from every trace, else an error with exit code 4 that lists
 // the refused traces.
 func (r TraceResult) Err() error {
 	message := fmt.Sprintf("%d of %s refused", r.Refused-r.RefusedQueueItems, textutil.Counted(r.Selected, "trace"))
 	if r.RefusedQueueItems > 0 {
 		message += fmt.Sprintf(", and %d items of the queue", r.RefusedQueueItems)
+	}
+	if n := r.NotReached(); n > 0 {
+		message += fmt.Sprintf(", %d not looked at", n)
 	}
 	return r.refused(message)
 }
@@ -235,7 +242,7 @@ func (t *traceSeeder) seedTraces(ctx context.Context, traces []candidate) error 
 // writeOut writes an item to TraceConfig.Out.
 func (t *traceSeeder) writeOut(located dataset.Located) error {
 	change := Change{Item: t.cfg.IDPrefix + located.ID, Action: Created}
-	t.seeder.show(located, change)
+	t.seeder.count(located, change)
 	t.result.Written++
 	located.ID = change.Item
 	return t.cfg.Out.Write(located.Item)

@@ -241,8 +241,12 @@ func summary(c *urfave.Context, from string, r seed.Result) string {
 	if c.Bool("dry-run") {
 		verb = "would seed"
 	}
-	return fmt.Sprintf("%s dataset %s%s: %d created, %d updated, %d unchanged, %d refused\n",
-		verb, c.String("dataset"), from, r.Created, r.Updated, r.Unchanged, r.Refused)
+	unanswered := ""
+	if r.Unanswered > 0 {
+		unanswered = fmt.Sprintf(", %d not answered", r.Unanswered)
+	}
+	return fmt.Sprintf("%s dataset %s%s: %d created, %d updated, %d unchanged, %d refused%s\n",
+		verb, c.String("dataset"), from, r.Created, r.Updated, r.Unchanged, r.Refused, unanswered)
 }
 
 // countLine returns a line with the count of each key, or "".

@@ -185,7 +185,7 @@ func TestRun_unanswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := runSeed(t, web.URL, "--dataset", "d", "--file", path)
-	if code != cli.ExitUnavailable || !strings.Contains(stdout, "2 created, 0 updated, 0 unchanged, 1 refused") ||
+	if code != cli.ExitUnavailable || !strings.Contains(stdout, "2 created, 0 updated, 0 unchanged, 0 refused, 1 not answered") ||
 		!strings.Contains(stderr, "item b: was not answered") || !strings.Contains(stderr, "run the same command again to continue") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}

@@ -213,7 +213,11 @@ func (p *preview) close(env cli.Env, r seed.TraceResult) error {
 			Result seed.TraceResult `json:"result"`
 		}{p.items, r}
 	}
-	text := summary(c, " from "+textutil.Counted(r.Selected, "trace"), r.Result)
+	from := " from " + textutil.Counted(r.Selected, "trace")
+	if n := r.NotReached(); n > 0 {
+		from += fmt.Sprintf(" (%d not looked at)", n)
+	}
+	text := summary(c, from, r.Result)
 	if path := c.String("out"); path != "" {
 		text = fmt.Sprintf("%s of %s in %s, %d refused\n", textutil.Counted(r.Written, "item"), textutil.Counted(r.Selected, "trace"), path, r.Refused)
 	}
@@ -255,7 +259,7 @@ func length[T any](list []T) string {
 func (p *preview) diff(s seed.Seeded) {
 	switch {
 	case s.Action == seed.Unchanged:
-	case s.Content == nil || s.Action == seed.RefusedAction:
+	case s.Content == nil || s.Reason != "":
 		fmt.Fprintf(p.out, "# trace %s: %s: %s\n", textutil.Line(s.Trace), s.Action, textutil.Line(s.Reason))
 	default:
 		fmt.Fprintf(p.out, "# trace %s: %s\n", textutil.Line(s.Trace), s.Action)

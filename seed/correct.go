@@ -61,6 +61,9 @@ type linkedItem struct {
 // more requests for each run, and lists the dataset once. Memory: the linked items.
 func (t *traceSeeder) readLinkedItems(ctx context.Context, list []candidate) error {
 	found, err := t.client.GetDataset(ctx, t.cfg.Dataset)
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return cli.Usage("there is no dataset %q with gold to correct: --list names the datasets", t.cfg.Dataset)
+	}
 	if err != nil { // errors of Langfuse have an exit code already
 		return cli.WithCode(cli.ExitUsage, err)
 	}

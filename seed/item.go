@@ -299,7 +299,8 @@ func (m *mapper) input(values map[string]any) (json.RawMessage, error) {
 	if len(m.cfg.Mapping.Input) == 0 {
 		switch v := decodeText(values[keyInput]).(type) {
 		case nil:
-			return nil, refuse(NoInput, "input", "the trace has no input")
+			return nil, refuse(NoInput, "input", "the trace has no input: a mapping file says where the document is "+
+				"(observation: {name: …}, input: {document_text: …})")
 		case string:
 			fields["document_text"] = v
 		case map[string]any:
@@ -357,6 +358,9 @@ func (m *mapper) expected(out *mappedItem, src source, correction langfuse.Score
 		paths = Paths{{text: keyOutput, steps: []step{{key: keyOutput}}}}
 	}
 	origin := "the trace's output"
+	if len(m.cfg.Mapping.Expected) > 0 || !src.whole {
+		origin = fmt.Sprintf("%v of the observation %s", paths, src.id)
+	}
 	value, _ := paths.find(src.values)
 	var replaced extraction.Extraction
 	text, _ := correction.Value.Text()
@@ -400,7 +404,7 @@ func (m *mapper) readGold(out *mappedItem, origin string, value any) (gold extra
 	text, isText := value.(string)
 	switch {
 	case value == nil || isText && strings.TrimSpace(text) == "":
-		return gold, refuse(NoOutput, "expectedOutput", "%s has no value there", origin)
+		return gold, refuse(NoOutput, "expectedOutput", "%s has no value: a mapping file says where the gold is (observation: {name: …}, expected: …)", origin)
 	case isText:
 		result, err := answer.Parse(text)
 		if err != nil {

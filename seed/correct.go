@@ -358,10 +358,11 @@ func Reviews(metadata json.RawMessage) []Review {
 func (t *traceSeeder) keepReviews(out *mappedItem) (err error) {
 	id := t.cfg.IDPrefix + out.item.ID
 	other := t.seeder.bySource[out.item.SourceTraceID]
-	if _, known := t.seeder.existing[id]; !known && other.ID != "" && other.SourceObservationID != out.item.SourceObservationID {
-		return refuse(SecondItem, "", "the dataset has the item %s of the observation %s of this trace, and this one would be of the "+
-			"observation %s: nothing is changed; to replace it, experiment seed --dataset %s --archive %[1]s, then the same command again",
-			other.ID, other.SourceObservationID, out.item.SourceObservationID, t.cfg.Dataset)
+	chosen := out.item.SourceObservationID
+	if _, known := t.seeder.existing[id]; !known && other.ID != "" && other.SourceObservationID != chosen {
+		return refuse(SecondItem, "", "the dataset has the item %s of the observation %s of this trace, and this would be "+
+			"of %s: nothing is changed; to replace it, experiment seed --dataset %s --archive %[1]s, then the same again",
+			other.ID, other.SourceObservationID, chosen, t.cfg.Dataset)
 	}
 	stored, found := t.seeder.reviewed[id]
 	if !found {
@@ -380,8 +381,9 @@ func (t *traceSeeder) keepReviews(out *mappedItem) (err error) {
 			"nothing is changed; write the item with --export, and seed it with --file and --redact", id)
 	}
 	if gold != string(storedForm(out.item.Expected)) {
-		out.warn(KeptField, "expectedOutput", "keeps the gold that a person %s in %s at %s; only a later correction of the trace replaces it",
-			last.Verdict, cmp.Or(last.Queue, "an audit"), last.At.Format(time.RFC3339))
+		out.warn(KeptField, "expectedOutput", "keeps the gold that a person %s in %s at %s; "+
+			"only a later correction of the trace replaces it", last.Verdict, cmp.Or(last.Queue, "an audit"),
+			last.At.Format(time.RFC3339))
 	}
 	out.item.Expected = stored.Expected
 	return nil

@@ -404,7 +404,8 @@ func (m *mapper) readGold(out *mappedItem, origin string, value any) (gold extra
 	text, isText := value.(string)
 	switch {
 	case value == nil || isText && strings.TrimSpace(text) == "":
-		return gold, refuse(NoOutput, "expectedOutput", "%s has no value: a mapping file says where the gold is (observation: {name: …}, expected: …)", origin)
+		return gold, refuse(NoOutput, "expectedOutput", "%s has no value: a mapping file says where the gold is "+
+			"(observation: {name: …}, expected: …)", origin)
 	case isText:
 		result, err := answer.Parse(text)
 		if err != nil {

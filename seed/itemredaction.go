@@ -97,7 +97,7 @@ func (w *itemRedaction) collect(item map[string]any) {
 // warnings names the rules that left the rest of a word.
 func (w *itemRedaction) warnings() []string {
 	return cli.Each(slices.Sorted(maps.Keys(w.partial)), func(name string) string {
-		return name + ` took out a part of a word, and the rest stays: \w, \d and \b know ASCII only, [\p{L}\p{M}\p{N}_] has every letter`
+		return name + ` took out a part of a word, and the rest stays: \w, \d, \b know only ASCII, [\p{L}\p{M}\p{N}_] all`
 	})
 }
 

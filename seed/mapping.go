@@ -256,7 +256,7 @@ func ParseMapping(text []byte) (Mapping, error) {
 	m.Observation.Type = strings.ToUpper(m.Observation.Type)
 	var problems []error
 	for _, key := range slices.Sorted(maps.Keys(m.Metadata)) {
-		// The values of these keys link to Langfuse and are never redacted: see exemptPaths.
+		// The values of these keys link to Langfuse or are kept, and are not redacted: see exemptPaths.
 		if first := keyPath(key)[0]; first == evidenceKey || first == sourceKey || first == reviewKey {
 			problems = append(problems, fmt.Errorf("metadata: the key %q is taken: %s is written there; choose another", key, first))
 		}

@@ -57,9 +57,9 @@ type patternRule struct{ Name, Regex string }
 //	  - {name: patient, regex: 'Patient:[\s\p{Z}]+(?P<take>[\p{L}\p{M}-]+ [\p{L}\p{M}-]+)'} # the name alone
 //	fields: [ssn, metadata.user.name]
 //
-// Expressions have the syntax of Go (RE2: linear time, no look-around; \w, \d, \s and \b know ASCII
-// only). The whole match is removed,
-// or only its group named take if that group took part in the match. A field is found by its key or
+// Expressions have the syntax of Go (RE2: linear time, no look-around; \w, \d, \s and \b know only
+// ASCII). The whole match is removed, or only its group named take if that group took part in the
+// match. A field is found by its key or
 // by the end of its path, in any case, and its whole value, a text or number, is removed. The error
 // joins all problems and has the exit code of malformed input.
 func ParseRedaction(text []byte) (*Redaction, error) {
@@ -254,9 +254,9 @@ func (r *Redaction) redactLocated(located dataset.Located, derived, replaced map
 // patterns that match more than can be removed in some seconds. Time is linear in the item and in
 // the occurrences of secrets and gold texts.
 func (r *Redaction) redactItem(item dataset.Item) (dataset.Item, *itemRedaction, error) {
-	w := &itemRedaction{r: r, masks: map[string]*mask{}, keys: map[string]bool{}, secrets: map[string]byte{}, partial: map[string]bool{},
-		placeholders: placeholders{rules: r.rules, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{},
-			taken: map[string]bool{}}}
+	w := &itemRedaction{r: r, masks: map[string]*mask{}, keys: map[string]bool{}, secrets: map[string]byte{},
+		partial: map[string]bool{}, placeholders: placeholders{rules: r.rules, number: map[string]int{},
+			next: map[byte]int{}, count: map[string]int{}, taken: map[string]bool{}}}
 	fields := map[string]*json.RawMessage{"input": &item.Input, "expectedoutput": &item.Expected, "metadata": &item.Metadata}
 	whole := map[string]any{}
 	for name, raw := range fields {

@@ -176,13 +176,13 @@ const maxFailedWrites = 5
 type seeder struct {
 	client       *langfuse.Client
 	cfg          Config
-	keepArchived bool // archived items are not reactivated
+	keepArchived bool // items are from traces: archived ones are not reactivated
 	inOrder      bool // one item at a time
 	show         func(dataset.Located, Change)
 	existing     map[string]digest // existing items by id
 	similar      *similarDocuments // nil to skip the search for similar documents
-	// With items from traces, else nil: the existing items with reviews, by id, without input, and
-	// the ids and observations of an existing item of each trace.
+	// For items from traces: existing items with reviews, without input, by id, and the id and the
+	// observation of an existing item by source trace.
 	reviewed, bySource map[string]dataset.Item
 
 	mu            sync.Mutex // guards the fields below and calls of show
@@ -206,6 +206,7 @@ func (s *seeder) open(ctx context.Context) error {
 		found, err = s.client.UpsertDataset(ctx, want)
 	}
 	s.result.Dataset, s.existing = found, map[string]digest{}
+	s.reviewed, s.bySource = map[string]dataset.Item{}, map[string]dataset.Item{}
 	if err != nil {
 		return fmt.Errorf("seeding: %w", err)
 	}
@@ -221,7 +222,7 @@ func (s *seeder) open(ctx context.Context) error {
 		if s.similar != nil {
 			s.similar.put(item.ID, s.similar.sketchOf(item))
 		}
-		if s.reviewed != nil {
+		if s.keepArchived {
 			s.bySource[item.SourceTraceID] = dataset.Item{ID: item.ID, SourceObservationID: item.SourceObservationID}
 			if item.Input = nil; len(Reviews(item.Metadata)) > 0 {
 				s.reviewed[item.ID] = item
@@ -269,7 +270,8 @@ func (s *seeder) write(ctx context.Context, produce func(write func(dataset.Loca
 		return fmt.Errorf("seeding: %w", err)
 	}
 	if s.result.Unanswered > 0 {
-		return fmt.Errorf("seeding: Langfuse did not answer for %d items; run the same command again to continue with them: %w", s.result.Unanswered, s.unansweredErr)
+		return fmt.Errorf("seeding: Langfuse did not answer for %d items; run the same command again to continue with them: "+
+			"%w", s.result.Unanswered, s.unansweredErr)
 	}
 	return nil
 }

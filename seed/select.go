@@ -150,9 +150,7 @@ func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate
 		query := langfuse.TraceQuery{Name: s.Name, Tags: s.Tags, Environment: s.Environment, From: s.Since, To: s.Until}
 		answers = append(answers, idsOf(t.client.ListTraces(ctx, t.traceReads, query, langfuse.TraceParts{}),
 			func(trace langfuse.Trace) (string, error) {
-				if experimentSign(trace) != "" {
-					experiments[trace.ID] = true
-				}
+				experiments[trace.ID] = experimentSign(trace) != ""
 				return trace.ID, nil
 			}))
 	}

@@ -83,9 +83,6 @@ func (r TraceResult) Err() error {
 	if r.RefusedQueueItems > 0 {
 		message += fmt.Sprintf(", and %d items of the queue", r.RefusedQueueItems)
 	}
-	if n := r.NotReached(); n > 0 {
-		message += fmt.Sprintf(", %d not looked at", n)
-	}
 	return r.refused(message)
 }
 
@@ -108,7 +105,7 @@ const (
 //
 // The error is about what ends the work: a bad configuration, an unknown queue, or Langfuse out of
 // reach. The call can be repeated. Memory: up to 96 traces, and about a hundred bytes for each
-// selected trace and each item of the dataset.
+// selected trace and each item of the dataset, and the gold of items that have reviews.
 //
 // API: GET /api/public/v2/observations or /traces and /observations, /v3/scores,
 // /annotation-queues, and those of File
@@ -260,8 +257,8 @@ func (t *traceSeeder) open(ctx context.Context) error {
 		return fmt.Errorf("seeding from traces: %w", err)
 	}
 	cfg.DryRun = cfg.DryRun || t.cfg.Out != nil
-	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, keepArchived: true, similar: newSimilarDocuments(), inOrder: cfg.DryRun && t.cfg.Show != nil,
-		reviewed: map[string]dataset.Item{}, bySource: map[string]dataset.Item{},
+	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, keepArchived: true,
+		similar: newSimilarDocuments(), inOrder: cfg.DryRun && t.cfg.Show != nil,
 		show: func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }}
 	if err := t.seeder.open(ctx); err != nil {
 		return err

@@ -147,8 +147,9 @@ func seedAction(c *urfave.Context, env cli.Env) error {
 	case len(names) > 1:
 		return cli.Usage("%s cannot be used together", strings.Join(names, " and "))
 	case len(names) == 0:
-		return cli.Usage("nothing to do: give trace ids, a flag that selects traces (--%s), or one of --file, --check, --export, --archive, --list, --corrections; "+
-			"--limit, --sample, --stratify and --mapping select none (%s --help explains)", strings.Join(selectionFlags, ", --"), c.Command.HelpName)
+		return cli.Usage("nothing to do: give trace ids, a flag that selects traces (--%s), or one of --file, "+
+			"--check, --export, --archive, --list, --corrections; --limit, --sample, --stratify and --mapping select "+
+			"none (%s --help explains)", strings.Join(selectionFlags, ", --"), c.Command.HelpName)
 	case c.String("dataset") == "" && selected.flag != "check" && selected.flag != "list":
 		return cli.Usage("%s: --dataset NAME is needed", names[0])
 	}

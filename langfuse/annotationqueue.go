@@ -138,6 +138,17 @@ func (c *Client) QueueTraces(ctx context.Context, queueID string, traceIDs []str
 	return added, nil
 }
 
+// ReopenQueueItem makes a completed item of a queue pending again. Its time of completion stays.
+// Safe to repeat, retried. Errors: ErrNotFound, *APIError, *ConnectionError.
+//
+// API: PATCH /api/public/annotation-queues/{queueId}/items/{itemId}
+func (c *Client) ReopenQueueItem(ctx context.Context, queueID, itemID string) error {
+	r := request{method: http.MethodPatch,
+		path: "annotation-queues/" + url.PathEscape(queueID) + "/items/" + url.PathEscape(itemID)}
+	_, err := call[QueueItem](ctx, c, r, map[string]string{"status": QueuePending}, "opening a queue item again")
+	return err
+}
+
 // Comment is a comment on a trace, an observation, a session or a prompt.
 type Comment struct {
 	ID         string `json:"id,omitempty"`

@@ -137,11 +137,13 @@ type Judging struct {
 
 // Queued describes what was added to an annotation queue.
 type Queued struct {
-	Name    string `json:"name"`
-	Created bool   `json:"created"`
-	Run     string `json:"run"` // the run of the traces
-	Added   int    `json:"added"`
-	// Existing counts traces that were in the queue already, completed or not.
+	Name    string   `json:"name"`
+	Created bool     `json:"created"`
+	Runs    []string `json:"runs"` // the runs of the traces
+	Added   int      `json:"added"`
+	// Reopened counts completed traces with findings that were not there when they were completed.
+	Reopened int `json:"reopened"`
+	// Existing counts the other traces that were in the queue already, completed or not.
 	Existing int `json:"there"`
 	Failed   int `json:"failed"`
 }
@@ -174,18 +176,18 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 	more := a.Total - len(a.Findings)
 	p.notes(textIf(more > 0, Counted(more, "finding")+" with less doubt; --top shows more"))
 	p.table(a.Moves())
-	counted := func(n int, text string) string { return textIf(n > 0, Count(n)+" "+text) }
-	p.notes(counted(a.Confirmed, "left out, since people confirmed the gold"),
-		counted(a.Outdated, "left out, since their gold in the dataset has changed: experiment rescore --dataset "+
-			textutil.Line(a.Dataset)+"@now"),
-		counted(a.Skipped, "without gold, or without the output of two systems"))
+	p.notes(textIf(a.Confirmed > 0, Counted(a.Confirmed, "finding")+" left out: people confirmed the gold"),
+		textIf(a.Outdated > 0, Counted(a.Outdated, "item")+" left out: the gold in the dataset has changed; "+
+			"experiment rescore --dataset "+textutil.Line(a.Dataset)+"@now RUN… scores against it"),
+		textIf(a.Skipped > 0, Counted(a.Skipped, "item")+" without gold, or without the output of two systems"))
 	if j := a.Judging; j != nil {
 		p.notes(fmt.Sprintf("%s: gold is wrong in %d, right in %d, no usable answer in %d; cost %s",
 			textutil.Line(j.Model), j.Wrong, j.Right, j.Unusable, costParts(j.CostUSD, 0, "item")[0]))
 	}
 	if q := a.Queue; q != nil {
-		p.notes(fmt.Sprintf("queue %s: %s of %s added, %d there already, %d failed",
-			textutil.Line(q.Name), Counted(q.Added, "trace"), textutil.Line(q.Run), q.Existing, q.Failed))
+		p.notes(fmt.Sprintf("queue %s: %s of %s added, %s%d there already, %d failed",
+			textutil.Line(q.Name), Counted(q.Added, "trace"), textutil.Line(strings.Join(q.Runs, ", ")),
+			textIf(q.Reopened > 0, fmt.Sprintf("%d with new findings opened again, ", q.Reopened)), q.Existing, q.Failed))
 	}
 	return p.writeTo(w)
 }

@@ -247,7 +247,7 @@ func (es evidenceSearch) requireVerdict() error {
 
 // isIn reports whether the list already has a review of the same trace and queue that covers r:
 // for a correction, one of the same time or a later correction; for a confirmation, one of the
-// same gold if a doubt recorded it, else any.
+// same gold and with all findings if a doubt recorded them, else any.
 func (r Review) isIn(list []Review, corrected, doubted bool) bool {
 	return slices.ContainsFunc(list, func(other Review) bool {
 		switch {
@@ -256,7 +256,8 @@ func (r Review) isIn(list []Review, corrected, doubted bool) bool {
 		case corrected:
 			return other.At.Equal(r.At) || other.Verdict == Corrected && other.At.After(r.At)
 		}
-		return !doubted || other.Gold == r.Gold
+		return !doubted || other.Gold == r.Gold &&
+			!slices.ContainsFunc(r.Findings, func(f string) bool { return !slices.Contains(other.Findings, f) })
 	})
 }
 

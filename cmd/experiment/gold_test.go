@@ -93,6 +93,78 @@ func TestGoldLoop(t *testing.T) {
 	}
 }
 
+// TestGoldQueue audits twice. The second audit finds more about an item that a person has completed:
+// the item is opened again, and is left alone once all its findings were looked at. An item that
+// failed in the newest run is represented by its trace in an older one.
+func TestGoldQueue(t *testing.T) {
+	const fails = "science-tick-survey"
+	for _, mode := range modesOrSample() {
+		t.Run(string(mode), func(t *testing.T) {
+			d := newDeployment(t, mode)
+			d.env["EXPERIMENT_CONCURRENCY"] = "1"
+			for i, how := range []string{"-share 1", "-share 0.5", "-share 0.5 -fails " + fails} {
+				d.run([]int{0, 0, cli.ExitFailures}[i], "--dataset", configs.SampleName, "--name", fmt.Sprint("s", i), "--pipeline", "oracle "+how, "--quiet")
+			}
+			audit := func(top string) (a report.Audit) {
+				t.Helper()
+				out, _ := d.run(cli.ExitOK, "audit", "s0", "s1", "s2", "--top", top, "--queue", "doubtful", "--create-queue", "--json")
+				must(t, json.Unmarshal([]byte(out), &a))
+				return a
+			}
+			expect := func(a report.Audit, added, reopened, there int) {
+				t.Helper()
+				if q := a.Queue; q.Added != added || q.Reopened != reopened || q.Existing != there || q.Failed > 0 {
+					t.Fatalf("%+v, want %d added, %d opened again, %d there", q, added, reopened, there)
+				}
+			}
+			seeded := func() { d.run(cli.ExitOK, "seed", "--dataset", configs.SampleName, "--corrections", "doubtful") }
+			expect(audit("1"), 1, 0, 0)
+			d.review("doubtful", nil)
+			seeded()
+			all := audit("1000")
+			items := map[string]bool{}
+			for _, f := range all.Findings {
+				items[f.Item] = true
+			}
+			expect(all, len(items)-1, 1, 0)
+			expect(audit("1000"), 0, 0, len(items))
+			if !items[fails] || d.doubts("doubtful")[fails].Run != "s1" {
+				t.Errorf("%s of %v is represented by %+v", fails, items, d.doubts("doubtful")[fails])
+			}
+			d.review("doubtful", nil)
+			expect(audit("1000"), 0, 0, len(items))
+			seeded()
+			if after := audit("1000"); after.Confirmed != len(all.Findings)+1 {
+				t.Errorf("%d of %d findings are confirmed", after.Confirmed, len(all.Findings)+1)
+			}
+		})
+	}
+}
+
+// doubts returns what the scores of a queue's traces say, by item.
+func (d deployment) doubts(queue string) map[string]seed.Doubt {
+	d.t.Helper()
+	found, err := d.client.GetAnnotationQueue(d.t.Context(), queue)
+	must(d.t, err)
+	byItem := map[string]seed.Doubt{}
+	for item, err := range d.client.ListQueueItems(d.t.Context(), found.ID, "") {
+		must(d.t, err)
+		doubt := d.doubt(item.ObjectID)
+		byItem[doubt.Item] = doubt
+	}
+	return byItem
+}
+
+// doubt returns what the score of a trace says.
+func (d deployment) doubt(trace string) (doubt seed.Doubt) {
+	d.t.Helper()
+	for score, err := range d.client.ReadScores(d.t.Context(), d.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{trace}, Names: []string{seed.DoubtScore}}) {
+		must(d.t, err)
+		must(d.t, json.Unmarshal(score.Metadata, &doubt))
+	}
+	return doubt
+}
+
 // damagedSample writes the first built-in items as clean.jsonl and, with the gold of six of them
 // damaged, as damaged.jsonl. It returns the undamaged gold of the six.
 func damagedSample(t *testing.T) map[string]json.RawMessage {
@@ -143,11 +215,7 @@ func (d deployment) review(queue string, undamaged map[string]json.RawMessage) (
 	must(d.t, err)
 	for item, err := range d.client.ListQueueItems(d.t.Context(), found.ID, langfuse.QueuePending) {
 		must(d.t, err)
-		var doubt seed.Doubt
-		for score, err := range d.client.ReadScores(d.t.Context(), d.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{item.ObjectID}, Names: []string{seed.DoubtScore}}) {
-			must(d.t, err)
-			must(d.t, json.Unmarshal(score.Metadata, &doubt))
-		}
+		doubt := d.doubt(item.ObjectID)
 		if right, damaged := undamaged[strings.TrimPrefix(doubt.Item, "loop-")]; damaged {
 			corrected++
 			d.send(http.MethodPost, "/api/embedded/annotations", map[string]any{"traceId": item.ObjectID, "correction": string(right), "authorUserId": "ada"})

@@ -200,17 +200,17 @@ func (a *auditor) applyDecisions(ctx context.Context, id string, list []decision
 // the API requires one. People need not set this score; completing the item is enough.
 const scoreConfigName = "gold_checked"
 
-// queueItems adds the items of findings to an annotation queue, each as its trace in the newest
-// run, with a comment and a score that state the doubt. It does not change traces that are already
-// queued, so it can be repeated. An error with exit code 4 names the items that could not be
-// queued.
+// queueItems adds the items of findings to an annotation queue, each as its trace in the newest run
+// that has an extraction of it, with a comment and a score that state the doubt. It opens completed
+// traces with new findings again, and changes nothing else in the queue, so it can be repeated. An
+// error with exit code 4 names the items that could not be queued.
 func (a *auditor) queueItems(ctx context.Context, name string, create bool,
 	findings []harness.Doubt) (*report.Queued, error) {
 	if err := a.connect(ctx); err != nil {
 		return nil, err
 	}
-	client, project := a.langfuse.Client, a.langfuse.Server.Project
-	header, traces, err := a.newestTraces(ctx, project)
+	client := a.langfuse.Client
+	traces, err := a.newestTraces(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,11 @@ func (a *auditor) queueItems(ctx context.Context, name string, create bool,
 	if err != nil {
 		return nil, err
 	}
-	out := &report.Queued{Name: queue.Name, Created: created, Run: header.Name}
+	completed, err := completedTraces(ctx, client, queue.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &report.Queued{Name: queue.Name, Created: created, Runs: []string{}}
 	var ready []string
 	var failed []error
 	byItem := map[string][]harness.Doubt{}
@@ -231,23 +235,27 @@ func (a *auditor) queueItems(ctx context.Context, name string, create bool,
 	}
 	for _, item := range items {
 		trace := traces[item]
-		if trace == "" {
-			failed = append(failed, fmt.Errorf("item %q: the run %s has no outcome of it", shortID(item), header.Name))
+		if trace.run == nil {
+			failed = append(failed, fmt.Errorf("item %q: no run in this Langfuse has an extraction of it", shortID(item)))
 			continue
 		}
-		err := addDoubt(ctx, client, project, header, trace, byItem[item])
+		reopened, err := a.addToTrace(ctx, queue.ID, completed[trace.id], trace, byItem[item])
 		api, answered := errors.AsType[*langfuse.APIError](err)
 		switch {
 		case err == nil:
-			ready = append(ready, trace)
+			ready = append(ready, trace.id)
+			out.Reopened += reopened
+			if !slices.Contains(out.Runs, trace.run.Name) {
+				out.Runs = append(out.Runs, trace.run.Name)
+			}
 		case answered && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized):
-			failed = append(failed, fmt.Errorf("item %q: trace %s: %w", shortID(item), trace, err))
+			failed = append(failed, fmt.Errorf("item %q: trace %s: %w", shortID(item), trace.id, err))
 		default:
 			return out, err
 		}
 	}
 	added, err := client.QueueTraces(ctx, queue.ID, ready)
-	out.Added, out.Existing, out.Failed = len(added), len(ready)-len(added), len(failed)
+	out.Added, out.Existing, out.Failed = len(added), len(ready)-len(added)-out.Reopened, len(failed)
 	if err != nil {
 		return out, err
 	}
@@ -257,30 +265,87 @@ func (a *auditor) queueItems(ctx context.Context, name string, create bool,
 	return out, nil
 }
 
-// newestTraces returns the newest run that is in this Langfuse, and its traces by item id.
-func (a *auditor) newestTraces(ctx context.Context, project langfuse.Project) (h outcome.Header, traces map[string]string, err error) {
-	newest := -1
+// completedTraces returns the queue items of traces that a person has completed, by trace.
+func completedTraces(ctx context.Context, client *langfuse.Client, queue string) (map[string]string, error) {
+	completed := map[string]string{}
+	for item, err := range client.ListQueueItems(ctx, queue, "") {
+		if err != nil {
+			return nil, err
+		}
+		if item.Status == langfuse.QueuePending { // also if the trace was queued twice
+			completed[item.ObjectID] = ""
+		} else if _, known := completed[item.ObjectID]; !known {
+			completed[item.ObjectID] = item.ID
+		}
+	}
+	return completed, nil
+}
+
+// addToTrace adds the doubt to a trace. If the trace is completed in the queue, as this item of it,
+// addToTrace first opens that again, or changes nothing if the trace had these findings by then.
+// The order matters: a call that is cut off must open the item when it is repeated.
+func (a *auditor) addToTrace(
+	ctx context.Context, queue, completed string, trace itemTrace, findings []harness.Doubt,
+) (reopened int, err error) {
+	client := a.langfuse.Client
+	if completed != "" {
+		var judged []string
+		query := langfuse.ScoresQuery{TraceIDs: []string{trace.id}, Names: []string{seed.DoubtScore}}
+		for score, err := range client.ReadScores(ctx, a.langfuse.Server.Capabilities, query) {
+			if err != nil {
+				return 0, err
+			}
+			var doubt seed.Doubt
+			_ = json.Unmarshal(score.Metadata, &doubt) // other programs may have scores of this name
+			judged = append(judged, doubt.Findings...)
+		}
+		if !slices.ContainsFunc(findings, func(d harness.Doubt) bool { return !slices.Contains(judged, d.Key) }) {
+			return 0, nil
+		}
+		if err := client.ReopenQueueItem(ctx, queue, completed); err != nil {
+			return 0, err
+		}
+		reopened = 1
+	}
+	return reopened, addDoubt(ctx, client, a.langfuse.Server.Project, *trace.run, trace.id, findings)
+}
+
+// itemTrace is the trace that represents an item, and its run.
+type itemTrace struct {
+	id  string
+	run *outcome.Header
+}
+
+// newestTraces returns for each item its trace in the newest run in this Langfuse that has an
+// extraction of it.
+func (a *auditor) newestTraces(ctx context.Context) (map[string]itemTrace, error) {
+	var published []int
 	for i, run := range a.runs {
 		counts, err := run.Counts(ctx)
 		if err != nil {
-			return h, nil, err
+			return nil, err
 		}
-		if counts.Published > 0 && a.headers[i].Project == project.ID && (newest < 0 || a.headers[i].Started.After(a.headers[newest].Started)) {
-			newest = i
+		if counts.Published > 0 && a.headers[i].Project == a.langfuse.Server.Project.ID {
+			published = append(published, i)
 		}
 	}
-	if newest < 0 {
-		return h, nil, cli.Usage("none of the runs is in this Langfuse (%s), so there is no trace to look at: experiment publish %s sends it there",
+	if len(published) == 0 {
+		return nil, cli.Usage("none of the runs is in this Langfuse (%s), so there is no trace to look at: experiment publish %s sends it there",
 			a.langfuse.Client.BaseURL(), cli.Quote(a.header.Name))
 	}
-	h, traces = a.headers[newest], map[string]string{}
-	for o, err := range a.runs[newest].Reader.Outcomes(ctx, runstore.Query{Newest: true, Trial: 1}) {
-		if err != nil {
-			return h, nil, err
+	slices.SortStableFunc(published, func(i, j int) int { return a.headers[j].Started.Compare(a.headers[i].Started) })
+	traces := map[string]itemTrace{}
+	for _, i := range published { // a single run has its extractions in several trials
+		for o, err := range a.runs[i].Reader.Outcomes(ctx, runstore.Query{Newest: true, Trial: min(1, len(a.runs)-1)}) {
+			if err != nil {
+				return nil, err
+			}
+			if traces[o.Item].run == nil && !o.Failed() {
+				traces[o.Item] = itemTrace{tracking.TraceID(a.headers[i], o), &a.headers[i]}
+			}
 		}
-		traces[o.Item] = tracking.TraceID(h, o)
 	}
-	return h, traces, nil
+	return traces, nil
 }
 
 // openQueue returns the queue with a name. If it does not exist and create is set, openQueue

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -293,16 +294,30 @@ func compareOptions(base, cand json.RawMessage) (list []Mismatch) {
 	return list
 }
 
-// compareItems lists the items that are in one run only, and those with different hashes.
-func compareItems(base, cand map[string]string) []Mismatch {
+// compareItems lists the items that are in one run only, and those with different hashes, with the
+// advice.
+func compareItems(base, cand map[string]string, advice string) []Mismatch {
 	var changed []string
 	for id, hash := range cand {
 		if was := base[id]; was != "" && hash != "" && was != hash {
 			changed = append(changed, id)
 		}
 	}
+	other := itemMismatch(changed, "with other content")
+	for i := range other {
+		other[i].Advice = advice
+	}
 	return slices.Concat(itemMismatch(onlyIn(base, cand), "only in the base"),
-		itemMismatch(onlyIn(cand, base), "only in the candidate"), itemMismatch(changed, "with other content"))
+		itemMismatch(onlyIn(cand, base), "only in the candidate"), other)
+}
+
+// rescoreAdvice returns what makes runs over two versions of a dataset comparable, or "".
+func rescoreAdvice(base, cand outcome.Header) string {
+	if base.Dataset.Name != cand.Dataset.Name || base.Harness != "extraction" || cand.Harness != base.Harness {
+		return ""
+	}
+	return fmt.Sprintf("experiment rescore --dataset %s@now %s %s scores both against the current gold",
+		cli.Quote(base.Dataset.Name), cli.Quote(base.Name), cli.Quote(cand.Name))
 }
 
 // itemMismatch returns a Mismatch that names the first of these items, or nothing if there are

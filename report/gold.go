@@ -280,7 +280,7 @@ func RegoldText(w io.Writer, r Regold, opt Options) error {
 			p.table(t)
 		}
 	}
-	p.notes("experiment publish NEW RUN sends a new run to Langfuse")
+	p.notes("the new runs are in Langfuse once experiment publish RUN has sent each")
 	return p.writeTo(w)
 }
 

@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -16,6 +17,7 @@ import (
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
+	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
@@ -43,7 +45,7 @@ func RescoreCommand(env cli.Env) *urfave.Command {
 			settings.DatasetFlag(),
 			settings.OptionsFlag(),
 			&urfave.StringFlag{Name: "config", TakesFile: true, Usage: "ask the evaluators under scorers: in the YAML file `FILE` again (nothing else in it is read)"},
-			&urfave.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "`NAME` of the new run (default: RUN-rescored; with @now, RUN and the version of the dataset)"},
+			&urfave.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "`NAME` of the new run (default: RUN-rescored; with @now, RUN and the beginning of the dataset's fingerprint)"},
 			&urfave.StringSliceFlag{Name: "gate", Usage: "with @now: judge `RULE|FILE` before and after; may be repeated"},
 			&urfave.BoolFlag{Name: "json", Usage: "print what changed as JSON"},
 		},
@@ -114,9 +116,16 @@ func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig, su
 	_, nameTaken := errors.AsType[*experiment.NameTakenError](err)
 	switch {
 	case nameTaken:
-		err = cli.Usage("%w: choose another with --name", err)
+		h, same, openErr := existing(ctx, path, cfg)
+		if cfg.Gold != nil && !r.c.IsSet("name") && same {
+			fmt.Fprintf(r.env.Stderr, "note: %s is there already (%s): nothing was created\n", textutil.Line(h.Name), path)
+			return moves.Result(h, nil), path, nil
+		}
+		err = errors.Join(cli.Usage("%w: choose another with --name", err), openErr)
 	case errors.Is(err, experiment.ErrSameGold):
 		err = cli.Usage("%s: %w: there is nothing to score again", textutil.Line(created.Rescored.Name), err)
+		created.Name = created.Rescored.Name
+		return moves.Result(created, nil), cfg.From.Path(), err
 	}
 	if err != nil {
 		return compare.MovesResult{}, "", err
@@ -187,23 +196,13 @@ func (r *rescorer) rescoreNow(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	var result report.Regold
-	var paths []string
-	for i := range names {
-		from, err := localRun(before[i])
-		if err != nil {
-			return err
-		}
-		left := map[string]int{}
-		gold.From, gold.Left = from.Reader, func(_, why string) { left[why]++ }
-		moves, path, err := r.rescore(ctx, gold, "-"+timestamp(gold.GoldVersion))
-		if err != nil {
-			return err
-		}
-		for why, n := range left {
-			fmt.Fprintf(r.env.Stderr, "note: %s: %s left out: %s\n", textutil.Line(moves.From.Name), textutil.Counted(n, "item"), why)
-		}
-		result.Runs, paths = append(result.Runs, moves), append(paths, path)
+	suffix, err := goldSuffix(ctx, gold.Gold)
+	if err != nil {
+		return err
+	}
+	result, paths, err := r.rescoreAll(ctx, gold, before, suffix)
+	if err != nil {
+		return err
 	}
 	after, closeAfter, err := runs.Sources(ctx, r.env, paths, "", false)
 	defer func() { err = errors.Join(err, closeAfter()) }()
@@ -214,6 +213,38 @@ func (r *rescorer) rescoreNow(ctx context.Context, name string) (err error) {
 		return err
 	}
 	return runs.Print(r.env, r.c.Bool("json"), result, report.RegoldText)
+}
+
+// rescoreAll scores each run again, and returns what changed and the paths of the new runs. A run
+// that was scored with this gold stands for itself; it is an error if all do.
+func (r *rescorer) rescoreAll(
+	ctx context.Context, gold experiment.RescoreConfig, before []compare.Source, suffix string,
+) (result report.Regold, paths []string, err error) {
+	var same []error
+	for _, source := range before {
+		from, err := localRun(source)
+		if err != nil {
+			return result, nil, err
+		}
+		left := map[string]int{}
+		gold.From, gold.Left = from.Reader, func(_, why string) { left[why]++ }
+		moves, path, err := r.rescore(ctx, gold, suffix)
+		switch {
+		case errors.Is(err, experiment.ErrSameGold):
+			same = append(same, err)
+			fmt.Fprintf(r.env.Stderr, "note: %s is unchanged: %s\n", textutil.Line(moves.Name), experiment.ErrSameGold)
+		case err != nil:
+			return result, nil, err
+		}
+		for why, n := range left {
+			fmt.Fprintf(r.env.Stderr, "note: %s: %s left out: %s\n", textutil.Line(moves.From.Name), textutil.Counted(n, "item"), why)
+		}
+		result.Runs, paths = append(result.Runs, moves), append(paths, path)
+	}
+	if len(same) == len(before) {
+		return result, nil, errors.Join(same...)
+	}
+	return result, paths, nil
 }
 
 // addShifts adds to a result how the new gold changes the ranks of the runs, and the verdicts and
@@ -282,14 +313,43 @@ func openCurrent(ctx context.Context, env cli.Env, name string) (cfg experiment.
 	return cfg, closeDataset, nil
 }
 
-// timestamp formats the time of a version for a name. A file has no version and gets the current
-// time.
-func timestamp(version string) string {
-	t, err := time.Parse(time.RFC3339Nano, version)
-	if err != nil {
-		t = time.Now()
+// goldSuffix returns what the names of runs end with that are scored against these items. It is the
+// same as long as ids, inputs and expected outputs are. Memory: a hash for each item.
+func goldSuffix(ctx context.Context, gold experiment.Source) (string, error) {
+	hashes := map[string]string{}
+	for page, err := range gold.Pages(ctx) {
+		if err != nil {
+			return "", err
+		}
+		for _, item := range page {
+			if hashes[item.ID], err = dataset.Hash(item); err != nil {
+				return "", err
+			}
+		}
 	}
-	return t.UTC().Format("20060102-150405.000")
+	var fingerprint dataset.Fingerprint
+	for _, id := range slices.Sorted(maps.Keys(hashes)) {
+		if err := fingerprint.Add(id, hashes[id]); err != nil {
+			return "", err
+		}
+	}
+	return "-" + fingerprint.Sum()[:8], nil
+}
+
+// existing returns the header of the run at path if it is what scoring cfg.From again would give.
+func existing(ctx context.Context, path string, cfg experiment.RescoreConfig) (h outcome.Header, ok bool, err error) {
+	run, err := runstore.OpenAny(ctx, path)
+	if err != nil {
+		return h, false, err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	from, errFrom := cfg.From.Header(ctx)
+	footer, ended, errFooter := cfg.From.Footer(ctx)
+	if h, err = run.Header(ctx); errors.Join(err, errFrom, errFooter) != nil {
+		return h, false, errors.Join(err, errFrom, errFooter)
+	}
+	return h, h.Rescored != nil && h.Rescored.RunUID == from.RunUID && ended && !h.Started.Before(footer.Ended) &&
+		len(cfg.Pin.Custom) == 0 && len(compare.CompareScorers(h.Scorer, cfg.Pin)) == 0, nil
 }
 
 // checkRescore returns an error if the run, the new name or a flag cannot be used.

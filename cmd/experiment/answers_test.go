@@ -123,6 +123,12 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 	if code != cli.ExitInterrupted || name == nil {
 		t.Fatalf("a budget that is used up: exit %d: %s", code, stderr)
 	}
+	for _, command := range []string{"publish", "verify"} {
+		code, _, stderr := b.with(env, command, name[1])
+		if code != cli.ExitOK || !regexp.MustCompile(`note: the run is not finished: \d of \d+ items`).MatchString(stderr) {
+			t.Errorf("%s of a run that was stopped: exit %d: %s", command, code, stderr)
+		}
+	}
 	b.succeed(env, append(args, "--name", name[1], "--budget-tokens", "1000000", "--resume")...)
 
 	config := "name: b\nruns: 2\ndatasets:\n  - {id: d, pdf: " + pdf + ", questions: " + questions + "}\n"

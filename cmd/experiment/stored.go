@@ -286,10 +286,32 @@ func withRunSession(c *urfave.Context, env cli.Env, timeout time.Duration,
 	ctx, cancel := experiment.WithVerifyTimeout(c.Context, timeout)
 	defer cancel()
 	err = withSession(ctx, env, cfg, nil, func(ctx context.Context, s session) error {
-		return s.signals.markStop(work(ctx, s, path))
+		return s.signals.markStop(errors.Join(work(ctx, s, path), noteUnfinished(ctx, env, path)))
 	})
 	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
+	}
+	return err
+}
+
+// noteUnfinished prints how much of a run there is to publish and to verify, if it is not complete.
+func noteUnfinished(ctx context.Context, env cli.Env, path string) (err error) {
+	if ctx.Err() != nil {
+		return nil
+	}
+	run, err := runstore.OpenAny(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	footer, _, err := run.Footer(ctx)
+	if err != nil || footer.Status == outcome.Complete {
+		return err
+	}
+	counts, err := run.Counts(ctx)
+	if err == nil {
+		fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %s; experiment run … --resume continues it\n",
+			counts.Done, textutil.Counted(int(counts.Planned), "item"))
 	}
 	return err
 }

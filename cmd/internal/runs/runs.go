@@ -62,14 +62,17 @@ func Open(ctx context.Context, named, dataset string) (*runstore.Reader, error) 
 	return run, err
 }
 
-// Find returns the file of the run that named names: the file itself, or a run of this
-// folder. dataset is empty for any dataset; if it is a file, it may be a path.
+// Find returns the file of the run that named names: a run of this folder, or a file. With a
+// slash, or one of the extensions of runs, exports and reports, it is a file; another file gives
+// way to the run of its name. dataset is empty for any dataset; if it is a file, it may be a path.
 func Find(ctx context.Context, named, dataset string) (string, error) {
 	dataset = experiment.DatasetName(dataset)
-	if info, err := os.Stat(named); err == nil && !info.IsDir() {
+	info, err := os.Stat(named)
+	isFile, extension := err == nil && !info.IsDir(), filepath.Ext(named)
+	switch path := strings.ContainsRune(named, filepath.Separator) || extension == runstore.Extension || extension == ".jsonl"; {
+	case isFile && (path || extension == ".json"):
 		return named, nil
-	}
-	if strings.ContainsRune(named, filepath.Separator) || filepath.Ext(named) == runstore.Extension || filepath.Ext(named) == ".jsonl" {
+	case path:
 		return "", cli.Usage("there is no file %s", named)
 	}
 	entries, err := List(ctx)
@@ -94,6 +97,8 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	switch {
 	case len(found) == 1:
 		return found[0], nil
+	case len(found) == 0 && isFile:
+		return named, nil
 	case len(found) > 1:
 		return "", cli.Usage("there are several runs %q: add --dataset, or name the file: %s",
 			named, strings.Join(found, ", "))
@@ -121,10 +126,14 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 			remote = append(remote, i)
 			continue
 		}
-		report, is, err := openAnswersReport(ctx, named)
-		if sources[i] = report; err == nil && !is {
+		path, err := Find(ctx, named, dataset)
+		is := false
+		if err == nil {
+			sources[i], is, err = openAnswersReport(ctx, path)
+		}
+		if err == nil && !is {
 			var run *runstore.Reader
-			if run, err = Open(ctx, named, dataset); err == nil {
+			if run, err = runstore.OpenAny(ctx, path); err == nil {
 				closers = append(closers, run.Close)
 				sources[i] = Source{experiment.RunFile{Reader: run, Metadata: metadata}, Status{env: env}}
 			}

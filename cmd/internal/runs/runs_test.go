@@ -11,6 +11,7 @@ import (
 
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
@@ -33,6 +34,32 @@ func writeRun(t testing.TB, name string, score float64) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// TestFind_file: a file hides no run of the same name; with a slash or an extension of runs it is
+// the file.
+func TestFind_file(t *testing.T) {
+	t.Chdir(t.TempDir())
+	run := writeRun(t, "o1", 0.5)
+	for _, name := range []string{"o1", "o2", "o1.jsonl", "o1.json"} {
+		if err := os.WriteFile(name, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for named, want := range map[string]string{
+		"o1": run, "./o1": "./o1", "o2": "o2", "o1.jsonl": "o1.jsonl", "o1.json": "o1.json", "o3": "", "o3.jsonl": "", "./o3": "",
+	} {
+		if path, err := Find(t.Context(), named, ""); path != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %s, %v, want %s", named, path, err, want)
+		}
+	}
+	sources, done, err := Sources(t.Context(), cli.Env{}, []string{"o1"}, "", false)
+	if err != nil || sources[0].Where() != run {
+		t.Errorf("%v %v", sources, err)
+	}
+	if err := done(); err != nil {
+		t.Error(err)
+	}
 }
 
 func backdate(path string) error {

@@ -60,7 +60,7 @@ type AuditResult struct {
 	// systems.
 	Skipped   int `json:"skipped"`
 	Confirmed int `json:"confirmed"` // findings against which a person confirmed gold
-	Total     int `json:"total"`     // all other findings, kept or not
+	Total     int `json:"total"`     // all others with MinDoubt, or in Keep, even if not among Top
 	// Tenths counts the findings by doubt: [0, 0.1), … [0.9, 1].
 	Tenths   [10]int `json:"tenths"`
 	Findings []Doubt `json:"findings"`
@@ -247,14 +247,15 @@ func (a *audit) addFindings(id string, claims []claim) {
 			a.result.Confirmed++
 			continue
 		}
+		if d.Doubt < a.cfg.MinDoubt && !a.cfg.Keep[d.Key] {
+			continue
+		}
 		a.result.Total++
 		a.result.Tenths[min(9, int(d.Doubt*10))]++
 		if a.cfg.Brief {
 			d.claim = claim{} // it references the whole item
 		}
-		if d.Doubt >= a.cfg.MinDoubt || a.cfg.Keep[d.Key] {
-			a.result.Findings = append(a.result.Findings, d)
-		}
+		a.result.Findings = append(a.result.Findings, d)
 	}
 	if n := len(a.result.Findings); n > 1000 && n/4 > a.cfg.Top {
 		a.trim()

@@ -242,6 +242,15 @@ func TestAudit_says(t *testing.T) {
 			t.Errorf("%s: %+v, want %v", kind, list, odds/(1+odds))
 		}
 	}
+	// What is not in the text, and what contradicts the schemas, is doubtful even if systems have it.
+	newton := `{"entities":[{"name":"Isaac Newton","type":"Person"}]}`
+	for both, want := range map[string]string{newton: "all 2 systems have it", of("City"): "2 of 2 systems find nothing of the kind",
+		`{"entities":[{"name":"Isaac Newton","type":"Port"}]}`: "all 2 systems have it, or something in its place"} {
+		list := auditOne(t, "She lived in London.", newton, both, both)
+		if i := slices.IndexFunc(list, func(d Doubt) bool { return d.Kind == NotInText }); i < 0 || list[i].Reason != "the text does not have the name; "+want {
+			t.Errorf("%+v, want %s", list, want)
+		}
+	}
 	// The same holds for the other direction, if the schema does not take the ends of gold.
 	relationOf := func(kind, source, target string) string {
 		return `{"entities":[{"name":"Ann","type":"Person"},{"name":"London","type":"City"}],"relationships":[{"source_name":"` + source + `","relationship_type":"` + kind + `","target_name":"` + target + `"}]}`
@@ -341,8 +350,8 @@ func TestAudit_config(t *testing.T) {
 	}{
 		"the first":             {AuditConfig{Top: 1}, "a", 2, 0},
 		"one that is asked for": {AuditConfig{Top: 1, Keep: keep}, "a b", 2, 0},
-		"of a high doubt":       {AuditConfig{Top: 10, MinDoubt: 0.99}, "", 2, 0},
-		"that, or asked for":    {AuditConfig{Top: 10, MinDoubt: 0.99, Keep: keep}, "b", 2, 0},
+		"of a high doubt":       {AuditConfig{Top: 10, MinDoubt: 0.99}, "", 0, 0},
+		"that, or asked for":    {AuditConfig{Top: 10, MinDoubt: 0.99, Keep: keep}, "b", 1, 0},
 		"confirmed":             {AuditConfig{Top: 10, Confirmed: func(item, key string) bool { return item == "a" && key == first.Key }}, "b", 1, 1},
 		"in brief":              {AuditConfig{Top: 10, Brief: true}, "a b", 2, 0},
 	} {

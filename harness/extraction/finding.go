@@ -135,7 +135,7 @@ func (d *Doubt) complete(systems []string, r *comparison, items int) {
 		d.Says = append(d.Says, says)
 	}
 	n := countStances(c.stances)
-	d.Reason = c.why(n[agrees], len(c.stances)-n[absent])
+	d.Reason = c.why(n[agrees], n[against], len(c.stances)-n[absent])
 	changed := applyClaims(r.gold, c)
 	for s, output := range r.outputs {
 		if output == nil {
@@ -158,9 +158,15 @@ func (d *Doubt) complete(systems []string, r *comparison, items int) {
 }
 
 // why returns a sentence with the evidence for the claim.
-func (c claim) why(agree, total int) string {
+func (c claim) why(agree, have, total int) string {
 	count := fmt.Sprintf("%d of %d systems", agree, total)
 	noneFound := count + " find nothing of the kind"
+	switch {
+	case have == total:
+		noneFound = fmt.Sprintf("all %d systems have it", total)
+	case agree == 0:
+		noneFound = fmt.Sprintf("all %d systems have it, or something in its place", total)
+	}
 	if c.kind == NotInGold && c.suspect {
 		return count + " have it, and a relationship of gold names it"
 	}

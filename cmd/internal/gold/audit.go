@@ -76,7 +76,7 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := a.readDataset(ctx); err != nil {
 		return err
 	}
-	result, err := a.audit(ctx, options, harness.AuditConfig{Top: c.Int("top"), Keep: decided.keys()})
+	result, err := a.audit(ctx, options, harness.AuditConfig{Top: c.Int("top"), MinDoubt: leastDoubt, Keep: decided.keys()})
 	if err != nil {
 		return err
 	}
@@ -236,8 +236,11 @@ func (a *auditor) audit(ctx context.Context, options scoring.Options, cfg harnes
 	return harness.Audit(ctx, cfg)
 }
 
-// minDoubt is the doubt from which an item is left out of a comparison.
-const minDoubt = 0.5
+const (
+	leastDoubt = 0.01 // of a finding that an audit lists; below it reads 0.00
+	// minDoubt is the doubt from which an item is left out of a comparison.
+	minDoubt = 0.5
+)
 
 // Doubtful returns the items whose gold is doubtful according to the outputs of the compared runs:
 // those with a finding with a doubt of at least 0.5. It does not ask Langfuse. It returns nil for

@@ -304,16 +304,7 @@ func noteUnfinished(ctx context.Context, env cli.Env, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	footer, _, err := run.Footer(ctx)
-	if err != nil || footer.Status == outcome.Complete {
-		return err
-	}
-	counts, err := run.Counts(ctx)
-	if err == nil {
-		fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %s; experiment run … --resume continues it\n",
-			counts.Done, textutil.Counted(int(counts.Planned), "item"))
-	}
-	return err
+	return runs.NoteUnfinished(ctx, env, run)
 }
 
 // unpublishable adds to the error for a run that cannot be published what the user can do with

@@ -3,9 +3,9 @@ package gold
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -99,7 +99,7 @@ type rescorer struct {
 func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig, suffix string) (compare.MovesResult, string, error) {
 	err := r.configure(ctx, &cfg, suffix)
 	if err == nil {
-		err = noteUnfinished(ctx, r.env, cfg.From)
+		err = runs.NoteUnfinished(ctx, r.env, cfg.From)
 	}
 	if err != nil {
 		return compare.MovesResult{}, "", err
@@ -114,14 +114,13 @@ func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig, su
 	created, path, err := experiment.Rescore(ctx, cfg)
 	status.End()
 	_, nameTaken := errors.AsType[*experiment.NameTakenError](err)
+	byDefault := cfg.Gold != nil && !r.c.IsSet("name") && !r.c.IsSet("config")
 	switch {
+	case nameTaken && byDefault && isThere(ctx, path, created, cfg.From):
+		fmt.Fprintf(r.env.Stderr, "note: %s is there already (%s): nothing was created\n", textutil.Line(created.Name), path)
+		err = nil
 	case nameTaken:
-		h, same, openErr := existing(ctx, path, cfg)
-		if cfg.Gold != nil && !r.c.IsSet("name") && same {
-			fmt.Fprintf(r.env.Stderr, "note: %s is there already (%s): nothing was created\n", textutil.Line(h.Name), path)
-			return moves.Result(h, nil), path, nil
-		}
-		err = errors.Join(cli.Usage("%w: choose another with --name", err), openErr)
+		err = cli.Usage("%w: choose another with --name", err)
 	case errors.Is(err, experiment.ErrSameGold):
 		err = cli.Usage("%s: %w: there is nothing to score again", textutil.Line(created.Rescored.Name), err)
 		created.Name = created.Rescored.Name
@@ -313,43 +312,34 @@ func openCurrent(ctx context.Context, env cli.Env, name string) (cfg experiment.
 	return cfg, closeDataset, nil
 }
 
-// goldSuffix returns what the names of runs end with that are scored against these items. It is the
-// same as long as ids, inputs and expected outputs are. Memory: a hash for each item.
+// goldSuffix returns the end of the names of runs that are scored against these items: the beginning
+// of their dataset.Fingerprint. Memory: a hash for each item.
 func goldSuffix(ctx context.Context, gold experiment.Source) (string, error) {
-	hashes := map[string]string{}
+	var lines []string
 	for page, err := range gold.Pages(ctx) {
+		for _, item := range page {
+			hash, errHash := dataset.Hash(item)
+			lines, err = append(lines, item.ID+"\t"+hash+"\n"), errors.Join(err, errHash)
+		}
 		if err != nil {
 			return "", err
 		}
-		for _, item := range page {
-			if hashes[item.ID], err = dataset.Hash(item); err != nil {
-				return "", err
-			}
-		}
 	}
-	var fingerprint dataset.Fingerprint
-	for _, id := range slices.Sorted(maps.Keys(hashes)) {
-		if err := fingerprint.Add(id, hashes[id]); err != nil {
-			return "", err
-		}
-	}
-	return "-" + fingerprint.Sum()[:8], nil
+	slices.Sort(lines)
+	return fmt.Sprintf("-%x", sha256.Sum256([]byte(strings.Join(lines, ""))))[:9], nil
 }
 
-// existing returns the header of the run at path if it is what scoring cfg.From again would give.
-func existing(ctx context.Context, path string, cfg experiment.RescoreConfig) (h outcome.Header, ok bool, err error) {
+// isThere reports whether the run at path is what scoring from again as the run h would give.
+func isThere(ctx context.Context, path string, h outcome.Header, from *runstore.Reader) bool {
 	run, err := runstore.OpenAny(ctx, path)
 	if err != nil {
-		return h, false, err
+		return false
 	}
-	defer func() { err = errors.Join(err, run.Close()) }()
-	from, errFrom := cfg.From.Header(ctx)
-	footer, ended, errFooter := cfg.From.Footer(ctx)
-	if h, err = run.Header(ctx); errors.Join(err, errFrom, errFooter) != nil {
-		return h, false, errors.Join(err, errFrom, errFooter)
-	}
-	return h, h.Rescored != nil && h.Rescored.RunUID == from.RunUID && ended && !h.Started.Before(footer.Ended) &&
-		len(cfg.Pin.Custom) == 0 && len(compare.CompareScorers(h.Scorer, cfg.Pin)) == 0, nil
+	defer run.Close()
+	there, err := run.Header(ctx)
+	footer, ended, errFooter := from.Footer(ctx)
+	return errors.Join(err, errFooter) == nil && there.Rescored != nil && there.Rescored.RunUID == h.Rescored.RunUID &&
+		ended && !there.Started.Before(footer.Ended) && len(compare.CompareScorers(there.Scorer, h.Scorer)) == 0
 }
 
 // checkRescore returns an error if the run, the new name or a flag cannot be used.
@@ -384,19 +374,4 @@ func openEvaluators(ctx context.Context, env cli.Env, path string) (system.Score
 		return system.Scorers{}, err
 	}
 	return opened, opened.Check(ctx)
-}
-
-// noteUnfinished prints how many outcomes a run has that has not ended.
-func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) error {
-	_, ended, err := from.Footer(ctx)
-	if err != nil || ended {
-		return err
-	}
-	counts, err := from.Counts(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; it is still running, or was stopped\n",
-		counts.Done, counts.Planned)
-	return cli.WriteError(err)
 }

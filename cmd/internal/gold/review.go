@@ -218,9 +218,12 @@ func (a *auditor) queueItems(ctx context.Context, name string, create bool,
 	if err != nil {
 		return nil, err
 	}
-	completed, err := completedTraces(ctx, client, queue.ID)
-	if err != nil {
-		return nil, err
+	completed := map[string]string{} // queue item by trace
+	for item, err := range client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted) {
+		if err != nil {
+			return nil, err
+		}
+		completed[item.ObjectID] = item.ID
 	}
 	out := &report.Queued{Name: queue.Name, Created: created, Runs: []string{}}
 	var ready []string
@@ -263,22 +266,6 @@ func (a *auditor) queueItems(ctx context.Context, name string, create bool,
 		return out, cli.Errorf(cli.ExitFailures, "%d of %d items were not queued:\n%w", len(failed), len(failed)+len(ready), errors.Join(failed...))
 	}
 	return out, nil
-}
-
-// completedTraces returns the queue items of traces that a person has completed, by trace.
-func completedTraces(ctx context.Context, client *langfuse.Client, queue string) (map[string]string, error) {
-	completed := map[string]string{}
-	for item, err := range client.ListQueueItems(ctx, queue, "") {
-		if err != nil {
-			return nil, err
-		}
-		if item.Status == langfuse.QueuePending { // also if the trace was queued twice
-			completed[item.ObjectID] = ""
-		} else if _, known := completed[item.ObjectID]; !known {
-			completed[item.ObjectID] = item.ID
-		}
-	}
-	return completed, nil
 }
 
 // addToTrace adds the doubt to a trace. If the trace is completed in the queue, as this item of it,

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
@@ -14,7 +15,7 @@ import (
 )
 
 // TestNoteUnfinished: a run with 1 of 3 outcomes is unfinished, with and without a writer; there is
-// no note about a run that has ended.
+// no note about a run that is complete.
 func TestNoteUnfinished(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.run")
 	run, err := runstore.Create(path, outcome.Header{RunUID: strings.Repeat("a", 32), Name: "r", Trials: 1})
@@ -31,10 +32,10 @@ func TestNoteUnfinished(t *testing.T) {
 		must(t, err)
 		defer func() { must(t, r.Close()) }()
 		var b bytes.Buffer
-		must(t, noteUnfinished(t.Context(), cli.Env{Stderr: &b}, r))
+		must(t, runs.NoteUnfinished(t.Context(), cli.Env{Stderr: &b}, r))
 		return b.String()
 	}
-	const want = "note: the run is not finished: 1 of 3 are there; it is still running, or was stopped\n"
+	const want = "note: the run is not finished: 1 of 3 items; it is still running, or was stopped\n"
 	if got := note(); got != want {
 		t.Errorf("while it is written: %q, want %q", got, want)
 	}
@@ -46,8 +47,18 @@ func TestNoteUnfinished(t *testing.T) {
 	must(t, err)
 	must(t, run.Finish(t.Context(), outcome.Footer{Status: outcome.Interrupted, Planned: 3}))
 	must(t, run.Close())
+	if got := note(); got != want {
+		t.Errorf("after it was stopped: %q", got)
+	}
+	run, err = runstore.Open(path)
+	must(t, err)
+	for _, item := range []string{"a", "c"} {
+		must(t, run.Commit(t.Context(), outcome.Outcome{Item: item, Trial: 1, Attempt: 1}))
+	}
+	must(t, run.Finish(t.Context(), outcome.Footer{Status: outcome.Complete, Planned: 3}))
+	must(t, run.Close())
 	if got := note(); got != "" {
-		t.Errorf("after its end: %q", got)
+		t.Errorf("complete: %q", got)
 	}
 }
 

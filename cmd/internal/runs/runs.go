@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
@@ -106,6 +107,21 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 		return "", cli.Usage("there is no run %q of dataset %q; there is one of %s", named, dataset, strings.Join(elsewhere, ", "))
 	}
 	return "", cli.Usage("there is no run %q in this folder%s", named, cmp.Or(textutil.Hint(named, names), "; experiment runs lists those that are"))
+}
+
+// NoteUnfinished prints how many outcomes a run has that is not complete.
+func NoteUnfinished(ctx context.Context, env cli.Env, run *runstore.Reader) error {
+	footer, _, err := run.Footer(ctx)
+	if err != nil || footer.Status == outcome.Complete {
+		return err
+	}
+	counts, err := run.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %s; it is still running, or was stopped\n",
+		counts.Done, textutil.Counted(int(counts.Planned), "item"))
+	return cli.WriteError(err)
 }
 
 // InLangfuse is the prefix of the name of a run that is read from Langfuse.

@@ -76,7 +76,8 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := a.readDataset(ctx); err != nil {
 		return err
 	}
-	result, err := a.audit(ctx, options, harness.AuditConfig{Top: c.Int("top"), MinDoubt: leastDoubt, Keep: decided.keys()})
+	cfg := harness.AuditConfig{Top: c.Int("top"), MinDoubt: leastDoubt, Keep: decided.keys()}
+	result, err := a.audit(ctx, options, cfg)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,8 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	dataset = experiment.DatasetName(dataset)
 	info, err := os.Stat(named)
 	isFile, extension := err == nil && !info.IsDir(), filepath.Ext(named)
-	switch path := strings.ContainsRune(named, filepath.Separator) || extension == runstore.Extension || extension == ".jsonl"; {
+	path := strings.ContainsRune(named, filepath.Separator) || extension == runstore.Extension || extension == ".jsonl"
+	switch {
 	case isFile && (path || extension == ".json"):
 		return named, nil
 	case path:

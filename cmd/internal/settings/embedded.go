@@ -201,7 +201,8 @@ func Serve(ctx context.Context, port int, next bool, config embedded.Config, pag
 	case err != nil:
 		return err
 	case l != nil:
-		return errors.Join(cli.Usage("the embedded Langfuse of this folder runs already at %s: stop it first", l.Client.BaseURL()), l.Close())
+		return errors.Join(cli.Usage("the embedded Langfuse of this folder runs already at %s: stop it first",
+			l.Client.BaseURL()), l.Close())
 	}
 	listener, err := listen(port, next)
 	if err != nil {

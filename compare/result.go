@@ -264,11 +264,12 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 		}
 	}
 	warnOfEvaluators(base.Summary.Run.CustomScorers, cand.Summary.Run.CustomScorers, warn)
+	noun := "item"
+	if base.Summary.Trials != nil || cand.Summary.Trials != nil {
+		noun = "outcome"
+	}
+	warnOfAsking(base.Summary, cand.Summary, noun, warn)
 	if b, c := base.Summary.Items.Failed, cand.Summary.Items.Failed; b > 0 || c > 0 {
-		noun := "item"
-		if base.Summary.Trials != nil || cand.Summary.Trials != nil {
-			noun = "outcome"
-		}
 		warn("%s failed in the base, %d in the candidate: they count as 0 in the differences and are left out of pooled values and types", textutil.Counted(b, noun), c)
 	}
 	for _, s := range out.Scores {
@@ -284,6 +285,22 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 		warn("the cost of %s of the base and %d of the candidate is unknown", textutil.Counted(b, "item"), c)
 	}
 	return list
+}
+
+// warnOfAsking warns of runs of which one was asked more often than the other, or paid for fewer answers.
+func warnOfAsking(base, cand outcome.Summary, noun string, warn func(format string, args ...any)) {
+	b, c := base.Items, cand.Items
+	both := func(text string, ofCand, ofBase int) {
+		warn(text, ofCand, textutil.Counted(c.Scored+c.Failed, noun), ofBase, b.Scored+b.Failed)
+	}
+	if b.Retried != c.Retried {
+		both("%d of %s of the candidate are second or later attempts, %d of %d of the base: compare runs that were asked equally often",
+			c.Retried, b.Retried)
+	}
+	if x, y := base.Usage.CostUSD, cand.Usage.CostUSD; b.FromCache+c.FromCache > 0 && (x != nil && *x > 0 || y != nil && *y > 0) {
+		both("%d of %s of the candidate came from the cache, %d of %d of the base: cost is what was paid, and answers from there cost nothing",
+			c.FromCache, b.FromCache)
+	}
 }
 
 // oppositeScores lists the scores whose mean rose while their pooled value fell, or the reverse,

@@ -92,6 +92,9 @@ func (s *Summariser) Add(o Outcome) {
 	if o.NothingExpected || primary.Vacuous {
 		s.items.NothingToFind++
 	}
+	if o.Attempt > 1 {
+		s.items.Retried++
+	}
 	s.addScores(o)
 	s.itemWarnings.add(o, s.header.Trials)
 	s.judging.add(o.Judging)

@@ -59,6 +59,8 @@ type Items struct {
 	// FromCache counts outcomes with a model call that was answered from a cache. They do not
 	// count in the Latencies.
 	FromCache int `json:"from_cache,omitempty"`
+	// Retried counts outcomes of a second or later attempt, which --retry-failed makes.
+	Retried int `json:"retried,omitempty"`
 }
 
 // NotRun returns the number of planned outcomes that do not exist.

@@ -350,7 +350,7 @@ func (v SummaryView) Facts() (list []Fact) {
 	i := v.Items
 	add(v.Noun()+"s", textIf(i.Failed > 0, "bad"), Count(i.Planned)+" planned", Count(i.Scored)+" scored",
 		Count(i.Failed)+" failed", Count(i.NothingToFind)+" with nothing to find",
-		textIf(i.FromCache > 0, Count(i.FromCache)+" from the cache"))
+		textIf(i.FromCache > 0, Count(i.FromCache)+" from the cache"), textIf(i.Retried > 0, Count(i.Retried)+" retried"))
 	if l := v.LatencyMS; l != nil {
 		add("latency", "", "p50 "+Milliseconds(l.P50), "p95 "+Milliseconds(l.P95), "mean "+Milliseconds(l.Mean), "max "+Milliseconds(l.Max))
 	}

@@ -214,6 +214,7 @@ func (c *conversation) ask(ctx context.Context) (extraction.Extraction, error) {
 		case last:
 			return *lastReadable, nil
 		}
+		call.Warnings = append(call.Warnings, "an answer was not valid, and the model was asked again") // summaries count it
 		listed := problems[:min(len(problems), maxProblemsShown)]
 		repairRequest := "Your answer has problems:\n- " + strings.Join(listed, "\n- ") +
 			"\nAnswer again with the whole corrected JSON object and nothing else."

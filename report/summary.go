@@ -233,6 +233,7 @@ func (v SummaryView) GroupTables() (tables []Table) {
 		tables = append(tables, t)
 	}
 	if len(tables) > 0 {
+		tables[0].note(true, "extracted: inverses, and matches of gold without a type, count under the expected type")
 		tables[0].note(v.Trials != nil, "counts of all trials together")
 		tables[0].note(v.Items.Failed > 0, "failed "+v.Noun()+"s have no counts by type")
 	}

@@ -386,7 +386,7 @@ func Causes() []CauseMeaning {
 		{CauseWrongType, "The entity was found, with another type than expected."},
 		{CauseSwapped, "The ends of the relationship are the wrong way round."},
 		{CauseWrongRelationshipType, "The relationship joins the right ends with another type."},
-		{CauseDangling, "An end of the relationship names no entity."},
+		{CauseDangling, "An end of the relationship is empty, or a reference to no entity."},
 		{CauseDuplicate, "A repetition of something that is listed already."},
 		{CauseInvented, "Extracted with a name that the document does not contain."},
 	}

@@ -78,6 +78,12 @@ func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) erro
 	}
 	for i, settings := range coarse {
 		r := &result.Candidates[positions[i+1]-1]
+		for j := range settings { // what is claimed of a secondary score must allow for all of them
+			row := &settings[j].Score
+			if k := slices.IndexFunc(r.Scores, func(s compare.Score) bool { return s.Name == row.Name && !s.Primary }); k >= 0 {
+				row.PHolm, row.Verdict = r.Scores[k].PHolm, r.Scores[k].Verdict
+			}
+		}
 		flips := compare.Flips(append(slices.Clone(settings), fine[i]...))
 		r.Sensitivity = &compare.Sensitivity{Settings: settings, Flips: flips, Notes: s.notes(settings)}
 		for _, flip := range r.Sensitivity.Flips {

@@ -159,6 +159,11 @@ func TestSensitivity_flip(t *testing.T) {
 	}
 	var rows []string
 	for _, w := range r.Sensitivity.Settings {
+		for _, above := range r.Scores { // another score than the primary one has the p (Holm) of the comparison
+			if w.Score.Name == above.Name && !above.Primary && *w.Score.PHolm != *above.PHolm {
+				t.Errorf("%s: p (Holm) %v, in the table of scores %v", w.What, *w.Score.PHolm, *above.PHolm)
+			}
+		}
 		rows = append(rows, fmt.Sprintf("%s %s %s", w.What, w.Score.Name, w.Score.Verdict))
 	}
 	wantRows := []string{"as the runs are scored entity_f1 worse"}

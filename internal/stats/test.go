@@ -222,7 +222,7 @@ func countDrawn(sizes []float64, total, bound float64, flips int, seed uint64) i
 // 11.1.1.
 func McNemar(gained, lost int) (p float64, ok bool) {
 	fewer, more := min(gained, lost), max(gained, lost)
-	if fewer < 0 || fewer == more {
+	if fewer < 0 || more-fewer <= 1 { // half of the outcomes of an odd n: exactly 1
 		return 1, fewer >= 0
 	}
 	return min(1, 2*mathext.RegIncBeta(float64(more), float64(fewer+1), 0.5)), true

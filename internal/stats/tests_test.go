@@ -55,6 +55,11 @@ func TestMcNemar(t *testing.T) {
 			}
 		})
 	}
+	for n := range 200 { // half of the distribution of an odd n, without a last digit from rounding
+		if p, _ := McNemar(n, n+1); p != 1 {
+			t.Errorf("%d and %d: %v, want 1", n, n+1, p)
+		}
+	}
 	if _, ok := McNemar(-1, 3); ok {
 		t.Error("a negative count: defined")
 	}

@@ -93,7 +93,8 @@ func eachItemOf(runs []Run, do func(Run, ItemView) error) error {
 
 // CSV writes a header and one row for each item: the item, its result, time, tokens and cost,
 // every score (empty if undefined), the weight of the primary score for answers about documents,
-// the number of faults of each cause, and warnings. Numbers are not rounded.
+// the number of faults of each cause, and warnings. The scores of a failed
+// item, all but error, and its numbers of faults are empty. Costs have 12 significant digits, other numbers all.
 //
 // A spreadsheet must not evaluate untrusted text: text that begins with = + - @ ' a tab or a
 // line end gets a leading '. A program that reads the file removes one leading ' to get the
@@ -145,7 +146,7 @@ func CSV(w io.Writer, runs []Run) error {
 					n += c.Count
 				}
 			}
-			row = append(row, strconv.FormatInt(n, 10))
+			row = append(row, textIf(!v.Outcome.Failed(), strconv.FormatInt(n, 10)))
 		}
 		return table.Write(append(row, escapeFormula(strings.Join(v.Outcome.Warnings, "\n"))))
 	})
@@ -160,11 +161,14 @@ func CSV(w io.Writer, runs []Run) error {
 func csvHead(v ItemView) []string {
 	o := v.Outcome
 	started := textIf(!o.Started.IsZero(), o.Started.UTC().Format(time.RFC3339Nano))
-	latency := float64(o.Latency) / float64(time.Millisecond)
+	latency, cost := float64(o.Latency)/float64(time.Millisecond), ""
+	if o.CostUSD != nil { // a sum of products: the last digits are those of rounding
+		cost = strconv.FormatFloat(*o.CostUSD, 'g', 12, 64)
+	}
 	return []string{
 		escapeFormula(v.Run), escapeFormula(v.Dataset), escapeFormula(o.Item), strconv.Itoa(o.Trial), strconv.Itoa(o.Attempt),
 		escapeFormula(string(o.Class)), escapeFormula(v.message()), started, plainNumber(&latency),
-		strconv.FormatInt(o.Usage.Input, 10), strconv.FormatInt(o.Usage.Output, 10), plainNumber(o.CostUSD),
+		strconv.FormatInt(o.Usage.Input, 10), strconv.FormatInt(o.Usage.Output, 10), cost,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,25 @@ func TestFormats_itemByItem(t *testing.T) {
 		if err := write(&b, []Run{run}); err != nil || most > 10_000 || b.Len()-last > 10_000 {
 			t.Errorf("%s: %v, %d bytes at once, %d at the end", name, err, most, b.Len()-last)
 		}
+	}
+}
+
+// TestCSV_failed checks that a failed item has no number of faults, and that costs, which are sums of products, are
+// without the digits of rounding.
+func TestCSV_failed(t *testing.T) {
+	good, bad := itemView(), itemView()
+	good.Outcome.Causes = []outcome.Cause{{What: "entity", Name: "missed", Count: 2}}
+	good.Outcome.CostUSD, bad.Outcome.CostUSD = new(.00005684999999999999), new(1234.5)
+	bad.Outcome.Class, bad.Outcome.Failure, bad.Outcome.Causes = outcome.Timeout, &outcome.Failure{Class: outcome.Timeout}, nil
+	text := printed(t, func(w io.Writer) error { return CSV(w, []Run{runOf(outcome.Header{}, []ItemView{good, bad})}) })
+	table, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || len(table) != 3 {
+		t.Fatal(table, err)
+	}
+	cost, faults := slices.Index(table[0], "cost_usd"), slices.Index(table[0], "faults_entity_missed")
+	want := []string{"5.685e-05", "1234.5", "2", ""}
+	if got := []string{table[1][cost], table[2][cost], table[1][faults], table[2][faults]}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -1,6 +1,7 @@
 package outcome_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"extraction-experiment/outcome"
@@ -48,5 +49,9 @@ func TestSummary_causesOfTrials(t *testing.T) {
 		if diff := cmp.Diff(want, sum.Summary().Causes); diff != "" {
 			t.Errorf("causes (-want +got):\n%s", diff)
 		}
+	}
+	// In JSON, the count over all trials would look like that of one.
+	if raw, err := json.Marshal(want[0].Worst); err != nil || string(raw) != `[{"id":"a","count":10}]` {
+		t.Errorf("%s, %v", raw, err)
 	}
 }

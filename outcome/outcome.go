@@ -341,7 +341,7 @@ type CauseCount struct {
 // is the trial with most of them, or 0 in a run of one trial.
 type CauseItem struct {
 	ID    string `json:"id"`
-	Trial int    `json:"trial,omitempty"`
+	Trial int    `json:"-"` // Count is not that of this trial
 	Count int64  `json:"count"`
 }
 

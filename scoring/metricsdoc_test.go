@@ -131,11 +131,11 @@ The order of the lists changes no count and no score, and of equally good pairs 
 | fuzzy | same | each equal or similar, at least one not equal; of a symmetric type also swapped |
 | inverse-fuzzy | inverse of each other | swapped, each equal or similar, at least one not equal |
 
-The first that applies counts; all four are correct. A directed type with swapped ends, an inverse type with ends in place, an empty end or type, and an end given as a reference (`+"`source_ref`, `target_ref`"+`) that is the id or name of no entity are wrong, and count as extracted. Ends are compared by name. An end given by a name need not be listed as an entity; an end that is the name or an alias of an expected entity stands for all its names. Inverses are never chained.
+The first that applies counts; all four are correct. A directed type with swapped ends, an inverse type with ends in place, an empty end or type, and an end given as a reference (` + "`source_ref`, `target_ref`" + `) that is the id or name of no entity are wrong, and count as extracted. Ends are compared by name. An end given by a name need not be listed as an entity; an end that is the name or an alias of an expected entity stands for all its names. Inverses are never chained.
 
 ## By type
 
-A relationship that matches counts as extracted under the expected type, also if it states the inverse; an entity that matches an expected one of no type counts under `+"`(no type)`"+`, whatever its own. Everything else counts under its own type, also an entity that matches one of another type, which is matched under none. So *extracted* is what the precision of a type is over, not how often the type was written. Failed items have no counts.
+A relationship that matches counts as extracted under the expected type, also if it states the inverse; an entity that matches an expected one of no type counts under ` + "`(no type)`" + `, whatever its own. Everything else counts under its own type, also an entity that matches one of another type, which is matched under none. So *extracted* is what the precision of a type is over, not how often the type was written. Failed items have no counts.
 
 ## Options
 

@@ -294,12 +294,13 @@ func warnOfAsking(base, cand outcome.Summary, noun string, warn func(format stri
 		warn(text, ofCand, textutil.Counted(c.Scored+c.Failed, noun), ofBase, b.Scored+b.Failed)
 	}
 	if b.Retried != c.Retried {
-		both("%d of %s of the candidate are second or later attempts, %d of %d of the base: compare runs that were asked equally often",
-			c.Retried, b.Retried)
+		both("%d of %s of the candidate are second or later attempts, %d of %d of the base: "+
+			"compare runs that were asked equally often", c.Retried, b.Retried)
 	}
-	if x, y := base.Usage.CostUSD, cand.Usage.CostUSD; b.FromCache+c.FromCache > 0 && (x != nil && *x > 0 || y != nil && *y > 0) {
-		both("%d of %s of the candidate came from the cache, %d of %d of the base: cost is what was paid, and answers from there cost nothing",
-			c.FromCache, b.FromCache)
+	costs := func(u outcome.UsageSum) bool { return u.CostUSD != nil && *u.CostUSD > 0 }
+	if b.FromCache+c.FromCache > 0 && (costs(base.Usage) || costs(cand.Usage)) {
+		both("%d of %s of the candidate came from the cache, %d of %d of the base: "+
+			"cost is what was paid, and answers from there cost nothing", c.FromCache, b.FromCache)
 	}
 }
 

@@ -111,7 +111,8 @@ func TestPipeline_repair(t *testing.T) {
 			if len(m.requests) != tt.requests || len(calls) < tt.requests || len(found.Entities) != tt.entities {
 				t.Errorf("%d requests, %d calls, %d entities", len(m.requests), len(calls), len(found.Entities))
 			}
-			if tt.requests == 2 && !slices.Contains(calls[0].Warnings, "an answer was not valid, and the model was asked again") {
+			const again = "an answer was not valid, and the model was asked again"
+			if tt.requests == 2 && !slices.Contains(calls[0].Warnings, again) {
 				t.Error("the first call does not say what was wrong with its answer")
 			}
 			if tt.requests == 2 && len(m.requests[1].Messages) != 3 {

@@ -234,8 +234,8 @@ func arrow(before, after int64) string {
 func (v ResultView) SensitivityTable() Table {
 	t := Table{Title: "Sensitivity", folded: true, noun: "way", Columns: []Column{name("scored"),
 		{Title: "score", Name: true, flex: true, Wide: 2}, number("base").wide(5), candidate().wide(4), diff(), interval(),
-		number("p (Holm)").wide(3).hint("corrected for the number of candidates; rows of other scores have that of the scores above"),
-		number("n").wide(6),
+		number("p (Holm)").wide(3).
+			hint("corrected for the number of candidates; rows of other scores have that of the scores above"), number("n").wide(6),
 		{Title: "verdict", Pill: true, flex: true}}}
 	if v.Sensitivity == nil {
 		return t

@@ -125,7 +125,8 @@ func TestCSV_failed(t *testing.T) {
 	good, bad := itemView(), itemView()
 	good.Outcome.Causes = []outcome.Cause{{What: "entity", Name: "missed", Count: 2}}
 	good.Outcome.CostUSD, bad.Outcome.CostUSD = new(.00005684999999999999), new(1234.5)
-	bad.Outcome.Class, bad.Outcome.Failure, bad.Outcome.Causes = outcome.Timeout, &outcome.Failure{Class: outcome.Timeout}, nil
+	bad.Outcome.Class, bad.Outcome.Failure = outcome.Timeout, &outcome.Failure{Class: outcome.Timeout}
+	bad.Outcome.Causes = nil
 	text := printed(t, func(w io.Writer) error { return CSV(w, []Run{runOf(outcome.Header{}, []ItemView{good, bad})}) })
 	table, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil || len(table) != 3 {

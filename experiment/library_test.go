@@ -15,6 +15,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
 )
 
 // TestRun_invalid checks that an item whose task or scorer returns what a run file cannot hold
@@ -145,5 +146,23 @@ func TestRun_publishesOwnScores(t *testing.T) {
 	}
 	if want := map[string]int{"default correct": 2, "default error": 2, "prod error": 2}; !maps.Equal(found, want) {
 		t.Errorf("Langfuse has %v, want %v", found, want)
+	}
+}
+
+// TestRescore_config checks that what is missing is named, and that Moved is optional.
+func TestRescore_config(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.run")
+	_, err := experiment.Run(t.Context(), experiment.Config{Header: outcome.Header{Name: "r"}, Source: list(3), Scorer: half{}, Task: task(echo), Path: path})
+	noError(t, err)
+	from, err := runstore.Load(path)
+	noError(t, err)
+	defer from.Close()
+	if _, _, err := experiment.Rescore(t.Context(), experiment.RescoreConfig{From: from}); cli.ExitCode(err) != cli.ExitUsage {
+		t.Errorf("without name and scorer: %v", err)
+	}
+	beside := path + ".again.run"
+	h, at, err := experiment.Rescore(t.Context(), experiment.RescoreConfig{From: from, Name: "again", Path: beside, Scorer: half{}})
+	if err != nil || h.Name != "again" || at != beside || !exists(beside) {
+		t.Errorf("%v: %s at %s", err, h.Name, at)
 	}
 }

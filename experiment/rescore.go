@@ -15,15 +15,16 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
 
-// RescoreConfig is the configuration of Rescore. Gold, GoldVersion, Left and Describe are
-// optional.
+// RescoreConfig is the configuration of Rescore. From, Name and Scorer are required.
 type RescoreConfig struct {
 	From   *runstore.Reader
 	Name   string         // name of the new run
+	Path   string         // its file; empty as in Config
 	Pin    outcome.Scorer // how to score; Custom are the evaluators that are asked again
 	Scorer Scorer
 	// Gold, if set, provides the items that the results are scored against, in the version
@@ -35,15 +36,15 @@ type RescoreConfig struct {
 	Left        func(item, why string)
 	// Describe, if not nil, changes the header of the new run before it begins.
 	Describe func(*outcome.Header)
-	// Moved is called with each outcome before and after scoring, one call at a time.
+	// Moved, if not nil, is called with each outcome before and after scoring, one call at a time.
 	Moved func(before, after outcome.Outcome)
 }
 
 // ErrSameGold is returned by Rescore if Gold has the same items as the run.
 var ErrSameGold = errors.New("the dataset still has the expected outputs that the run was scored with")
 
-// Rescore scores the results of a run again, into a new run file beside the old one, and
-// returns its header and path. The task is not called: calls are copied, marked as cached, and
+// Rescore scores the results of a run again, into a new run file, and returns its header and
+// path. The task is not called: calls are copied, marked as cached, and
 // cost nothing. The newest of several attempts becomes attempt 1. Scores of external evaluators
 // are copied, unless Pin asks the evaluator again. If the name is taken, the error is a
 // *NameTakenError; after any other error, or a crash, there is no new run.
@@ -52,11 +53,14 @@ var ErrSameGold = errors.New("the dataset still has the expected outputs that th
 // item and internal are judged again, if there is an output. Rescore needs memory for a page of
 // items, one outcome per processor, and 16 MiB of outcomes that are being committed.
 func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path string, err error) {
+	if cfg.From == nil || cfg.Name == "" || cfg.Scorer == nil {
+		return h, "", cli.Usage("experiment: RescoreConfig needs From, Name and Scorer")
+	}
 	if h, err = cfg.From.Header(ctx); err != nil {
 		return h, "", err
 	}
 	carry := cfg.newHeader(&h)
-	path = runstore.Path(Folder, h.Project, h.Dataset.Name, h.Name)
+	path = cmp.Or(cfg.Path, runstore.Path(Folder, h.Project, h.Dataset.Name, h.Name))
 	if _, err := os.Stat(path); err == nil {
 		return h, path, &NameTakenError{Name: h.Name, Where: path}
 	}
@@ -242,7 +246,7 @@ func (r *rescorer) addOutcomes(ctx context.Context) error {
 				}
 				r.mu.Lock()
 				defer r.mu.Unlock()
-				r.Moved(before, after)
+				callIf(r.Moved != nil, func() { r.Moved(before, after) })
 				return nil
 			})
 			return nil

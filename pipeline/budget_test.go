@@ -18,7 +18,7 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// dollarPrice is one USD for a token of either kind.
+// dollarPrice returns a price of one USD per token of either kind for the model "known".
 func dollarPrice(model string) (pipeline.Price, bool) {
 	return pipeline.Price{Input: 1e6, CachedInput: 1e6, Output: 1e6}, model == "known"
 }
@@ -89,8 +89,8 @@ func TestBudget_stops(t *testing.T) {
 	}
 }
 
-// TestBudget_whatCounts: a request that reports no usage counts as estimated; one that was not
-// sent, or failed, counts as nothing.
+// TestBudget_whatCounts checks that a request that reports no usage is charged its estimate, and
+// that one that was cached, refused or never sent is charged nothing.
 func TestBudget_whatCounts(t *testing.T) {
 	half := 0.5
 	for name, c := range map[string]struct {
@@ -119,8 +119,8 @@ func TestBudget_whatCounts(t *testing.T) {
 	}
 }
 
-// TestBudget_longContext: above MaxInput the price is unknown and counts twice; a reported cost
-// and the tokens stand.
+// TestBudget_longContext checks that a usage above MaxInput is charged twice the price, unless a
+// cost was reported, and that its tokens are charged once.
 func TestBudget_longContext(t *testing.T) {
 	price := func(string) (pipeline.Price, bool) {
 		return pipeline.Price{Input: 1e6, CachedInput: 1e6, Output: 1e6, MaxInput: 20}, true
@@ -143,7 +143,7 @@ func TestBudget_longContext(t *testing.T) {
 	}
 }
 
-// TestBudgetError: small amounts are written with two significant digits.
+// TestBudgetError checks that amounts below a dollar are written with two significant digits.
 func TestBudgetError(t *testing.T) {
 	for usd, want := range map[float64]string{2: "2.00 USD", 0.5: "0.50 USD", 0.0123: "0.012 USD", 0.000456: "0.00046 USD"} {
 		budget := newBudget(t, pipeline.BudgetConfig{USD: usd, Model: "known", Prices: dollarPrice})
@@ -155,8 +155,8 @@ func TestBudgetError(t *testing.T) {
 	}
 }
 
-// TestBudget_waitsForWhatIsUnderWay: ten calls that are estimated at 10 and use 1 fit into 20,
-// because later calls wait for those in flight.
+// TestBudget_waitsForWhatIsUnderWay checks that ten calls that are estimated at 10 USD and cost 1
+// USD fit into 20 USD, because later calls wait for those in flight.
 func TestBudget_waitsForWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1.0
@@ -184,8 +184,8 @@ func TestBudget_waitsForWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// TestBudget_neverPassed: the bound is exceeded only by what the calls in flight use beyond the
-// estimate of 10, whatever calls cost and however many run at once.
+// TestBudget_neverPassed checks that the bound is exceeded only by what the calls in flight cost
+// beyond the estimate of 10 USD, whatever calls cost and however many run at once.
 func TestBudget_neverPassed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		bound := rapid.Float64Range(1, 200).Draw(rt, "bound")
@@ -225,9 +225,9 @@ func TestBudget_neverPassed(t *testing.T) {
 	})
 }
 
-// TestBudget_waitingCallsAreCheckedWhenSent: calls that wait for the limiter do not know what
-// the first one used: with one call at a time, 64 workers and 8,000 tokens instead of the
-// estimated 1,033, the budget is exceeded only by the one call in flight.
+// TestBudget_waitingCallsAreCheckedWhenSent checks that calls that wait for the limiter are
+// compared with the budget only when they are sent: 64 calls, one at a time, use 8,000 tokens each
+// instead of the estimated 1,032, and exceed the budget only by the one call in flight.
 func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{MaxConcurrent: 1, RequestsPerMinute: 300})
@@ -247,8 +247,8 @@ func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 	})
 }
 
-// TestBudget_everyTry: a failed request is charged on its own, and the next try asks the budget
-// again: 10 tokens each, timed out, into 25.
+// TestBudget_everyTry checks that each failed request is charged and the next try asks the budget
+// again: two requests of 10 tokens that time out fit into 25 tokens, a third does not.
 func TestBudget_everyTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := newBudget(t, pipeline.BudgetConfig{Tokens: 25})
@@ -264,13 +264,13 @@ func TestBudget_everyTry(t *testing.T) {
 	})
 }
 
-// reportsOddUsage is a model that reports an impossible usage.
+// reportsOddUsage answers as a model that reports an impossible usage.
 func reportsOddUsage(context.Context, pipeline.Request) (pipeline.Response, error) {
 	return pipeline.Response{Text: "x", Finish: pipeline.FinishStop, Attempts: 1, UsageProblem: pipeline.CheckTokens(10, -100)}, nil
 }
 
-// TestRecord_oddUsage: an impossible usage gives a warning, and the request counts as
-// estimated.
+// TestRecord_oddUsage checks that an impossible usage gives a warning, and that the usage of the
+// request is estimated.
 func TestRecord_oddUsage(t *testing.T) {
 	if odd := pipeline.CheckTokens(0, 1<<30) + pipeline.CheckTokens(7); odd != "" {
 		t.Error(odd)
@@ -286,8 +286,8 @@ func TestRecord_oddUsage(t *testing.T) {
 	}
 }
 
-// TestRecord_again: a reused Call holds the latest input, also with a model that does not set
-// Request.Sent.
+// TestRecord_again checks that a Call that is used again holds the latest input, also if the model
+// does not set Request.Sent.
 func TestRecord_again(t *testing.T) {
 	call := outcome.Call{Name: "extract", Input: json.RawMessage(`[{"role":"user","content":"before"}]`)}
 	if _, err := pipeline.Record(t.Context(), pipeline.ModelFunc(reportsOddUsage), tenTokenRequest(), &call, time.Now); err != nil {

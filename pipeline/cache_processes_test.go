@@ -12,7 +12,7 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// envFolder makes a process of this test binary use the folder.
+// envFolder is the variable of the environment that makes this test binary call useFolder and exit.
 const envFolder = "CACHE_TEST_FOLDER"
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// repeatRequest is a model that answers with a long text made from the request.
+// repeatRequest answers as a model that repeats the request many times.
 func repeatRequest(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
 	return pipeline.Response{Text: longAnswer(req), Finish: pipeline.FinishStop}, nil
 }
@@ -35,8 +35,8 @@ func longAnswer(req pipeline.Request) string {
 	return strings.Repeat(req.Messages[0].Content, 20_000)
 }
 
-// useFolder sends the same requests again and again, replaces each answer every third time, and
-// checks what it gets.
+// useFolder sends the same seven requests again and again and checks the answers. Every third call
+// ignores the cache and replaces the answer.
 func useFolder(path string) error {
 	cache, err := pipeline.OpenCache(path)
 	if err != nil {
@@ -60,8 +60,8 @@ func useFolder(path string) error {
 	return cache.Err()
 }
 
-// TestCached_processes: two processes and this one write and read the same answers at the same
-// time: no process reads a part of an answer, and no answer is lost.
+// TestCached_processes checks that three processes that write and read the same answers at the same
+// time never read a part of an answer and lose none.
 func TestCached_processes(t *testing.T) {
 	suite.Slow(t, "three processes that wait for each other")
 	binary, err := os.Executable()

@@ -110,7 +110,7 @@ func files(t testing.TB, path string) []string {
 	return found
 }
 
-// TestCached_otherQuestions: every part of a request is part of the key.
+// TestCached_otherQuestions checks that every part of a request is part of the key.
 func TestCached_otherQuestions(t *testing.T) {
 	zero, one, tokens, seed := 0.0, 1.0, 5, int64(0)
 	model := &countingModel{response: paidResponse()}
@@ -146,8 +146,8 @@ func TestCached_otherQuestions(t *testing.T) {
 	try("no schema", source, t.Context(), func(r *pipeline.Request) { r.Schema = nil })
 }
 
-// TestCached_trials: a context without a trial means trial 1. Again asks the model and replaces
-// the answer.
+// TestCached_trials checks that a context without a trial means trial 1, and that a call with
+// SkipCache asks the model and replaces the answer.
 func TestCached_trials(t *testing.T) {
 	model := &countingModel{response: paidResponse()}
 	cached := pipeline.Cached(model, openCache(t, t.TempDir()), source)
@@ -189,8 +189,8 @@ func TestCached_notKept(t *testing.T) {
 	}
 }
 
-// TestCached_corrupted: a file that is cut or changed at any byte is a miss, never another
-// answer; the answer is then written again.
+// TestCached_corrupted checks that a file that is cut or changed at any byte never gives another
+// answer, and that it is written again after a miss.
 func TestCached_corrupted(t *testing.T) {
 	path := t.TempDir()
 	model := &countingModel{response: paidResponse()}
@@ -228,7 +228,7 @@ func TestCached_corrupted(t *testing.T) {
 	check("larger than allowed", 0, append(bytes.Clone(content), bytes.Repeat([]byte(" "), pipeline.MaxEntry)...))
 }
 
-func TestOpen_cannotBeWritten(t *testing.T) {
+func TestOpenCache_cannotBeWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -238,9 +238,9 @@ func TestOpen_cannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestFolder_Err: if the folder disappears while in use, calls still succeed, and Err reports
-// it.
-func TestFolder_Err(t *testing.T) {
+// TestCache_Err checks that calls still succeed if the folder disappears while it is in use, and
+// that Err reports it.
+func TestCache_Err(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	cache, err := pipeline.OpenCache(path)
 	if err != nil {

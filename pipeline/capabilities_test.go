@@ -80,7 +80,7 @@ func TestCapabilities_SendsSchema(t *testing.T) {
 	}
 }
 
-// TestAppendMessages: messages are written like encoding/json writes them.
+// TestAppendMessages checks that messages are written as encoding/json writes them.
 func TestAppendMessages(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		messages := []pipeline.Message{}

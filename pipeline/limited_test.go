@@ -19,10 +19,10 @@ import (
 	"extraction-experiment/pipeline/provider"
 )
 
-// scriptedModel is a model made of a function that gets the number of the call.
+// scriptedModel answers with a function that gets the number of the call, from 1.
 type scriptedModel struct {
 	calls  int
-	answer func(ctx context.Context, time int) (pipeline.Response, error)
+	answer func(ctx context.Context, call int) (pipeline.Response, error)
 }
 
 func (a *scriptedModel) Generate(ctx context.Context, _ pipeline.Request) (pipeline.Response, error) {
@@ -50,8 +50,8 @@ func newLimited(t *testing.T, cfg pipeline.LimitedConfig) pipeline.Model {
 	return pipeline.Limited(cfg)
 }
 
-// TestLimited_ownLimits uses what a program outside of this module can: no Admission, none of its
-// parts, and one of its own. A request that fails once is sent again.
+// TestLimited_ownLimits checks that a request that fails once is sent again with each Admission
+// that a program outside of this module can have: none, one without parts, and its own.
 func TestLimited_ownLimits(t *testing.T) {
 	own := &countingAdmission{Admission: pipeline.NewAdmission(pipeline.NewLimiter(1, 6000, 0), nil)}
 	for name, admission := range map[string]pipeline.Admission{"none": nil, "empty": pipeline.NewAdmission(nil, nil), "own": own} {
@@ -71,6 +71,7 @@ func TestLimited_ownLimits(t *testing.T) {
 	}
 }
 
+// countingAdmission counts the requests that it admits.
 type countingAdmission struct {
 	pipeline.Admission
 	admitted int
@@ -83,9 +84,9 @@ func (a *countingAdmission) Admit(ctx context.Context, e pipeline.Estimate) (pip
 
 func (a *countingAdmission) State() pipeline.LimiterState { return a.Admission.State() }
 
-// TestLimited_waitingIsNoLatency: two failures of a second with pauses of 0.5 s and 1 s, then
-// an answer after a second: 3.5 s of waiting. The first failure cost 5 tokens of input and 1 of
-// output.
+// TestLimited_waitingIsNoLatency checks the durations and the usage of a call with three requests
+// of a second each: two that fail, with pauses of 0.5 s and 1 s after them, then an answer. So 3.5
+// s of the call are waiting. The first failure cost 5 tokens of input and 1 of output.
 func TestLimited_waitingIsNoLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cents := func(n float64) *float64 { n /= 100; return &n }
@@ -139,8 +140,9 @@ func TestLimited_whatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestLimited_rejectedAlone: a request that is always rejected while others are answered, for
-// example because it is larger than the limit, ends after 10 rejections and one more.
+// TestLimited_rejectedAlone checks that a call ends after 10 rejections and one more if the
+// provider always rejects it and answers other calls meanwhile, for example because its request is
+// larger than the limit.
 func TestLimited_rejectedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{MaxConcurrent: 2})
@@ -172,8 +174,8 @@ func TestLimited_rejectedAlone(t *testing.T) {
 	})
 }
 
-// TestLimited_hanging: a request that hangs is given up after the timeout and sent again; the
-// clock of the item stands still meanwhile.
+// TestLimited_hanging checks that a request that hangs is given up after the timeout and sent
+// again, and that all time but that of the last request is waiting.
 func TestLimited_hanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := &scriptedModel{answer: func(ctx context.Context, n int) (pipeline.Response, error) {
@@ -191,8 +193,8 @@ func TestLimited_hanging(t *testing.T) {
 	})
 }
 
-// TestLimited_noPlaceHeldWhilePausing: with a limit of one call, a call that pauses after a
-// failure lets another one through.
+// TestLimited_noPlaceHeldWhilePausing checks that, with a limit of one call at once, another call
+// can run while a call pauses after a failure.
 func TestLimited_noPlaceHeldWhilePausing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{MaxConcurrent: 1})
@@ -219,8 +221,8 @@ func TestLimited_noPlaceHeldWhilePausing(t *testing.T) {
 	})
 }
 
-// TestLimited_waitingIsNotTheItemsTime: a pause of ten minutes that the provider asks for does
-// not use up the minute of an item.
+// TestLimited_waitingIsNotTheItemsTime checks that a pause of ten minutes that the provider asks
+// for does not use up an item's timeout of a minute.
 func TestLimited_waitingIsNotTheItemsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := &scriptedModel{answer: func(_ context.Context, n int) (pipeline.Response, error) {
@@ -240,7 +242,8 @@ func TestLimited_waitingIsNotTheItemsTime(t *testing.T) {
 	})
 }
 
-// TestLimited_wrongKey: a wrong key is found with one request, however many items wait.
+// TestLimited_wrongKey checks that one request is enough to find a wrong key, however many items
+// wait.
 func TestLimited_wrongKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
@@ -280,8 +283,8 @@ func TestLimited_cancelled(t *testing.T) {
 	})
 }
 
-// TestLimited_stopped: when the run is stopped, waiting calls end without sending anything,
-// both in a pause of the provider and before a retry; a request in flight is finished.
+// TestLimited_stopped checks that waiting calls end without another request when the run is
+// stopped, both in a pause of the provider and before a retry.
 func TestLimited_stopped(t *testing.T) {
 	for name, first := range map[string]*pipeline.ModelError{
 		"pause":       {Failure: outcome.Failure{Class: outcome.RateLimited, Message: "busy"}, Status: 429, Retry: true, RetryAfter: 10 * time.Minute},
@@ -334,8 +337,8 @@ func TestLimited_stoppedWhileUnderWay(t *testing.T) {
 	})
 }
 
-// TestLimited_panic: a model that panics returns its permit: with a limit of one call, the next
-// call is sent.
+// TestLimited_panic checks that a call whose model panics returns its permit: with a limit of one
+// call at once, the next call is sent.
 func TestLimited_panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := limit.New(limit.Config{MaxConcurrent: 1})
@@ -359,9 +362,9 @@ func TestLimited_panic(t *testing.T) {
 	})
 }
 
-// TestLimited_neverConnected: if there never was a connection to the provider, all calls end
-// within 20 s, however many there are and however often they may retry. After any answer they
-// do not.
+// TestLimited_neverConnected checks that all calls end within 20 s if there never was a connection
+// to the provider, however many there are and however often they may retry, and that they go on for
+// longer if the first request reached it.
 func TestLimited_neverConnected(t *testing.T) {
 	refused := &pipeline.ModelError{Failure: outcome.Failure{Class: outcome.Provider, Message: "connection refused"}, Retry: true, Unreached: true}
 	for name, c := range map[string]struct {
@@ -428,8 +431,8 @@ func openModel(t *testing.T, address string, client *http.Client) pipeline.Model
 	return opened.Model
 }
 
-// TestLimited_cost: a refused request costs nothing. A request that was given up, or an answer
-// without usage, leaves the cost of the call unknown.
+// TestLimited_cost checks that a refused request costs nothing, and that a request without usage
+// leaves the cost of the call unknown unless a later request reports some.
 func TestLimited_cost(t *testing.T) {
 	type reply func() (pipeline.Response, error)
 	prices := func(string) (pipeline.Price, bool) { return pipeline.Price{Input: 1e6}, true }

@@ -17,8 +17,8 @@ type verdict struct {
 	hang       bool
 }
 
-// rule decides about a request that arrives at the given time, at full scale, while inFlight
-// others are in progress.
+// rule decides about a request that arrives at the given time, at full scale, while inFlight others
+// are in progress.
 type rule func(at time.Duration, inFlight int) verdict
 
 // fakeProvider is a server that speaks the OpenAI protocol and follows a profile.
@@ -90,7 +90,7 @@ func (f *fakeProvider) refuse(w http.ResponseWriter, v verdict) {
 
 var rejected = verdict{status: http.StatusTooManyRequests}
 
-// slotRule handles n requests at once.
+// slotRule rejects requests while n others are in progress.
 func slotRule(n int, retryAfter time.Duration) func(*fakeProvider) rule {
 	return func(*fakeProvider) rule {
 		return func(_ time.Duration, working int) verdict {
@@ -102,7 +102,7 @@ func slotRule(n int, retryAfter time.Duration) func(*fakeProvider) rule {
 	}
 }
 
-// rateRule is a token bucket: it gains a request every interval and holds up to burst.
+// rateRule is a token bucket, which gains a request every interval and holds up to burst.
 func rateRule(every time.Duration, burst float64, header bool) func(*fakeProvider) rule {
 	return func(*fakeProvider) rule {
 		level, last := burst, time.Duration(0)
@@ -121,7 +121,7 @@ func rateRule(every time.Duration, burst float64, header bool) func(*fakeProvide
 	}
 }
 
-// windowRule lets n requests through in every window of time.
+// windowRule accepts n requests in every window of time.
 func windowRule(n int, size time.Duration, header bool) func(*fakeProvider) rule {
 	return func(*fakeProvider) rule {
 		current, used := time.Duration(-1), 0
@@ -142,7 +142,7 @@ func windowRule(n int, size time.Duration, header bool) func(*fakeProvider) rule
 	}
 }
 
-// pauseRule refuses everything for a while after every n requests.
+// pauseRule rejects everything during a pause after every n requests.
 func pauseRule(n int, pause time.Duration) func(*fakeProvider) rule {
 	return func(*fakeProvider) rule {
 		used, until := 0, time.Duration(0)
@@ -160,7 +160,7 @@ func pauseRule(n int, pause time.Duration) func(*fakeProvider) rule {
 	}
 }
 
-// shareRule gives a part of the requests another verdict.
+// shareRule gives v to a random share of the requests and accepts the others.
 func shareRule(part float64, v verdict) func(*fakeProvider) rule {
 	return func(f *fakeProvider) rule {
 		return func(time.Duration, int) verdict {
@@ -172,7 +172,7 @@ func shareRule(part float64, v verdict) func(*fakeProvider) rule {
 	}
 }
 
-// varyingRule alternates between high and low requests at once.
+// varyingRule accepts at most high requests at once, then at most low, in turns.
 func varyingRule(high, low int, every time.Duration) func(*fakeProvider) rule {
 	return func(*fakeProvider) rule {
 		return func(at time.Duration, working int) verdict {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// profile is how a provider limits, and the ideal result of a scheduler that knows it. Times
-// are at full scale.
+// profile describes how a provider limits requests, and the ideal result of a scheduler that knows
+// it. Times are at full scale.
 type profile struct {
 	name        string
 	items       int
@@ -28,8 +28,8 @@ type profile struct {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// minute is the requests per minute of the profiles with rates.
-const minute = 60
+// requestsPerMinute is the rate of the profiles with rates.
+const requestsPerMinute = 60
 
 // profiles returns the profiles of docs/limits.md.
 func profiles() []profile {
@@ -48,7 +48,8 @@ func profiles() []profile {
 	}
 }
 
-// loopbackProfiles returns profiles whose calls take long enough at a hundredth of the time.
+// loopbackProfiles returns profiles whose calls still take long enough to measure at a hundredth of
+// the durations.
 func loopbackProfiles() []profile {
 	return []profile{
 		slotProfile("8 slots, Retry-After 1 s", 12, 32, 1),
@@ -96,11 +97,11 @@ func slotProfile(name string, l float64, concurrency int, ask float64) profile {
 	}
 }
 
-// rateProfile allows a request each second, and saves up to burst of them.
+// rateProfile allows a request every second and saves up to burst of them.
 func rateProfile(name string, l float64, concurrency int, burst float64, header bool) profile {
 	const n = 600
 	return profile{
-		name: name, items: n, concurrency: concurrency, latency: seconds(l), build: rateRule(time.Minute/minute, burst, header),
+		name: name, items: n, concurrency: concurrency, latency: seconds(l), build: rateRule(time.Minute/requestsPerMinute, burst, header),
 		formula: "calls N; time max((N − saved up)/rate, N·L/C) + L", calls: n,
 		time: func(l float64) float64 { return max(n-burst, n*l/float64(concurrency)) + l },
 	}
@@ -108,12 +109,12 @@ func rateProfile(name string, l float64, concurrency int, burst float64, header 
 
 func windowProfile(name string, l float64, concurrency int, header bool) profile {
 	const n = 600
-	const last = 60 * (n/minute - 1)
+	const last = 60 * (n/requestsPerMinute - 1)
 	return profile{
-		name: name, items: n, concurrency: concurrency, latency: seconds(l), build: windowRule(minute, time.Minute, header),
+		name: name, items: n, concurrency: concurrency, latency: seconds(l), build: windowRule(requestsPerMinute, time.Minute, header),
 		formula: "calls N; time max(9 min + max(L, 60·L/C), N·L/C)", calls: n,
 		time: func(l float64) float64 {
-			return max(last+max(l, minute*l/float64(concurrency)), n*l/float64(concurrency))
+			return max(last+max(l, requestsPerMinute*l/float64(concurrency)), n*l/float64(concurrency))
 		},
 	}
 }

@@ -23,7 +23,7 @@ type (
 	extract      = extraction.Extraction
 )
 
-// spacedChunks places extractions at the offsets 0, 100, 200 …
+// spacedChunks returns chunks of 100 code points with the extractions, one after the other.
 func spacedChunks(extractions ...extract) []chunkResult {
 	var parts []chunkResult
 	for i, e := range extractions {
@@ -32,7 +32,7 @@ func spacedChunks(extractions ...extract) []chunkResult {
 	return parts
 }
 
-// mustDecode reads an answer.
+// mustDecode decodes an extraction and panics on errors.
 func mustDecode(raw string) extract {
 	e, _, err := extraction.DecodeExtraction([]byte(raw))
 	if err != nil {
@@ -184,7 +184,7 @@ func TestVocabulary_scoring(t *testing.T) {
 
 var testVocabulary = Vocabulary{Inverse: [][2]string{{"r", "s"}}, Symmetric: []string{"m"}}
 
-// drawExtraction draws from few words, so that many are equal.
+// drawExtraction draws an extraction from few words, so that many are equal.
 func drawExtraction(t *rapid.T, types []string) extract {
 	name := rapid.SampledFrom([]string{"A", "a", " b", "B", "C", "c  d", "C D", "", "é", "e\u0301"})
 	var e extract
@@ -231,8 +231,8 @@ func TestMerge_again(t *testing.T) {
 	})
 }
 
-// TestMerge_ends checks that a relationship that names an entity of its part still names one
-// after merging, and that no name is lost.
+// TestMerge_ends checks that a relationship end that named an entity of a part names one after
+// merging, and that the name of no entity is lost.
 func TestMerge_ends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := drawParts(t, []string{"", "T", "U"})
@@ -264,8 +264,7 @@ func TestMerge_ends(t *testing.T) {
 	})
 }
 
-// TestMerge_order changes the order of the parts: the result stays the same except for order,
-// first spellings, and values of which the first counts.
+// TestMerge_order checks that the order of the parts does not change which names an entity has.
 func TestMerge_order(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := drawParts(t, []string{"T"})
@@ -284,7 +283,7 @@ func TestMerge_order(t *testing.T) {
 	})
 }
 
-// nameSets returns the folded names of each entity, sorted.
+// nameSets returns the folded names and aliases of each entity, sorted.
 func nameSets(extracted extraction.Extraction) []string {
 	var sets []string
 	for _, e := range extracted.Entities {
@@ -350,9 +349,9 @@ func BenchmarkMerge(b *testing.B) {
 func person(i int) string  { return fmt.Sprintf("Dr. Vera Ågren%02d", i) }
 func company(i int) string { return fmt.Sprintf("Nordwind%02d Ltd.", i) }
 
-// fortyPages returns a document of about 40 pages (about 110,000 code points). On each page a
-// few people and companies recur, and others on the next, so that each is in several chunks and
-// none in all. Many sentences cross the borders of chunks.
+// fortyPages returns a document of about 40 pages (about 110,000 code points). Each page has a few
+// people and companies again and again, and the next page has others, so that each name is in
+// several chunks and none is in all. Many sentences cross the borders of chunks.
 func fortyPages() string {
 	var b strings.Builder
 	for n := 0; b.Len() < 111_000; n++ {
@@ -372,7 +371,7 @@ func fortyPages() string {
 	return b.String()
 }
 
-// fakeExtract finds the people and companies in a chunk, with all mentions, and who works for
+// fakeExtract returns the people and companies in a chunk, with all mentions, and who works for
 // whom.
 func fakeExtract(text string) extract {
 	e := extract{Entities: []entity{}, Relationships: []relationship{}}
@@ -395,6 +394,7 @@ func fakeExtract(text string) extract {
 	return e
 }
 
+// findSpans returns the span of every occurrence of name, in code points.
 func findSpans(text, name string) []span {
 	var spans []span
 	for at := 0; ; {

@@ -14,7 +14,8 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// fakeModel answers by a function and records its requests.
+// fakeModel answers with a function and records its requests. The function gets the number of
+// earlier requests.
 type fakeModel struct {
 	mu       sync.Mutex
 	requests []pipeline.Request
@@ -29,6 +30,7 @@ func (m *fakeModel) Generate(_ context.Context, req pipeline.Request) (pipeline.
 	return m.answer(n, req)
 }
 
+// answeringModel returns a model that answers with the texts in order, then with the last one.
 func answeringModel(texts ...string) *fakeModel {
 	return &fakeModel{answer: func(n int, _ pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: texts[min(n, len(texts)-1)], Finish: pipeline.FinishStop, Usage: outcome.Usage{Input: 10, Output: 5}}, nil
@@ -146,9 +148,8 @@ func TestPipeline_unusable(t *testing.T) {
 	}
 }
 
-// TestPipeline_contextEnds: if the context ends just when the answer arrives, a valid answer
-// counts; an answer that needs a repair fails the item. Neither is an extraction without
-// entities.
+// TestPipeline_contextEnds checks what happens if the context ends just when the answer arrives: a
+// valid answer counts, and an answer that needs a repair fails the item.
 func TestPipeline_contextEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer   string
@@ -177,8 +178,8 @@ func TestPipeline_contextEnds(t *testing.T) {
 	}
 }
 
-// TestPipeline_longDocument splits a document in which the same people recur on every page: the
-// merged result is that of the whole document.
+// TestPipeline_longDocument checks that people who are on every page of a long document are each
+// one entity with a mention on every page.
 func TestPipeline_longDocument(t *testing.T) {
 	var text strings.Builder
 	for page := range 40 {
@@ -251,7 +252,8 @@ func TestPipeline_placeholders(t *testing.T) {
 	}
 }
 
-// TestPipeline_missingValue: an item that lacks a value of the prompt fails without a request.
+// TestPipeline_missingValue checks that an item without a value that the prompt needs fails without
+// a request.
 func TestPipeline_missingValue(t *testing.T) {
 	m := answeringModel(validAnswer)
 	p := newPipeline(t, m, func(c *pipeline.Config) { c.Vars = []pipeline.Var{{Name: "v", Path: "metadata.x"}} })
@@ -282,7 +284,8 @@ func TestNew_namesEveryProblem(t *testing.T) {
 	}
 }
 
-// FuzzPipeline: whatever the model answers, the result is an extraction or an invalid_output.
+// FuzzPipeline checks that every answer of a model gives an extraction that can be marshalled or a
+// failure of class invalid_output.
 func FuzzPipeline(f *testing.F) {
 	f.Add(validAnswer)
 	f.Add("{")

@@ -53,7 +53,7 @@ func TestPrice_Cost(t *testing.T) {
 	}
 }
 
-// TestPrice_Cost_adds: two calls cost as much as one with the sum of their tokens.
+// TestPrice_Cost_adds checks that two calls cost as much as one with the sum of their tokens.
 func TestPrice_Cost_adds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		usage := func(name string) outcome.Usage {
@@ -69,7 +69,7 @@ func TestPrice_Cost_adds(t *testing.T) {
 	})
 }
 
-// fixedModel answers every request alike.
+// fixedModel gives every request the same answer.
 type fixedModel struct {
 	response pipeline.Response
 	err      error

@@ -121,7 +121,7 @@ func TestTemplate_names(t *testing.T) {
 	}
 }
 
-func TestDefault(t *testing.T) {
+func TestDefaultPrompt(t *testing.T) {
 	template := DefaultPrompt()
 	if err := template.Check(nil, nil); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// compileText compiles a text prompt.
+// compileText compiles a text prompt and returns the content of its message.
 func compileText(t *testing.T, text string, values map[string]string) string {
 	t.Helper()
 	messages, err := Compile(ParseText(text), Vars{Texts: values})
@@ -274,9 +274,9 @@ func BenchmarkCompile(b *testing.B) {
 	}
 }
 
-// segment draws a piece of a template, with what it compiles to. Neighbouring pieces never form
+// drawSegment draws a piece of a template, with what it compiles to. Neighbouring pieces never form
 // an identifier.
-func segment(t *rapid.T, value string) (written, compiled string) {
+func drawSegment(t *rapid.T, value string) (written, compiled string) {
 	if rapid.Bool().Draw(t, "identifier") {
 		space := strings.Repeat(" ", rapid.IntRange(0, 2).Draw(t, "spaces"))
 		return "{{" + space + "v" + space + "}}", value
@@ -285,14 +285,14 @@ func segment(t *rapid.T, value string) (written, compiled string) {
 	return text, text
 }
 
-// TestCompile_replacesExactly: exactly the identifiers are replaced by exactly the value,
-// whatever surrounds them and is in the value.
+// TestCompile_replacesExactly checks that identifiers are replaced by exactly the value, and
+// nothing else is, whatever surrounds them and whatever the value contains.
 func TestCompile_replacesExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"{{v}}", "{{", "}}", "{{ other }}", "$1", "\\"})).Draw(t, "value")
 		var written, want strings.Builder
 		for range rapid.IntRange(0, 12).Draw(t, "segments") {
-			w, c := segment(t, value)
+			w, c := drawSegment(t, value)
 			written.WriteString(w)
 			want.WriteString(c)
 		}
@@ -307,8 +307,8 @@ func TestCompile_replacesExactly(t *testing.T) {
 }
 
 // FuzzCompile checks that no template and no value panics, that text without identifiers stays
-// unchanged, and that inserted values are not scanned: a value full of identifiers gives the
-// same as a plain mark that is replaced afterwards.
+// unchanged, and that inserted values are not scanned: a value full of identifiers gives the same
+// as a plain mark that is replaced afterwards.
 func FuzzCompile(f *testing.F) {
 	f.Add("Find {{document_text}} in {{ v }}", "{{v}}")
 	f.Add("{{{v}}} {{ \"a\": 1 }} {{", "}}{{v}}")
@@ -357,7 +357,7 @@ func FuzzParseChat(f *testing.F) {
 	})
 }
 
-func TestFromDocument(t *testing.T) {
+func TestDocumentVars(t *testing.T) {
 	doc, _, err := extraction.DecodeDocument([]byte(`{"document_text":"Åsa <b>{{object_schemas}}</b>","document_type":"note",
 		"object_schemas":{"Ö":{"description":"a & b","properties":{"z":1.50,"a":["\u00e9"]}},"Ann":{}},
 		"relationship_schemas":{"knows":{"target_types":["Ö"],"source_types":["Ann"]}},"available_tags":["b","a"]}`))
@@ -381,7 +381,7 @@ func TestFromDocument(t *testing.T) {
 	}
 }
 
-func TestFromDocument_bare(t *testing.T) {
+func TestDocumentVars_bare(t *testing.T) {
 	vars, err := DocumentVars(extraction.Document{Text: "x", AllowedTypes: []string{"B", "A"}})
 	want := map[string]string{"document_text": "x", "document_type": "", "object_schemas": "{}", "relationship_schemas": "{}", "allowed_types": `["B","A"]`, "available_tags": "[]"}
 	if diff := cmp.Diff(want, vars.Texts); err != nil || diff != "" {

@@ -13,7 +13,8 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// developmentData is not part of the project; benchmarks and tests skip without it.
+// developmentData is a file outside of the project. Tests and benchmarks that need it skip if it is
+// missing.
 const developmentData = "../../../shared/data/documents60.jsonl"
 
 func BenchmarkExtract_documents60(b *testing.B) {
@@ -28,6 +29,7 @@ func BenchmarkExtract_documents60(b *testing.B) {
 	}
 }
 
+// developmentDocuments returns the documents of developmentData.
 func developmentDocuments(tb testing.TB) []extraction.Document {
 	f, err := os.Open(developmentData)
 	if err != nil {
@@ -56,8 +58,7 @@ func developmentDocuments(tb testing.TB) []extraction.Document {
 	return docs
 }
 
-// largeTexts returns texts of at least size bytes: prose, and texts that could make a rule
-// slow.
+// largeTexts returns texts of about size bytes: prose, and texts that could make a rule slow.
 func largeTexts(size int) map[string]string {
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	return map[string]string{

@@ -13,7 +13,7 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// typesByName maps names to types.
+// typesByName returns the type of each entity by its name.
 func typesByName(e extraction.Extraction) map[string]string {
 	names := map[string]string{}
 	for _, entity := range e.Entities {

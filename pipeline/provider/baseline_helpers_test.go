@@ -7,7 +7,7 @@ import (
 	"extraction-experiment/extraction"
 )
 
-// prose uses most of the English rules.
+// prose uses most of the English rules of the baseline.
 const prose = `Nordwind Energy AG, based in Hamburg, acquired Solaris Ltd for $25 million on 4 March 2021.
 Jane Miller, the CEO of Nordwind Energy, was born in Leeds in 1970. She studied at the University of Cambridge.
 The International Wind Council (IWC) said 40% of its members work for Nordwind. In 2019 Miller joined the IWC.

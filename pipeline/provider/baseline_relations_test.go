@@ -19,7 +19,7 @@ func relationTexts(e extraction.Extraction) []string {
 	return out
 }
 
-// oneRelation returns a document whose only relationship type has these ends.
+// oneRelation returns a document with one relationship type, between these source and target types.
 func oneRelation(text, name, description string, source, target []string) extraction.Document {
 	doc := generalDocument(text)
 	doc.Relationships = map[string]extraction.RelationshipSchema{

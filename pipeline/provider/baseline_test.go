@@ -36,7 +36,7 @@ func TestExtract_call(t *testing.T) {
 	}
 }
 
-// TestExtract_times: the times of the call are in UTC, like those of every other extractor.
+// TestExtract_times checks that the times of the call are in UTC.
 func TestExtract_times(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.FixedZone("", 3600))
 	e := newBaseline(func() time.Time { return at })
@@ -57,12 +57,12 @@ func TestExtract_cancelled(t *testing.T) {
 
 func TestExtract_developmentDocuments(t *testing.T) {
 	for _, doc := range developmentDocuments(t) {
-		check(t, doc, extract(t, doc))
+		checkExtraction(t, doc, extract(t, doc))
 	}
 }
 
-// check verifies the guarantees of every extraction.
-func check(t *testing.T, doc extraction.Document, found extraction.Extraction) {
+// checkExtraction checks what holds for every extraction of the baseline.
+func checkExtraction(t *testing.T, doc extraction.Document, found extraction.Extraction) {
 	t.Helper()
 	if found.Entities == nil || found.Relationships == nil {
 		t.Fatal("a list is nil")
@@ -95,7 +95,7 @@ func TestExtract_hostileTexts(t *testing.T) {
 	for name, text := range largeTexts(20 << 10) {
 		t.Run(name, func(t *testing.T) {
 			doc := generalDocument(text)
-			check(t, doc, extract(t, doc))
+			checkExtraction(t, doc, extract(t, doc))
 		})
 	}
 }
@@ -115,6 +115,6 @@ func FuzzExtract(f *testing.F) {
 		if allowed != "" {
 			doc.AllowedTypes = []string{allowed, object, "Person", "Organization"}
 		}
-		check(t, doc, extract(t, doc))
+		checkExtraction(t, doc, extract(t, doc))
 	})
 }

@@ -26,7 +26,7 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// contractKey is the key of models under test; no message may show it.
+// contractKey is the key of the models under test; no message may show it.
 const contractKey = "contract-key-0123456789abcdef"
 
 // contractClock is the clock of models under test.
@@ -52,9 +52,9 @@ type wireForm struct {
 	KeyVariable string
 }
 
-// runContract tests the contract of pipeline.Model over HTTP, which every provider must keep:
-// what is sent, how often, and the result of each way in which a server can misbehave. The
-// models are opened with contractKey and contractClock.
+// runContract tests the contract of pipeline.Model over HTTP, which every provider must keep: what
+// is sent, how often, and the result of each way in which a server can misbehave. open must use
+// contractKey and contractClock.
 func runContract(t *testing.T, open openAt, wire wireForm) {
 	t.Run("answers", func(t *testing.T) { testAnswers(t, open, wire) })
 	t.Run("parameters", func(t *testing.T) { testParameters(t, open, wire) })
@@ -72,14 +72,14 @@ func smallRequest(text string) pipeline.Request {
 	return pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: text}}}
 }
 
-// recordingServer is a server that keeps the bodies of its requests.
+// recordingServer keeps the bodies of its requests.
 type recordingServer struct {
 	*httptest.Server
 	mu     sync.Mutex
 	bodies [][]byte
 }
 
-// serve starts a server that keeps the body of each request and calls the handler.
+// serve starts a server that answers with the handler.
 func serve(t *testing.T, handler http.HandlerFunc) *recordingServer {
 	t.Helper()
 	s := &recordingServer{}
@@ -108,7 +108,7 @@ func (s *recordingServer) onlyBody(t *testing.T) []byte {
 	return s.bodies[0]
 }
 
-// askOnce sends a small request to a model at a server, which must send exactly one.
+// askOnce sends a small request with a model and checks that the server got exactly one.
 func askOnce(t *testing.T, open openAt, handler http.HandlerFunc) (pipeline.Response, error) {
 	t.Helper()
 	s := serve(t, handler)
@@ -117,7 +117,8 @@ func askOnce(t *testing.T, open openAt, handler http.HandlerFunc) (pipeline.Resp
 	return got, err
 }
 
-// reply answers with a status and a body, which is JSON unless a header says otherwise.
+// reply returns a handler that answers with a status and a body, which is JSON unless a header says
+// otherwise.
 func reply(status int, body string, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -216,7 +217,8 @@ func jsonAt(t *testing.T, body []byte, path []string) string {
 	return string(body)
 }
 
-// testUnsupported: a request that no model can carry out is refused before anything is sent.
+// testUnsupported checks that a request that no model can carry out is refused before anything is
+// sent.
 func testUnsupported(t *testing.T, open openAt, wire wireForm) {
 	broken := smallRequest("hello")
 	broken.Parameters.Temperature = new(math.NaN())
@@ -231,7 +233,7 @@ func testUnsupported(t *testing.T, open openAt, wire wireForm) {
 	}
 }
 
-// testConcurrent: answers are not mixed up.
+// testConcurrent checks that each of many calls at once gets its own answer.
 func testConcurrent(t *testing.T, open openAt, wire wireForm) {
 	marker := regexp.MustCompile(`marker-\d+`)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -256,8 +258,9 @@ func testConcurrent(t *testing.T, open openAt, wire wireForm) {
 	group.Wait()
 }
 
-// modelFailure returns the ModelError of an error. The test fails if there is none, if
-// outcome.FailureOf finds another class, or if the message shows the key.
+// modelFailure returns the ModelError in the chain of err. It fails the test if there is none, if
+// outcome.FailureOf finds another class, if the message is empty, too long or shows the key, or if
+// there is a pause without a retry.
 func modelFailure(t *testing.T, err error) *pipeline.ModelError {
 	t.Helper()
 	var failed *pipeline.ModelError
@@ -333,8 +336,8 @@ func testStatuses(t *testing.T, open openAt, wire wireForm) {
 	}
 }
 
-// testLongReasons: a long body does not make a long message, and no part of a key shows where
-// the message is cut.
+// testLongReasons checks that a long body does not make a long message, and that the message shows
+// no part of a key where it is cut.
 func testLongReasons(t *testing.T, open openAt, wire wireForm) {
 	for _, message := range []string{strings.Repeat("日", 1<<19), strings.Repeat("-"+contractKey, 1<<15), strings.Repeat(" ", 3<<10-10) + strings.Repeat(contractKey, 9)} {
 		for _, body := range []string{wire.Error(message), message} {
@@ -353,7 +356,7 @@ func testLongReasons(t *testing.T, open openAt, wire wireForm) {
 	}
 }
 
-// testBrokenBodies: a good status with a body that is not an answer.
+// testBrokenBodies checks the failures for status 200 with a body that is not an answer.
 func testBrokenBodies(t *testing.T, open openAt, wire wireForm) {
 	whole := wire.Answer("a text")
 	for name, c := range map[string]struct{ body, kind, want string }{
@@ -412,7 +415,8 @@ func testBrokenConnections(t *testing.T, open openAt, wire wireForm) {
 	})
 }
 
-// testContextEnds: the context ends the call, and its error is in the chain.
+// testContextEnds checks that a call ends with its context, and that the error of the context is in
+// the chain.
 func testContextEnds(t *testing.T, open openAt, wire wireForm) {
 	whole := wire.Answer("a text")
 	for name, begin := range map[string]string{"before the answer": "", "within the body": whole[:len(whole)/2]} {
@@ -463,8 +467,8 @@ func testContextEnds(t *testing.T, open openAt, wire wireForm) {
 	})
 }
 
-// fuzzModel checks that for any answer of a server the call returns a Response with text or a
-// reason, or a ModelError, and never shows the key. open gets the HTTP client to use.
+// fuzzModel checks that, for any answer of a server, a call returns a Response with text or a
+// reason for none, or a ModelError that does not show the key. open gets the HTTP client to use.
 func fuzzModel(f *testing.F, open func(t testing.TB, client *http.Client) pipeline.Model, wire wireForm) {
 	add := func(status int, body string) { f.Add(status, "application/json", "5", []byte(body)) }
 	for _, body := range []string{wire.Answer("text"), wire.Cut(""), wire.Error("reason"), "", "null", "{}", "[]", `{"error":"x"}`} {
@@ -509,7 +513,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// checkProblems checks the error for a configuration: one line for each problem, without the key.
+// checkProblems checks the error for a configuration: exit code 64, one line for each problem,
+// without the key.
 func checkProblems(t *testing.T, name string, model pipeline.Model, err error, problems []string) {
 	t.Helper()
 	if model != nil || err == nil {
@@ -525,8 +530,8 @@ func checkProblems(t *testing.T, name string, model pipeline.Model, err error, p
 	}
 }
 
-// TestVariables: a row has every variable that its provider reads, and evaluators get none of
-// them.
+// TestVariables checks that the table has every variable that a provider reads, and that evaluators
+// get none of them.
 func TestVariables(t *testing.T) {
 	for _, r := range table() {
 		read := func(name string) string {

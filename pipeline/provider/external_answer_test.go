@@ -17,6 +17,7 @@ import (
 
 var testSpan = outcome.Call{Name: "external-extract", Kind: "span", Provider: ExternalName, Attempts: 1, Started: clock, Ended: clock.Add(time.Minute)}
 
+// parseAnswer reads the answer of a pipeline, with its extraction.
 func parseAnswer(text string) *externalAnswer {
 	a := readReport([]byte(text), testSpan)
 	if a.err == nil {
@@ -50,8 +51,9 @@ func TestReadAnswer_everyFieldOfACall(t *testing.T) {
 	}
 }
 
-// TestReadAnswer_usageAndCostCountOnce: the test adds up usage and cost like the runner: usage
-// over all calls, cost over generations, unknown as soon as one is.
+// TestReadAnswer_usageAndCostCountOnce checks the sums of usage and cost, added up as the runner
+// does: the usage of all calls, and the cost of all generations, which is unknown if that of one
+// is.
 func TestReadAnswer_usageAndCostCountOnce(t *testing.T) {
 	tests := map[string]struct {
 		top   string
@@ -131,8 +133,8 @@ func TestReadAnswer_warningsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzReadAnswer: any answer of a pipeline becomes an extraction or a failure with a class,
-// with calls that can be marshalled.
+// FuzzReadAnswer checks that any answer of a pipeline becomes an extraction or a failure with a
+// class, with calls that can be marshalled.
 func FuzzReadAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"entities":[{"id":"e1","name":"a","type":"T"}],"relationships":[{"source_ref":"e1","target":"b","type":"r"}]}`,

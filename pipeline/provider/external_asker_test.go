@@ -10,9 +10,10 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestAsker: fields are returned unchanged, with calls and warnings. An "error" in the answer
-// is an error. A secret that the program repeats is masked everywhere.
-func TestAsker(t *testing.T) {
+// TestExternal_Ask checks that fields are returned unchanged, with calls and warnings, that an
+// "error" in the answer is an error, and that a secret that the program repeats is masked
+// everywhere.
+func TestExternal_Ask(t *testing.T) {
 	const key = "sk-0123456789abcdef"
 	asker, err := NewExternal(ExternalConfig{
 		Target: "/bin/cat", Env: []string{"X_API_KEY=" + key}, Now: func() time.Time { return clock },

@@ -11,7 +11,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// childMode is the environment variable that makes the test binary a pipeline.
+// childMode is the variable of the environment that makes this test binary a pipeline with that
+// behaviour.
 const childMode = "EXTERNAL_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -21,7 +22,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// runChild is the main function of a test program; respond makes its answers.
+// runChild answers each line of standard input with respond. With the behaviour "tenth", it exits
+// at the 10th.
 func runChild(behaviour string) int {
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	for n := 1; ; n++ {
@@ -37,7 +39,7 @@ func runChild(behaviour string) int {
 	}
 }
 
-// respond returns the answer of a program or an address.
+// respond returns the answer of a program with that behaviour.
 func respond(behaviour string, request []byte) string {
 	var r struct {
 		ID   string `json:"id"`

@@ -17,7 +17,7 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// servePipeline returns an extractor for a server.
+// servePipeline returns an extractor that asks a server with that handler.
 func servePipeline(t *testing.T, handler http.HandlerFunc, change func(*ExternalConfig)) *External {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -119,7 +119,7 @@ func TestEndpoint_statuses(t *testing.T) {
 	}
 }
 
-// TestEndpoint_redirects: the document is only sent to the given address.
+// TestEndpoint_redirects checks that the document is sent only to the given address.
 func TestEndpoint_redirects(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	defer elsewhere.Close()

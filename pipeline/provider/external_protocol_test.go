@@ -18,7 +18,7 @@ import (
 
 const root = "../.."
 
-// pageBlocks returns the code blocks of a language in the protocol's page.
+// pageBlocks returns the code blocks in that language of docs/pipeline-protocol.md.
 func pageBlocks(t *testing.T, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs/pipeline-protocol.md"))
@@ -32,7 +32,7 @@ func pageBlocks(t *testing.T, language string) []string {
 	return blocks
 }
 
-// TestProtocolPage_request: the request on the page has exactly the keys that are sent.
+// TestProtocolPage_request checks that the request on the page is exactly what is sent.
 func TestProtocolPage_request(t *testing.T) {
 	documented := []byte(pageBlocks(t, "json")[0])
 	doc, warnings, err := extraction.DecodeDocument(documented)
@@ -80,7 +80,8 @@ func TestProtocolPage_results(t *testing.T) {
 	}
 }
 
-// openExample opens docs/examples/extract.py.
+// openExample returns an extractor over docs/examples/extract.py, and skips the test without
+// Python.
 func openExample(t *testing.T) *External {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -118,7 +119,7 @@ func TestExample_extracts(t *testing.T) {
 	}
 }
 
-// TestExample_documents runs the example over 60 real documents.
+// TestExample_documents runs the example over the 60 documents of developmentData.
 func TestExample_documents(t *testing.T) {
 	docs, e, entities := developmentDocuments(t), openExample(t), 0
 	for _, doc := range docs {

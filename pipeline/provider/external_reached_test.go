@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestAsker_Reached: an error status means that the pipeline was reached, a refused connection
-// that it was not.
-func TestAsker_Reached(t *testing.T) {
+// TestExternal_Reached checks that an error status means that the pipeline was reached, and a
+// refused connection that it was not.
+func TestExternal_Reached(t *testing.T) {
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }))
 	defer hs.Close()
 	for target, want := range map[string]bool{hs.URL: true, "http://127.0.0.1:1/": false} {

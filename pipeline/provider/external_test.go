@@ -27,7 +27,7 @@ import (
 
 var clock = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// openChild returns an extractor over a child process with a behaviour of respond.
+// openChild returns an extractor over a child process with that behaviour; see respond.
 func openChild(t testing.TB, behaviour string, change func(*ExternalConfig)) *External {
 	t.Helper()
 	cfg := ExternalConfig{Target: "'" + os.Args[0] + "'", Env: []string{childMode + "=" + behaviour, "GORACE=atexit_sleep_ms=0"}, Now: func() time.Time { return clock }}
@@ -65,8 +65,8 @@ func TestExtract_program(t *testing.T) {
 	group.Wait()
 }
 
-// TestExtract_programThatDiesAtEveryTenth: a program that dies at every 10th request fails
-// documents 10, 20, … 60.
+// TestExtract_programThatDiesAtEveryTenth checks that documents 10, 20, … 60 fail if the program
+// dies at its 10th request, and that the others do not.
 func TestExtract_programThatDiesAtEveryTenth(t *testing.T) {
 	e := openChild(t, "tenth", nil)
 	for n := 1; n <= 60; n++ {
@@ -194,7 +194,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestNew_problems(t *testing.T) {
+func TestNewExternal_problems(t *testing.T) {
 	tests := map[string]struct {
 		cfg     ExternalConfig
 		message []string
@@ -250,9 +250,9 @@ func BenchmarkExtract(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "documents/s")
 }
 
-// TestExternal_neverAnswers: the run stops if none of the first ten requests had an answer. A
-// refused document does not stop it, nor do later requests that fail before the first are
-// answered.
+// TestExternal_neverAnswers checks that the run stops if none of the first ten requests had an
+// answer. A refused document counts as an answer, and requests that fail while the first is in
+// progress do not stop the run.
 func TestExternal_neverAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		statuses map[int64]int // by request; others are 502
@@ -306,7 +306,7 @@ func TestExternal_neverAnswers(t *testing.T) {
 	})
 }
 
-// openTarget returns a function that asks a server about a document.
+// openTarget returns a function that sends a document to a server with that handler.
 func openTarget(t *testing.T, handler http.HandlerFunc) func() error {
 	t.Helper()
 	e := servePipeline(t, handler, func(c *ExternalConfig) { c.Concurrency = 2 })

@@ -37,7 +37,7 @@ func FuzzGemini(f *testing.F) {
 	}, geminiWire())
 }
 
-// openGeminiAt opens a model with defaults for tests.
+// openGeminiAt opens a model with contractKey and defaults for tests.
 func openGeminiAt(t testing.TB, cfg modelConfig) pipeline.Model {
 	t.Helper()
 	if cfg.Model == "" {
@@ -84,7 +84,7 @@ func geminiWire() wireForm {
 	}
 }
 
-// candidate returns an answer of one candidate.
+// candidate returns an answer of one candidate with that text.
 func candidate(text, finish string) string {
 	return mustJSON(map[string]any{
 		"candidates": []any{map[string]any{
@@ -162,7 +162,7 @@ func TestGemini_response(t *testing.T) {
 	}
 }
 
-// TestGemini_noContinuation: a request to continue is not followed.
+// TestGemini_noContinuation checks that an answer that asks to be continued is returned as it is.
 func TestGemini_noContinuation(t *testing.T) {
 	got, err := askGemini(t, 200, `{"candidates":[{"content":{"parts":[{"text":"half"}]},"finishReason":"CONTINUATION","continuationToken":"eA=="}]}`)
 	if err != nil || got.Text != "half" || got.Finish != pipeline.FinishOther {
@@ -255,7 +255,7 @@ func TestGemini_usage(t *testing.T) {
 	}
 }
 
-// TestGemini_googleErrors: errors of the Gemini API.
+// TestGemini_googleErrors checks the failures for errors in the forms of the Gemini API.
 func TestGemini_googleErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -302,7 +302,7 @@ func TestGemini_problems(t *testing.T) {
 	}
 }
 
-// TestGemini_environment: variables of the libraries of Google have no effect.
+// TestGemini_environment checks that variables of the libraries of Google have no effect.
 func TestGemini_environment(t *testing.T) {
 	t.Setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
 	t.Setenv("GOOGLE_API_KEY", "another-key-of-the-environment")
@@ -317,7 +317,8 @@ func TestGemini_environment(t *testing.T) {
 	}
 }
 
-// TestGemini_manyParts: the time of an answer in many parts is linear in its length.
+// TestGemini_manyParts checks that an answer in 200,000 parts takes less than 10 s, so that the
+// time is not quadratic.
 func TestGemini_manyParts(t *testing.T) {
 	const parts = 200_000
 	body := `{"candidates":[{"content":{"parts":[{"text":"ab"}` + strings.Repeat(`,{"text":"ab"}`, parts-1) + `]},"finishReason":"STOP"}]}`

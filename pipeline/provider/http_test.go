@@ -47,7 +47,7 @@ func TestClient_largeAnswer(t *testing.T) {
 	}
 }
 
-func TestStopped(t *testing.T) {
+func TestContextError(t *testing.T) {
 	s := httpModel{provider: "p", modelConfig: modelConfig{Model: "m"}}
 	past, cancel := context.WithDeadline(context.Background(), now.AddDate(-50, 0, 0))
 	defer cancel()
@@ -76,8 +76,8 @@ type failingTransport struct{ err error }
 
 func (f failingTransport) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// TestFault_unreached: a refused connection, also by the proxy, and an unknown host; not a slow
-// or broken connection.
+// TestFault_unreached checks that a provider is unreached if a connection is refused, also by the
+// proxy, or the host has no address, but not if a connection is slow or breaks.
 func TestFault_unreached(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -99,8 +99,8 @@ func TestFault_unreached(t *testing.T) {
 	}
 }
 
-// TestNewMask: the mask hides the key, the values of headers and the part after their scheme,
-// unchanged and within an address, and the password of a proxy, but no short words.
+// TestNewMask checks that the mask hides the key, the values of headers and the part after their
+// scheme, unchanged and within an address, and the password of a proxy, but no short words.
 func TestNewMask(t *testing.T) {
 	t.Setenv("https_proxy", "http://user:proxy-pass-1@10.0.0.1:3128")
 	headers := map[string]secret.Secret{"Authorization": secret.New("Bearer sk-abcdef-123"), "X-Team": secret.New("red")}

@@ -34,7 +34,7 @@ func FuzzOpenAI(f *testing.F) {
 	}, openaiWire())
 }
 
-// openOpenAIAt opens a model with defaults for tests.
+// openOpenAIAt opens a model with contractKey and defaults for tests.
 func openOpenAIAt(t testing.TB, cfg modelConfig) pipeline.Model {
 	t.Helper()
 	if cfg.Model == "" {
@@ -74,7 +74,7 @@ func openaiWire() wireForm {
 	}
 }
 
-// completion returns an answer of one choice.
+// completion returns an answer of one choice with that message.
 func completion(message map[string]any, finish string) string {
 	message["role"] = "assistant"
 	return mustJSON(map[string]any{
@@ -293,7 +293,7 @@ func TestOpenAI_usage(t *testing.T) {
 	}
 }
 
-// TestOpenAI_errorBodies: errors of OpenAI and compatible servers.
+// TestOpenAI_errorBodies checks the failures for errors of OpenAI and compatible servers.
 func TestOpenAI_errorBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -323,7 +323,7 @@ func TestOpenAI_errorBodies(t *testing.T) {
 	}
 }
 
-// TestOpenAI_azureFilter: the filter of prompts answers with status 400.
+// TestOpenAI_azureFilter checks that status 400 of the filter of prompts of Azure is a refusal.
 func TestOpenAI_azureFilter(t *testing.T) {
 	for _, body := range []string{
 		`{"error":{"message":"The prompt triggered the policy.","type":null,"param":"prompt","code":"content_filter","status":400,"innererror":{"code":"ResponsibleAIPolicyViolation","content_filter_result":{"hate":{"filtered":true,"severity":"high"}}}}}`,
@@ -336,7 +336,7 @@ func TestOpenAI_azureFilter(t *testing.T) {
 	}
 }
 
-// TestOpenAI_clientTimeout: the client times out, not the context of the caller.
+// TestOpenAI_clientTimeout checks the failure if the HTTP client times out before the context does.
 func TestOpenAI_clientTimeout(t *testing.T) {
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	model := openOpenAIAt(t, modelConfig{BaseURL: s.URL, HTTPClient: &http.Client{Timeout: 30 * time.Millisecond}})
@@ -346,7 +346,7 @@ func TestOpenAI_clientTimeout(t *testing.T) {
 	}
 }
 
-// TestOpenAI_headersStaySecret: no message shows the keys of gateways.
+// TestOpenAI_headersStaySecret checks that no message shows the values of configured headers.
 func TestOpenAI_headersStaySecret(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)

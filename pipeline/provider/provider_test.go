@@ -82,8 +82,8 @@ func TestOpen_models(t *testing.T) {
 	}
 }
 
-// TestOpen_headers: the headers of OPENAI_EXTRA_HEADERS are sent with every request, override
-// the default headers, and are in no error.
+// TestOpen_headers checks that the headers of OPENAI_EXTRA_HEADERS are sent with every request,
+// override the default headers, and are in no error.
 func TestOpen_headers(t *testing.T) {
 	got := http.Header{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

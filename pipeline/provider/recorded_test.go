@@ -35,13 +35,7 @@ func createTape(t *testing.T) (*Tape, string) {
 	return tape, path
 }
 
-// fataler is a *testing.T, *testing.B or *rapid.T.
-type fataler interface {
-	Helper()
-	Fatal(...any)
-}
-
-func closeTape(t fataler, tape *Tape) {
+func closeTape(t rapid.TB, tape *Tape) {
 	t.Helper()
 	if err := tape.Close(); err != nil {
 		t.Fatal(err)
@@ -49,7 +43,7 @@ func closeTape(t fataler, tape *Tape) {
 }
 
 // generate sends a small request, which must succeed.
-func generate(t fataler, model pipeline.Model, text string) pipeline.Response {
+func generate(t rapid.TB, model pipeline.Model, text string) pipeline.Response {
 	t.Helper()
 	response, err := model.Generate(context.Background(), smallRequest(text))
 	if err != nil {
@@ -58,14 +52,14 @@ func generate(t fataler, model pipeline.Model, text string) pipeline.Response {
 	return response
 }
 
-func writeFile(t fataler, path string, text []byte) {
+func writeFile(t rapid.TB, path string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func readGolden(t fataler) []byte {
+func readGolden(t rapid.TB) []byte {
 	t.Helper()
 	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
 	if err != nil {
@@ -74,7 +68,7 @@ func readGolden(t fataler) []byte {
 	return golden
 }
 
-// openReplay opens a cassette.
+// openReplay opens a cassette to replay it.
 func openReplay(t *testing.T, path string) *cassette {
 	t.Helper()
 	model, err := openCassette(path)
@@ -84,15 +78,16 @@ func openReplay(t *testing.T, path string) *cassette {
 	return model
 }
 
-// exchanges returns the number of calls in a cassette.
-func (x *tapeIndex) exchanges() (n int) {
+// callCount returns the number of calls in a cassette.
+func (x *tapeIndex) callCount() (n int) {
 	for _, answers := range x.answers {
 		n += len(answers)
 	}
 	return n
 }
 
-// TestGolden: the file holds the fields of a request and a response and nothing else.
+// TestGolden compares a recording with the golden file and replays it. The file has exactly the
+// fields of requests and responses.
 func TestGolden(t *testing.T) {
 	temperature, limit, seed, cost := 0.0, 100, int64(7), 0.0045
 	tape, path := createTape(t)
@@ -140,8 +135,8 @@ func TestGolden(t *testing.T) {
 		t.Errorf("mode %v, %v: only the owner may read it", info.Mode(), err)
 	}
 	replayed := openReplay(t, golden)
-	if replayed.source != source || replayed.exchanges() != 3 {
-		t.Errorf("source %+v, %d exchanges", replayed.source, replayed.exchanges())
+	if replayed.source != source || replayed.callCount() != 3 {
+		t.Errorf("source %+v, %d exchanges", replayed.source, replayed.callCount())
 	}
 	for i, r := range []pipeline.Request{req, req, smallRequest("other")} {
 		checkAnswerEqual(t, replayed, r, answers[i])
@@ -168,7 +163,7 @@ func checkAnswerEqual(t *testing.T, model pipeline.Model, req pipeline.Request, 
 	}
 }
 
-func TestModel_repeats(t *testing.T) {
+func TestCassette_repeats(t *testing.T) {
 	tape, path := createTape(t)
 	call := 0
 	model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
@@ -189,7 +184,7 @@ func TestModel_repeats(t *testing.T) {
 	}
 }
 
-func TestModel_missing(t *testing.T) {
+func TestCassette_missing(t *testing.T) {
 	tape, path := createTape(t)
 	model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, nil }), tape)
 	generate(t, model, "known")
@@ -224,7 +219,7 @@ func TestModel_missing(t *testing.T) {
 	}
 }
 
-func TestModel_stopped(t *testing.T) {
+func TestCassette_stopped(t *testing.T) {
 	model := openReplay(t, filepath.Join("testdata", "golden.cassette"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -233,7 +228,8 @@ func TestModel_stopped(t *testing.T) {
 	}
 }
 
-// TestConcurrent: lines are complete, and every answer is recorded and replayed once.
+// TestConcurrent checks that calls at once are recorded in complete lines, and that every answer is
+// recorded and replayed once.
 func TestConcurrent(t *testing.T) {
 	tape, path := createTape(t)
 	model := Record(pipeline.ModelFunc(func(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
@@ -255,14 +251,14 @@ func TestConcurrent(t *testing.T) {
 	runConcurrently(model)
 	closeTape(t, tape)
 	replayed := openReplay(t, path)
-	if replayed.exchanges() != 40 {
-		t.Errorf("%d exchanges", replayed.exchanges())
+	if replayed.callCount() != 40 {
+		t.Errorf("%d exchanges", replayed.callCount())
 	}
 	runConcurrently(replayed)
 }
 
-// TestRecord_runStops: a call that was not made because the run stops is not recorded: when it
-// is repeated after resuming, it is the only one, and is replayed.
+// TestRecord_runStops checks that a call that ends because the run stops is not recorded, so that
+// its repetition after resuming is the only call of its request.
 func TestRecord_runStops(t *testing.T) {
 	tape, path := createTape(t)
 	stops := []error{limit.ErrStopped, &pipeline.BudgetError{}, fmt.Errorf("item 3: %w", &limit.TrippedError{Reason: "401"})}
@@ -285,8 +281,8 @@ func TestRecord_runStops(t *testing.T) {
 	generate(t, answering, "other")
 	closeTape(t, tape)
 	model := openReplay(t, path)
-	if r, err := model.Generate(t.Context(), smallRequest("other")); err != nil || r.Text != "{}" || model.exchanges() != 1 {
-		t.Errorf("%d exchanges, %+v, %v", model.exchanges(), r, err)
+	if r, err := model.Generate(t.Context(), smallRequest("other")); err != nil || r.Text != "{}" || model.callCount() != 1 {
+		t.Errorf("%d exchanges, %+v, %v", model.callCount(), r, err)
 	}
 }
 
@@ -305,8 +301,8 @@ func TestRecord_stopped(t *testing.T) {
 	if got, want := outcome.FailureOf(err, outcome.Provider), outcome.FailureOf(deadline, outcome.Provider); got != want || got.Class != outcome.Timeout {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if model.exchanges() != 1 {
-		t.Errorf("%d exchanges: the cancelled one is none", model.exchanges())
+	if model.callCount() != 1 {
+		t.Errorf("%d exchanges: the cancelled one is none", model.callCount())
 	}
 }
 
@@ -333,7 +329,7 @@ func TestRecord_cannotWrite(t *testing.T) {
 	}
 }
 
-// TestRecord_noJSON: a request that cannot be written is not sent.
+// TestRecord_noJSON checks that a request that cannot be recorded is not sent.
 func TestRecord_noJSON(t *testing.T) {
 	tape, _ := createTape(t)
 	model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
@@ -350,7 +346,7 @@ func TestRecord_noJSON(t *testing.T) {
 	}
 }
 
-func TestCreate_problems(t *testing.T) {
+func TestCreateTape_problems(t *testing.T) {
 	tape, path := createTape(t)
 	closeTape(t, tape)
 	if _, err := CreateTape(path, source); cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), "not overwritten") {
@@ -361,9 +357,9 @@ func TestCreate_problems(t *testing.T) {
 	}
 }
 
-// TestContinue: a recording that was killed anywhere can be continued. It keeps all calls with
-// complete lines, and their numbers continue.
-func TestContinue(t *testing.T) {
+// TestContinueTape checks that a recording that was killed anywhere can be continued, and that it
+// keeps all calls with complete lines.
+func TestContinueTape(t *testing.T) {
 	golden := readGolden(t)
 	head := strings.Index(string(golden), "\n") + 1
 	path := filepath.Join(t.TempDir(), "run.cassette")
@@ -387,13 +383,13 @@ func TestContinue(t *testing.T) {
 		if err != nil {
 			t.Fatalf("cut after %d bytes: %v", end, err)
 		}
-		if reopened.exchanges() != complete+1 {
-			t.Errorf("cut after %d bytes: %d exchanges, want %d", end, reopened.exchanges(), complete+1)
+		if reopened.callCount() != complete+1 {
+			t.Errorf("cut after %d bytes: %d exchanges, want %d", end, reopened.callCount(), complete+1)
 		}
 	}
 }
 
-func TestContinue_problems(t *testing.T) {
+func TestContinueTape_problems(t *testing.T) {
 	tape, path := createTape(t)
 	closeTape(t, tape)
 	if _, err := ContinueTape(path, Recording{Provider: "openai", Model: "gpt-4"}); cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), "openai/gpt-4") {
@@ -406,7 +402,7 @@ func TestContinue_problems(t *testing.T) {
 
 const testHeader = `{"cassette":1,"provider":"openai","model":"gpt-4o"}` + "\n"
 
-func TestOpen_problems(t *testing.T) {
+func TestOpenCassette_problems(t *testing.T) {
 	golden := readGolden(t)
 	lines := strings.SplitAfter(string(golden), "\n")
 	swap := func(old, now string) string { return lines[0] + strings.Replace(lines[3], old, now, 1) }
@@ -445,7 +441,7 @@ func TestOpen_problems(t *testing.T) {
 	}
 }
 
-// noAnswerCassette returns a cassette with a call without an answer.
+// noAnswerCassette returns a cassette whose only call has no answer.
 func noAnswerCassette() string {
 	text, sum, err := canonical("gpt-4o", smallRequest("a"))
 	if err != nil {
@@ -454,8 +450,8 @@ func noAnswerCassette() string {
 	return testHeader + fmt.Sprintf(`{"key":"%s","n":1,"request":%s}`, sum, text) + "\n"
 }
 
-// TestOpen_edited: the usual changes by an editor are not damage.
-func TestOpen_edited(t *testing.T) {
+// TestOpenCassette_edited checks that the usual changes by an editor are not damage.
+func TestOpenCassette_edited(t *testing.T) {
 	golden := readGolden(t)
 	for name, text := range map[string][]byte{
 		"last line feed gone": bytes.TrimSuffix(golden, []byte("\n")),
@@ -467,8 +463,8 @@ func TestOpen_edited(t *testing.T) {
 			writeFile(t, path, text)
 			model := openReplay(t, path)
 			response, err := model.Generate(t.Context(), smallRequest("other"))
-			if model.exchanges() != 3 || response.Usage.Input != 3 || outcome.FailureOf(err, "").Class != outcome.InvalidOutput {
-				t.Errorf("%d exchanges, %+v, %v", model.exchanges(), response, err)
+			if model.callCount() != 3 || response.Usage.Input != 3 || outcome.FailureOf(err, "").Class != outcome.InvalidOutput {
+				t.Errorf("%d exchanges, %+v, %v", model.callCount(), response, err)
 			}
 		})
 	}
@@ -484,7 +480,7 @@ func TestScan_longLine(t *testing.T) {
 	}
 }
 
-// TestReplay: any recorded texts are replayed.
+// TestReplay checks that any texts are replayed as they were recorded.
 func TestReplay(t *testing.T) {
 	folder, count := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -518,9 +514,9 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// TestModel_changed: a file that is changed or removed while the cassette is open gives an
-// error.
-func TestModel_changed(t *testing.T) {
+// TestCassette_changed checks that a call fails if the file is changed or removed while the
+// cassette is open.
+func TestCassette_changed(t *testing.T) {
 	text := readGolden(t)
 	path := filepath.Join(t.TempDir(), "x")
 	writeFile(t, path, text)
@@ -570,8 +566,8 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// BenchmarkOpen opens a cassette of 1,000 calls of 20 KB.
-func BenchmarkOpen(b *testing.B) {
+// BenchmarkOpenCassette opens a cassette of 1,000 calls of 20 KB.
+func BenchmarkOpenCassette(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "x")
 	tape, err := CreateTape(path, source)
 	if err != nil {

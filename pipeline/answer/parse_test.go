@@ -13,6 +13,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
+// summary returns entities as "name:type" and relationships as "source-type-target".
 func summary(e extraction.Extraction) string {
 	var b strings.Builder
 	for _, entity := range e.Entities {
@@ -200,7 +201,7 @@ func TestParse_warnings(t *testing.T) {
 	}
 }
 
-// TestParse_brokenIsNotSmaller: a broken answer is a problem, never silently a smaller answer.
+// TestParse_brokenIsNotSmaller checks that a broken answer is an error, or complete.
 func TestParse_brokenIsNotSmaller(t *testing.T) {
 	for i := range validAnswer {
 		broken := validAnswer[:i] + "@" + validAnswer[i:]

@@ -38,8 +38,8 @@ func drawExtraction(t *rapid.T) extraction.Extraction {
 	return e
 }
 
-// drawAnswer returns the answer of a model that writes the extraction exactly, in one of the forms
-// that Parse accepts.
+// drawAnswer returns the answer of a model that writes the extraction without mistakes, in one of
+// the forms that Parse accepts.
 func drawAnswer(t *rapid.T, e extraction.Extraction) (text string, want extraction.Extraction) {
 	raw, err := e.MarshalJSON()
 	if err != nil {
@@ -69,7 +69,7 @@ func drawAnswer(t *rapid.T, e extraction.Extraction) (text string, want extracti
 	return text, want
 }
 
-// TestParse_identity: Parse of valid output returns it unchanged.
+// TestParse_identity checks that Parse returns the extraction of a valid answer unchanged.
 func TestParse_identity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, want := drawAnswer(t, drawExtraction(t))
@@ -83,8 +83,8 @@ func TestParse_identity(t *testing.T) {
 	})
 }
 
-// TestParse_cutAnywhere: an answer that is cut anywhere gives its first entities and
-// relationships, or a problem: never other ones, and never one in part.
+// TestParse_cutAnywhere checks that an answer that is cut anywhere gives its first entities and
+// relationships or an error, and that it is truncated if any are missing.
 func TestParse_cutAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, want := drawAnswer(t, drawExtraction(t))
@@ -108,7 +108,8 @@ func TestParse_cutAnywhere(t *testing.T) {
 	})
 }
 
-// TestParse_cutEverywhere: the same is true for every place of one answer.
+// TestParse_cutEverywhere cuts one answer at every place and checks that the first entities and
+// relationships are returned, more of them the later the cut.
 func TestParse_cutEverywhere(t *testing.T) {
 	whole, err := Parse(validAnswer)
 	if err != nil {
@@ -168,8 +169,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzValidate checks that nothing panics on any extraction and document, that normalising
-// again changes nothing, and that the schema is JSON.
+// FuzzValidate checks that nothing panics on any extraction and document, that normalising again
+// changes nothing, that the number of problems is bounded, and that the schema is JSON.
 func FuzzValidate(f *testing.F) {
 	f.Add([]byte(validAnswer), []byte(`{"text":"x","object_schemas":{"Person":{},"person":{}},"relationship_schemas":{"knows":{"source_types":["P"]}},"allowed_types":["p"]}`))
 	f.Fuzz(func(t *testing.T, answer, input []byte) {

@@ -13,7 +13,8 @@ import (
 	"extraction-experiment/extraction"
 )
 
-func compile(t *testing.T, raw []byte) *jsonschema.Schema {
+// compileSchema compiles a JSON Schema.
+func compileSchema(t *testing.T, raw []byte) *jsonschema.Schema {
 	t.Helper()
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
 	if err != nil {
@@ -68,7 +69,7 @@ func TestSchema_accepts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := compile(t, Schema(document(), tt.part)).Validate(value); (err == nil) != tt.want {
+			if err := compileSchema(t, Schema(document(), tt.part)).Validate(value); (err == nil) != tt.want {
 				t.Errorf("got %v", err)
 			}
 			if _, err := Parse(tt.answer); err != nil {
@@ -78,8 +79,8 @@ func TestSchema_accepts(t *testing.T) {
 	}
 }
 
-// TestSchema_strict: strict servers require that every object lists all its properties as
-// required and allows no others, and know few keywords.
+// TestSchema_strict checks what strict servers require: every object lists all its properties as
+// required and allows no others, and there are no other keywords than they know.
 func TestSchema_strict(t *testing.T) {
 	known := []string{"type", "properties", "required", "additionalProperties", "items", "enum", "description"}
 	var check func(path string, schema map[string]any)
@@ -138,8 +139,8 @@ func TestSchema_enums(t *testing.T) {
 	}
 }
 
-// TestSchema_documents: the schema of each document compiles, and Parse reads the annotators'
-// answer without warnings.
+// TestSchema_documents checks, for each of 60 documents outside of the project, that its schema
+// compiles and that Parse reads the expected output without warnings.
 func TestSchema_documents(t *testing.T) {
 	raw, err := os.ReadFile("../../../shared/data/documents60.jsonl")
 	if err != nil {
@@ -158,7 +159,7 @@ func TestSchema_documents(t *testing.T) {
 		if err != nil {
 			t.Fatal(item.ID, err)
 		}
-		compile(t, Schema(doc, Both))
+		compileSchema(t, Schema(doc, Both))
 		got, err := Parse(string(item.Expected))
 		if err != nil {
 			t.Fatal(item.ID, err)

@@ -27,6 +27,7 @@ func document() extraction.Document {
 	}
 }
 
+// entities returns entities from pairs of name and type.
 func entities(pairs ...string) []extraction.Entity {
 	var list []extraction.Entity
 	for i := 0; i < len(pairs); i += 2 {
@@ -91,7 +92,8 @@ func TestValidate_bounded(t *testing.T) {
 	}
 }
 
-// TestValidate_manyTypesOfOneName: a name of more than maxTypesOfName types may be at any end.
+// TestValidate_manyTypesOfOneName checks that a name of more than maxTypesOfName types may be at
+// any end of a relationship.
 func TestValidate_manyTypesOfOneName(t *testing.T) {
 	var e extraction.Extraction
 	for i := range maxTypesOfName + 10 {
@@ -137,8 +139,8 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-// TestNormalise_namesInSchemas: the name inside a schema stands for its key, unless two schemas
-// have it or it is another type.
+// TestNormalise_namesInSchemas checks that the name inside a schema means its key, unless two
+// schemas have the name or it is another key.
 func TestNormalise_namesInSchemas(t *testing.T) {
 	doc := extraction.Document{Objects: map[string]extraction.ObjectSchema{
 		"org": {Name: "Organisation"}, "a": {Name: "Both"}, "b": {Name: "both"}, "c": {Name: "org"}, "d": {}, "_": {Name: "-"},

@@ -116,8 +116,9 @@ func TestEvaluate_addressAgain(t *testing.T) {
 	}
 }
 
-// TestWithin checks that a judging model draws on the budget of the run.
-func TestWithin(t *testing.T) {
+// TestEvaluator_WithBudget checks that the calls of a judging model are charged to the budget of
+// the run.
+func TestEvaluator_WithBudget(t *testing.T) {
 	cost := 0.4
 	m := modelFunc(func(pipeline.Request) (pipeline.Response, error) {
 		return pipeline.Response{Text: goodVerdict, Attempts: 1, Usage: outcome.Usage{Input: 1, Output: 1}, CostUSD: &cost}, nil

@@ -22,12 +22,13 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// childEnv is the environment variable that makes the test binary an evaluator.
+// childEnv is the variable of the environment that makes this test binary an evaluator with that
+// behaviour.
 const childEnv = "EVALUATOR_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if behaviour := os.Getenv(childEnv); behaviour != "" {
-		os.Exit(child(behaviour))
+		os.Exit(runChild(behaviour))
 	}
 	if err := suite.SetParallel(4); err != nil {
 		panic(err)
@@ -37,8 +38,9 @@ func TestMain(m *testing.M) {
 
 const goodVerdict = `{"score":1,"hits":["h"],"misses":[]}`
 
-// child acts as an evaluator and returns its exit status.
-func child(behaviour string) int {
+// runChild acts as an evaluator and returns its exit status. An unknown behaviour is a text to
+// print.
+func runChild(behaviour string) int {
 	if behaviour == "deaf" {
 		fmt.Println(goodVerdict)
 		return 0
@@ -72,7 +74,7 @@ func child(behaviour string) int {
 		defer stdin.Close()
 		fmt.Println(goodVerdict)
 	default:
-		fmt.Println(behaviour) // a text to print
+		fmt.Println(behaviour)
 	}
 	return 0
 }
@@ -229,7 +231,7 @@ func TestEvaluate_endpoint(t *testing.T) {
 	}
 }
 
-// modelFunc is a pipeline.Model for tests.
+// modelFunc is a pipeline.Model that ignores the context.
 type modelFunc func(pipeline.Request) (pipeline.Response, error)
 
 func (m modelFunc) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {

@@ -63,7 +63,7 @@ func TestGradeOf(t *testing.T) {
 	}
 }
 
-func TestObjectIn(t *testing.T) {
+func TestFindObject(t *testing.T) {
 	for in, want := range map[string]string{
 		"```json\n{\"score\":1}\n```":            `{"score":1}`,
 		`I think {so}: {"a":1} {"score":0} done`: `{"score":0}`,

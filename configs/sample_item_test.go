@@ -1,6 +1,6 @@
 package configs
 
-// item is one line of the file. Absent lists are nil, empty lists are not.
+// item is an item of the built-in dataset. Absent lists are nil, empty lists are not.
 type item struct {
 	ID    string `json:"id"`
 	Input struct {

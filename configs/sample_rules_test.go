@@ -56,7 +56,7 @@ func checkForm(it item, report func(string, ...any)) {
 	}
 }
 
-// unwanted reports whether a rune is stripped by servers or is a sign of broken text.
+// unwanted reports whether servers strip a rune or it is a sign of broken text.
 func unwanted(r rune) bool {
 	return r == utf8.RuneError || r == '\uFEFF' || (unicode.IsControl(r) && r != '\n')
 }

@@ -18,10 +18,11 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// TestRates_doubt: p/(1-p) is 1/19 for gold and 1 for suspect gold. Systems have found 0.8,
-// shared 0.05 and right 0.9. A statement that gold lacks counts 0.8/0.05 = 16 for and
-// (1-0.8)/(1-0.05) = 4/19 against; an element of gold that a system lacks 19/4, one that it has
-// 1/16; a change 9 for and 1/9 against.
+// TestRates_doubt checks the doubt of claims about two systems. The prior odds p/(1-p) are 1/19,
+// and 1 for suspect gold. Systems have found 0.8, shared 0.05 and right 0.9. So a statement that
+// gold lacks counts 0.8/0.05 = 16 if a system has it and (1-0.8)/(1-0.05) = 4/19 if not, an element
+// of gold counts 19/4 if a system lacks it and 1/16 if not, and a change counts 9 if a system has
+// it and 1/9 if it agrees with gold.
 func TestRates_doubt(t *testing.T) {
 	two := rates{systems: []systemRates{{0.8, 0.05, 0.9}, {0.8, 0.05, 0.9}}, weight: 1}
 	half := rates{systems: two.systems, weight: 0.5}
@@ -49,9 +50,9 @@ func TestRates_doubt(t *testing.T) {
 	}
 }
 
-// TestTally_rates: of 30 elements both systems find the same 24, so phi of the misses is 1. One
-// of the 6 elements that both miss (0.05·30 = 1.5, so 1) is excused; phi is still 1, and the
-// weight 1/(1+1).
+// TestTally_rates checks the rates of two systems that find the same 24 of 30 elements, so that phi
+// of the misses is 1. One of the 6 elements that both miss (0.05·30 = 1.5, so 1) is excused; phi is
+// still 1, and the weight 1/(1+1).
 func TestTally_rates(t *testing.T) {
 	observed := newTally(2)
 	for i := range 30 {
@@ -66,8 +67,8 @@ func TestTally_rates(t *testing.T) {
 	if r.weight != 0.5 || math.Abs(r.systems[0].Found-0.775) > 1e-12 || math.Abs(r.systems[1].Right-33.0/34) > 1e-12 {
 		t.Errorf("%+v", r)
 	}
-	// Beyond gold: 20 of the other system, 5 of them shared. 0.05·30 = 1.5 are assumed to be
-	// true, and 0.775·1.5 = 1.1625 of the 5: (3.8375 + 0.5)/(18.5 + 10).
+	// Beyond gold the other system has 20, of which 5 are shared. 0.05·30 = 1.5 of the 20 and
+	// 0.775·1.5 = 1.1625 of the 5 are assumed to be true: (3.8375 + 0.5)/(18.5 + 10).
 	for i := range 20 {
 		st := []stance{against, agrees}
 		if i < 5 {
@@ -78,7 +79,7 @@ func TestTally_rates(t *testing.T) {
 	if got, want := observed.rates().systems[0].Shared, (3.8375+0.5)/28.5; math.Abs(got-want) > 1e-12 {
 		t.Errorf("shared %v, want %v", got, want)
 	}
-	// A failed item says nothing about the system.
+	// A failed item changes no rate of the system.
 	before := observed.rates()
 	observed.addElement([]stance{absent, against})
 	observed.addBeyond([]stance{absent, agrees})
@@ -90,8 +91,8 @@ func TestTally_rates(t *testing.T) {
 	if after := observed.rates(); after.systems[0] != before.systems[0] {
 		t.Errorf("%+v, before %+v", after, before)
 	}
-	// Of 20, each misses one alone, and both miss one, which 0.05·20 excuse: no common miss is
-	// left.
+	// Of 20, each misses one alone, and both miss one, which is excused (0.05·20 = 1), so that no
+	// common miss is left.
 	excused := newTally(2)
 	for i := range 20 {
 		st := []stance{against, against}
@@ -116,7 +117,7 @@ func TestTally_rates(t *testing.T) {
 	}
 }
 
-// auditOne audits one item with these outputs.
+// auditOne audits one item with these outputs of systems and returns the findings.
 func auditOne(t *testing.T, text, expected string, outputs ...string) []Doubt {
 	t.Helper()
 	input, err := json.Marshal(map[string]any{"document_text": text, "object_schemas": map[string]any{"Person": map[string]any{}, "City": map[string]any{}, "Port": map[string]any{}},
@@ -135,7 +136,7 @@ func auditItem(id, input, expected string, outputs ...string) AuditItem {
 	return item
 }
 
-// TestAudit_kinds: the findings for two systems with the same output.
+// TestAudit_kinds checks the findings for two systems with the same output.
 func TestAudit_kinds(t *testing.T) {
 	const text = "Ada Lovelace lived in London. Charles Babbage, who lived in Paris, knew her. Anne was the mother of Ada."
 	ada, babbage, london := `{"name":"Ada Lovelace","type":"Person"}`, `{"name":"Charles Babbage","type":"Person"}`, `,{"name":"London","type":"City"}`
@@ -198,8 +199,9 @@ func TestAudit_kinds(t *testing.T) {
 	}
 }
 
-// TestAudit_effects: gold has only Ada, both systems have Ada and Babbage, so F1 is 2/3. With
-// Babbage in gold it would be 1. The item is the whole run.
+// TestAudit_effects checks the effects and the place of a finding. Gold has only Ada, and both
+// systems have Ada and Babbage, so F1 is 2/3; with Babbage in gold it would be 1. The run has only
+// this item.
 func TestAudit_effects(t *testing.T) {
 	list := auditOne(t, "Ada Lovelace knew Charles Babbage.", `{"entities":[{"name":"Ada Lovelace"}]}`,
 		`{"entities":[{"name":"Ada Lovelace"},{"name":"Charles Babbage"}]}`, `{"entities":[{"name":"Charles Babbage"},{"name":"Ada Lovelace"}]}`)
@@ -216,8 +218,9 @@ func TestAudit_effects(t *testing.T) {
 	}
 }
 
-// TestAudit_says: of four systems two have another type, one has that of gold, one a third one;
-// a fifth system failed.
+// TestAudit_says checks what a finding says about each system, and the order, doubt and change of
+// findings. At first, of five systems, two have another type, one has that of gold, one a third
+// type, and one failed.
 func TestAudit_says(t *testing.T) {
 	of := func(kind string) string { return `{"entities":[{"name":"London","type":"` + kind + `"}]}` }
 	list := auditOne(t, "She lived in London.", of("Person"), of("City"), of("City"), of("Person"), of("Port"), "null")
@@ -228,8 +231,8 @@ func TestAudit_says(t *testing.T) {
 	if d := cmp.Diff(want, list[0].Says); d != "" {
 		t.Error(d)
 	}
-	// The first of two other types by name comes first; a system without output for the entity
-	// says nothing.
+	// Of two other types, the first in the alphabet comes first. A system without the entity is
+	// neither for nor against.
 	list = auditOne(t, "She lived in London.", of("Person"), of("Port"), of("City"), of("Port"), of("City"), `{"entities":[]}`)
 	if len(list) != 2 || list[0].Proposed != "London (City)" || list[1].Proposed != "London (Port)" || list[0].Says[4].For != nil || list[0].Says[0].Has != "London (Port)" {
 		t.Errorf("%+v", list)
@@ -262,7 +265,7 @@ func TestAudit_says(t *testing.T) {
 			t.Errorf("%s: %+v, want %v", kind, list, odds/(1+odds))
 		}
 	}
-	// Beyond gold: one system lacks it, one failed.
+	// Two systems have an entity that gold does not have, one lacks it, and one failed.
 	bob := `{"entities":[{"name":"Ann"},{"name":"Bob"}]}`
 	list = auditOne(t, "Ann and Bob", `{"entities":[{"name":"Ann"}]}`, bob, bob, `{"entities":[{"name":"Ann"}]}`, "null")
 	want = []SystemOpinion{{"system-1", new(true), ""}, {"system-2", new(true), ""}, {"system-3", new(false), ""}, {"system-4", nil, ""}}
@@ -272,7 +275,7 @@ func TestAudit_says(t *testing.T) {
 	if d := cmp.Diff(want, list[0].Says); d != "" {
 		t.Error(d)
 	}
-	// An addition has the most common type, or the first on a tie.
+	// An added entity has the most common of its allowed types, or on a tie the first.
 	add := func(kind string) string { return `{"entities":[{"name":"Ann"},{"name":"Bob","type":"` + kind + `"}]}` }
 	for _, tt := range []struct {
 		kinds []string
@@ -311,7 +314,8 @@ func TestAudit_says(t *testing.T) {
 	}
 }
 
-// TestAudit_config: the findings that are kept, those that are confirmed, and unusable items.
+// TestAudit_config checks the rates of a run with unusable items, and which findings AuditConfig
+// keeps.
 func TestAudit_config(t *testing.T) {
 	const input, gold, both, ada = `{"document_text":"Ada met Bob"}`, `{"entities":[{"name":"Ada"}]}`, `{"entities":[{"name":"Ada"},{"name":"Bob"}]}`, `{"entities":[{"name":"Ada"}]}`
 	items := []AuditItem{
@@ -377,7 +381,7 @@ func TestAudit_config(t *testing.T) {
 	}
 }
 
-// TestAudit_manyItems: findings of equal doubt are ordered by item.
+// TestAudit_manyItems checks that findings of equal doubt are in the order of their items.
 func TestAudit_manyItems(t *testing.T) {
 	suite.Slow(t, "2,050 items")
 	var d damagedData
@@ -392,15 +396,15 @@ func TestAudit_manyItems(t *testing.T) {
 	}
 }
 
-// TestAudit_tooFew: one system is not enough.
+// TestAudit_tooFew checks that Audit refuses a single system.
 func TestAudit_tooFew(t *testing.T) {
 	if _, err := Audit(t.Context(), AuditConfig{Systems: []string{"a"}}); err == nil || cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "two systems") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestCorrected applies findings, several at once, and refuses two that change the same
-// element.
+// TestCorrected checks that Corrected applies several findings at once, refuses two that change the
+// same element, and keeps mentions only if the name stays the same.
 func TestCorrected(t *testing.T) {
 	const gold = `{"entities":[{"name":"Lovelace","type":"City","description":"kept"},{"name":"Newton"},{"name":"Newton"}],
 		"relationships":[{"source_name":"Lovelace","relationship_type":"parent_of","target_name":"Babbage"}]}`

@@ -18,15 +18,15 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// damage is one error that was put into gold.
+// damage is one error that spoil put into gold.
 type damage struct {
 	item, what, kind string // removed, invented, wrong_type, reversed
 	now, before      string // folded forms of the elements
 }
 
-// spoil damages a tenth of all elements of gold, each in a random way: it is removed, another
-// one is added beside it, its type is changed, or the ends of a relationship are swapped if
-// gold does not have that one too.
+// spoil damages about a tenth of all elements of gold, each in a random way: it is removed, another
+// one is added beside it, its type is changed, or the ends of a relationship are swapped if gold
+// does not relate them in that direction too.
 func spoil(id string, gold extraction.Extraction, text string, types, kinds []string, r *rand.Rand) (extraction.Extraction, []damage) {
 	var out extraction.Extraction
 	var damages []damage
@@ -89,12 +89,15 @@ func relationshipElement(r extraction.Relationship) element {
 	return elementAt(&extraction.Extraction{Relationships: []extraction.Relationship{r}}, scoring.FaultRelationship, 0)
 }
 
+// relates reports whether gold has a relationship of any type between the ends of r, in that
+// direction.
 func relates(gold extraction.Extraction, r extraction.Relationship) bool {
 	return slices.ContainsFunc(gold.Relationships, func(g extraction.Relationship) bool {
 		return g.Source == r.Source && g.Target == r.Target
 	})
 }
 
+// otherThan returns a random element of list that is not excluded.
 func otherThan(list []string, excluded string, r *rand.Rand) string {
 	for {
 		if other := list[r.IntN(len(list))]; other != excluded {
@@ -103,8 +106,8 @@ func otherThan(list []string, excluded string, r *rand.Rand) string {
 	}
 }
 
-// unknownPhrases returns phrases of one to three words of the text that have no word in common with
-// gold, in random order.
+// unknownPhrases returns the phrases of one to three words of the text that have no word in common
+// with the entities of gold, in random order.
 func unknownPhrases(text string, gold extraction.Extraction, r *rand.Rand) []string {
 	known := map[string]bool{}
 	for _, e := range gold.Entities {
@@ -128,10 +131,10 @@ func unknownPhrases(text string, gold extraction.Extraction, r *rand.Rand) []str
 	return list
 }
 
-// simulateSystem simulates the output of a system with recall and precision 0.8: each element of gold
-// with a chance of 0.8, and a wrong one for every four of them: a phrase of the text or a
-// relationship of two entities, at random. One in twenty entities has another type, one in
-// twenty relationships is reversed.
+// simulateSystem simulates the output of a system with recall and precision 0.8. It has each
+// element of gold with a chance of 0.8, and a wrong one for every four of them: a phrase of the
+// text or a relationship of two entities, at random. One in twenty entities has another type, and
+// one in twenty relationships is reversed.
 func simulateSystem(gold extraction.Extraction, text string, types, kinds []string, r *rand.Rand) extraction.Extraction {
 	out := extraction.Extraction{Entities: []extraction.Entity{}, Relationships: []extraction.Relationship{}}
 	words := unknownPhrases(text, gold, r)
@@ -167,8 +170,8 @@ type damagedData struct {
 	damage []damage
 }
 
-// damagedSet makes one from items. If shared is true, each system draws half of its random
-// choices from a common source.
+// damagedSet damages the gold of items and simulates that many systems. If shared is true, each
+// system takes half of its random choices from a common source.
 func damagedSet(t testing.TB, items []dataset.Item, systems int, shared bool, seed uint64) damagedData {
 	t.Helper()
 	var d damagedData
@@ -198,8 +201,8 @@ func damagedSet(t testing.TB, items []dataset.Item, systems int, shared bool, se
 	return d
 }
 
-// mixExtractions returns the elements that both have, and each element of only one of them with a chance
-// of a half.
+// mixExtractions returns the elements that both have, and each element of only one of them with a
+// chance of a half.
 func mixExtractions(a, b extraction.Extraction, r *rand.Rand) extraction.Extraction {
 	entity := func(e extraction.Entity) string { return entityElement(e).folded() }
 	relationship := func(e extraction.Relationship) string { return relationshipElement(e).folded() }
@@ -236,7 +239,7 @@ func marshal(t testing.TB, e extraction.Extraction) json.RawMessage {
 	return raw
 }
 
-// matches reports whether the finding is about this damage.
+// matches reports whether d is about this damage.
 func (x damage) matches(d Doubt) bool {
 	if d.Item != x.item || d.What != x.what {
 		return false
@@ -302,7 +305,9 @@ func (d damagedData) audit(t testing.TB, top int) AuditResult {
 	return result
 }
 
-// countHits counts the findings about damage, in all, by kind and by tenth of doubt.
+// countHits counts the findings in list that are about damage, the damage of each kind that was
+// found, and the findings by tenth of doubt. Of two numbers, the first counts hits and the second
+// all.
 func (d damagedData) countHits(list []Doubt) (hits int, kinds map[string][2]int, tenths [10][2]int) {
 	kinds = map[string][2]int{}
 	seen := map[damage]bool{}
@@ -328,8 +333,8 @@ func (d damagedData) countHits(list []Doubt) (hits int, kinds map[string][2]int,
 	return hits, kinds, tenths
 }
 
-// TestAudit_damagedGold: among as many findings as there is damage, three of four are about
-// damage, if four systems err independently. Run it with -v for the table of docs/gold.md.
+// TestAudit_damagedGold checks that, of as many first findings as there is damage, three of four
+// are about damage if four systems err independently. With -v it prints the table of docs/gold.md.
 func TestAudit_damagedGold(t *testing.T) {
 	sets := map[string][]dataset.Item{"sample": allItems(t, dataset.Read(configs.OpenSample(), dataset.JSONL, "sample"))}
 	seeds := uint64(1)

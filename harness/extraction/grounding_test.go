@@ -7,11 +7,11 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestGrounding compares with rates that were calculated by hand; the document is "Ann  Lee met
-// Bob in Rome."
+// TestGrounding compares with rates calculated by hand. The document is "Ann  Lee met Bob in
+// Rome."
 func TestGrounding(t *testing.T) {
 	const input = `{"document_text":"Ann  Lee met Bob in Rome."}`
-	type counts struct{ standing, of, invented int64 }
+	type counts struct{ grounded, total, invented int64 }
 	for output, want := range map[string]*counts{
 		// By name, regardless of white space and case; Zoe is invented.
 		`{"entities":[{"name":"ann lee"},{"name":"Bob"},{"name":"Zoe"}]}`: {2, 3, 1},
@@ -36,7 +36,7 @@ func TestGrounding(t *testing.T) {
 				}
 				continue
 			}
-			if *got.Value != float64(want.standing)/float64(want.of) || *got.Ratio != (outcome.Ratio{Num: want.standing, Den: want.of}) || got.Counts.Get("invented_entities") != want.invented {
+			if *got.Value != float64(want.grounded)/float64(want.total) || *got.Ratio != (outcome.Ratio{Num: want.grounded, Den: want.total}) || got.Counts.Get("invented_entities") != want.invented {
 				t.Errorf("%s: %+v, want %+v", output, got, *want)
 			}
 		}

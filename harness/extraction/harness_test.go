@@ -27,17 +27,17 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// extractor is an Extractor made of a function.
-type extractor func(extraction.Document) (extraction.Extraction, error)
+// extractorFunc extracts with a function and reports one call.
+type extractorFunc func(extraction.Document) (extraction.Extraction, error)
 
-func (f extractor) Extract(_ context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
+func (f extractorFunc) Extract(_ context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
 	e, err := f(doc)
 	return e, []outcome.Call{{Name: "call"}}, err
 }
 
 func TestTask(t *testing.T) {
 	var seen extraction.Document
-	task := &harness.Task{Extractor: extractor(func(doc extraction.Document) (extraction.Extraction, error) {
+	task := &harness.Task{Extractor: extractorFunc(func(doc extraction.Document) (extraction.Extraction, error) {
 		seen = doc
 		return extraction.Extraction{Entities: []extraction.Entity{{Name: "Ann", Type: "P"}}, Relationships: []extraction.Relationship{}}, nil
 	})}
@@ -52,7 +52,7 @@ func TestTask(t *testing.T) {
 
 func TestTask_failures(t *testing.T) {
 	broken := errors.New("no answer")
-	task := &harness.Task{Extractor: extractor(func(extraction.Document) (extraction.Extraction, error) { return extraction.Extraction{}, broken })}
+	task := &harness.Task{Extractor: extractorFunc(func(extraction.Document) (extraction.Extraction, error) { return extraction.Extraction{}, broken })}
 	result, err := task.Do(t.Context(), experiment.Item{Input: json.RawMessage(`{"document_text":"Ann."}`)})
 	if !errors.Is(err, broken) || len(result.Calls) != 1 {
 		t.Errorf("%v, %d calls: the calls of a failed extraction count", err, len(result.Calls))
@@ -64,8 +64,8 @@ func TestTask_failures(t *testing.T) {
 	}
 }
 
-// TestScorer_goldKeys: unknown keys of the expected output are named once for all elements that
-// have them.
+// TestScorer_goldKeys checks that each unknown key of the expected output is named once, however
+// many elements have it.
 func TestScorer_goldKeys(t *testing.T) {
 	scored, err := judge(t, "", `{"entities":[{"name":"Ann","type":"P","kind":"x"}],"relationships":[
 		{"from":"Ann","to":"Bob","type":"knows"},{"from":"Bob","to":"Ann","type":"knows"}],"annotator":"me"}`).Score(json.RawMessage(`{"entities":[{"name":"Ann","type":"P","of":1}]}`))
@@ -80,7 +80,7 @@ func TestScorer_goldKeys(t *testing.T) {
 	}
 }
 
-// recordingExtractor is an extractor that records its documents.
+// recordingExtractor records its documents and extracts nothing.
 type recordingExtractor struct{ documents []extraction.Document }
 
 func (r *recordingExtractor) Extract(_ context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
@@ -88,8 +88,8 @@ func (r *recordingExtractor) Extract(_ context.Context, doc extraction.Document)
 	return extraction.Extraction{}, nil, nil
 }
 
-// TestTask_decoded: the task uses the document that the scorer has decoded, or else decodes it
-// itself. It gets nothing of the expected output.
+// TestTask_decoded checks that the task uses the document that the scorer has decoded, decodes the
+// input itself if there is none, and gets nothing of the expected output.
 func TestTask_decoded(t *testing.T) {
 	const input = `{"document_text":"Ann","object_schemas":{"Person":{"description":"p"}},"odd":1}`
 	shared := judge(t, input, `{"entities":[{"name":"Secret","type":"Person"}]}`).(interface{ Decoded() any }).Decoded()
@@ -109,7 +109,7 @@ func TestTask_decoded(t *testing.T) {
 	}
 }
 
-// TestTask_accepts: a dataset of questions is refused.
+// TestTask_accepts checks that a dataset of questions is refused.
 func TestTask_accepts(t *testing.T) {
 	accepts := func(inputs ...string) error {
 		var page []experiment.Item
@@ -176,7 +176,8 @@ func TestScorer(t *testing.T) {
 	}
 }
 
-// TestScorer_causes: a name that the document lacks is invented; without a document no name is.
+// TestScorer_causes checks that an entity whose name is not in the document counts as invented, and
+// that none does without a document.
 func TestScorer_causes(t *testing.T) {
 	for input, want := range map[string][]outcome.Cause{
 		`{"document_text":"Ada Love-\nlace left London."}`: {{What: "entity", Name: "invented", Count: 1}, {What: "entity", Name: "missed", Count: 1}, {What: "entity", Name: "spurious", Count: 1}},

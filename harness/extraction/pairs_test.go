@@ -21,15 +21,15 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// generator makes pairs of similar lists: names misspelled, left out, repeated, invented;
-// relationships inverted, swapped, dangling.
+// generator makes pairs of similar extractions: elements are left out, repeated and added, names
+// differ a little, and some relationships have ends that are no entity.
 type generator struct{ *rand.Rand }
 
 var (
-	first = []string{"John", "Jon", "Jane", "Müller", "Анна", "北京", "O'Brien", "Apollo", "São", "Louis"}
-	last  = []string{"Smith", "Smyth", "Corporation", "11", "12", "Иванова", "大学", "-- x", "XIV", "Paulo"}
-	kinds = []string{"Person", "person", "Organization", "", "Place_Name", "place name"}
-	links = []string{"parent_of", "child_of", "married_to", "employs", "employed_by", "knows", "located_in"}
+	firstNames        = []string{"John", "Jon", "Jane", "Müller", "Анна", "北京", "O'Brien", "Apollo", "São", "Louis"}
+	lastNames         = []string{"Smith", "Smyth", "Corporation", "11", "12", "Иванова", "大学", "-- x", "XIV", "Paulo"}
+	entityTypes       = []string{"Person", "person", "Organization", "", "Place_Name", "place name"}
+	relationshipTypes = []string{"parent_of", "child_of", "married_to", "employs", "employed_by", "knows", "located_in"}
 )
 
 func pick(g generator, from []string) string { return from[g.IntN(len(from))] }
@@ -37,9 +37,9 @@ func pick(g generator, from []string) string { return from[g.IntN(len(from))] }
 func (g generator) entities(n int) []map[string]any {
 	list := []map[string]any{}
 	for range n {
-		e := map[string]any{"name": pick(g, first) + " " + pick(g, last), "type": pick(g, kinds)}
+		e := map[string]any{"name": pick(g, firstNames) + " " + pick(g, lastNames), "type": pick(g, entityTypes)}
 		if g.IntN(4) == 0 {
-			e["aliases"] = []string{pick(g, first), pick(g, last) + "x"}
+			e["aliases"] = []string{pick(g, firstNames), pick(g, lastNames) + "x"}
 		}
 		list = append(list, e)
 	}
@@ -49,11 +49,11 @@ func (g generator) entities(n int) []map[string]any {
 func (g generator) relationships(n int, entities []map[string]any) []map[string]any {
 	list := []map[string]any{}
 	for range n {
-		r := map[string]any{"relationship_type": pick(g, links), "source_name": pick(g, first) + " " + pick(g, last)}
+		r := map[string]any{"relationship_type": pick(g, relationshipTypes), "source_name": pick(g, firstNames) + " " + pick(g, lastNames)}
 		if len(entities) > 0 && g.IntN(3) > 0 {
 			r["source_name"] = entities[g.IntN(len(entities))]["name"]
 		}
-		r["target_name"] = pick(g, first) + " " + pick(g, last)
+		r["target_name"] = pick(g, firstNames) + " " + pick(g, lastNames)
 		if g.IntN(8) == 0 {
 			delete(r, "target_name")
 			r["target_ref"] = "e99"
@@ -63,12 +63,13 @@ func (g generator) relationships(n int, entities []map[string]any) []map[string]
 	return list
 }
 
-// extraction returns one half of a pair; disturbed makes the other half of it.
+// extraction returns one side of a pair; disturb makes the other side from it.
 func (g generator) extraction() map[string]any {
 	e := g.entities(g.IntN(8))
 	return map[string]any{"entities": e, "relationships": g.relationships(g.IntN(6), e)}
 }
 
+// disturb leaves out some elements of a side, repeats others and adds new ones.
 func (g generator) disturb(side map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, list := range side {
@@ -132,8 +133,8 @@ func scorePairs(t testing.TB, pairs string) []scoredLine {
 	}
 }
 
-// TestPairs_shuffled scores 2,000 generated pairs, and again with all lists shuffled: no count
-// and no score may change.
+// TestPairs_shuffled checks that no count and no score of 2,000 generated pairs (200 without
+// suite.Full) changes if all lists are shuffled.
 func TestPairs_shuffled(t *testing.T) {
 	pairs := suite.SampleOr(200, 2000)
 	g := generator{rand.New(rand.NewPCG(1, 2))}
@@ -188,7 +189,7 @@ not json
 	}
 }
 
-// TestPairs_broken: all lines before a read error are written.
+// TestPairs_broken checks that the results of all lines before a read error are written.
 func TestPairs_broken(t *testing.T) {
 	const pairs = 1000
 	diskErr := errors.New("the disk is gone")
@@ -227,8 +228,7 @@ func FuzzPairs(f *testing.F) {
 	})
 }
 
-// BenchmarkPairs scores generated pairs from a stream; B/op divided by the number of pairs
-// stays constant as the stream grows.
+// BenchmarkPairs scores a stream of 1,000 generated pairs.
 func BenchmarkPairs(b *testing.B) {
 	g := generator{rand.New(rand.NewPCG(1, 2))}
 	var one strings.Builder
@@ -246,8 +246,8 @@ func BenchmarkPairs(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/1000, "µs/pair")
 }
 
-// TestPairs_kinds: an id is a string or null, an error may begin with a class, and bytes that
-// are not UTF-8 are read like encoding/json reads them.
+// TestPairs_kinds checks that an id must be a string or null, that an error without a class is one
+// of the provider, and that bytes that are not UTF-8 are read as encoding/json reads them.
 func TestPairs_kinds(t *testing.T) {
 	in := `{"id":5,"expected":{},"extracted":{}}
 {"id":null,"expected":{},"extracted":null,"error":"no luck"}

@@ -31,8 +31,8 @@ func openSample(t *testing.T, name string) *answers.Document {
 	return doc
 }
 
-// TestExtractive: the baseline finds sentences and rows of tables in both languages, with their
-// page.
+// TestExtractive checks that the baseline finds sentences and rows of tables in both languages,
+// with their page.
 func TestExtractive(t *testing.T) {
 	tests := []struct{ doc, question, answer string }{
 		{"report", "Какой была чистая прибыль в 2023 году?", "Чистая прибыль, млн руб. — 2021 год: 288,1; 2022 год: 361,7; 2023 год: 476,5 (стр. 3)"},
@@ -49,20 +49,20 @@ func TestExtractive(t *testing.T) {
 	}
 }
 
-// model implements pipeline.Model with a function.
-type model func(pipeline.Request) (pipeline.Response, error)
+// modelFunc answers with a function.
+type modelFunc func(pipeline.Request) (pipeline.Response, error)
 
-func (m model) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
+func (m modelFunc) Generate(_ context.Context, req pipeline.Request) (pipeline.Response, error) {
 	return m(req)
 }
 
-func TestAsking(t *testing.T) {
+func TestModelAnswerer(t *testing.T) {
 	var asked pipeline.Request
 	answer := pipeline.Response{Text: " 476,5 млн рублей (стр. 3). ", Finish: pipeline.FinishStop, Usage: outcome.Usage{Input: 9, Output: 3}}
 	asking := answers.ModelAnswerer{
 		Document: openSample(t, "report"), Name: "m", Parameters: pipeline.Parameters{Temperature: new(0.0)},
 		Prompt: answers.DefaultPrompt(), Passages: 6,
-		Model: model(func(r pipeline.Request) (pipeline.Response, error) { asked = r; return answer, nil }),
+		Model: modelFunc(func(r pipeline.Request) (pipeline.Response, error) { asked = r; return answer, nil }),
 	}
 	a, calls, err := asking.Answer(t.Context(), "Какой была чистая прибыль в 2023 году? {{passages}}")
 	if err != nil || a.Text != "476,5 млн рублей (стр. 3)." || len(a.Pages) != 1 || a.Pages[0] != 3 {
@@ -86,18 +86,18 @@ func TestAsking(t *testing.T) {
 	}
 }
 
-// TestAsking_recordsWhatWasWaitedAndAssumed: a call has the times of its last request and the
-// assumed usage of abandoned requests. It has no attempts if the answer comes from a cache.
-func TestAsking_recordsWhatWasWaitedAndAssumed(t *testing.T) {
-	synctest.Test(t, recordsWhatWasWaitedAndAssumed)
+// TestModelAnswerer_waitedAndAssumed checks that a call has the times of its last request and the
+// assumed usage of abandoned requests, and no attempts if the answer comes from a cache.
+func TestModelAnswerer_waitedAndAssumed(t *testing.T) {
+	synctest.Test(t, checkWaitedAndAssumed)
 }
 
-func recordsWhatWasWaitedAndAssumed(t *testing.T) {
+func checkWaitedAndAssumed(t *testing.T) {
 	at := time.Now() // the clock of synctest stands still
 	answer := pipeline.Response{Text: "5 (стр. 1)", Finish: pipeline.FinishStop, Attempts: 2, Waited: time.Second, Assumed: outcome.Usage{Input: 7}}
 	asking := answers.ModelAnswerer{
 		Document: openSample(t, "report"), Name: "m", Prompt: answers.DefaultPrompt(), Passages: 6,
-		Model: model(func(pipeline.Request) (pipeline.Response, error) { return answer, nil }),
+		Model: modelFunc(func(pipeline.Request) (pipeline.Response, error) { return answer, nil }),
 	}
 	_, calls, err := asking.Answer(t.Context(), "?")
 	if err != nil {
@@ -124,8 +124,8 @@ func TestCheckPrompt(t *testing.T) {
 	}
 }
 
-// TestExternal asks a real server that fails once and is asked again. A reply without an answer
-// fails the question.
+// TestExternal checks that a failed request is sent again, and that an answer without a text fails
+// the question.
 func TestExternal(t *testing.T) {
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -191,8 +191,8 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-// TestExternal_stopped: if the run is stopped, a question that would be asked again is left for the
-// resumed run.
+// TestExternal_stopped checks that a question whose request would be sent again is left for the
+// resumed run if the run is stopped.
 func TestExternal_stopped(t *testing.T) {
 	stop := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -10,9 +10,9 @@ import (
 	"extraction-experiment/harness/answers"
 )
 
-// documentOf returns a dataset with a run for each list of scores. The weights of the questions are
+// datasetOf returns a dataset with a run for each list of scores. The weights of the questions are
 // 1, 2, ….
-func documentOf(id string, weight float64, runs ...[]float64) answers.BenchmarkDataset {
+func datasetOf(id string, weight float64, runs ...[]float64) answers.BenchmarkDataset {
 	d := answers.BenchmarkDataset{ID: id, Weight: weight}
 	for _, scores := range runs {
 		run := answers.BenchmarkRun{PDFSHA256: "p" + id, QuestionsSHA256: "q" + id, Questions: map[string]answers.BenchmarkQuestion{}}
@@ -28,14 +28,14 @@ func documentOf(id string, weight float64, runs ...[]float64) answers.BenchmarkD
 	return d
 }
 
-// TestSum compares with results worked out by hand. Dataset x, weight 3: runs (1·1 + .5·2)/3 = 2/3
-// and (1 + 1·2)/3 = 1, mean 5/6. Dataset y, weight 1: runs 0.4 and 0.4. Together (5/6·3 + .4)/4 =
-// 0.725. By question: (1·1 + .5·2 + 1·1 + 1·2 + .4·1 + .4·1) / (3 + 3 + 1 + 1) = 5.8/8 = 0.725.
-// First runs (2/3·3 + .4)/4 = 0.6, second (3 + .4)/4 = 0.85: the standard deviation is .25/√2 =
-// 0.17678.
-func TestSum(t *testing.T) {
+// TestSumBenchmark compares with results calculated by hand. Dataset x, weight 3: runs (1·1 +
+// .5·2)/3 = 2/3 and (1 + 1·2)/3 = 1, mean 5/6. Dataset y, weight 1: runs 0.4 and 0.4. Together
+// (5/6·3 + .4)/4 = 0.725. By question: (1·1 + .5·2 + 1·1 + 1·2 + .4·1 + .4·1) / (3 + 3 + 1 + 1) =
+// 5.8/8 = 0.725. First runs (2/3·3 + .4)/4 = 0.6, second (3 + .4)/4 = 0.85: the standard deviation
+// is .25/√2 = 0.17678.
+func TestSumBenchmark(t *testing.T) {
 	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{
-		documentOf("x", 3, []float64{1, .5}, []float64{1, 1}), documentOf("y", 1, []float64{.4}, []float64{.4}),
+		datasetOf("x", 3, []float64{1, .5}, []float64{1, 1}), datasetOf("y", 1, []float64{.4}, []float64{.4}),
 	})
 	for name, c := range map[string]struct{ got, want float64 }{
 		"weighted":    {*r.Summary.WeightedScore, .725},
@@ -50,22 +50,23 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestSum_broken: if a dataset with a weight has no score, the benchmark has none.
-func TestSum_broken(t *testing.T) {
+// TestSumBenchmark_broken checks that the benchmark has no score if a dataset with a weight above 0
+// has none.
+func TestSumBenchmark_broken(t *testing.T) {
 	broken := answers.BenchmarkDataset{ID: "z", Weight: 1, Runs: []answers.BenchmarkRun{{Error: "no"}}}
-	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{1}), broken})
+	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{datasetOf("x", 1, []float64{1}), broken})
 	if r.Summary.WeightedScore != nil || r.Summary.Broken != 1 {
 		t.Errorf("%+v", r.Summary)
 	}
 	broken.Weight = 0
-	if r = answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{1}), broken}); *r.Summary.WeightedScore != 1 {
+	if r = answers.SumBenchmark("b", []answers.BenchmarkDataset{datasetOf("x", 1, []float64{1}), broken}); *r.Summary.WeightedScore != 1 {
 		t.Errorf("%+v", r.Summary)
 	}
 }
 
-func TestReport_Judge(t *testing.T) {
-	base := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{1, .5, .5})})
-	worse := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{1, .5, .3})}) // −.2·3/6 = −.1
+func TestBenchmarkReport_Judge(t *testing.T) {
+	base := answers.SumBenchmark("b", []answers.BenchmarkDataset{datasetOf("x", 1, []float64{1, .5, .5})})
+	worse := answers.SumBenchmark("b", []answers.BenchmarkDataset{datasetOf("x", 1, []float64{1, .5, .3})}) // −.2·3/6 = −.1
 	tests := map[string]struct {
 		gates  answers.BenchmarkGates
 		base   *answers.BenchmarkReport
@@ -94,14 +95,14 @@ func TestReport_Judge(t *testing.T) {
 	}
 }
 
-func TestReport_Incompatible(t *testing.T) {
-	base := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{1}), documentOf("y", 1, []float64{1})})
+func TestBenchmarkReport_Incompatible(t *testing.T) {
+	base := answers.SumBenchmark("b", []answers.BenchmarkDataset{datasetOf("x", 1, []float64{1}), datasetOf("y", 1, []float64{1})})
 	if got := base.Incompatible(base); got != nil {
 		t.Errorf("with itself: %v", got)
 	}
-	other := documentOf("x", 2, []float64{1})
+	other := datasetOf("x", 2, []float64{1})
 	other.Runs[0].PDFSHA256, other.Runs[0].QuestionsSHA256 = "other", ""
-	got := strings.Join(answers.SumBenchmark("b", []answers.BenchmarkDataset{other, documentOf("z", 1, []float64{1})}).Incompatible(base), "\n")
+	got := strings.Join(answers.SumBenchmark("b", []answers.BenchmarkDataset{other, datasetOf("z", 1, []float64{1})}).Incompatible(base), "\n")
 	for _, want := range []string{"x: the weight was 1 and is 2", "x: another document", "x: other questions", "z is not in the baseline", "y is in the baseline only"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)
@@ -109,11 +110,11 @@ func TestReport_Incompatible(t *testing.T) {
 	}
 }
 
-// TestReport_Judge_undecided: without a score every gate fails; with a spread, or a base without a
-// score, each gate is judged on its own.
-func TestReport_Judge_undecided(t *testing.T) {
-	whole := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{0.4}, []float64{0.6})}) // mean .5, deviation .2/√2 = .1414
-	broken := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{1}), {ID: "z", Weight: 1, Runs: []answers.BenchmarkRun{{Error: "no"}}}})
+// TestBenchmarkReport_Judge_undecided checks that every gate fails if the report has no score, and
+// the gates on the spread and against a base.
+func TestBenchmarkReport_Judge_undecided(t *testing.T) {
+	whole := answers.SumBenchmark("b", []answers.BenchmarkDataset{datasetOf("x", 1, []float64{0.4}, []float64{0.6})}) // mean .5, deviation .2/√2 = .1414
+	broken := answers.SumBenchmark("b", []answers.BenchmarkDataset{datasetOf("x", 1, []float64{1}), {ID: "z", Weight: 1, Runs: []answers.BenchmarkRun{{Error: "no"}}}})
 	all := answers.BenchmarkGates{MinScore: new(0.0), MaxDrop: new(1.0), MaxStddev: new(1.0), MaxRegressions: new(9)}
 	for _, gate := range broken.Judge(all, &whole) {
 		if gate.Passed || gate.Skipped || gate.Word() != "FAIL" || gate.Reason != "there is no weighted_score: a dataset has none" {
@@ -139,7 +140,7 @@ func TestReport_Judge_undecided(t *testing.T) {
 		}
 	}
 	// A question that is missing counts as worse; a new question does not.
-	two := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{0.4, 1})})
+	two := answers.SumBenchmark("b", []answers.BenchmarkDataset{datasetOf("x", 1, []float64{0.4, 1})})
 	if got := whole.Judge(answers.BenchmarkGates{MaxRegressions: new(0)}, &two); got[0].Passed || !strings.HasSuffix(got[0].Reason, ": x/b") {
 		t.Errorf("%+v", got)
 	}
@@ -149,9 +150,10 @@ func TestReport_Judge_undecided(t *testing.T) {
 	}
 }
 
-// TestSum_uneven: datasets with different numbers of runs, weights of 0, failed questions.
-func TestSum_uneven(t *testing.T) {
-	one, two := documentOf("x", 1, []float64{1}), documentOf("y", 1, []float64{0.5}, []float64{0.7})
+// TestSumBenchmark_uneven checks datasets with different numbers of runs, failed questions, failed
+// runs and weights of 0.
+func TestSumBenchmark_uneven(t *testing.T) {
+	one, two := datasetOf("x", 1, []float64{1}), datasetOf("y", 1, []float64{0.5}, []float64{0.7})
 	two.Runs[0].Failed, two.Runs[1].Failed = 1, 2
 	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{one, two})
 	// The second runs have no common score, because x has one run, so there is no standard
@@ -159,7 +161,7 @@ func TestSum_uneven(t *testing.T) {
 	if r.Summary.Failed != 3 || r.Summary.Broken != 0 || r.Summary.Stddev != nil || math.Abs(*r.Summary.WeightedScore-0.8) > 1e-12 || r.Datasets[0].Stddev != nil {
 		t.Errorf("%+v, %+v", r.Summary, r.Datasets)
 	}
-	half := documentOf("x", 1, []float64{1}, []float64{1})
+	half := datasetOf("x", 1, []float64{1}, []float64{1})
 	half.Runs[1] = answers.BenchmarkRun{Error: "cut"}
 	if r = answers.SumBenchmark("b", []answers.BenchmarkDataset{half}); r.Datasets[0].WeightedScore != nil || r.Datasets[0].FailureReason() != "cut" {
 		t.Errorf("%+v", r.Datasets[0])
@@ -167,17 +169,17 @@ func TestSum_uneven(t *testing.T) {
 	if got := (answers.BenchmarkDataset{Runs: []answers.BenchmarkRun{{WeightedScore: new(1.0), Error: "beside"}, {}}}).FailureReason(); got != "it was not run to its end, or its weights sum up to 0" {
 		t.Error(got)
 	}
-	none := documentOf("x", 0, []float64{1})
+	none := datasetOf("x", 0, []float64{1})
 	if r = answers.SumBenchmark("b", []answers.BenchmarkDataset{none}); r.Summary.WeightedScore != nil {
 		t.Errorf("only weights of 0 came to %v", *r.Summary.WeightedScore)
 	}
 }
 
-// TestReport_Incompatible_broken: if no run of a side read the document, the reasons say so.
-func TestReport_Incompatible_broken(t *testing.T) {
+// TestBenchmarkReport_Incompatible_broken checks the reasons if no run of a side read the document.
+func TestBenchmarkReport_Incompatible_broken(t *testing.T) {
 	broken := answers.BenchmarkDataset{ID: "x", Weight: 1, Runs: []answers.BenchmarkRun{{Error: "no"}}}
 	report := func(list ...answers.BenchmarkDataset) answers.BenchmarkReport { return answers.SumBenchmark("b", list) }
-	whole := report(documentOf("x", 1, []float64{1}))
+	whole := report(datasetOf("x", 1, []float64{1}))
 	if got := whole.Incompatible(report(broken)); !slices.Equal(got, []string{"dataset x has no score in the baseline"}) {
 		t.Errorf("%q", got)
 	}
@@ -185,12 +187,12 @@ func TestReport_Incompatible_broken(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	// The first run with hashes provides those of the dataset.
-	late := documentOf("x", 1, []float64{1})
+	late := datasetOf("x", 1, []float64{1})
 	late.Runs = append([]answers.BenchmarkRun{{Error: "no"}}, late.Runs...)
 	if got := report(late).Incompatible(whole); got != nil {
 		t.Errorf("%q", got)
 	}
-	if got := report(documentOf("z", 1, []float64{1})).Incompatible(whole); !slices.Equal(got, []string{"dataset z is not in the baseline", "dataset x is in the baseline only"}) {
+	if got := report(datasetOf("z", 1, []float64{1})).Incompatible(whole); !slices.Equal(got, []string{"dataset z is not in the baseline", "dataset x is in the baseline only"}) {
 		t.Errorf("%q", got)
 	}
 }

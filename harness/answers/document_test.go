@@ -15,8 +15,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestStatements: which statements of a page are indexed, with which words, and their wording in
-// answers.
+// TestStatements checks which statements of a page are indexed, with which words, and their wording
+// in answers.
 func TestStatements(t *testing.T) {
 	long := strings.Repeat("a", maxHeading+1)
 	for name, tt := range map[string]struct {
@@ -50,7 +50,7 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// TestSentences_ends: which words end a sentence if another word follows.
+// TestSentences_ends checks where a sentence ends.
 func TestSentences_ends(t *testing.T) {
 	for text, sentences := range map[string]int{
 		"One… Two": 2, "Really?! Two": 2, "(One.) Two": 2, "one. two": 1, "one. 2": 2, "one. «Two": 2,
@@ -62,8 +62,9 @@ func TestSentences_ends(t *testing.T) {
 	}
 }
 
-// TestIndex_Find_counts: a word that occurs twice in a passage counts more than one that occurs
-// once in a passage of the same length; a word that occurs twice in the question counts once.
+// TestIndex_Find_counts checks that a word counts more if it occurs twice in a passage than if it
+// occurs once in one of the same length, and that a word counts once if it occurs twice in the
+// question.
 func TestIndex_Find_counts(t *testing.T) {
 	x := newIndex([]Passage{{1, "crane gate"}, {2, "crane crane"}})
 	once, twice := x.Find("crane", 2), x.Find("crane crane", 2)
@@ -72,7 +73,8 @@ func TestIndex_Find_counts(t *testing.T) {
 	}
 }
 
-// TestDescribe: the metadata of a run about its document, and the warnings from it.
+// TestDescribe checks the metadata of a run about its document, and the warnings that follow from
+// it.
 func TestDescribe(t *testing.T) {
 	whole := &Document{Path: "dir/a.pdf", Document: pdf.Document{SHA256: "abc", Pages: []pdf.Page{{Number: 1, Kind: pdf.Readable}, {Number: 2, Kind: pdf.Readable}}}}
 	own := map[string]string{"team": "x"}
@@ -108,7 +110,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// fakeAnswerer always gives the same answer.
+// fakeAnswerer gives every question the same answer.
 type fakeAnswerer struct {
 	text  string
 	calls []outcome.Call
@@ -119,8 +121,8 @@ func (s fakeAnswerer) Answer(context.Context, string) (Answer, []outcome.Call, e
 	return Answer{Text: s.text, Pages: []int{2}}, s.calls, s.err
 }
 
-// TestTask_Do: the result has the answer, its calls and their warnings; a failed question has calls
-// and warnings too.
+// TestTask_Do checks that the result has the answer, its calls and their warnings, and that a
+// failed question has calls and warnings too.
 func TestTask_Do(t *testing.T) {
 	calls := []outcome.Call{{Name: "a", Warnings: []string{"x"}}, {Name: "b"}, {Name: "c", Warnings: []string{"y"}}}
 	got, err := Task{fakeAnswerer{"yes", calls, nil}}.Do(t.Context(), experiment.Item{Input: json.RawMessage(`"q"`)})
@@ -137,7 +139,8 @@ func TestTask_Do(t *testing.T) {
 	}
 }
 
-// TestPassages: a search is recorded with question, results and times, and can be read back.
+// TestPassages checks that a search is recorded with question, results and times, and can be read
+// back.
 func TestPassages(t *testing.T) {
 	x := newIndex([]Passage{{1, "a crane"}, {2, "a gate"}})
 	for _, name := range []string{retrieveCall, sentenceCall} {

@@ -7,7 +7,7 @@ import (
 	"extraction-experiment/harness/answers"
 )
 
-// TestJudge compares every branch of the formula with results worked out by hand: score = max(0,
+// TestJudge compares every branch of the formula with results calculated by hand: score = max(0,
 // 0.7·hits/groups + 0.3·safe − 0.2·(required and not cited)).
 func TestJudge(t *testing.T) {
 	type groups = []answers.Group
@@ -65,8 +65,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// near allows a difference in the last bit: 16./30 here and 16/30 in the program are equal, but a
-// literal 0.1 differs from 0.3−0.2.
+// near allows a difference in the last bit: a literal 0.1 differs from 0.3−0.2.
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-15 }
 
 func TestJudge_saysWhereTermsAre(t *testing.T) {

@@ -88,8 +88,9 @@ func TestRead_namesEveryProblem(t *testing.T) {
 	}
 }
 
-// TestExpected_Odd: terms that no answer can contain, or only together with a forbidden term.
-func TestExpected_Odd(t *testing.T) {
+// TestExpected_Warnings checks the warnings about terms that no answer can contain, or only
+// together with a forbidden term.
+func TestExpected_Warnings(t *testing.T) {
 	for name, tt := range map[string]struct {
 		expected answers.Expected
 		want     []string
@@ -109,7 +110,7 @@ func TestExpected_Odd(t *testing.T) {
 	}
 }
 
-// TestRead_inWords: errors do not use words of Go.
+// TestRead_inWords checks that errors contain no words of Go.
 func TestRead_inWords(t *testing.T) {
 	for _, text := range []string{`[1]`, `{"id":[]}`, `7`, `{`, `{"id":"a","question":"b","must_include":{}}`} {
 		_, _, err := answers.Read([]byte(text), "q.jsonl")
@@ -119,7 +120,7 @@ func TestRead_inWords(t *testing.T) {
 	}
 }
 
-// TestReadFile_folder: a folder gives an error about the file, not one about a bug.
+// TestReadFile_folder checks that a folder gives an error about the file.
 func TestReadFile_folder(t *testing.T) {
 	_, err := answers.ReadFile(t.Context(), t.TempDir())
 	var syntax *dataset.SyntaxError
@@ -128,7 +129,8 @@ func TestReadFile_folder(t *testing.T) {
 	}
 }
 
-// TestCollect: the items of a dataset must be questions; the error names all that are not.
+// TestCollect checks that items of a dataset must be questions, and that the error names all that
+// are not.
 func TestCollect(t *testing.T) {
 	good := dataset.Item{ID: "a", Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`{"weight":0}`)}
 	q, err := answers.Collect(t.Context(), answers.Questions{Items: []dataset.Item{good}})
@@ -145,8 +147,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestQuestions_sha256: files with the same questions in another order or spelling, and the dataset
-// made from them, have the same hash; other questions have another.
+// TestQuestions_sha256 checks that files with the same questions in another order or spelling, and
+// the dataset made from them, have the same hash, and that other questions have another hash.
 func TestQuestions_sha256(t *testing.T) {
 	file := func(text string) answers.Questions {
 		t.Helper()
@@ -215,8 +217,8 @@ func TestScorer(t *testing.T) {
 	}
 }
 
-// TestScorer_parts: every part of a score with its ratio and comment, and the warnings about cited
-// pages.
+// TestScorer_parts checks every part of a score with its ratio and comment, and the warnings about
+// cited pages.
 func TestScorer_parts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		expected answers.Expected

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the PDF files of the sample anew")
 
-// TestSample: the pages of the committed files are read exactly, and there are enough questions of
-// every kind.
+// TestSample checks that the pages of the committed files contain every line of their texts, and
+// that there are enough questions of every kind.
 func TestSample(t *testing.T) {
 	questions := 0
 	var kinds [5]int
@@ -68,9 +68,9 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestSample_drawn: drawing the texts again gives the same bytes. report is the annual report of an
-// invented company in Russian, manual the manual of an invented machine in English. The flag
-// -update writes both.
+// TestSample_drawn checks that the committed files are what drawSample returns; the flag -update
+// writes them. report is the annual report of an invented company in Russian, manual the manual of
+// an invented machine in English.
 func TestSample_drawn(t *testing.T) {
 	for name, footer := range map[string]string{"report": "стр. %d", "manual": "page %d"} {
 		got, err := drawSample(name, footer)
@@ -89,11 +89,13 @@ func TestSample_drawn(t *testing.T) {
 	}
 }
 
+// collapse replaces runs of white space and bars by a space.
 func collapse(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, "|", " ")), " ")
 }
 
-// drawSample draws name.pdf of the sample from name.txt; footer is the form of the page number.
+// drawSample returns name.pdf of the sample, drawn from name.txt. footer is the format of the page
+// number.
 func drawSample(name, footer string) ([]byte, error) {
 	raw, err := os.ReadFile("sample/" + name + ".txt")
 	if err != nil {

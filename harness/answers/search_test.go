@@ -26,7 +26,7 @@ func TestStems(t *testing.T) {
 	}
 }
 
-// TestIndex_Find compares one score with a result worked out by hand: three passages of 2, 2 and 4
+// TestIndex_Find compares one score with a result calculated by hand: three passages of 2, 2 and 4
 // stems, average 8/3. "кран" is in two of them: idf = ln(1 + 1.5/2.5) = 0.4700. In the first f = 1,
 // so the score is 0.4700·2.2/(1 + 1.2·(0.25 + 0.75·0.75)) = 0.4700·2.2/1.975 = 0.5236.
 func TestIndex_Find(t *testing.T) {

@@ -12,15 +12,15 @@ import (
 	"extraction-experiment/harness/answers/pdf"
 )
 
-const english = "The harbour was built in the last century by people who had come from the north, and its old cranes still " +
+const englishProse = "The harbour was built in the last century by people who had come from the north, and its old cranes still " +
 	"lift timber, coal and containers. In winter two ships keep the way through the ice open. The company reached its best " +
 	"year when the second berth was finished, because larger vessels could be loaded without waiting for the tide."
 
-const harbour = "Порт был построен в прошлом веке, и его старые краны до сих пор поднимают лес, уголь и контейнеры. Зимой два " +
+const russianProse = "Порт был построен в прошлом веке, и его старые краны до сих пор поднимают лес, уголь и контейнеры. Зимой два " +
 	"ледокола держат открытым проход через льды. Лучшим годом компании стал тот, когда закончили второй причал: большие " +
 	"суда теперь загружают, не дожидаясь прилива, а очередь на рейде почти исчезла."
 
-// readText writes a page with text, in lines of words, and reads it.
+// readText writes a page that shows text in lines of words, and reads it.
 func readText(t *testing.T, text string) pdf.Page {
 	t.Helper()
 	var content strings.Builder
@@ -37,11 +37,11 @@ func readText(t *testing.T, text string) pdf.Page {
 		fmt.Fprintf(&content, "<%s> Tj T* ", hexUTF16(string(runes[:n])))
 		runes = runes[n:]
 	}
-	file := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/UniGB-UTF16-H/DescendantFonts[<</DW 500>>]>>>>>>", content.String()+"ET")
+	file := buildFile("/Resources<</Font<</F<</Subtype/Type0/Encoding/UniGB-UTF16-H/DescendantFonts[<</DW 500>>]>>>>>>", content.String()+"ET")
 	return read(t, file, pdf.Options{}).Pages[0]
 }
 
-// replaceLetters replaces each letter of from by that of to.
+// replaceLetters replaces each letter of from by the one at the same index of to.
 func replaceLetters(text string, from, to []rune) string {
 	letters := map[rune]rune{}
 	for i, r := range from {
@@ -55,10 +55,10 @@ func replaceLetters(text string, from, to []rune) string {
 	}, text)
 }
 
-// garbledTexts returns texts as fonts with wrong maps show them.
+// garbledTexts returns texts as they look with wrong font maps, by the kind of damage.
 func garbledTexts(t *testing.T) map[string]string {
 	list := map[string]string{}
-	for text, first := range map[string]rune{english: 'a', harbour: 'а'} {
+	for text, first := range map[string]rune{englishProse: 'a', russianProse: 'а'} {
 		letters := []rune("abcdefghijklmnopqrstuvwxyz")
 		if first == 'а' {
 			letters = []rune("абвгдежзийклмнопрстуфхцчшщъыьэюя")
@@ -78,8 +78,8 @@ func garbledTexts(t *testing.T) map[string]string {
 			return r
 		}
 		return r - 29
-	}, english)
-	coded, err := charmap.Windows1251.NewEncoder().String(harbour)
+	}, englishProse)
+	coded, err := charmap.Windows1251.NewEncoder().String(russianProse)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func garbledTexts(t *testing.T) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	if list["UTF-8 as Windows-1252"], err = charmap.Windows1252.NewDecoder().String(harbour); err != nil {
+	if list["UTF-8 as Windows-1252"], err = charmap.Windows1252.NewDecoder().String(russianProse); err != nil {
 		t.Fatal(err)
 	}
 	return list
@@ -105,7 +105,7 @@ func TestJudge_garbled(t *testing.T) {
 			t.Errorf("%s: %s\n%s", name, p.Kind, p.Text)
 		}
 	}
-	if p := readText(t, strings.ReplaceAll(english, " ", "")); !strings.Contains(p.Problem, "spaces are lost") {
+	if p := readText(t, strings.ReplaceAll(englishProse, " ", "")); !strings.Contains(p.Problem, "spaces are lost") {
 		t.Errorf("without spaces: %q", p.Problem)
 	}
 }
@@ -114,7 +114,7 @@ func TestJudge_garbled(t *testing.T) {
 // prose.
 func TestJudge_unusual(t *testing.T) {
 	for _, text := range []string{
-		english, harbour, "стр. 7", "HX-40", "Приложение № 3",
+		englishProse, russianProse, "стр. 7", "HX-40", "Приложение № 3",
 		"ГОСТ СНГ ФЗ РФ МВД ФСБ ЦБ НДС ОКПО ОГРН ИНН КПП БИК ЕГРЮЛ ОКВЭД СНИП ОСТ ТУ МРОТ НДФЛ ЕСН ФСС ПФР ФНС МЧС",
 		"1 420 905 398 311 180 2 480 2 795 3 214 812 866 943 21,3 % 11,5 % 4 128,9 3 405,2 2 914,6",
 		"Kurt Schwarz, Łukasz Szczepański, Björn Åkesson, Nguyễn Văn Thành, Þórður Jónsson, Ömer Yıldız, Иван Щедрин",

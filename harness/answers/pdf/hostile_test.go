@@ -17,7 +17,7 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// deflatedSpaces compresses spaces: 1 MiB becomes a kilobyte.
+// deflatedSpaces returns compressed spaces; 1 MiB becomes a kilobyte.
 func deflatedSpaces(t testing.TB, size int) string { return deflated(t, strings.Repeat(" ", size)) }
 
 func deflated(t testing.TB, text string) string {
@@ -33,7 +33,7 @@ func deflated(t testing.TB, text string) string {
 	return b.String()
 }
 
-// hostileFiles returns files that request too much.
+// hostileFiles returns files whose reading could take too much time or memory, by their trick.
 func hostileFiles(t testing.TB) map[string][]byte {
 	size, deep := suite.SampleOr(8<<20, 80<<20), suite.SampleOr(100_000, 500_000)
 	bomb := deflatedSpaces(t, size)
@@ -46,24 +46,24 @@ func hostileFiles(t testing.TB) map[string][]byte {
 		lengths = append(lengths, fmt.Sprintf("<</Length %d 0 R>>stream\nx\nendstream", i+1))
 	}
 	return map[string][]byte{
-		"bytes that are not operators":          build("", bomb),
-		"a bomb":                                []byte(strings.Replace(string(build("", bomb)), "<</Length", "<</Filter/FlateDecode/Length", 1)),
-		"a bomb in a bomb":                      []byte(strings.Replace(string(build("", bomb)), "<</Length", "<</Filter[/FlateDecode/FlateDecode/FlateDecode]/Length", 1)),
-		"forms without end":                     build("/Resources 5 0 R", "/A Do", forms...),
+		"bytes that are not operators":          buildFile("", bomb),
+		"a bomb":                                []byte(strings.Replace(string(buildFile("", bomb)), "<</Length", "<</Filter/FlateDecode/Length", 1)),
+		"a bomb in a bomb":                      []byte(strings.Replace(string(buildFile("", bomb)), "<</Length", "<</Filter[/FlateDecode/FlateDecode/FlateDecode]/Length", 1)),
+		"forms without end":                     buildFile("/Resources 5 0 R", "/A Do", forms...),
 		"a page that is its own parent":         []byte("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[2 0 R 2 0 R 1 0 R]>>endobj trailer<</Root 1 0 R>>"),
 		"brackets without end":                  []byte("%PDF-1.4\n1 0 obj" + strings.Repeat("[<<", deep/2)),
-		"content of brackets":                   build("", strings.Repeat("[", deep)+strings.Repeat("<<", deep)),
-		"lengths of lengths":                    build("", "x", lengths...),
+		"content of brackets":                   buildFile("", strings.Repeat("[", deep)+strings.Repeat("<<", deep)),
+		"lengths of lengths":                    buildFile("", "x", lengths...),
 		"a section that is its own predecessor": []byte("%PDF-1.4\nxref\n0 1\n0000000000 65535 f \ntrailer<</Prev 9/Size 1/Root 1 0 R>>\nstartxref\n9\n%%EOF"),
 		"a table of a billion rows":             []byte("%PDF-1.4\nxref\n0 999999999\n0000000000 65535 f \ntrailer<</Size 1/Root 1 0 R>>\nstartxref\n9\n%%EOF"),
 		"a stream of a billion rows":            []byte("%PDF-1.5\n1 0 obj<</Type/XRef/W[1 8 8]/Size 99999999999/Root 1 0 R/Length 1>>stream\nx\nendstream endobj\nstartxref\n9\n%%EOF"),
-		"a predictor of a terabyte":             []byte(strings.Replace(string(build("", bomb)), "<</Length", "<</Filter/FlateDecode/DecodeParms<</Predictor 12/Columns 999999999999/Colors 99>>/Length", 1)),
-		"a map of four billion codes":           build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</W[0 9999999999 5]>>]>>>>>>", "BT /F 1e9 Tf <00010002> Tj ET", "<</Length 60>>stream\n1 beginbfrange <00000000> <ffffffff> <0041> endbfrange\nendstream"),
-		"the same widths over and over":         build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</W["+strings.Repeat("0 65534 5 ", 100_000)+"]>>]>>>>>>", "BT /F 9 Tf <00010002> Tj ET"),
-		"numbers beyond all measure":            build("/Rotate 9e99", "9e300 0 0 9e300 9e300 9e300 cm BT 9e300 0 0 9e300 9 9 Tm /F -9e300 Tf (x) Tj (y) Tj ET"),
+		"a predictor of a terabyte":             []byte(strings.Replace(string(buildFile("", bomb)), "<</Length", "<</Filter/FlateDecode/DecodeParms<</Predictor 12/Columns 999999999999/Colors 99>>/Length", 1)),
+		"a map of four billion codes":           buildFile("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</W[0 9999999999 5]>>]>>>>>>", "BT /F 1e9 Tf <00010002> Tj ET", "<</Length 60>>stream\n1 beginbfrange <00000000> <ffffffff> <0041> endbfrange\nendstream"),
+		"the same widths over and over":         buildFile("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</W["+strings.Repeat("0 65534 5 ", 100_000)+"]>>]>>>>>>", "BT /F 9 Tf <00010002> Tj ET"),
+		"numbers beyond all measure":            buildFile("/Rotate 9e99", "9e300 0 0 9e300 9e300 9e300 cm BT 9e300 0 0 9e300 9 9 Tm /F -9e300 Tf (x) Tj (y) Tj ET"),
 		"objects that are never closed":         []byte("%PDF-1.4\n" + strings.Repeat("1 0 obj[(", deep) + "\n%%EOF"),
 		"comments behind objects":               []byte("%PDF-1.4\n" + strings.Repeat("1 0 obj<<>>%", deep) + "\n%%EOF"),
-		"filters of nothing":                    []byte(strings.Replace(string(build("", "")), "<</Length", "<</Filter["+strings.Repeat("/Fl ", deep)+"]/Length", 1)),
+		"filters of nothing":                    []byte(strings.Replace(string(buildFile("", "")), "<</Length", "<</Filter["+strings.Repeat("/Fl ", deep)+"]/Length", 1)),
 		"nothing":                               {},
 		"a header":                              []byte("%PDF-1.7"),
 	}
@@ -103,7 +103,7 @@ func TestRead_memory(t *testing.T) {
 		return fmt.Sprintf("/Filter/FlateDecode/Length %d>>stream\n%s\nendstream", len(data), data)
 	}
 	content := func(page, text string, objects ...string) []byte {
-		file := string(build(page, "", objects...))
+		file := string(buildFile(page, "", objects...))
 		return []byte(strings.Replace(file, "/Length 0>>stream\n\nendstream", compressed(text), 1))
 	}
 	fonts, selections := "", ""
@@ -116,7 +116,7 @@ func TestRead_memory(t *testing.T) {
 		for range 100 {
 			objects = append(objects, font)
 		}
-		return build("/Resources<</Font<<"+fonts+">>>>", "BT "+selections+" ET", objects...)
+		return buildFile("/Resources<</Font<<"+fonts+">>>>", "BT "+selections+" ET", objects...)
 	}
 	const large = "a string of glyphs" // a few of them do not exceed its budget
 	for name, data := range map[string][]byte{
@@ -147,11 +147,11 @@ func TestRead_limits(t *testing.T) {
 	if _, err := pdf.Read(t.Context(), data, pdf.Options{MaxDecoded: 1000}); !errors.Is(err, pdf.ErrBudget) {
 		t.Errorf("a budget of 1000 bytes: %v", err)
 	}
-	repeated := build("/Resources<</Font<</F<</Subtype/Type1/Encoding<</Differences[0"+strings.Repeat("/g", 50_000)+"]>>>>>>>>", "BT "+strings.Repeat("/F 1 Tf ", 1000)+"ET")
+	repeated := buildFile("/Resources<</Font<</F<</Subtype/Type1/Encoding<</Differences[0"+strings.Repeat("/g", 50_000)+"]>>>>>>>>", "BT "+strings.Repeat("/F 1 Tf ", 1000)+"ET")
 	if _, err := pdf.Read(t.Context(), repeated, pdf.Options{MaxDecoded: 16 << 20}); !errors.Is(err, pdf.ErrBudget) {
 		t.Errorf("an encoding that is read over and over: %v", err)
 	}
-	allCodes := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</DW 500>>]>>>>>>",
+	allCodes := buildFile("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</DW 500>>]>>>>>>",
 		"BT /F 9 Tf <00420041> Tj ET", "<</Length 44>>stream\n1 beginbfrange <0000><ffff><0000> endbfrange \nendstream")
 	if doc, err := pdf.Read(t.Context(), allCodes, pdf.Options{MaxDecoded: 16 << 10}); err != nil || doc.Pages[0].Text != "BA" {
 		t.Errorf("a range of all codes: %v %v", doc, err)

@@ -10,9 +10,9 @@ import (
 	"extraction-experiment/harness/answers/pdf"
 )
 
-// build returns a file of one page. Object 1 is the catalogue, 2 the page tree, 3 the page with
-// the content in 4; the others are given. The file has no cross-reference table.
-func build(page, content string, objects ...string) []byte {
+// buildFile returns a file of one page without a cross-reference table. Object 1 is the catalogue,
+// 2 the page tree, 3 the page with the entries of page, and 4 its content; objects are 5 and so on.
+func buildFile(page, content string, objects ...string) []byte {
 	var b strings.Builder
 	b.WriteString("%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n")
 	fmt.Fprintf(&b, "3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R %s>>endobj\n", page)
@@ -43,18 +43,18 @@ func TestJudge(t *testing.T) {
 		kind    pdf.Kind
 		problem string
 	}{
-		"text":  {build(helvetica, showLines("The office was closed because of the storm and nobody went to work that day at all")), pdf.Readable, ""},
-		"blank": {build("", ""), pdf.Blank, "blank"},
-		"scan":  {build("/Resources<</XObject<</I 5 0 R>>>>", "q 600 0 0 800 0 0 cm /I Do Q", picture), pdf.Scan, "OCR"},
-		"scan with a page number": {build("/Resources<</XObject<</I 5 0 R>>/Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>",
+		"text":  {buildFile(helvetica, showLines("The office was closed because of the storm and nobody went to work that day at all")), pdf.Readable, ""},
+		"blank": {buildFile("", ""), pdf.Blank, "blank"},
+		"scan":  {buildFile("/Resources<</XObject<</I 5 0 R>>>>", "q 600 0 0 800 0 0 cm /I Do Q", picture), pdf.Scan, "OCR"},
+		"scan with a page number": {buildFile("/Resources<</XObject<</I 5 0 R>>/Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>",
 			"q 500 0 0 780 0 0 cm /I Do Q BT /F 9 Tf 300 20 Td (page 7) Tj ET", picture), pdf.Scan, "OCR"},
-		"a small picture beside text": {build("/Resources<</XObject<</I 5 0 R>>/Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>",
+		"a small picture beside text": {buildFile("/Resources<</XObject<</I 5 0 R>>/Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>",
 			"q 90 0 0 80 0 0 cm /I Do Q "+showLines("Some words under a picture are text"), picture), pdf.Readable, ""},
-		"a composite font without a map": {build("/Resources<</Font<</F 5 0 R>>>>", showLines("abcdefgh ijklmnop"), fmt.Sprintf(composite, "")), pdf.Unreadable, "no meaning"},
-		"a map of everything to one letter": {build("/Resources<</Font<</F 5 0 R>>>>", "BT /F 9 Tf 9 700 Td <"+strings.Repeat("00300030003000300030003000300001"+"0020", 20)+"> Tj ET",
+		"a composite font without a map": {buildFile("/Resources<</Font<</F 5 0 R>>>>", showLines("abcdefgh ijklmnop"), fmt.Sprintf(composite, "")), pdf.Unreadable, "no meaning"},
+		"a map of everything to one letter": {buildFile("/Resources<</Font<</F 5 0 R>>>>", "BT /F 9 Tf 9 700 Td <"+strings.Repeat("00300030003000300030003000300001"+"0020", 20)+"> Tj ET",
 			fmt.Sprintf(composite, "/ToUnicode 6 0 R"), same), pdf.Unreadable, ""},
-		"windows-1251 that says it is Latin": {build("/Resources<</Font<</F<</Subtype/TrueType/Encoding/WinAnsiEncoding>>>>>>", showLines(cp1251)), pdf.Unreadable, "no language has"},
-		"symbols of a private font":          {build("/Resources<</Font<</F<</Subtype/Type3/Encoding<</Differences[97/g1/g2/g3/g4/g5]>>>>>>>>", showLines("abcde edcba")), pdf.Unreadable, "no meaning"},
+		"windows-1251 that says it is Latin": {buildFile("/Resources<</Font<</F<</Subtype/TrueType/Encoding/WinAnsiEncoding>>>>>>", showLines(cp1251)), pdf.Unreadable, "no language has"},
+		"symbols of a private font":          {buildFile("/Resources<</Font<</F<</Subtype/Type3/Encoding<</Differences[97/g1/g2/g3/g4/g5]>>>>>>>>", showLines("abcde edcba")), pdf.Unreadable, "no meaning"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,14 +70,14 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudge_realText checks that real text is not called nonsense.
+// TestJudge_realText checks that unusual prose is readable.
 func TestJudge_realText(t *testing.T) {
 	for _, text := range []string{
 		russian,
 		"Параметр MaxLine ограничивает длину строки; GmbH, Ltd, HTTP, JSONL и XMLHttpRequest — сокращения, взгляд и контрстратегия — слова",
 		"Rhythm myths: the strengths of Schwarzschild geometry, naïve café, Ærøskøbing, Łódź and Ångström were discussed there at length",
 	} {
-		data := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/UniGB-UTF16-H/DescendantFonts[<<>>]>>>>>>", "BT /F 9 Tf 9 700 Td <"+hexUTF16(text)+"> Tj ET")
+		data := buildFile("/Resources<</Font<</F<</Subtype/Type0/Encoding/UniGB-UTF16-H/DescendantFonts[<<>>]>>>>>>", "BT /F 9 Tf 9 700 Td <"+hexUTF16(text)+"> Tj ET")
 		doc, err := pdf.Read(t.Context(), data, pdf.Options{})
 		if err != nil || doc.Pages[0].Kind != pdf.Readable || normalize(doc.Pages[0].Text) != normalize(text) {
 			t.Errorf("%v %+v", err, doc.Pages[0])
@@ -85,6 +85,7 @@ func TestJudge_realText(t *testing.T) {
 	}
 }
 
+// hexUTF16 returns the UTF-16 code units of text in hexadecimal.
 func hexUTF16(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -97,7 +98,7 @@ func hexUTF16(text string) string {
 func TestRead_turned(t *testing.T) {
 	for rotate, matrix := range map[int]string{0: "1 0 0 1 50 700", 90: "0 1 -1 0 50 50", 180: "-1 0 0 -1 500 700", 270: "0 -1 1 0 50 700"} {
 		content := "BT /F 12 Tf " + matrix + " Tm (First line) Tj 0 -14 Td (second line) Tj ET"
-		doc, err := pdf.Read(t.Context(), build(fmt.Sprintf("/Rotate %d %s", rotate, helvetica), content), pdf.Options{})
+		doc, err := pdf.Read(t.Context(), buildFile(fmt.Sprintf("/Rotate %d %s", rotate, helvetica), content), pdf.Options{})
 		if err != nil || doc.Pages[0].Text != "First line\nsecond line" {
 			t.Errorf("turned by %d: %v %q", rotate, err, doc.Pages[0].Text)
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// mono is a font in which all letters have half its size as width.
+// mono is the entry of a page with a font F whose letters are half as wide as its size.
 const mono = "/Resources<</Font<</F<</Subtype/Type0/Encoding/UniGB-UTF16-H/DescendantFonts[<</DW 500>>]>>>>>>"
 
 // textAt returns operators that show text at a place.
@@ -16,7 +16,7 @@ func textAt(x, y int, text string) string {
 
 func textOf(t *testing.T, content string) string {
 	t.Helper()
-	return pageText(t, build(mono, "BT /F 10 Tf "+content+" ET"))
+	return pageText(t, buildFile(mono, "BT /F 10 Tf "+content+" ET"))
 }
 
 // TestLayout_tables checks cells. Letters are 5 wide, so that eight of them from 50 end at 90; a

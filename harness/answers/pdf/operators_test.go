@@ -10,7 +10,7 @@ import (
 	"extraction-experiment/harness/answers/pdf"
 )
 
-// helvetica is a font that every reader has.
+// helvetica is the entry of a page with a font F that every reader has.
 const helvetica = "/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>"
 
 func pageText(t *testing.T, file []byte) string {
@@ -31,7 +31,7 @@ func TestOperators(t *testing.T) {
 		"an image without its end": {"/F 10 Tf 50 700 Td (before) Tj ET BI /W 9 ID abc", "before"},
 		"a state that is restored": {"/F 10 Tf ET q 1 0 0 1 300 0 cm Q BT /F 10 Tf 50 700 Td (left) Tj 1 0 0 1 80 700 Tm (right) Tj", "left | right"},
 	} {
-		if got := pageText(t, build(helvetica, "BT "+tt.content+" ET")); got != tt.want {
+		if got := pageText(t, buildFile(helvetica, "BT "+tt.content+" ET")); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
@@ -55,17 +55,17 @@ func TestFilters(t *testing.T) {
 		"/Filter[/ASCII85Decode/Fl]":        ascii85Text(deflated(t, plain)),
 		"/Filter[/ASCIIHexDecode/A85/Fl]":   hex.EncodeToString([]byte(ascii85Text(deflated(t, plain)))) + ">",
 		"/Filter/Crypt":                     plain, // Identity by default
-		"/Filter[/LZWDecode]/DecodeParms 0": string(lzw(plain)),
+		"/Filter[/LZWDecode]/DecodeParms 0": string(encodeLZW(plain)),
 	} {
-		file := strings.Replace(string(build(helvetica, content)), "<</Length", "<<"+filter+"/Length", 1)
+		file := strings.Replace(string(buildFile(helvetica, content)), "<</Length", "<<"+filter+"/Length", 1)
 		if got := pageText(t, []byte(file)); got != "Filtered text" {
 			t.Errorf("%s: %q", filter, got)
 		}
 	}
 }
 
-// lzw encodes every byte as a code of nine bits, and clears the table before codes grow.
-func lzw(text string) []byte {
+// encodeLZW encodes every byte as a code of nine bits, and clears the table before codes grow.
+func encodeLZW(text string) []byte {
 	var bits strings.Builder
 	for i := range len(text) {
 		if i%200 == 0 {

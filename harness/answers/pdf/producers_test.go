@@ -65,7 +65,7 @@ func read(t *testing.T, data []byte, opt pdf.Options) pdf.Document {
 	return doc
 }
 
-// normalize removes what depends on the layout: line ends and the signs between cells.
+// normalize removes what depends on the layout: line ends and the bars between cells.
 func normalize(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, "|", " ")), " ")
 }
@@ -80,17 +80,17 @@ func checkPages(t *testing.T, doc pdf.Document, want []page) {
 	correct := 0
 	for i, p := range want {
 		got := normalize(doc.Pages[i].Text)
-		exact := doc.Pages[i].Kind == pdf.Readable && doc.Pages[i].Number == i+1
+		matches := doc.Pages[i].Kind == pdf.Readable && doc.Pages[i].Number == i+1
 		for _, phrase := range p.phrases() {
-			exact = exact && strings.Contains(got, normalize(phrase))
+			matches = matches && strings.Contains(got, normalize(phrase))
 			for j := range doc.Pages {
-				exact = exact && (i == j || !strings.Contains(normalize(doc.Pages[j].Text), normalize(phrase)))
+				matches = matches && (i == j || !strings.Contains(normalize(doc.Pages[j].Text), normalize(phrase)))
 			}
 		}
 		for _, row := range p.Table { // cell by cell
-			exact = exact && slices.Contains(strings.Split(doc.Pages[i].Text, "\n"), strings.Join(row, " | "))
+			matches = matches && slices.Contains(strings.Split(doc.Pages[i].Text, "\n"), strings.Join(row, " | "))
 		}
-		if !exact {
+		if !matches {
 			t.Errorf("page %d (%s %s) is\n%s", i+1, doc.Pages[i].Kind, doc.Pages[i].Problem, doc.Pages[i].Text)
 			continue
 		}
@@ -184,7 +184,7 @@ func TestRead_damaged(t *testing.T) {
 // fewer are found.
 func TestRead_missingPages(t *testing.T) {
 	file := func(count string) []byte {
-		return bytes.Replace(build(mono, "BT /F 10 Tf "+textAt(50, 700, "One page of several")+" ET"), []byte("/Count 1>>"), []byte("/Count "+count+">>"), 1)
+		return bytes.Replace(buildFile(mono, "BT /F 10 Tf "+textAt(50, 700, "One page of several")+" ET"), []byte("/Count 1>>"), []byte("/Count "+count+">>"), 1)
 	}
 	for count, want := range map[string]int{"1": 0, "0": 0, "-7": 0, "(x)": 0, "20000": 20000, "9e99": 1 << 40} {
 		doc, err := pdf.Read(t.Context(), file(count), pdf.Options{})

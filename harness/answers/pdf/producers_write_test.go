@@ -14,12 +14,14 @@ import (
 	"golang.org/x/image/font/gofont/goregular"
 )
 
-// producers write the pages of content.json; each may use the folder work.
+// producers has a function for each program that writes the pages of content.json as a PDF file. It
+// may use the folder work.
 var producers = map[string]func(pages []page, work string) ([]byte, error){
 	"latex": latex, "libreoffice": libreoffice, "chromium": chromium, "fpdf": withFpdf, "gopdf": withGopdf,
 }
 
-// runTool runs a program on a file in the folder work and returns the output file.
+// runTool writes text to the file input in the folder work, runs a command there and returns the
+// file output.
 func runTool(work, input, text, output string, command ...string) ([]byte, error) {
 	if err := os.WriteFile(filepath.Join(work, input), []byte(text), 0o644); err != nil {
 		return nil, err
@@ -46,8 +48,8 @@ func chromium(pages []page, work string) ([]byte, error) {
 		"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", "--print-to-pdf=chromium.pdf", "chromium.html")
 }
 
-// htmlSource writes the pages as HTML: for a browser with CSS, or for LibreOffice, which
-// supports columns as multicol elements and no rotation.
+// htmlSource returns the pages as HTML, for a browser with CSS or for LibreOffice, which supports
+// columns as multicol elements and no rotation.
 func htmlSource(pages []page, browser bool) string {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><html lang="ru"><head><meta charset="utf-8"><style>
@@ -88,7 +90,7 @@ h1{font-size:18pt} .next{page-break-before:always} .columns{column-count:2;colum
 	return b.String() + "</body></html>"
 }
 
-// latexSource writes the pages for pdfLaTeX with Cyrillic in T2A.
+// latexSource returns the pages for pdfLaTeX, with Cyrillic in T2A.
 func latexSource(pages []page) string {
 	escape := strings.NewReplacer("%", `\%`, "&", `\&`, "«", "<<", "»", ">>", "—", "---").Replace
 	var b strings.Builder

@@ -55,7 +55,7 @@ func TestRead_changed(t *testing.T) {
 		"an object, changed": {"the third", objStream + " endobj 3 0 obj" + page(7)},
 		"a stream, changed":  {"the second", "<<>> endobj 3 0 obj" + page(7) + " endobj 8 0 obj" + objStream},
 	} {
-		file := string(build(helvetica, "BT /F 9 Tf 9 700 Td (the first) Tj ET", "<<>>", show("the second"), show("the third"), tt.appended))
+		file := string(buildFile(helvetica, "BT /F 9 Tf 9 700 Td (the first) Tj ET", "<<>>", show("the second"), show("the third"), tt.appended))
 		doc, err := pdf.Read(t.Context(), []byte(file), pdf.Options{})
 		if err != nil || !strings.Contains(doc.Pages[0].Text, tt.want) {
 			t.Errorf("%s: %v %q, want %q", name, err, doc.Pages[0].Text, tt.want)

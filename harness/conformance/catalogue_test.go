@@ -73,21 +73,21 @@ func TestCatalogue(t *testing.T) {
 }
 
 var (
-	names = []string{"Ann Lee", "Ann Lea", "ANN LEE", "Acme Corporation", "Acme Corporatoin", "Jon Smith", "John Smith", "北京大学", "Müller", "Zebra"}
-	kinds = []string{"Person", "person", "Organization", "Place", ""}
-	links = []string{"works_for", "employs", "parent_of", "child_of", "married_to", "knows"}
+	entityNames       = []string{"Ann Lee", "Ann Lea", "ANN LEE", "Acme Corporation", "Acme Corporatoin", "Jon Smith", "John Smith", "北京大学", "Müller", "Zebra"}
+	entityTypes       = []string{"Person", "person", "Organization", "Place", ""}
+	relationshipTypes = []string{"works_for", "employs", "parent_of", "child_of", "married_to", "knows"}
 )
 
-func drawExtraction(t *rapid.T, label string, kinds []string) extraction.Extraction {
+func drawExtraction(t *rapid.T, label string, types []string) extraction.Extraction {
 	e := extraction.Extraction{Entities: []extraction.Entity{}, Relationships: []extraction.Relationship{}}
 	for i := range rapid.IntRange(0, 5).Draw(t, label+" entities") {
 		l := fmt.Sprint(label, " entity ", i)
-		e.Entities = append(e.Entities, extraction.Entity{Name: rapid.SampledFrom(names).Draw(t, l), Type: rapid.SampledFrom(kinds).Draw(t, l+" type")})
+		e.Entities = append(e.Entities, extraction.Entity{Name: rapid.SampledFrom(entityNames).Draw(t, l), Type: rapid.SampledFrom(types).Draw(t, l+" type")})
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, label+" relationships") {
 		l := fmt.Sprint(label, " relationship ", i)
 		e.Relationships = append(e.Relationships, extraction.Relationship{
-			Source: rapid.SampledFrom(names).Draw(t, l), Target: rapid.SampledFrom(names).Draw(t, l+" target"), Type: rapid.SampledFrom(links).Draw(t, l+" type"),
+			Source: rapid.SampledFrom(entityNames).Draw(t, l), Target: rapid.SampledFrom(entityNames).Draw(t, l+" target"), Type: rapid.SampledFrom(relationshipTypes).Draw(t, l+" type"),
 		})
 	}
 	return e
@@ -121,7 +121,7 @@ func TestCatalogue_properties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		// Every expected entity has a type: without one, typed scores of gold against itself are
 		// below 1.
-		expected, extracted := drawExtraction(rt, "expected", kinds[:4]), drawExtraction(rt, "extracted", kinds)
+		expected, extracted := drawExtraction(rt, "expected", entityTypes[:4]), drawExtraction(rt, "extracted", entityTypes)
 		seed := rapid.Uint64().Draw(rt, "seed")
 		got := scoreValues(t, scorer, expected, extracted)
 		for name, v := range got {

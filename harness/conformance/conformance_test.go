@@ -16,7 +16,7 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// fakeJudge scores by a function of the candidate and the number of the call, from 1.
+// fakeJudge scores with a function of the candidate and the number of the call, from 1.
 type fakeJudge struct {
 	n     atomic.Int64
 	score func(candidate string, n int64) (float64, error)
@@ -33,6 +33,7 @@ func fixture(id string, label conformance.Label, bounds *conformance.Bounds) con
 	return conformance.Fixture{ID: id, Label: label, Bounds: bounds, Case: evaluator.Case{Candidate: id}}
 }
 
+// mustRun runs the fixtures of cfg one after the other with a fakeJudge.
 func mustRun(t *testing.T, cfg conformance.Config, of func(string, int64) (float64, error)) conformance.Report {
 	t.Helper()
 	cfg.Evaluator, cfg.Concurrency = &fakeJudge{score: of}, 1

@@ -15,7 +15,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// fixedVerdicts returns its verdicts and errors in order, for any case.
+// fixedVerdicts returns its verdicts and errors in order, whatever the case.
 type fixedVerdicts struct {
 	n    int
 	list []evaluator.Verdict
@@ -35,7 +35,7 @@ func (v *fixedVerdicts) Command() []string { return []string{"judge"} }
 //
 //	pass       1, 1, 1, 1          variance 0
 //	fail       0, 0, 1, 0          mean 1/4, variance 1/4 · 3/4 = 0.1875; one flip
-//	ambiguous  0.5, 0.5, 0.5, 0.9  mean 0.6, variance (3 · 0.01 + 0.09)/4 = 0.03; 0.9 is above its bound
+//	ambiguous  0.5, 0.5, 0.5, 0.9  mean 0.6, variance (3·0.01 + 0.09)/4 = 0.03; 0.9 is too high
 //
 // The mean of the variances is 0.2175/3 = 0.0725. Flips are counted over 3 + 3 comparisons. With
 // one flip, the smallest n with (1-r)^n + n·r·(1-r)^(n-1) of at most 0.05 is 22 for r = 0.2

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// newQueue returns a server with a boolean score configuration and a queue.
-func newQueue(t *testing.T, mode Mode) (r *rig, config, queue string) {
+// newQueue returns a server with a boolean score configuration and an annotation queue for it.
+func newQueue(t *testing.T, mode Mode) (r *testServer, config, queue string) {
 	t.Helper()
-	r = newRig(t, Config{Mode: mode})
+	r = newTestServer(t, Config{Mode: mode})
 	config, _ = r.must(200, r.post(api+"/score-configs", object{"name": "validated", "dataType": "BOOLEAN"})).at("id").(string)
 	queue, _ = r.must(200, r.post(api+"/annotation-queues", object{"name": "q", "scoreConfigIds": []string{config}})).at("id").(string)
 	return r, config, queue
@@ -65,7 +65,8 @@ func TestQueue_items(t *testing.T) {
 	}
 }
 
-// TestServer_annotate: annotations have an author, scores from the API have none.
+// TestServer_annotate checks that annotations have an author, and that scores from the API have
+// none.
 func TestServer_annotate(t *testing.T) {
 	for _, mode := range Modes() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -127,7 +128,7 @@ func TestServer_annotateRefuses(t *testing.T) {
 func TestComments(t *testing.T) {
 	for _, mode := range Modes() {
 		t.Run(string(mode), func(t *testing.T) {
-			r := newRig(t, Config{Mode: mode})
+			r := newTestServer(t, Config{Mode: mode})
 			comment := func(changes object) answer {
 				body := object{"projectId": DefaultProjectID, "objectType": "TRACE", "objectId": "t", "content": " good "}
 				maps.Copy(body, changes)

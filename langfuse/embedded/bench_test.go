@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// newLoadedRig returns a rig whose store holds runs of 1000 items with three spans and two scores
-// each.
-func newLoadedRig(b *testing.B, runs int) *rig {
+// newLoadedServer returns a server whose store holds runs of 1000 items with three spans and two
+// scores each.
+func newLoadedServer(b *testing.B, runs int) *testServer {
 	b.Helper()
-	r := newRig(b, Config{Path: b.TempDir() + "/bench.db"})
+	r := newTestServer(b, Config{Path: b.TempDir() + "/bench.db"})
 	doc := sql.NullString{String: strings.Repeat("extraction ", 200), Valid: true}
 	for n := range runs {
 		err := r.server.store.update(func(tx *transaction) error {
@@ -43,7 +43,7 @@ func newLoadedRig(b *testing.B, runs int) *rig {
 
 // BenchmarkRead reads from a store of 100 runs: 300,000 spans, 200,000 scores.
 func BenchmarkRead(b *testing.B) {
-	r := newLoadedRig(b, 100)
+	r := newLoadedServer(b, 100)
 	window := "?fromStartTime=1970-01-01T00:00:00Z&limit=100"
 	for name, path := range map[string]string{
 		"experiments":           "/experiments" + window,
@@ -63,9 +63,9 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite sends requests that each cause one synchronous commit.
+// BenchmarkWrite sends requests that each cause one commit, which the server waits for.
 func BenchmarkWrite(b *testing.B) {
-	r := newRig(b, Config{Path: b.TempDir() + "/bench.db", Now: time.Now})
+	r := newTestServer(b, Config{Path: b.TempDir() + "/bench.db", Now: time.Now})
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
 	b.Run("item", func(b *testing.B) {
 		for i := range b.N {
@@ -89,7 +89,7 @@ func BenchmarkWrite(b *testing.B) {
 func BenchmarkExport(b *testing.B) {
 	for _, mode := range Modes() {
 		b.Run(string(mode), func(b *testing.B) {
-			r := newRig(b, Config{Path: b.TempDir() + "/bench.db", Now: time.Now, Mode: mode})
+			r := newTestServer(b, Config{Path: b.TempDir() + "/bench.db", Now: time.Now, Mode: mode})
 			r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
 			r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i", "input": 1}))
 			text := attr("langfuse.observation.input", strings.Repeat("extraction ", 200))

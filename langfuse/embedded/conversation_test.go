@@ -23,9 +23,9 @@ type exchange struct {
 	Text   string          `json:"text,omitempty"`
 }
 
-// TestConversation sends the requests of a seed, a run and their reading back, which are in one
-// file per mode, and compares the answers. Random ids are replaced by numbered ones. The clock
-// advances by a second after each request.
+// TestConversation sends the requests of a seed, a run and their reading back, from one file per
+// mode, and compares the answers. It replaces random ids by numbered ones, and advances the clock
+// by a second after each request.
 func TestConversation(t *testing.T) {
 	for mode, file := range map[Mode]string{ModeV4: "conversation.json", ModeV4Dual: "conversation_v4-dual.json", ModeV3: "conversation_v3.json"} {
 		t.Run(string(mode), func(t *testing.T) { replayConversation(t, mode, "testdata/"+file) })
@@ -42,7 +42,7 @@ func replayConversation(t *testing.T, mode Mode, file string) {
 	if err := json.Unmarshal(text, &wanted); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, Config{Mode: mode})
+	r := newTestServer(t, Config{Mode: mode})
 	ids := map[string]string{}
 	got := make([]exchange, len(wanted))
 	for i, want := range wanted {
@@ -64,7 +64,7 @@ func replayConversation(t *testing.T, mode Mode, file string) {
 	}
 }
 
-func replayRequest(t *testing.T, r *rig, request exchange, ids map[string]string) exchange {
+func replayRequest(t *testing.T, r *testServer, request exchange, ids map[string]string) exchange {
 	t.Helper()
 	a := r.do(request.Method, request.Path, []byte(request.Body))
 	for _, id := range regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).FindAllString(a.text, -1) {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestDatasets(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	first := r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "description": "one", "metadata": object{"owner": "ops"}}))
 	equalFields(t, first, object{"name": "d", "projectId": DefaultProjectID, "description": "one", "metadata": object{"owner": "ops"},
 		"inputSchema": nil, "expectedOutputSchema": nil, "createdAt": at1, "updatedAt": at1})
@@ -31,7 +31,7 @@ func TestDatasets(t *testing.T) {
 }
 
 func TestDatasets_names(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	for _, name := range []string{"", " ", "/a", "a/", "a//b", "<b>x</b>"} {
 		r.post(api+"/v2/datasets", object{"name": name}).expect(t, name, 400, "")
 	}
@@ -45,7 +45,7 @@ func TestDatasets_names(t *testing.T) {
 }
 
 func TestDatasets_schema(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	number := object{"type": "object", "required": []string{"total"}, "properties": object{"total": object{"type": "number"}}}
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "expectedOutputSchema": number}))
 	item := func(id string, expected any) answer {
@@ -73,10 +73,10 @@ func TestDatasets_schema(t *testing.T) {
 	}
 }
 
-// TestDatasets_schemaLength: the limit is in characters of the stored schema, which has no white
-// space.
+// TestDatasets_schemaLength checks that the limit is in characters of the stored schema, which has
+// no white space.
 func TestDatasets_schemaLength(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	body := func(n int) string {
 		return `{"name":"d","inputSchema":{"description":` + strings.Repeat(" ", 9_000) + `"` + strings.Repeat("é", n) + `"}}`
 	}
@@ -85,9 +85,9 @@ func TestDatasets_schemaLength(t *testing.T) {
 	r.must(400, r.post(api+"/v2/datasets", body(10_000-17)))
 }
 
-// newItems returns a rig with a dataset d and items i1 to in, a minute apart.
-func newItems(t *testing.T, n int) *rig {
-	r := newRig(t, Config{})
+// newItems returns a server with a dataset d and items i1 to in, a minute apart.
+func newItems(t *testing.T, n int) *testServer {
+	r := newTestServer(t, Config{})
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
 	for i := 1; i <= n; i++ {
 		r.clock.advance(time.Minute)
@@ -169,7 +169,7 @@ func TestItems_refusals(t *testing.T) {
 	r.must(400, r.get(api+"/dataset-items?datasetName=d&version=yesterday"))
 }
 
-// TestItems_snapshot: a pinned version stays the same while the dataset changes.
+// TestItems_snapshot checks that a pinned version stays the same while the dataset changes.
 func TestItems_snapshot(t *testing.T) {
 	r := newItems(t, 9)
 	pin := url.QueryEscape(iso(r.clock.now().UnixMilli()))
@@ -210,10 +210,10 @@ func TestItems_bySource(t *testing.T) {
 	equal(t, "by trace", r.get(api+"/dataset-items?sourceTraceId=t").column("id"), []string{"a", "b"})
 }
 
-// TestItems_history: after any changes to an item, its last content is read, and every time in
-// between still shows the content of that time.
+// TestItems_history checks, after any changes to an item, that its last content is read, and for
+// every time in between the content of that time.
 func TestItems_history(t *testing.T) {
-	s := newRig(t, Config{}).server
+	s := newTestServer(t, Config{}).server
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"write", "archive", "delete"}), 1, 12).Draw(rt, "steps")
 		d := dataset{id: "ds", name: "d"}
@@ -305,8 +305,8 @@ func TestLinkItem(t *testing.T) {
 	}
 }
 
-// TestItems_depth: JSON that is nested too deep is refused, because it could be stored, but never
-// read.
+// TestItems_depth checks that JSON that is nested too deep is refused, because it could be stored
+// but not read.
 func TestItems_depth(t *testing.T) {
 	r := newItems(t, 0)
 	nest := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }

@@ -18,7 +18,7 @@ func TestFaults_check(t *testing.T) {
 // sendEach sends n different requests once each and returns their results.
 func sendEach(t *testing.T, n int, f Faults) []string {
 	t.Helper()
-	r := newRig(t, Config{Faults: f})
+	r := newTestServer(t, Config{Faults: f})
 	list := make([]string, n)
 	for i := range list {
 		a, err := r.try("POST", api+"/ingestion", batchOf(scoreEvent(fmt.Sprint(i), fmt.Sprint(i), 0, at1), scoreEvent(fmt.Sprint(-i), fmt.Sprint(-i), 0, at1)))
@@ -34,8 +34,8 @@ func sendEach(t *testing.T, n int, f Faults) []string {
 	return list
 }
 
-// TestFaults_fail: the configured share of requests fails, in all ways, and the same requests in
-// the same order fail in the same way.
+// TestFaults_fail checks that the configured share of requests fails, in all ways, and that the
+// same requests in the same order fail in the same way.
 func TestFaults_fail(t *testing.T) {
 	const n = 400
 	got := sendEach(t, n, Faults{FailShare: 0.5})
@@ -59,10 +59,10 @@ func TestFaults_fail(t *testing.T) {
 	equal(t, "again", sendEach(t, 50, Faults{FailShare: 0.5}), got[:50])
 }
 
-// TestFaults_doneAfterAll: of requests that all fail, some are stored. A client that sends again
-// until it succeeds stores everything once.
+// TestFaults_doneAfterAll checks that some of the requests that fail are stored, and that a client
+// that sends again until it succeeds stores everything once.
 func TestFaults_doneAfterAll(t *testing.T) {
-	r := newRig(t, Config{Faults: Faults{FailShare: 1}})
+	r := newTestServer(t, Config{Faults: Faults{FailShare: 1}})
 	for i := range 40 {
 		if a, err := r.try("POST", api+"/v2/datasets", object{"name": fmt.Sprint(i)}); err == nil && a.status == 200 {
 			t.Errorf("%d succeeded", i)
@@ -72,7 +72,7 @@ func TestFaults_doneAfterAll(t *testing.T) {
 		t.Errorf("%d of 40 are stored", stored)
 	}
 
-	r = newRig(t, Config{Faults: Faults{FailShare: 0.5}})
+	r = newTestServer(t, Config{Faults: Faults{FailShare: 0.5}})
 	for i := range 50 {
 		ids := []string{fmt.Sprint(i, "a"), fmt.Sprint(i, "b"), fmt.Sprint(i, "c")}
 		for len(ids) > 0 {
@@ -98,7 +98,7 @@ func TestFaults_doneAfterAll(t *testing.T) {
 }
 
 func TestFaults_rateLimit(t *testing.T) {
-	r := newRig(t, Config{Faults: Faults{RateLimit: 2}})
+	r := newTestServer(t, Config{Faults: Faults{RateLimit: 2}})
 	r.must(200, r.get(api+"/v2/datasets"))
 	r.clock.advance(10 * time.Second)
 	r.must(404, r.get(api+"/dataset-items/x")) // the same bucket
@@ -132,9 +132,9 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// TestServer_setFaults: faults can begin and end while the server runs.
+// TestServer_setFaults checks that faults can begin and end while the server runs.
 func TestServer_setFaults(t *testing.T) {
-	r := newRig(t, Config{Faults: Faults{RateLimit: 1}})
+	r := newTestServer(t, Config{Faults: Faults{RateLimit: 1}})
 	r.must(200, r.get(api+"/v2/datasets"))
 	r.must(429, r.get(api+"/v2/datasets"))
 	if err := r.server.SetFaults(Faults{}); err != nil {
@@ -148,7 +148,7 @@ func TestServer_setFaults(t *testing.T) {
 }
 
 func TestFaults_latency(t *testing.T) {
-	r := newRig(t, Config{Faults: Faults{Latency: 30 * time.Millisecond}})
+	r := newTestServer(t, Config{Faults: Faults{Latency: 30 * time.Millisecond}})
 	start := time.Now()
 	r.must(200, r.get(api+"/health"))
 	if took := time.Since(start); took < 30*time.Millisecond {
@@ -156,10 +156,10 @@ func TestFaults_latency(t *testing.T) {
 	}
 }
 
-// TestConfig_delays: objects are visible only after the delay, and a deletion that is due before
-// its score is stored has no effect.
+// TestConfig_delays checks that objects are visible only after the delay, and that a deletion that
+// is due before its score is stored has no effect.
 func TestConfig_delays(t *testing.T) {
-	r := newRig(t, Config{Mode: ModeV4Dual, IngestionDelay: 15 * time.Second, DeleteDelay: 10 * time.Second})
+	r := newTestServer(t, Config{Mode: ModeV4Dual, IngestionDelay: 15 * time.Second, DeleteDelay: 10 * time.Second})
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
 	r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i", "input": object{}}))
 	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i"))))
@@ -181,7 +181,8 @@ func TestConfig_delays(t *testing.T) {
 	equal(t, "deleted", seen(), []int{1, 1, 1, 1})
 }
 
-// TestConfig_drop: the server acknowledges objects and loses them.
+// TestConfig_drop checks that the server acknowledges the objects that Drop names and does not
+// store them.
 func TestConfig_drop(t *testing.T) {
 	lost := map[string]bool{"span s1": true, "score a": true, "run-item i1": true, "score b": true}
 	r := newModes(t, 0, ModeV3)[ModeV3]

@@ -19,8 +19,8 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// TestHenomis: an independent library for Langfuse, which only knows batches of events, sends
-// traces to a server in mode v3, and they are read back in the form of v3.
+// TestHenomis sends traces to a server in mode v3 with an independent library for Langfuse, which
+// only knows batches of events, and reads them back in the form of v3.
 func TestHenomis(t *testing.T) {
 	server := serveV3(t)
 	server.call("POST", "/api/public/v2/prompts", `{"name":"answer","prompt":"Answer {{q}}","labels":["production"]}`)
@@ -114,7 +114,7 @@ type server struct {
 	url string
 }
 
-// serveV3 starts a server and sets the library's environment variables for it.
+// serveV3 starts a server and sets the variables of the environment that the library reads.
 func serveV3(t *testing.T) *server {
 	t.Helper()
 	s, err := embedded.Open(embedded.Config{Mode: embedded.ModeV3})
@@ -168,8 +168,8 @@ func (s *server) try(method, path, body string) (int, map[string]any) {
 	return response.StatusCode, answer
 }
 
-// trace reads a trace when it has that many observations and scores. It waits for them because
-// the library's Flush may return before a batch of its ticker has arrived.
+// trace returns a trace as soon as it has that many observations and scores. It waits for them
+// because the library's Flush may return before a batch of its ticker has arrived.
 func (s *server) trace(id string, observations, scores int) map[string]any {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Second)

@@ -11,15 +11,15 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// TestInbox_survives: acknowledged requests are in the file, also for another server, and visible
-// when they are due.
+// TestInbox_survives checks that acknowledged requests are in the file, also for another server,
+// and visible when they are due.
 func TestInbox_survives(t *testing.T) {
 	cfg := Config{Path: t.TempDir() + "/s.db", IngestionDelay: time.Hour}
-	first := newRig(t, cfg)
+	first := newTestServer(t, cfg)
 	first.must(207, first.post(api+"/ingestion", batchOf(scoreEvent("e1", "a", 0, at1))))
 	first.must(200, first.post(api+"/scores", object{"id": "b", "name": "n", "value": 1, "traceId": "t"}))
 	first.must(202, first.do("DELETE", api+"/scores/c", nil))
-	second := newRig(t, cfg)
+	second := newTestServer(t, cfg)
 	equal(t, "before", second.get(api+"/v3/scores").column("id"), []string{})
 	second.clock.advance(time.Hour)
 	equal(t, "after", second.get(api+"/v3/scores?fields=core").column("id"), []string{"b", "a"})
@@ -27,33 +27,35 @@ func TestInbox_survives(t *testing.T) {
 	equal(t, "deleted", second.get(api+"/v3/scores").column("id"), []string{"a"})
 }
 
-// TestInbox_modeOfItsTime: a message is stored in the mode of the server that received it.
+// TestInbox_modeOfItsTime checks that a message is stored in the mode of the server that received
+// it.
 func TestInbox_modeOfItsTime(t *testing.T) {
 	path := t.TempDir() + "/s.db"
 	t.Run("v3", func(t *testing.T) {
-		first := newRig(t, Config{Path: path, Mode: ModeV3})
+		first := newTestServer(t, Config{Path: path, Mode: ModeV3})
 		first.must(200, first.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i"))))
 	})
-	second := newRig(t, Config{Path: path, Mode: ModeV4Dual})
+	second := newTestServer(t, Config{Path: path, Mode: ModeV4Dual})
 	equal(t, "traces", second.get(api+"/traces").column("id"), []string{"t"})
 	equal(t, "experiments", second.get(api+"/experiments?fromStartTime=2020-01-01").column("id"), []string{})
 }
 
-// TestInbox_manyReaders: several readers wait for more messages than one transaction stores.
+// TestInbox_manyReaders checks that several readers see all messages if there are more than one
+// transaction stores.
 func TestInbox_manyReaders(t *testing.T) {
 	path := t.TempDir() + "/s.db"
-	rigs := []*rig{newRig(t, Config{Path: path}), newRig(t, Config{Path: path})}
+	servers := []*testServer{newTestServer(t, Config{Path: path}), newTestServer(t, Config{Path: path})}
 	const spans = 40
-	for _, r := range rigs {
+	for _, r := range servers {
 		r.server.maxSettleBytes = 1000
 	}
 	for i := range spans {
 		id := fmt.Sprintf("%02d", i)
-		rigs[i%2].must(200, rigs[i%2].post(api+"/otel/v1/traces", export(rootSpan("t"+id, "s"+id, "e", id))))
+		servers[i%2].must(200, servers[i%2].post(api+"/otel/v1/traces", export(rootSpan("t"+id, "s"+id, "e", id))))
 	}
 	seen := make(chan int)
 	for i := range 6 {
-		go func() { seen <- len(rigs[i%2].get(api + "/v2/observations?limit=100").column("id")) }()
+		go func() { seen <- len(servers[i%2].get(api + "/v2/observations?limit=100").column("id")) }()
 	}
 	for range 6 {
 		if n := <-seen; n != spans {
@@ -62,10 +64,10 @@ func TestInbox_manyReaders(t *testing.T) {
 	}
 }
 
-// TestInbox_unstorable: a message that cannot be stored is kept with the reason and blocks no
-// others.
+// TestInbox_unstorable checks that a message that cannot be stored is kept with the reason and
+// blocks no others.
 func TestInbox_unstorable(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	for _, kind := range []string{"smoke", "link", protobufSpans} {
 		if err := r.server.enqueue(0, kind, []byte("\xff"), nil); err != nil {
 			t.Fatal(err)
@@ -79,9 +81,10 @@ func TestInbox_unstorable(t *testing.T) {
 	}
 }
 
-// TestInbox_packing: a message with an impossible size is set aside.
+// TestInbox_packing checks that a message with an impossible size is kept with the reason and
+// blocks no others.
 func TestInbox_packing(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	for _, id := range []string{"whole", "damaged"} {
 		r.must(200, r.post(api+"/scores", object{"id": id, "name": "n", "value": 1, "traceId": "t"}))
 	}
@@ -100,9 +103,10 @@ func TestInbox_packing(t *testing.T) {
 	}
 }
 
-// TestInbox_idle: messages are stored in the tables after a second without requests.
+// TestInbox_idle checks that SettleIdle stores messages in the tables after a second without
+// requests.
 func TestInbox_idle(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	r.must(200, r.post(api+"/scores", object{"id": "a", "name": "n", "value": 1, "traceId": "t"}))
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -119,10 +123,10 @@ func TestInbox_idle(t *testing.T) {
 	})
 }
 
-// TestInbox_experiments: a list of experiments waits for the messages that may change it, and for
-// no others.
+// TestInbox_experiments checks that a list of experiments waits for the messages that may change
+// it, and for no others.
 func TestInbox_experiments(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	list := func(query string) []any { return r.get(api + "/experiments?" + query).column("id") }
 	for name, step := range map[string]struct {
 		send       func()

@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// legacyEvent returns an event that is not a score.
+// legacyEvent returns an event of that type; envelope is its id.
 func legacyEvent(kind, envelope, at string, body object) object {
 	return object{"id": envelope, "type": kind, "timestamp": at, "body": body}
 }
 
 const oneSecondLater = "2026-11-21T03:00:01.000Z"
 
-// TestIngest_legacyEvents: the events of one trace are merged, in any order and spread over any
-// batches.
+// TestIngest_legacyEvents checks that the events of one trace are merged, in any order and spread
+// over any batches.
 func TestIngest_legacyEvents(t *testing.T) {
 	events := []object{
 		legacyEvent("trace-create", "e1", at1, object{"id": "t", "name": "first", "userId": "u", "tags": []string{"b"},
@@ -41,7 +41,7 @@ func TestIngest_legacyEvents(t *testing.T) {
 		"one by one": separate, "twice": {batchOf(events...), batchOf(events...)}} {
 		for _, mode := range []Mode{ModeV3, ModeV4Dual} {
 			t.Run(how+" "+string(mode), func(t *testing.T) {
-				r := newRig(t, Config{Mode: mode})
+				r := newTestServer(t, Config{Mode: mode})
 				for _, b := range batches {
 					a := r.must(207, r.post(api+"/ingestion", b))
 					equal(t, "errors", a.at("errors"), []any{})
@@ -52,7 +52,7 @@ func TestIngest_legacyEvents(t *testing.T) {
 	}
 }
 
-func checkLegacyTrace(t *testing.T, r *rig) {
+func checkLegacyTrace(t *testing.T, r *testServer) {
 	t.Helper()
 	a := r.must(200, r.get(api+"/traces/t"))
 	equalFields(t, a, object{"name": "second", "userId": "u", "tags": []string{"a", "b"}, "public": true,
@@ -72,10 +72,10 @@ func checkLegacyTrace(t *testing.T, r *rig) {
 	}
 }
 
-// TestIngest_loneObservation: an observation without a trace becomes a trace of its own; one
-// without an id is acknowledged and lost.
+// TestIngest_loneObservation checks that an observation without a trace becomes a trace of its own,
+// and that one without an id is acknowledged and lost.
 func TestIngest_loneObservation(t *testing.T) {
-	r := newRig(t, Config{Mode: ModeV3})
+	r := newTestServer(t, Config{Mode: ModeV3})
 	a := r.must(207, r.post(api+"/ingestion", batchOf(legacyEvent("span-create", "e1", at1, object{"id": "s", "name": "n"}),
 		legacyEvent("span-create", "e2", at1, object{"name": "lost", "traceId": "x"}), legacyEvent("trace-create", "e3", at1, object{"name": "lost"}))))
 	equal(t, "no errors", a.at("errors"), []any{})
@@ -102,7 +102,7 @@ func TestIngest_legacyRefusals(t *testing.T) {
 	good := legacyEvent("trace-create", "good", at1, object{"id": "t"})
 	for name, tc := range bad {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, Config{Mode: ModeV3})
+			r := newTestServer(t, Config{Mode: ModeV3})
 			a := r.must(207, r.post(api+"/ingestion", batchOf(tc.event, good)))
 			equal(t, "status", a.at("errors", 0, "status"), 400)
 			if text, _ := a.at("errors", 0, "error").(string); !strings.Contains(text, tc.reason) {
@@ -111,7 +111,7 @@ func TestIngest_legacyRefusals(t *testing.T) {
 			equal(t, "the other one", r.get(api+"/traces").column("id"), []string{"t"})
 		})
 	}
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	a := r.must(207, r.post(api+"/ingestion", batchOf(good, object{"type": "x"}, scoreEvent("s", "s", 1, at1))))
 	equal(t, "events_only", []any{a.at("errors", 0, "id"), a.at("errors", 0, "status"), a.at("errors", 0, "message"), a.at("errors", 1, "id")},
 		[]any{"good", 400, "Event type not accepted", "unknown"})

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestLegacy_trace: the legacy reads of the sample export are the same in both modes.
+// TestLegacy_trace checks the legacy reads of the sample export in both modes that have them.
 func TestLegacy_trace(t *testing.T) {
 	sample, err := os.ReadFile("testdata/otlp.json")
 	if err != nil {
@@ -19,7 +19,7 @@ func TestLegacy_trace(t *testing.T) {
 	}
 	for _, mode := range []Mode{ModeV3, ModeV4Dual} {
 		t.Run(string(mode), func(t *testing.T) {
-			r := newRig(t, Config{Mode: mode})
+			r := newTestServer(t, Config{Mode: mode})
 			r.must(201, r.post(api+"/v2/prompts", object{"name": "extract", "prompt": "x"}))
 			r.must(200, r.post(api+"/otel/v1/traces", sample))
 			const id = "0af7651916cd43dd8448eb211c80319c"
@@ -49,7 +49,7 @@ func TestLegacy_trace(t *testing.T) {
 	}
 }
 
-// TestLegacy_resend: a span that is sent again replaces the first one.
+// TestLegacy_resend checks that a span that is sent again replaces the first one.
 func TestLegacy_resend(t *testing.T) {
 	first := rootSpan("t", "s", "e", "i")
 	renamed := rootSpan("t", "s", "e", "i")
@@ -68,7 +68,7 @@ func TestLegacy_resend(t *testing.T) {
 	for what, tc := range cases {
 		for _, mode := range []Mode{ModeV3, ModeV4Dual} {
 			t.Run(what+" "+string(mode), func(t *testing.T) {
-				r := newRig(t, Config{Mode: mode})
+				r := newTestServer(t, Config{Mode: mode})
 				r.must(200, r.post(api+"/otel/v1/traces", export(first)))
 				r.clock.advance(time.Second)
 				r.must(200, r.post(api+"/otel/v1/traces", export(tc.again)))
@@ -85,12 +85,13 @@ func TestLegacy_resend(t *testing.T) {
 	}
 }
 
-// TestLegacy_badSpan: an invalid span rejects a valid one with it.
+// TestLegacy_badSpan checks that a valid span is lost with an invalid one in its request. In mode
+// v3 the request is acknowledged all the same.
 func TestLegacy_badSpan(t *testing.T) {
 	bad := rootSpan("t", "s2", "e", "i")
 	bad["traceId"] = 7
 	for mode, status := range map[Mode]int{ModeV4: 400, ModeV4Dual: 400, ModeV3: 200} {
-		r := newRig(t, Config{Mode: mode})
+		r := newTestServer(t, Config{Mode: mode})
 		r.must(status, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s1", "e", "i"), bad)))
 		r.must(400, r.post(api+"/otel/v1/traces", "{"))
 		equal(t, string(mode), r.count("observations"), 0)
@@ -98,7 +99,7 @@ func TestLegacy_badSpan(t *testing.T) {
 }
 
 func TestLegacy_traceList(t *testing.T) {
-	r := newRig(t, Config{Mode: ModeV4Dual})
+	r := newTestServer(t, Config{Mode: ModeV4Dual})
 	for i, tags := range []string{`["validated","de"]`, `["validated"]`, `[]`} {
 		id := "t" + string(rune('1'+i))
 		span := rootSpan(id, "r"+id, "e", "i", attr("langfuse.trace.tags", tags), attr("langfuse.trace.name", "n"+id),
@@ -131,7 +132,7 @@ func TestLegacy_traceList(t *testing.T) {
 }
 
 func TestLegacy_scores(t *testing.T) {
-	r := newRig(t, Config{Mode: ModeV3})
+	r := newTestServer(t, Config{Mode: ModeV3})
 	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i", attr("user.id", "u")))))
 	r.must(207, r.post(api+"/ingestion", batchOf(
 		scoreEvent("1", "number", 0, "2026-11-21T03:00:01Z", "comment", "why"),
@@ -154,7 +155,7 @@ func TestLegacy_scores(t *testing.T) {
 	r.must(400, r.get(api+"/v2/scores?source=ANNOTATION"))
 }
 
-// TestOpen_migrates: a store of version 1 is upgraded and keeps its data.
+// TestOpen_migrates checks that a store of version 1 is upgraded and keeps its data.
 func TestOpen_migrates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "old.db")
 	db, err := openPool("file:"+path, 1)
@@ -177,7 +178,7 @@ func TestOpen_migrates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time no step is left
-		r := newRig(t, Config{Path: path, Mode: ModeV3})
+		r := newTestServer(t, Config{Path: path, Mode: ModeV3})
 		equal(t, "items", r.get(api+"/dataset-items?datasetName=d").column("id"), []string{"i1"})
 		r.must(200, r.post(api+"/dataset-run-items", object{"runName": "r", "datasetItemId": "i1", "traceId": "t"}))
 		r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i"))))
@@ -186,7 +187,7 @@ func TestOpen_migrates(t *testing.T) {
 }
 
 func TestObservations_filters(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	child := object{"traceId": "t1", "spanId": "c1", "parentSpanId": "r1", "name": "call", "startTimeUnixNano": t0, "endTimeUnixNano": t1,
 		"attributes": []object{attr("langfuse.observation.type", "generation"), attr("langfuse.trace.tags", []string{"validated"})}}
 	r.must(200, r.post(api+"/otel/v1/traces", export(
@@ -225,7 +226,7 @@ func TestObservations_filters(t *testing.T) {
 }
 
 func TestObservations_metadataIsCut(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	long := strings.Repeat("é", 300)
 	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "r", "e", "i", attr("langfuse.observation.metadata.long", long)))))
 	path := api + "/v2/observations?traceId=t&fields=metadata"

@@ -21,6 +21,7 @@ const (
 	t1 = "1763694001500000000" // 1.5 s later
 )
 
+// attr returns an attribute of a span.
 func attr(key string, value any) object {
 	switch v := value.(type) {
 	case int:
@@ -37,6 +38,7 @@ func attr(key string, value any) object {
 	return object{"key": key, "value": object{"stringValue": value}}
 }
 
+// rootSpan returns the root span of an experiment item, from t0 to t1, with more attributes.
 func rootSpan(trace, id, experiment, item string, more ...object) object {
 	attrs := []object{attr("langfuse.experiment.id", experiment), attr("langfuse.experiment.name", "run "+experiment),
 		attr("langfuse.experiment.dataset.id", "ds"), attr("langfuse.experiment.item.id", item),
@@ -45,30 +47,31 @@ func rootSpan(trace, id, experiment, item string, more ...object) object {
 		"endTimeUnixNano": t1, "attributes": append(attrs, more...)}
 }
 
+// export returns a request that exports spans.
 func export(spans ...object) object {
 	return object{"resourceSpans": []object{{"scopeSpans": []object{{"scope": object{"name": "runner", "version": "1"}, "spans": spans}}}}}
 }
 
 const allFields = "&fields=core,basic,time,io,metadata,model,usage,prompt,metrics,trace_context"
 
-// TestExportSpans_mapping: the JSON sample and its protobuf form give the same observations.
+// TestExportSpans_mapping checks the observations of the sample, as JSON and in its protobuf form.
 func TestExportSpans_mapping(t *testing.T) {
 	sample, err := os.ReadFile("testdata/otlp.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, send := range map[string]func(*rig) answer{
-		"json": func(r *rig) answer { return r.post(api+"/otel/v1/traces", sample) },
-		"json, gzipped": func(r *rig) answer {
+	for name, send := range map[string]func(*testServer) answer{
+		"json": func(r *testServer) answer { return r.post(api+"/otel/v1/traces", sample) },
+		"json, gzipped": func(r *testServer) answer {
 			return r.do("POST", api+"/otel/v1/traces", zipped(t, sample), "Content-Encoding", "gzip", "x-langfuse-ingestion-version", "4")
 		},
-		"protobuf, gzipped": func(r *rig) answer {
+		"protobuf, gzipped": func(r *testServer) answer {
 			return r.do("POST", api+"/otel/v1/traces", zipped(t, protobufOf(t, sample)), "Content-Encoding", "gzip",
 				"Content-Type", "application/x-protobuf")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, Config{})
+			r := newTestServer(t, Config{})
 			r.must(201, r.post(api+"/v2/prompts", object{"name": "extract", "prompt": "x"}))
 			a := r.must(200, send(r))
 			if a.at("resourceSpans") != nil || a.at("id") == nil {
@@ -97,9 +100,9 @@ func checkSample(t *testing.T, got answer) {
 		"attributes.custom.count": "7", "attributes.langfuse.experiment.id": "e1"}, "data", root, "metadata")
 }
 
-// TestExportSpans_experimentMetadata: the attributes of an experiment are unchanged in the
-// metadata, although they are stored once, whichever of them a span has, in any form, for root
-// and child.
+// TestExportSpans_experimentMetadata checks that the metadata of root and child spans has the
+// attributes of their experiment unchanged, although the store keeps them once, whichever a span
+// has and in whatever form.
 func TestExportSpans_experimentMetadata(t *testing.T) {
 	long := strings.Repeat("gold ", 100)
 	given := map[string]string{"id": "e1", "name": "run e1", "description": "d", "metadata": `{"a": {"b":[1]}}`, "dataset.id": "ds", "item.id": "i1",
@@ -109,7 +112,7 @@ func TestExportSpans_experimentMetadata(t *testing.T) {
 		"no metadata": {"metadata": "{ }", "item.metadata": ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, Config{})
+			r := newTestServer(t, Config{})
 			want, attributes := object{}, []object{}
 			sent := maps.Clone(given)
 			maps.Copy(sent, change)
@@ -142,7 +145,7 @@ func zipped(t testing.TB, data []byte) []byte {
 	return out.Bytes()
 }
 
-// protobufOf converts the JSON form to protobuf, with binary ids.
+// protobufOf converts the JSON form of an export to protobuf, with binary ids.
 func protobufOf(t testing.TB, sample []byte) []byte {
 	t.Helper()
 	var data tracev1.TracesData
@@ -170,7 +173,7 @@ func protobufOf(t testing.TB, sample []byte) []byte {
 }
 
 func TestExportSpans_refusals(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	good := rootSpan("t1", "r1", "e", "i")
 	change := func(key string, value any) object {
 		bad := rootSpan("t2", "r2", "e", "i")
@@ -209,9 +212,9 @@ func TestExportSpans_refusals(t *testing.T) {
 	}
 }
 
-// TestExportSpans_leniency: a span may omit or misuse attributes without being refused.
+// TestExportSpans_leniency checks that a span may omit or misuse attributes without being refused.
 func TestExportSpans_leniency(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	bare := object{"traceId": "zzz", "spanId": "ABC", "attributes": []object{
 		attr("langfuse.observation.usage_details", 5), attr("langfuse.observation.prompt.name", "p"),
 		attr("langfuse.observation.level", "fine"), attr("langfuse.environment", "No Such!"),
@@ -236,7 +239,7 @@ func TestExportSpans_resend(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, Config{})
+			r := newTestServer(t, Config{})
 			r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "r", "e", "i"))))
 			again := rootSpan("t", "r", "e", "i")
 			maps.Copy(again, tc.again)
@@ -316,7 +319,7 @@ func FuzzDecodeSpans(f *testing.F) {
 
 // BenchmarkExportSpans sends requests with the traces of 100 items, of three spans each.
 func BenchmarkExportSpans(b *testing.B) {
-	r := newRig(b, Config{Path: b.TempDir() + "/bench.db"})
+	r := newTestServer(b, Config{Path: b.TempDir() + "/bench.db"})
 	doc := strings.Repeat("extraction ", 200)
 	bodies := make([][]byte, 0, b.N)
 	for n := range b.N {
@@ -373,7 +376,7 @@ func TestFlatJSON(t *testing.T) {
 	}
 }
 
-// TestNewObservation_name: an attribute can name a span.
+// TestNewObservation_name checks which attributes give an observation its name.
 func TestNewObservation_name(t *testing.T) {
 	for want, a := range map[string]attributes{"span": {}, "tool": {"gen_ai.tool.name": "tool", "logfire.msg": "m"}, "m": {"logfire.msg": "m", "gen_ai.tool.name": 7}} {
 		equal(t, "name", newObservation(spanScope{}, &tracev1.Span{Name: "span"}, a, message{}).name, want)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestPrompts_versionsAndLabels(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	first := r.must(201, r.post(api+"/v2/prompts", object{"name": "p", "prompt": "one {{x}}", "labels": []string{"production", "a"},
 		"config": object{"model": "m"}, "tags": []string{"t"}, "commitMessage": "why"}))
 	equalFields(t, first, object{"version": 1, "type": "text", "prompt": "one {{x}}", "labels": []string{"a", "latest", "production"},
@@ -38,7 +38,7 @@ func TestPrompts_versionsAndLabels(t *testing.T) {
 }
 
 func TestPrompts_messages(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	r.must(201, r.post(api+"/v2/prompts", object{"name": "p", "prompt": "x"}))
 	for path, want := range map[string]string{
 		"/v2/prompts/p":                  "Prompt not found: 'p' with label 'production'",
@@ -75,7 +75,7 @@ func TestPrompts_messages(t *testing.T) {
 }
 
 func TestPrompts_names(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	for _, name := range []string{"a/b/c", "50%off", "Ünïcode 😀", "a b?&"} {
 		r.must(201, r.post(api+"/v2/prompts", object{"name": name, "prompt": "x", "labels": []string{"production"}}))
 		equal(t, name, r.must(200, r.get(api+"/v2/prompts/"+url.PathEscape(name))).at("name"), name)
@@ -89,14 +89,14 @@ func TestPrompts_names(t *testing.T) {
 }
 
 func TestPrompts_chat(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	messages := []object{{"role": "system", "content": "be brief <b>"}, {"type": "placeholder", "name": "history"}, {"role": "user", "content": "{{q}}"}}
 	r.must(201, r.post(api+"/v2/prompts", object{"name": "c", "type": "chat", "prompt": messages, "labels": []string{"production"}}))
 	equal(t, "messages", r.get(api+"/v2/prompts/c").at("prompt"), messages)
 }
 
 func TestPrompts_composition(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	create := func(name, prompt string) answer {
 		return r.post(api+"/v2/prompts", object{"name": name, "prompt": prompt, "labels": []string{"production"}})
 	}

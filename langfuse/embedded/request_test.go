@@ -8,7 +8,7 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// FuzzQuery: every query is answered or refused.
+// FuzzQuery checks that every query is answered with status 200 or 400.
 func FuzzQuery(f *testing.F) {
 	s := openServer(f, Config{Mode: ModeV4Dual})
 	err := s.enqueue(0, "events", []byte(`[

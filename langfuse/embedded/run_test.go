@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// newModes returns a server with a dataset and items for each mode.
-func newModes(t *testing.T, items int, modes ...Mode) map[Mode]*rig {
+// newModes returns for each mode a server with a dataset d and that many items, a second apart.
+func newModes(t *testing.T, items int, modes ...Mode) map[Mode]*testServer {
 	t.Helper()
-	rigs := map[Mode]*rig{}
+	servers := map[Mode]*testServer{}
 	for _, mode := range modes {
-		r := newRig(t, Config{Mode: mode})
+		r := newTestServer(t, Config{Mode: mode})
 		r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
 		for i := range items {
 			r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i" + string(rune('1'+i)), "input": object{"n": i}}))
 			r.clock.advance(time.Second)
 		}
-		rigs[mode] = r
+		servers[mode] = r
 	}
-	return rigs
+	return servers
 }
 
 // TestRun_modes writes the same run in each mode and reads it back.
@@ -58,8 +58,8 @@ func TestRun_modes(t *testing.T) {
 	}
 }
 
-// checkExperiments expects every attempt to be an item of an experiment: 3 root spans of 2 items.
-func checkExperiments(t *testing.T, r *rig, mode Mode, run string) {
+// checkExperiments checks that every attempt is an item of an experiment: 3 root spans of 2 items.
+func checkExperiments(t *testing.T, r *testServer, mode Mode, run string) {
 	t.Helper()
 	experiments := r.get(api + "/experiments?fromStartTime=2020-01-01&id=" + run)
 	items := r.get(api + "/experiment-items?fromStartTime=2020-01-01&experimentId=" + run + "&fields=core,scores")
@@ -77,8 +77,8 @@ func checkExperiments(t *testing.T, r *rig, mode Mode, run string) {
 	equal(t, "spans", len(spans.column("id")), 3)
 }
 
-// checkRuns expects one link per item, the newest: t3 for i2, then t2 for i1.
-func checkRuns(t *testing.T, r *rig, mode Mode, run, datasetID string) {
+// checkRuns checks that the run has one link per item, the newest: t3 for i2, then t2 for i1.
+func checkRuns(t *testing.T, r *testServer, mode Mode, run, datasetID string) {
 	t.Helper()
 	const path = api + "/datasets/d/runs"
 	list := r.get(path)
@@ -140,7 +140,8 @@ func TestRun_names(t *testing.T) {
 	}
 }
 
-// TestRun_numbersOfMetadata: numbers that a float64 cannot represent stay as they are written.
+// TestRun_numbersOfMetadata checks that numbers that a float64 cannot represent stay as they are
+// written.
 func TestRun_numbersOfMetadata(t *testing.T) {
 	r := newModes(t, 1, ModeV3)[ModeV3]
 	r.must(200, r.post(api+"/dataset-run-items", json.RawMessage(
@@ -189,7 +190,7 @@ func TestExperiments_sample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	r.must(200, r.post(api+"/otel/v1/traces", sample))
 	r.must(207, r.post(api+"/ingestion", batchOf(
 		scoreEvent("1", "micro", 0.9, "2026-11-21T03:00:00Z", "traceId", nil, "datasetRunId", "e1", "name", "micro_f1"),
@@ -222,9 +223,10 @@ func TestExperiments_sample(t *testing.T) {
 	equal(t, "without fields there is no io", r.get(api+"/experiment-items"+allTime).at("data", 0, "input"), nil)
 }
 
-// TestExperiments_twoAttempts: both attempts of an item are listed and counted, as in Langfuse 4.
+// TestExperiments_twoAttempts checks that both attempts of an item are listed and counted, as in
+// Langfuse 4.
 func TestExperiments_twoAttempts(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	failed := rootSpan("t1", "r1", "e", "i", attr("langfuse.observation.level", "ERROR"))
 	r.must(200, r.post(api+"/otel/v1/traces", export(failed, rootSpan("t2", "r2", "e", "i"), rootSpan("t3", "r3", "e", "j"))))
 	equal(t, "count", r.get(api+"/experiments"+allTime).at("data", 0, "itemCount"), 3)
@@ -232,7 +234,7 @@ func TestExperiments_twoAttempts(t *testing.T) {
 }
 
 func TestExperiments_namesAndPages(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	var spans []object
 	names := []string{"#2", "a/b", "50%off", "x  y", "<b>'\"", "comma, here", " leading", "Ünïcode 😀"}
 	for i, name := range names {

@@ -9,8 +9,8 @@ import (
 
 func batchOf(events ...object) object { return object{"batch": events} }
 
-// scoreEvent returns a score-create event. more has keys and values of its body; nil removes a
-// key.
+// scoreEvent returns a score-create event. more has keys and values of its body; a value of nil
+// removes the key.
 func scoreEvent(event, id string, value any, at string, more ...any) object {
 	body := object{"id": id, "name": "f1", "value": value, "traceId": "t"}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -27,7 +27,7 @@ const (
 	at2 = "2026-11-22T03:00:00.000Z" // another UTC day
 )
 
-// TestIngest_replacement: which of two events with the same score id counts.
+// TestIngest_replacement checks which of two events with the same score id counts.
 func TestIngest_replacement(t *testing.T) {
 	cases := map[string]struct {
 		first, second object
@@ -46,7 +46,7 @@ func TestIngest_replacement(t *testing.T) {
 		for how, batches := range map[string][]object{"one batch": {batchOf(tc.first, tc.second)},
 			"two batches": {batchOf(tc.first), batchOf(tc.second)}} {
 			t.Run(name+", "+how, func(t *testing.T) {
-				r := newRig(t, Config{})
+				r := newTestServer(t, Config{})
 				for _, b := range batches {
 					r.must(207, r.post(api+"/ingestion", b))
 				}
@@ -60,7 +60,7 @@ func TestIngest_replacement(t *testing.T) {
 }
 
 func TestIngest_perEvent(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	cases := []struct {
 		name   string
 		event  object
@@ -127,7 +127,7 @@ func TestIngest_perEvent(t *testing.T) {
 }
 
 func TestIngest_envelope(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	for name, body := range map[string]string{"no batch": `{}`, "batch no list": `{"batch":{}}`, "batch null": `{"batch":null}`} {
 		t.Run(name, func(t *testing.T) {
 			a := r.must(400, r.post(api+"/ingestion", body))
@@ -142,7 +142,7 @@ func TestIngest_envelope(t *testing.T) {
 }
 
 func TestCreateScore(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	a := r.must(200, r.post(api+"/scores", object{"name": "f1", "value": 0.5, "traceId": "t", "environment": "LANGFUSEprod"}))
 	id, _ := a.at("id").(string)
 	got := r.get(api + "/v3/scores?fields=core,details,subject,annotation&id=" + id)
@@ -155,9 +155,10 @@ func TestCreateScore(t *testing.T) {
 	equal(t, "after the delete", r.get(api+"/v3/scores").column("id"), []string{})
 }
 
-// TestCreateScore_again: the later of two requests counts, also within the same millisecond.
+// TestCreateScore_again checks that the later of two requests counts, also within the same
+// millisecond.
 func TestCreateScore_again(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	for i, value := range []float64{0.1, 0.2, 0.3} {
 		r.must(200, r.post(api+"/scores", object{"id": "s", "name": "f1", "value": value, "traceId": "t", "comment": []any{"why", nil, nil}[i]}))
 		if i == 1 {
@@ -170,7 +171,7 @@ func TestCreateScore_again(t *testing.T) {
 }
 
 func TestListScores(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	r.must(207, r.post(api+"/ingestion", batchOf(
 		scoreEvent("1", "a", 0.1, "2026-11-21T03:00:01Z"),
 		scoreEvent("2", "b", 0.9, "2026-11-21T03:00:02Z", "observationId", "o"),
@@ -209,7 +210,7 @@ func TestListScores(t *testing.T) {
 }
 
 // pages follows cursors to the last page and returns all ids in order.
-func (r *rig) pages(path string) []any {
+func (r *testServer) pages(path string) []any {
 	r.t.Helper()
 	var ids []any
 	at := ""
@@ -226,9 +227,10 @@ func (r *rig) pages(path string) []any {
 	return nil
 }
 
-// TestScoreConfigs: a score that its configuration does not allow is acknowledged and dropped.
+// TestScoreConfigs checks that a score that its configuration does not allow is acknowledged and
+// dropped.
 func TestScoreConfigs(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	number := r.must(200, r.post(api+"/score-configs", object{"name": "quality", "dataType": "NUMERIC", "minValue": 0, "maxValue": 1})).at("id")
 	label := r.must(200, r.post(api+"/score-configs", object{"name": "tone", "dataType": "CATEGORICAL", "categories": []object{{"label": "good", "value": 1}}})).at("id")
 	for _, bad := range []object{{"name": "x"}, {"name": strings.Repeat("x", 36), "dataType": "NUMERIC"}, {"name": "x", "dataType": "CATEGORICAL"},

@@ -28,7 +28,7 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// clock is a clock that only advance moves.
+// clock stands still until advance moves it.
 type clock struct{ ms atomic.Int64 }
 
 func newClock() *clock {
@@ -40,8 +40,8 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
 func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// rig is a server on a real socket with a test clock.
-type rig struct {
+// testServer is a Server on a real socket, with a test clock.
+type testServer struct {
 	t      testing.TB
 	url    string
 	clock  *clock
@@ -49,9 +49,9 @@ type rig struct {
 	http   *http.Client
 }
 
-func newRig(t testing.TB, cfg Config) *rig {
+func newTestServer(t testing.TB, cfg Config) *testServer {
 	t.Helper()
-	r := &rig{t: t, clock: newClock()}
+	r := &testServer{t: t, clock: newClock()}
 	if cfg.Now == nil {
 		cfg.Now = r.clock.now
 	}
@@ -62,7 +62,7 @@ func newRig(t testing.TB, cfg Config) *rig {
 	return r
 }
 
-// openServer opens a server that is closed at the end of the test.
+// openServer opens a Server and closes it at the end of the test.
 func openServer(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	s, err := Open(cfg)
@@ -95,7 +95,7 @@ func serve(t *testing.T) (address string, stop func() error) {
 	}
 }
 
-// answer is the answer to a request, with its body also as decoded JSON, if it is JSON.
+// answer is the answer to a request. json is its decoded body, or nil if that is not JSON.
 type answer struct {
 	status int
 	text   string
@@ -103,7 +103,8 @@ type answer struct {
 	json   any
 }
 
-func (r *rig) do(method, path string, body any, headers ...string) answer {
+// do sends a request with the default keys; headers are names and values, and "" removes a header.
+func (r *testServer) do(method, path string, body any, headers ...string) answer {
 	r.t.Helper()
 	a, err := r.try(method, path, body, headers...)
 	if err != nil {
@@ -112,8 +113,8 @@ func (r *rig) do(method, path string, body any, headers ...string) answer {
 	return a
 }
 
-// try is do with an error if there is no complete answer.
-func (r *rig) try(method, path string, body any, headers ...string) (answer, error) {
+// try is do, but returns an error if there is no complete answer.
+func (r *testServer) try(method, path string, body any, headers ...string) (answer, error) {
 	var in io.Reader
 	switch b := body.(type) {
 	case nil:
@@ -158,9 +159,14 @@ func (r *rig) try(method, path string, body any, headers ...string) (answer, err
 	return a, nil
 }
 
-func (r *rig) get(path string) answer            { r.t.Helper(); return r.do("GET", path, nil) }
-func (r *rig) post(path string, body any) answer { r.t.Helper(); return r.do("POST", path, body) }
-func (r *rig) must(status int, a answer) answer {
+func (r *testServer) get(path string) answer { r.t.Helper(); return r.do("GET", path, nil) }
+func (r *testServer) post(path string, body any) answer {
+	r.t.Helper()
+	return r.do("POST", path, body)
+}
+
+// must fails the test unless the answer has the status.
+func (r *testServer) must(status int, a answer) answer {
 	r.t.Helper()
 	if a.status != status {
 		r.t.Fatalf("status %d, want %d: %s", a.status, status, textutil.Cut(a.text, 500))
@@ -168,7 +174,8 @@ func (r *rig) must(status int, a answer) answer {
 	return a
 }
 
-// at returns the value at a path in the JSON of an answer: names select members, ints elements.
+// at returns the value at a path in the JSON of an answer, or nil. Strings select members, ints
+// elements.
 func (a answer) at(path ...any) any {
 	v := a.json
 	for _, step := range path {
@@ -206,7 +213,7 @@ func (a answer) expect(t *testing.T, what string, status int, text string) {
 }
 
 // count returns the number of rows of a table.
-func (r *rig) count(table string) int {
+func (r *testServer) count(table string) int {
 	r.t.Helper()
 	n, err := queryInt(r.server.store.r, "SELECT count(*) FROM "+table)
 	if err != nil {
@@ -223,6 +230,7 @@ func equalFields(t *testing.T, a answer, want object, path ...any) {
 	}
 }
 
+// equal compares got and want as JSON.
 func equal(t *testing.T, what string, got, want any) {
 	t.Helper()
 	g, err := json.Marshal(got)
@@ -241,7 +249,7 @@ func equal(t *testing.T, what string, got, want any) {
 const api = "/api/public"
 
 func TestServer_failureShapes(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	cases := map[string]struct {
 		method, path string
 		body         any
@@ -288,12 +296,12 @@ func TestServer_failureShapes(t *testing.T) {
 }
 
 func TestServer_eventsOnlyAnswerHasNoErrorKey(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	equal(t, "error", r.must(404, r.get(api+"/v2/scores")).at("error"), nil)
 }
 
 func TestServer_projects(t *testing.T) {
-	r := newRig(t, Config{ProjectName: "nine"})
+	r := newTestServer(t, Config{ProjectName: "nine"})
 	a := r.must(200, r.get(api+"/projects"))
 	equal(t, "ids", a.column("id"), []string{DefaultProjectID})
 	equal(t, "names", a.column("name"), []string{"nine"})
@@ -346,7 +354,7 @@ func TestOpen_fileIsPrivate(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, Config{Path: path})
+	r := newTestServer(t, Config{Path: path})
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
 	for _, suffix := range []string{"", "-wal"} {
 		info, err := os.Stat(path + suffix)
@@ -376,11 +384,11 @@ func TestOpen_refusesLaterVersion(t *testing.T) {
 	}
 }
 
-// TestServer_acknowledgedSurvives: all acknowledged data is in the file while the server is open,
-// as a killed server leaves it.
+// TestServer_acknowledgedSurvives checks that all acknowledged data is in the file while the server
+// is open, as a killed server leaves it.
 func TestServer_acknowledgedSurvives(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
-	first := newRig(t, Config{Path: path})
+	first := newTestServer(t, Config{Path: path})
 	first.must(200, first.post(api+"/v2/datasets", object{"name": "d"}))
 	first.must(200, first.post(api+"/dataset-items", object{"datasetName": "d", "id": "i", "input": object{"text": "t"}}))
 	first.must(207, first.post(api+"/ingestion", batchOf(scoreEvent("e1", "s1", 0.5, "2026-11-21T03:00:00Z"))))
@@ -397,7 +405,7 @@ func TestServer_acknowledgedSurvives(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	second := newRig(t, Config{Path: copied})
+	second := newTestServer(t, Config{Path: copied})
 	equal(t, "items", second.get(api+"/dataset-items?datasetName=d").column("id"), []string{"i"})
 	equal(t, "scores", second.get(api+"/v3/scores").column("id"), []string{"s1"})
 	equal(t, "prompts", second.get(api+"/v2/prompts").column("name"), []string{"p"})
@@ -422,11 +430,12 @@ func TestServer_serveStops(t *testing.T) {
 	}
 }
 
-// TestServer_manyClients: concurrent clients meet no lock and lose nothing.
+// TestServer_manyClients checks that concurrent clients never find the store locked and lose
+// nothing.
 func TestServer_manyClients(t *testing.T) {
 	for name, path := range map[string]string{"file": filepath.Join(t.TempDir(), "s.db"), "memory": ""} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, Config{Path: path})
+			r := newTestServer(t, Config{Path: path})
 			r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
 			const clients, each = 12, 3
 			var all sync.WaitGroup
@@ -462,13 +471,13 @@ func TestServer_manyClients(t *testing.T) {
 	}
 }
 
-// TestServer_twoOnOneFile: two servers on one file wait for each other.
+// TestServer_twoOnOneFile checks that two servers on one file wait for each other.
 func TestServer_twoOnOneFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.db")
-	one, two := newRig(t, Config{Path: path}), newRig(t, Config{Path: path})
+	one, two := newTestServer(t, Config{Path: path}), newTestServer(t, Config{Path: path})
 	one.must(200, one.post(api+"/v2/datasets", object{"name": "d"}))
 	var both sync.WaitGroup
-	for _, r := range []*rig{one, two} {
+	for _, r := range []*testServer{one, two} {
 		both.Go(func() {
 			for i := range 40 {
 				a := r.post(api+"/dataset-items", object{"datasetName": "d", "id": string(rune('A' + i)), "input": i})
@@ -482,7 +491,7 @@ func TestServer_twoOnOneFile(t *testing.T) {
 	equal(t, "items", two.get(api+"/dataset-items?datasetName=d").at("meta", "totalItems"), 40)
 }
 
-// TestOpen_otherMode: a store is open in one mode at a time.
+// TestOpen_otherMode checks that a store is open in one mode at a time.
 func TestOpen_otherMode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.db")
 	open := func(mode Mode) (*Server, error) { return Open(Config{Path: path, Mode: mode}) }
@@ -524,9 +533,10 @@ func TestOpen_otherMode(t *testing.T) {
 	}
 }
 
-// TestServer_pages: pages check the host as the API does, and need no keys and have no faults.
+// TestServer_pages checks that pages check the host as the API does, and need no keys and have no
+// faults.
 func TestServer_pages(t *testing.T) {
-	r := newRig(t, Config{})
+	r := newTestServer(t, Config{})
 	r.get("/runs/x").expect(t, "before there are pages", 404, "This page could not be found")
 	r.server.SetPages(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.WriteString(w, "page "+req.URL.Path)
@@ -547,7 +557,7 @@ func TestServer_pages(t *testing.T) {
 	get("/api/nothing").expect(t, "a missing route", 404, "<!DOCTYPE html>")
 }
 
-// TestServe_stopsAtOnce: connections without a request do not delay the end.
+// TestServe_stopsAtOnce checks that connections without a request do not delay the end of Serve.
 func TestServe_stopsAtOnce(t *testing.T) {
 	address, stop := serve(t)
 	for range 3 {
@@ -567,7 +577,7 @@ func TestServe_stopsAtOnce(t *testing.T) {
 	}
 }
 
-// childEnv makes the test binary serve the file that the variable names.
+// childEnv is the variable of the environment that makes this test binary serve the file it names.
 const childEnv = "EMBEDDED_TEST_SERVE"
 
 func TestMain(m *testing.M) {
@@ -579,6 +589,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// serveForever serves a file in mode v4-dual and prints the address.
 func serveForever(path string) error {
 	s, err := Open(Config{Path: path, Mode: ModeV4Dual})
 	if err != nil {
@@ -592,7 +603,7 @@ func serveForever(path string) error {
 	return http.Serve(l, s.Handler())
 }
 
-// TestServer_killed: a server that is killed during many writes loses nothing that it
+// TestServer_killed checks that a server that is killed during many writes loses nothing that it
 // acknowledged.
 func TestServer_killed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -609,7 +620,7 @@ func TestServer_killed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, url: strings.TrimSpace(line), http: &http.Client{Transport: &http.Transport{}}}
+	r := &testServer{t: t, url: strings.TrimSpace(line), http: &http.Client{Transport: &http.Transport{}}}
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
 
 	var mu sync.Mutex
@@ -656,7 +667,7 @@ func TestServer_killed(t *testing.T) {
 	if len(acknowledged) < 60 {
 		t.Fatalf("only %d writes were acknowledged", len(acknowledged))
 	}
-	after := newRig(t, Config{Path: path, Mode: ModeV4Dual})
+	after := newTestServer(t, Config{Path: path, Mode: ModeV4Dual})
 	linked := map[any]bool{}
 	items, _ := after.must(200, after.get(api+"/datasets/d/runs/r")).at("datasetRunItems").([]any)
 	for _, item := range items {

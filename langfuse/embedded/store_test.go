@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestStore_runWrites: concurrent writes share a transaction, and one that fails or panics undoes
-// only itself.
+// TestStore_runWrites checks that concurrent writes share a transaction, and that one that fails or
+// panics undoes only itself.
 func TestStore_runWrites(t *testing.T) {
 	st, err := openStore(filepath.Join(t.TempDir(), "langfuse.db"), ModeV4)
 	if err != nil {
@@ -67,8 +67,8 @@ func TestStore_runWrites(t *testing.T) {
 	}
 }
 
-// TestServer_Import: a dataset is imported completely, once, in the order of its items, and
-// replaces none with its name.
+// TestServer_Import checks that a dataset is imported completely, once, in the order of its items,
+// and does not replace one of the same name.
 func TestServer_Import(t *testing.T) {
 	s := openServer(t, Config{})
 	calls := 0

@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestCheck_golden keeps all findings about a file in which each line has another mistake.
+// TestCheck_golden compares the findings about a file in which each line has another mistake with a
+// golden file.
 func TestCheck_golden(t *testing.T) {
 	report, err := Check(dataset.ReadFile(t.Context(), "testdata/bad.jsonl"), Config{})
 	if err != nil {
@@ -81,7 +82,7 @@ func TestCheck_unreadable(t *testing.T) {
 	}
 }
 
-// TestCheck_large: Check refuses a document of 4.7 MB that Langfuse would not accept, and states
+// TestCheck_large checks that a document of 4.7 MB that Langfuse would not accept is refused with
 // its size.
 func TestCheck_large(t *testing.T) {
 	suite.Slow(t, "two items of 4.7 MB")
@@ -104,8 +105,8 @@ func TestCheck_large(t *testing.T) {
 	}
 }
 
-// TestCheck_factsThroughAliases: an alias stands for its entity, so the four relationships state
-// one fact three times and deny it once.
+// TestCheck_factsThroughAliases checks that an alias means its entity, so that the four
+// relationships state one fact three times and its opposite once.
 func TestCheck_factsThroughAliases(t *testing.T) {
 	text := `{"id":"1","input":{"document_text":"Ann Lee and Bob Ray","object_schemas":{"P":{}}},"expectedOutput":{
 		"entities":[{"name":"Ann Lee","aliases":["Ann"]},{"name":"Bob Ray","aliases":["Bob","ann"]}],
@@ -167,8 +168,8 @@ func TestParseSchemas_problems(t *testing.T) {
 	}
 }
 
-// TestParseSchemas_indented: white space between the tokens of a schema does not count, because
-// Langfuse drops it.
+// TestParseSchemas_indented checks that white space between the tokens of a schema does not count,
+// because Langfuse drops it.
 func TestParseSchemas_indented(t *testing.T) {
 	text := `{"input":{"type":` + strings.Repeat(" ", 10_000) + `"object","description":"` + strings.Repeat("é", 9_000) + `"}}`
 	if _, err := ParseSchemas([]byte(text)); err != nil {

@@ -16,8 +16,8 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// sendExperiment sends the n-th trace of a run over the dataset "gold", as package tracking does:
-// linked to the item, and with the attributes of an experiment.
+// sendExperiment sends the n-th trace of a run over a dataset as package tracking does: linked to
+// the item, and with the attributes of an experiment.
 func (s *server) sendExperiment(n int, data langfuse.Dataset, run, item string, output any) string {
 	s.t.Helper()
 	id := traceID(n)
@@ -31,7 +31,7 @@ func (s *server) sendExperiment(n int, data langfuse.Dataset, run, item string, 
 	return id
 }
 
-// addDoubt adds the score that experiment audit adds to a trace when it queues the trace.
+// addDoubt adds the score that experiment audit adds to a trace that it queues.
 func (s *server) addDoubt(trace string, d Doubt) {
 	s.t.Helper()
 	s.post("/api/public/scores", map[string]any{"id": "gold-" + trace, "traceId": trace, "name": DoubtScore, "value": 0.9, "dataType": "NUMERIC", "metadata": d})
@@ -43,8 +43,8 @@ func goldItem(id, city string) string {
 		`"expectedOutput":{"entities":[{"name":"Ada","type":"Person"},{"name":%[2]q,"type":"City"}],"relationships":[]}}`+"\n", id, city, id)
 }
 
-// TestCorrections: reviews of experiment traces change the linked items and nothing else; reviews
-// that cannot be applied are reported.
+// TestCorrections checks that reviews of experiment traces change the linked items and nothing
+// else, and that reviews that cannot be applied are reported.
 func TestCorrections(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
 		ids := []string{"corrected", "confirmed", "meanwhile", "stale", "archived", "broken", "no", "below", "byhand", "same", "schema"}
@@ -56,7 +56,7 @@ func TestCorrections(t *testing.T) {
 		data := s.mustSeed(lines, Config{Dataset: "gold", Schemas: schema}).Dataset
 		before := s.items("gold")
 		queue := s.newQueue("doubts")
-		verdict := s.config("gold_checked", "BOOLEAN")
+		verdict := s.newScoreConfig("gold_checked", "BOOLEAN")
 		goldHash := dataset.GoldHash(before["corrected"].ExpectedOutput)
 		traces := map[string]string{}
 		for i, id := range ids {
@@ -207,7 +207,8 @@ func TestCorrections(t *testing.T) {
 	})
 }
 
-// TestExperimentSign: each mark of an experiment is enough, and a trace without marks has no sign.
+// TestExperimentSign checks that each mark of an experiment is enough, and that a trace without
+// marks has no sign.
 func TestExperimentSign(t *testing.T) {
 	root := func(o langfuse.Observation) langfuse.Trace {
 		return langfuse.Trace{Observations: []langfuse.Observation{o}}

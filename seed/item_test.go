@@ -29,7 +29,7 @@ const (
 	someOutput = `{"entities":[{"name":"Ada","type":"Person"}],"relationships":[]}`
 )
 
-// TestEvidenceSearch: which scores on which observations are evidence for the step "a" of the
+// TestEvidenceSearch checks which scores on which observations are evidence for the step "a" of the
 // trace, and which reject it.
 func TestEvidenceSearch(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -50,7 +50,7 @@ func TestEvidenceSearch(t *testing.T) {
 	}
 	inQueue := func(s langfuse.Score) langfuse.Score { s.QueueID = "q"; return s }
 	queues := map[string][]completedItem{"t": {{langfuse.QueueItem{ID: "i", QueueID: "q", ObjectID: "t", ObjectType: langfuse.ObjectTrace}, "review"}}}
-	rules := EvidenceRules{Scores: []ScoreRule{rule("verdict=right")}}
+	rules := EvidenceRules{Scores: []ScoreRule{mustScoreRule("verdict=right")}}
 	tests := map[string]struct {
 		scores []langfuse.Score
 		rules  EvidenceRules
@@ -102,8 +102,8 @@ func TestEvidenceSearch(t *testing.T) {
 	}
 }
 
-// TestMapper_truncated: a trace without its root was cut or is incomplete; so was a trace with a
-// mark of truncation.
+// TestMapper_truncated checks that a trace without its root, or with a mark of truncation, is
+// refused as truncated.
 func TestMapper_truncated(t *testing.T) {
 	noRoot := langfuse.Trace{ID: "t", Observations: []langfuse.Observation{{ID: "a", ParentID: "root", Output: json.RawMessage(someOutput)}}}
 	for name, trace := range map[string]langfuse.Trace{
@@ -121,7 +121,7 @@ func TestMapper_truncated(t *testing.T) {
 	}
 }
 
-// FuzzMapper_item: mapping any trace returns an item or a refusal.
+// FuzzMapper_item checks that mapping any trace returns a valid item or an error.
 func FuzzMapper_item(f *testing.F) {
 	f.Add(someInput, someOutput, "", "a@b")
 	f.Add(`"text"`, `"no"`, `{"entities":[]}`, "x")
@@ -139,7 +139,7 @@ func FuzzMapper_item(f *testing.F) {
 		}
 		for _, r := range []*Redaction{nil, redaction} {
 			m := &mapper{replaced: map[string]int{}, cfg: TraceConfig{Config: Config{Dataset: "d", Redaction: r}, AcceptUnvalidated: true,
-				Mapping: Mapping{Metadata: map[string]Paths{"note": {path("metadata.note")}}}}}
+				Mapping: Mapping{Metadata: map[string]Paths{"note": {mustPath("metadata.note")}}}}}
 			out, err := m.item(trace, scores)
 			if err != nil {
 				continue
@@ -151,8 +151,8 @@ func FuzzMapper_item(f *testing.F) {
 	})
 }
 
-// TestMapper_private: with a redaction neither a refusal nor a warning quotes the secret; without
-// one they quote the trace.
+// TestMapper_private checks that errors and warnings quote the trace, but not if there is a
+// redaction.
 func TestMapper_private(t *testing.T) {
 	const secret = "Ada Lovelace"
 	wrong := scoresOf("verdict", "says "+secret)[0]
@@ -188,11 +188,11 @@ func TestMapper_private(t *testing.T) {
 	}
 }
 
-// TestFromTraces_withdrawn: gold that a person rejects later stays in the dataset, and the refusal
-// names the item and the command that archives it.
+// TestFromTraces_withdrawn checks that gold that a person rejects later stays in the dataset, and
+// that the refusal names the item and the command that archives it.
 func TestFromTraces_withdrawn(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
-		verdict := s.config("usable", "BOOLEAN")
+		verdict := s.newScoreConfig("usable", "BOOLEAN")
 		id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
 		s.annotate(embedded.Annotation{TraceID: id, ConfigID: verdict, Value: true, Author: "bob"})
 		seed := func() TraceResult {
@@ -215,13 +215,13 @@ func TestFromTraces_withdrawn(t *testing.T) {
 	})
 }
 
-// TestFromTraces_correctionOfStep: the correction of an inner step does not correct the trace. With
-// other evidence the item is made without it, and a warning says so; with the mapping that the
-// message proposes the correction is the gold.
+// TestFromTraces_correctionOfStep checks that the correction of an inner step does not correct the
+// trace: with other evidence the item is made without it, and a warning says so; with the mapping
+// that the message proposes the correction is the gold.
 func TestFromTraces_correctionOfStep(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
 		id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "Rome"))
-		verdict := s.config("validated", "BOOLEAN")
+		verdict := s.newScoreConfig("validated", "BOOLEAN")
 		s.annotate(embedded.Annotation{TraceID: id, ObservationID: spanID(0, 1), Correction: string(must(dataset.Marshal(gold("Ada", "London")))), Author: "ann"})
 		if why := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{}).refusals()[id]; !strings.Contains(why, `observation: {name: "llm", type: GENERATION}`) || strings.Contains(why, "no correction") {
 			t.Errorf("%q", why)
@@ -231,7 +231,7 @@ func TestFromTraces_correctionOfStep(t *testing.T) {
 		if result.Created != 1 || result.Report.Warnings.Kinds[PassedOver] != 1 {
 			t.Errorf("%d created, %+v", result.Created, result.Report.Warnings)
 		}
-		mapping := Mapping{Observation: ObservationFilter{Name: "llm", Type: "GENERATION"}, Input: map[string]Paths{"document_text": {path("input[1].content")}}}
+		mapping := Mapping{Observation: ObservationFilter{Name: "llm", Type: "GENERATION"}, Input: map[string]Paths{"document_text": {mustPath("input[1].content")}}}
 		if _, err := Archive(t.Context(), s.Client, "gold", []string{s.onlyItem().ID}); err != nil { // a trace has one item
 			t.Fatal(err)
 		}
@@ -241,8 +241,8 @@ func TestFromTraces_correctionOfStep(t *testing.T) {
 	})
 }
 
-// TestFromTraces_queueOfObservations: for two observations of one trace in a queue one item is
-// made, and a warning names the other observation.
+// TestFromTraces_queueOfObservations checks that two observations of one trace in a queue make one
+// item, and that a warning names the observations.
 func TestFromTraces_queueOfObservations(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
 		queue := s.newQueue("review")
@@ -262,7 +262,8 @@ func TestFromTraces_queueOfObservations(t *testing.T) {
 	})
 }
 
-// TestFromTraces_noStratum: a sample stratified by a key that no trace has gives a warning.
+// TestFromTraces_noStratum checks that a sample stratified by a key that no trace has gives a
+// warning.
 func TestFromTraces_noStratum(t *testing.T) {
 	s := newServer(t)
 	s.sendMany(3)
@@ -272,13 +273,15 @@ func TestFromTraces_noStratum(t *testing.T) {
 	}
 }
 
+// sendMany sends n production traces with the same content.
 func (s *server) sendMany(n int) {
 	for i := range n {
 		s.sendExtraction(i, "Ada lived in London.", gold("Ada", "London"))
 	}
 }
 
-// TestMapper_unknownKeys: unknown keys of the gold are left out of the item, and a warning says so.
+// TestMapper_unknownKeys checks that unknown keys of the gold are left out of the item with a
+// warning.
 func TestMapper_unknownKeys(t *testing.T) {
 	out, err := (&mapper{cfg: TraceConfig{Config: Config{Dataset: "d"}, AcceptUnvalidated: true}}).item(sampleTrace(someInput, `{"entities":[],"relationships":[],"mood":1}`), nil)
 	last := out.warnings[len(out.warnings)-1].Message
@@ -287,8 +290,8 @@ func TestMapper_unknownKeys(t *testing.T) {
 	}
 }
 
-// TestEvidenceSearch_countableHint: a refusal for lack of evidence names the existing tags and
-// scores, and the flags that make them count.
+// TestEvidenceSearch_countableHint checks that a refusal for lack of evidence names the existing
+// tags and scores, and the flags that make them count.
 func TestEvidenceSearch_countableHint(t *testing.T) {
 	trace := langfuse.Trace{ID: "t", Tags: []string{"prod", "reviewed"}}
 	on := func(name string, kind langfuse.ScoreType, value langfuse.ScoreValue, trace string) langfuse.Score {
@@ -313,7 +316,7 @@ func TestEvidenceSearch_countableHint(t *testing.T) {
 	}
 }
 
-// TestParseScoreRule_operators: an unknown operator is not read as the beginning of a text.
+// TestParseScoreRule_operators checks that an unknown operator is an error with a suggestion.
 func TestParseScoreRule_operators(t *testing.T) {
 	for text, want := range map[string]string{
 		"quality=>0.9":   "write 'quality>=0.9'",

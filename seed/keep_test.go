@@ -13,11 +13,12 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// TestFromTraces_keepsReviews: seeding from a trace keeps the reviews of its item, and the reviewed
-// gold until the trace is corrected later. Nothing that a pattern takes out stays in kept gold.
+// TestFromTraces_keepsReviews checks that seeding from a trace keeps the reviews of its item, and
+// the reviewed gold until the trace is corrected later. A trace whose kept gold has a secret is
+// refused.
 func TestFromTraces_keepsReviews(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
-		review, doubts, verdict := s.newQueue("review"), s.newQueue("doubts"), s.config("validated", "BOOLEAN")
+		review, doubts, verdict := s.newQueue("review"), s.newQueue("doubts"), s.newScoreConfig("validated", "BOOLEAN")
 		source := s.sendExtraction(0, "Ada lived in London, in Paris and in Rome.", gold("Ada", "London"))
 		s.complete(review, source, "TRACE")
 		plain := Selection{Queue: "review"}
@@ -69,7 +70,8 @@ func TestFromTraces_keepsReviews(t *testing.T) {
 	})
 }
 
-// TestFromTraces_otherObservation: a trace that has an item gets no second one of another observation.
+// TestFromTraces_otherObservation checks that a trace that has an item gets no second item from
+// another observation until the first is archived.
 func TestFromTraces_otherObservation(t *testing.T) {
 	s := newServer(t)
 	id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
@@ -77,7 +79,7 @@ func TestFromTraces_otherObservation(t *testing.T) {
 	s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{})
 	item := s.onlyItem()
 	other := TraceConfig{Mapping: Mapping{Observation: ObservationFilter{Name: "llm"},
-		Input: map[string]Paths{"document_text": {path("trace.input.document_text")}}}}
+		Input: map[string]Paths{"document_text": {mustPath("trace.input.document_text")}}}}
 	second, _ := s.seedTraces(Selection{IDs: []string{id}}, other)
 	if err := second.Err(); second.Refused != 1 || !strings.Contains(err.Error(), "--archive "+item.ID) {
 		t.Errorf("%+v: %v", second.Result, err)
@@ -91,8 +93,8 @@ func TestFromTraces_otherObservation(t *testing.T) {
 	}
 }
 
-// TestFromTraces_partialCorrection: a correction without a list that the gold has is refused; an
-// empty list or null is a statement.
+// TestFromTraces_partialCorrection checks that a correction without a list that the gold has is
+// refused, and that one with an empty list or null is not.
 func TestFromTraces_partialCorrection(t *testing.T) {
 	s := newServer(t)
 	const without = "has no list of relationships, and the gold that it replaces has 1"
@@ -121,8 +123,8 @@ func TestFromTraces_partialCorrection(t *testing.T) {
 	}
 }
 
-// TestFromTraces_leavesExperimentsOut: traces of experiments do not use up a limit or a sample, and one
-// that is named is refused.
+// TestFromTraces_leavesExperimentsOut checks that traces of experiments do not use up a limit or a
+// sample, and that one that is selected by id is refused.
 func TestFromTraces_leavesExperimentsOut(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
 		data := s.mustSeed(goldItem("one", "London"), Config{Dataset: "of-runs"}).Dataset
@@ -150,13 +152,14 @@ func TestFromTraces_leavesExperimentsOut(t *testing.T) {
 	})
 }
 
-// TestFromTraces_serverGone: a server that dies while items are written leaves counts that add up.
+// TestFromTraces_serverGone checks that the counts add up if the server fails while items are
+// written.
 func TestFromTraces_serverGone(t *testing.T) {
 	s := newServer(t)
 	for n := range 40 {
 		s.correct(s.sendExtraction(n, fmt.Sprintf("Ada lived in London, %d.", n*7919), nil), gold("Ada", "London"))
 	}
-	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
+	s.setIntercept(func(w http.ResponseWriter, r *http.Request, n int) bool {
 		if isItemWrite(r) && n > 3 {
 			panic(http.ErrAbortHandler)
 		}

@@ -128,7 +128,7 @@ evidence: {tags: [checked], scores: ["quality>=0.9", approved]}
 	}
 }
 
-// TestDecodeYAML_words: errors about files use the words of the files, not those of Go.
+// TestDecodeYAML_words checks that errors about files use the words of the files, not those of Go.
 func TestDecodeYAML_words(t *testing.T) {
 	mapping := func(text string) error { _, err := ParseMapping([]byte(text)); return err }
 	patterns := func(text string) error { _, err := ParseRedaction([]byte(text)); return err }

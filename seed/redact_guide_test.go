@@ -9,8 +9,8 @@ import (
 	"extraction-experiment/dataset"
 )
 
-// TestRedaction_documented: the patterns in the documentation remove names and addresses of any
-// script as a whole, and a pattern that leaves the rest of a word is named in a warning.
+// TestRedaction_documented checks that the patterns in the documentation remove names and addresses
+// of any script as a whole, and that a warning names a pattern that leaves the rest of a word.
 func TestRedaction_documented(t *testing.T) {
 	guide, err := os.ReadFile("../docs/seeding.md")
 	if err != nil {

@@ -31,6 +31,7 @@ func mustRedaction(t interface{ Fatal(...any) }, text string) *Redaction {
 	return r
 }
 
+// redacted returns the redacted item and the number of replacements by label.
 func (r *Redaction) redacted(item dataset.Item) (dataset.Item, map[string]int, error) {
 	item, w, err := r.redactItem(item)
 	return item, w.placeholders.count, err
@@ -102,7 +103,7 @@ func TestRedaction_Item(t *testing.T) {
 			`{patterns: [{name: mail, regex: '\w+@\w+'}], fields: [ssn, user.name, metadata.card.no]}`,
 			dataset.Item{Input: json.RawMessage(`{"document_text":"Bo and Zoë, 12345, 77."}`),
 				Metadata: json.RawMessage(`{"a":"{\"ssn\": 12345, \"user\": {\"name\": \"Zo\\u00eb\"}, \"by\": \"x\\u0040y\"}","card":"{\"no\":\"77\"}","b":"[\"{\\\"ssn\\\":\\\"12345\\\"}\"]","user.name":"Bo","name":"kept"}`)},
-			// A field in a JSON text inside another JSON text is removed with that whole inner text.
+			// A field in a JSON text inside a JSON text is removed with that whole inner text.
 			dataset.Item{Input: json.RawMessage(`{"document_text":"[USER_NAME-1] and [USER_NAME-2], [SSN-1], [METADATA_CARD_NO-1]."}`),
 				Metadata: json.RawMessage(`{"a":"{\"ssn\": [SSN-1], \"user\": {\"name\": \"[USER_NAME-3]\"}, \"by\": \"[MAIL-1]\"}","b":"[\"[SSN-2]\"]","card":"{\"no\":\"[METADATA_CARD_NO-1]\"}","name":"kept","user.name":"[USER_NAME-1]"}`)},
 			map[string]int{"SSN": 3, "USER_NAME": 4, "METADATA_CARD_NO": 2, "MAIL": 1},
@@ -191,9 +192,9 @@ func TestParseRedaction_problems(t *testing.T) {
 	}
 }
 
-// TestRedaction_agrees: for any text, gold and patterns, nothing that a pattern matched is left,
-// gold that was in the text is still in it, ends of relationships are still names of their
-// entities, and mentions quote the text.
+// TestRedaction_agrees checks, for any text, gold and patterns, that nothing that a pattern matched
+// is left, that gold that was in the text is still in it, that ends of relationships are still
+// names of their entities, and that mentions quote the text.
 func TestRedaction_agrees(t *testing.T) {
 	const alphabet = "aAbBé ß-.1"
 	patterns := []string{`a`, `ab`, `b\W`, `\b\w`, `[ab]+`, `^.b`, `1.`, `é`, `(?:a|b) (?P<take>\w+)`, `ss|ß`, `.$`, `b a`}
@@ -272,8 +273,8 @@ func replacePlaceholders(text string) string {
 	return text
 }
 
-// occurrences yields every place where another folded text occurs in folded, also overlapping ones.
-// A text of fewer than three characters must be a whole word.
+// occurrences yields every position of the folded text part in the mask, also if they overlap. A
+// text of fewer than three characters must be a whole word.
 func (m *mask) occurrences(part string) iter.Seq[int] {
 	wholeWord := utf8.RuneCountInString(part) < 3
 	return func(yield func(int) bool) {
@@ -292,8 +293,8 @@ func (m *mask) occurrences(part string) iter.Seq[int] {
 	}
 }
 
-// TestRedaction_bounded: redaction ends in reasonable time, with an item or an error, however much
-// the patterns match.
+// TestRedaction_bounded checks that redaction ends with an item or an error, however much the
+// patterns match.
 func TestRedaction_bounded(t *testing.T) {
 	var words, runs strings.Builder
 	for i := range 10_000 {
@@ -318,7 +319,8 @@ func TestRedaction_bounded(t *testing.T) {
 	}
 }
 
-// TestParseRedaction_documented: the pattern file in docs/seeding.md does what the page says.
+// TestParseRedaction_documented checks that the pattern file in docs/seeding.md does what the page
+// says.
 func TestParseRedaction_documented(t *testing.T) {
 	page, err := os.ReadFile("../docs/seeding.md")
 	if err != nil {
@@ -344,8 +346,8 @@ func TestParseRedaction_documented(t *testing.T) {
 	}
 }
 
-// TestFromTraces_redaction: with a redaction no request and nothing shown has a secret, and the
-// gold is still in the text.
+// TestFromTraces_redaction checks that with a redaction no request and nothing shown has a secret,
+// and that the gold is still in the text.
 func TestFromTraces_redaction(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
 		secrets := []string{"Ada Lovelace", "ADA LOVELACE", "ada@example.org", "555-0199", "Lovelace", "K-4711"}
@@ -358,7 +360,7 @@ func TestFromTraces_redaction(t *testing.T) {
 		}
 		id := s.sendExtraction(0, text, nil)
 		s.correct(id, answer)
-		mapping := Mapping{Metadata: map[string]Paths{"file": {path("trace.output.file")}, "prompt": {path("input.document_text")}}}
+		mapping := Mapping{Metadata: map[string]Paths{"file": {mustPath("trace.output.file")}, "prompt": {mustPath("input.document_text")}}}
 		redaction := mustRedaction(t, `
 patterns:
   - {name: person, regex: 'Patient:\s+(?P<take>\w+ \w+)'}
@@ -410,8 +412,8 @@ patterns:
 	})
 }
 
-// TestFile_redaction: with a redaction nothing of a file is sent or reported with a secret: neither
-// texts, gold and metadata nor derived ids, warnings and problems.
+// TestFile_redaction checks that with a redaction nothing that is sent or reported about a file has
+// a secret: neither texts, gold and metadata nor derived ids, warnings and problems.
 func TestFile_redaction(t *testing.T) {
 	const good = `{"id":"a","input":{"document_text":"Ada (ada@x.org) was born in London."},"expectedOutput":{"entities":[` +
 		`{"name":"Ada","mentions":[{"quote":"Ada","start":0,"end":3}]}],"relationships":[]},"metadata":{"ssn":4711,"by":"4711 of ADA@X.ORG"}}
@@ -471,12 +473,12 @@ func TestFile_redaction(t *testing.T) {
 	}
 }
 
-// TestFromTraces_redactedAuthor: the author of an annotation may be a mail address; neither the
-// item nor anything shown has it.
+// TestFromTraces_redactedAuthor checks that neither the item nor anything shown has the author of
+// an annotation if a pattern matches it or it is a redacted field.
 func TestFromTraces_redactedAuthor(t *testing.T) {
 	s := newServer(t)
 	id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
-	s.annotate(embedded.Annotation{TraceID: id, ConfigID: s.config("validated", "BOOLEAN"), Value: true, Author: "bob@example.org"})
+	s.annotate(embedded.Annotation{TraceID: id, ConfigID: s.newScoreConfig("validated", "BOOLEAN"), Value: true, Author: "bob@example.org"})
 	for want, patterns := range map[string]string{"[MAIL": `patterns: [{name: mail, regex: '\w+@[\w.]+'}]`, "[EVIDENCE_AUTHOR": "fields: [evidence.author]"} {
 		text := ""
 		show := func(one Seeded) { text += string(must(dataset.Marshal(one))) }
@@ -487,8 +489,8 @@ func TestFromTraces_redactedAuthor(t *testing.T) {
 	}
 }
 
-// TestFromTraces_unredacted: a secret in a key cannot be removed, so the trace is refused, without
-// quoting the secret.
+// TestFromTraces_unredacted checks that a trace with a secret in a key is refused without quoting
+// the secret, because it cannot be removed.
 func TestFromTraces_unredacted(t *testing.T) {
 	s := newServer(t)
 	id := s.sendExtraction(0, "Ada lived in London.", nil)
@@ -502,8 +504,8 @@ func TestFromTraces_unredacted(t *testing.T) {
 	}
 }
 
-// TestFromTraces_observation: the mapping chooses the observation by name and type; of several it
-// takes the one that was judged.
+// TestFromTraces_observation checks that the mapping chooses the observation by name and type, and
+// of several the one with an annotation.
 func TestFromTraces_observation(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
 		attempt := func(k int, city string) span {
@@ -512,7 +514,7 @@ func TestFromTraces_observation(t *testing.T) {
 		}
 		s.sendTrace(traceID(0), span{id: spanID(0, 0), name: "request", input: "ignored", output: "ignored"}, attempt(1, "Rome"), attempt(2, "London"), attempt(3, "Paris"),
 			span{id: spanID(0, 4), parent: spanID(0, 0), name: "store", input: "x"})
-		mapping := Mapping{Observation: ObservationFilter{"llm", "GENERATION"}, Input: map[string]Paths{"document_text": {path("input[?role=user].content")}},
+		mapping := Mapping{Observation: ObservationFilter{"llm", "GENERATION"}, Input: map[string]Paths{"document_text": {mustPath("input[?role=user].content")}},
 			Constant: map[string]any{"object_schemas": schemas}}
 		seed := func() TraceResult {
 			return s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: mapping})
@@ -520,12 +522,12 @@ func TestFromTraces_observation(t *testing.T) {
 		if why := seed().refusals()[traceID(0)]; !strings.Contains(why, "nothing shows") {
 			t.Errorf("%q", why)
 		}
-		verdict := s.config("validated", "BOOLEAN")
-		s.annotate(annotation(0, 4, verdict))
+		verdict := s.newScoreConfig("validated", "BOOLEAN")
+		s.annotate(approval(0, 4, verdict))
 		if why := seed().refusals()[traceID(0)]; !strings.Contains(why, "is about the observation "+spanID(0, 4)+", which is another") {
 			t.Errorf("%q", why)
 		}
-		s.annotate(annotation(0, 2, verdict))
+		s.annotate(approval(0, 2, verdict))
 		if result := seed(); result.Err() != nil || result.Created != 1 {
 			t.Fatalf("%v", result.Err())
 		}
@@ -540,12 +542,13 @@ func TestFromTraces_observation(t *testing.T) {
 	})
 }
 
-// TestMapper_correctedPart: a correction has the form of the output that it corrects.
+// TestMapper_correctedPart checks that a correction is read in the form of the output that it
+// corrects.
 func TestMapper_correctedPart(t *testing.T) {
 	s := newServer(t)
 	s.sendTrace(traceID(0), span{id: spanID(0, 0), name: "request", input: map[string]any{"request": map[string]any{"body": "Ada lived in London."}},
 		output: map[string]any{"status": 200, "result": gold("Ada", "Rome")}})
-	mapping := Mapping{Input: map[string]Paths{"document_text": {path("input.request.body")}}, Expected: Paths{path("output.result")}}
+	mapping := Mapping{Input: map[string]Paths{"document_text": {mustPath("input.request.body")}}, Expected: Paths{mustPath("output.result")}}
 	s.correct(traceID(0), map[string]any{"status": 200, "result": gold("Ada", "London")})
 	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: mapping})
 	if result.Err() != nil || !strings.Contains(string(s.onlyItem().ExpectedOutput), "London") {
@@ -553,18 +556,18 @@ func TestMapper_correctedPart(t *testing.T) {
 	}
 }
 
-// TestMapper_correctionBesideThePath: a mapping that takes the gold from another place does not
-// hide a correction.
+// TestMapper_correctionBesideThePath checks that a correction counts even if the mapping takes the
+// gold from another place than the output.
 func TestMapper_correctionBesideThePath(t *testing.T) {
 	s := newServer(t)
 	s.sendTrace(traceID(0), span{id: spanID(0, 0), name: "request", input: map[string]any{"text": "Ada lived in London.", "guess": gold("Ada", "Rome")}, output: "done"})
 	s.correct(traceID(0), gold("Ada", "London"))
-	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: Paths{path("input.guess")}}})
+	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: Paths{mustPath("input.guess")}}})
 	if result.Err() != nil || !strings.Contains(string(s.onlyItem().ExpectedOutput), "London") {
 		t.Errorf("%v, %s", result.Err(), s.onlyItem().ExpectedOutput)
 	}
 	s.annotate(embedded.Annotation{TraceID: traceID(0), Correction: "nothing at all", Author: "ann"})
-	result = s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: Paths{path("input.guess")}}})
+	result = s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: Paths{mustPath("input.guess")}}})
 	if result.Report.Problems.Kinds[NotJSON] != 1 {
 		t.Errorf("%v: the newest correction is not JSON", result.Err())
 	}
@@ -588,14 +591,14 @@ func TestItemID(t *testing.T) {
 	}
 }
 
-// TestFromTraces_redactedField: metadata arrives as nested objects or as JSON texts; a field is
-// found in both.
+// TestFromTraces_redactedField checks that a field of the metadata is found in nested objects and
+// in JSON texts.
 func TestFromTraces_redactedField(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
 		s.sendTrace(traceID(0), span{id: spanID(0, 0), name: "extract", input: map[string]any{"document_text": "Kim lived in London."},
 			attributes: map[string]string{"langfuse.trace.metadata.customer": `{"user":{"name":"Kim"},"ssn":4711}`}})
 		s.correct(traceID(0), gold("Kim", "London"))
-		cfg := TraceConfig{Mapping: Mapping{Metadata: map[string]Paths{"customer": {path("trace.metadata.customer")}}}, Config: Config{Redaction: mustRedaction(t, "fields: [user.name, ssn]")}}
+		cfg := TraceConfig{Mapping: Mapping{Metadata: map[string]Paths{"customer": {mustPath("trace.metadata.customer")}}}, Config: Config{Redaction: mustRedaction(t, "fields: [user.name, ssn]")}}
 		if result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, cfg); result.Created != 1 {
 			t.Fatal(result.Err())
 		}

@@ -24,27 +24,28 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// line returns a good item.
-func line(id, text string) string {
+// itemLine returns a line of JSONL with a valid item.
+func itemLine(id, text string) string {
 	return fmt.Sprintf(`{"id":%q,"input":{"document_text":%q,"object_schemas":{"A":{}}},"expectedOutput":{"entities":[],"relationships":[]},"metadata":{"k":1.0}}`+"\n", id, text)
 }
 
-// numberedLines returns n items with the ids i0, i1, ….
+// numberedLines returns n lines with the ids i0, i1, ….
 func numberedLines(n int) string {
 	var b strings.Builder
 	for i := range n {
-		b.WriteString(line(fmt.Sprint("i", i), "x"))
+		b.WriteString(itemLine(fmt.Sprint("i", i), "x"))
 	}
 	return b.String()
 }
 
+// counts returns the number of created, updated, unchanged and refused items.
 func counts(r Result) [4]int { return [4]int{r.Created, r.Updated, r.Unchanged, r.Refused} }
 
 // TestSpecCreateExtractionEvaluationDataset tests the scenario "Create extraction evaluation
 // dataset" of the specification.
 func TestSpecCreateExtractionEvaluationDataset(t *testing.T) {
 	s := newServer(t)
-	result := s.mustSeed(line("a", "Ann"), Config{Description: "for tests"})
+	result := s.mustSeed(itemLine("a", "Ann"), Config{Description: "for tests"})
 	if !result.DatasetCreated || result.Dataset.ID == "" || result.Dataset.Description != "for tests" {
 		t.Errorf("dataset %+v", result.Dataset)
 	}
@@ -65,7 +66,7 @@ func TestSpecCreateExtractionEvaluationDataset(t *testing.T) {
 
 func TestFile_writesOnlyWhatChanged(t *testing.T) {
 	s := newServer(t)
-	three := line("a", "one") + line("b", "two") + line("c", "three")
+	three := itemLine("a", "one") + itemLine("b", "two") + itemLine("c", "three")
 	steps := []struct {
 		name, text string
 		want       [4]int // created, updated, unchanged, refused
@@ -74,10 +75,10 @@ func TestFile_writesOnlyWhatChanged(t *testing.T) {
 		{"first", three, [4]int{3, 0, 0, 0}, 3},
 		{"again", three, [4]int{0, 0, 3, 0}, 0},
 		{"other white space, order of keys, numbers", strings.ReplaceAll(strings.ReplaceAll(three, `"k":1.0`, `"k": 10e-1`), `":`, `" :`), [4]int{0, 0, 3, 0}, 0},
-		{"one changed, one new, one gone", line("a", "ONE") + line("b", "two") + line("d", "four"), [4]int{1, 1, 1, 0}, 2},
-		{"metadata changed", strings.Replace(line("b", "two"), "1.0", "2", 1), [4]int{0, 1, 0, 0}, 1},
-		{"a link to a trace", strings.Replace(line("c", "three"), `"id"`, `"sourceTraceId":"t1","id"`, 1), [4]int{0, 1, 0, 0}, 1},
-		{"the link is absent again, and stays", line("c", "three"), [4]int{0, 0, 1, 0}, 0},
+		{"one changed, one new, one gone", itemLine("a", "ONE") + itemLine("b", "two") + itemLine("d", "four"), [4]int{1, 1, 1, 0}, 2},
+		{"metadata changed", strings.Replace(itemLine("b", "two"), "1.0", "2", 1), [4]int{0, 1, 0, 0}, 1},
+		{"a link to a trace", strings.Replace(itemLine("c", "three"), `"id"`, `"sourceTraceId":"t1","id"`, 1), [4]int{0, 1, 0, 0}, 1},
+		{"the link is absent again, and stays", itemLine("c", "three"), [4]int{0, 0, 1, 0}, 0},
 	}
 	for _, step := range steps {
 		result := s.mustSeed(step.text, Config{})
@@ -90,8 +91,8 @@ func TestFile_writesOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-// TestFile_comparesAfterTheServersNormalisation: an alteration by Langfuse does not count as a
-// change.
+// TestFile_comparesAfterTheServersNormalisation checks that an alteration by Langfuse does not
+// count as a change.
 func TestFile_comparesAfterTheServersNormalisation(t *testing.T) {
 	s := newServer(t)
 	text := `{"id":"a","input":{"document_text":"bell \u0007 and \u0085","object_schemas":{"A":{}},"document_type":"x"},` +
@@ -108,7 +109,7 @@ func TestFile_comparesAfterTheServersNormalisation(t *testing.T) {
 
 func TestFile_absentFieldsStay(t *testing.T) {
 	s := newServer(t)
-	s.mustSeed(line("a", "one"), Config{})
+	s.mustSeed(itemLine("a", "one"), Config{})
 	result := s.mustSeed(`{"id":"a","input":{"document_text":"one","object_schemas":{"A":{}}}}`, Config{})
 	if counts(result) != [4]int{0, 0, 1, 0} || result.Report.Warnings.Kinds[KeptField] != 2 {
 		t.Errorf("%v, %v", counts(result), result.Report.Warnings.Kinds)
@@ -117,9 +118,9 @@ func TestFile_absentFieldsStay(t *testing.T) {
 
 func TestFile_idOfAnotherDataset(t *testing.T) {
 	s := newServer(t)
-	s.mustSeed(line("a", "one")+line("b", "two"), Config{Dataset: "first"})
+	s.mustSeed(itemLine("a", "one")+itemLine("b", "two"), Config{Dataset: "first"})
 	for _, existing := range []bool{false, true} { // found when writing, then by looking first
-		result, err := s.seed(line("a", "one")+line("c", "three"), Config{Dataset: "second"})
+		result, err := s.seed(itemLine("a", "one")+itemLine("c", "three"), Config{Dataset: "second"})
 		if err != nil || result.Refused != 1 || result.Created+result.Unchanged != 1 || result.DatasetCreated == existing {
 			t.Fatalf("%v, %v", counts(result), err)
 		}
@@ -128,11 +129,11 @@ func TestFile_idOfAnotherDataset(t *testing.T) {
 			t.Errorf("got %v, want %s", got, want)
 		}
 	}
-	result := s.mustSeed(line("a", "one"), Config{Dataset: "second", IDPrefix: "second-"})
+	result := s.mustSeed(itemLine("a", "one"), Config{Dataset: "second", IDPrefix: "second-"})
 	if _, ok := s.items("second")["second-a"]; !ok || result.Created != 1 {
 		t.Errorf("the prefix did not help: %v", counts(result))
 	}
-	if got := counts(s.mustSeed(line("a", "one"), Config{Dataset: "second", IDPrefix: "second-"})); got != [4]int{0, 0, 1, 0} {
+	if got := counts(s.mustSeed(itemLine("a", "one"), Config{Dataset: "second", IDPrefix: "second-"})); got != [4]int{0, 0, 1, 0} {
 		t.Errorf("again: %v", got)
 	}
 }
@@ -140,11 +141,11 @@ func TestFile_idOfAnotherDataset(t *testing.T) {
 func TestFile_idThatCannotStandInAPath(t *testing.T) {
 	s := newServer(t)
 	for _, want := range [][4]int{{3, 0, 0, 0}, {0, 0, 3, 0}} {
-		if got := counts(s.mustSeed(line("a/b", "x")+line("50%", "y")+line("..", "z"), Config{})); got != want {
+		if got := counts(s.mustSeed(itemLine("a/b", "x")+itemLine("50%", "y")+itemLine("..", "z"), Config{})); got != want {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	}
-	result, err := s.seed(line("a/b", "x"), Config{Dataset: "other"})
+	result, err := s.seed(itemLine("a/b", "x"), Config{Dataset: "other"})
 	if err != nil || result.Refused != 1 || !strings.Contains(result.Err().Error(), "--id-prefix") {
 		t.Errorf("%v, %v, %v", counts(result), err, result.Err())
 	}
@@ -152,7 +153,7 @@ func TestFile_idThatCannotStandInAPath(t *testing.T) {
 
 func TestFile_badItemsKeepEverythingOut(t *testing.T) {
 	s := newServer(t)
-	text := line("a", "one") + "oops\n" + `{"id":"b","input":{}}` + "\n" + line("c", "three")
+	text := itemLine("a", "one") + "oops\n" + `{"id":"b","input":{}}` + "\n" + itemLine("c", "three")
 	result, err := s.seed(text, Config{})
 	if cli.ExitCode(err) != 64 || s.writes() != 0 || result.Report.Problems.Total != 2 {
 		t.Errorf("%v, %+v", err, result)
@@ -169,10 +170,11 @@ func TestFile_badItemsKeepEverythingOut(t *testing.T) {
 	}
 }
 
-// TestFile_badItemsOfOneLine: of items in one line of a JSON list only the bad ones are left out.
+// TestFile_badItemsOfOneLine checks that only the bad items are left out if one line of a JSON list
+// has several.
 func TestFile_badItemsOfOneLine(t *testing.T) {
 	s := newServer(t)
-	trimmed := func(id, text string) string { return strings.TrimSpace(line(id, text)) }
+	trimmed := func(id, text string) string { return strings.TrimSpace(itemLine(id, text)) }
 	list := "[" + trimmed("a", "one") + `,7,{"id":"b","input":{}},` + trimmed("c", "three") + "]"
 	items := func(yield func(dataset.Located, error) bool) {
 		dataset.Read(strings.NewReader(list), dataset.JSON, "f.json")(yield)
@@ -193,13 +195,13 @@ func TestFile_refusals(t *testing.T) {
 		want string
 	}{
 		"nothing":         {"", Config{}, "there are no items"},
-		"dataset name":    {line("a", "x"), Config{Dataset: "a//b"}, "two in a row"},
-		"dataset name <":  {line("a", "x"), Config{Dataset: "<b>"}, "angle brackets"},
-		"dataset blank":   {line("a", "x"), Config{Dataset: " "}, "name of the dataset is missing"},
-		"prefix":          {line("a", "x"), Config{IDPrefix: "\n"}, "control characters"},
-		"schema":          {line("a", "x"), Config{Schemas: Schemas{Input: []byte(`{"type":7}`)}}, "the schema of input"},
-		"too large":       {line("a", strings.Repeat("x", maxBody)), Config{}, "item a: is 4.7 MB"},
-		"breaks a schema": {line("a", "x"), Config{Schemas: Schemas{Input: []byte(`{"type":"object","properties":{"topic":{}},"required":["topic"]}`)}}, "missing property 'topic'"},
+		"dataset name":    {itemLine("a", "x"), Config{Dataset: "a//b"}, "two in a row"},
+		"dataset name <":  {itemLine("a", "x"), Config{Dataset: "<b>"}, "angle brackets"},
+		"dataset blank":   {itemLine("a", "x"), Config{Dataset: " "}, "name of the dataset is missing"},
+		"prefix":          {itemLine("a", "x"), Config{IDPrefix: "\n"}, "control characters"},
+		"schema":          {itemLine("a", "x"), Config{Schemas: Schemas{Input: []byte(`{"type":7}`)}}, "the schema of input"},
+		"too large":       {itemLine("a", strings.Repeat("x", maxBody)), Config{}, "item a: is 4.7 MB"},
+		"breaks a schema": {itemLine("a", "x"), Config{Schemas: Schemas{Input: []byte(`{"type":"object","properties":{"topic":{}},"required":["topic"]}`)}}, "missing property 'topic'"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -215,15 +217,15 @@ func TestFile_refusals(t *testing.T) {
 func TestFile_schemaOfTheDataset(t *testing.T) {
 	s := newServer(t)
 	schema := Schemas{Input: []byte(`{"type":"object","properties":{"document_text":{}},"required":["document_text"]}`)}
-	s.mustSeed(line("a", "x"), Config{Schemas: schema})
-	if got := counts(s.mustSeed(line("a", "x"), Config{Schemas: schema})); got != [4]int{0, 0, 1, 0} {
+	s.mustSeed(itemLine("a", "x"), Config{Schemas: schema})
+	if got := counts(s.mustSeed(itemLine("a", "x"), Config{Schemas: schema})); got != [4]int{0, 0, 1, 0} {
 		t.Errorf("again: %v", got)
 	}
 	if s.count["POST /v2/datasets"] != 1 {
 		t.Errorf("the dataset was written %d times", s.count["POST /v2/datasets"])
 	}
 	// The server refuses the item because of its schema, which this call does not have.
-	result, err := s.seed(line("a", "x")+`{"id":"b","input":{"text":"y"}}`, Config{})
+	result, err := s.seed(itemLine("a", "x")+`{"id":"b","input":{"text":"y"}}`, Config{})
 	if err != nil || counts(result) != [4]int{0, 0, 1, 1} || !strings.Contains(result.Err().Error(), "validation failed") {
 		t.Errorf("%v, %v, %v", err, counts(result), result.Err())
 	}
@@ -231,14 +233,14 @@ func TestFile_schemaOfTheDataset(t *testing.T) {
 
 func TestFile_dryRun(t *testing.T) {
 	s := newServer(t)
-	s.mustSeed(line("z", "x"), Config{Dataset: "other"})
-	s.mustSeed(line("a", "x"), Config{})
+	s.mustSeed(itemLine("z", "x"), Config{Dataset: "other"})
+	s.mustSeed(itemLine("a", "x"), Config{})
 	s.writes()
 	for name, tt := range map[string]struct {
 		dataset string
 		want    [4]int
 	}{"existing": {"docs", [4]int{1, 1, 0, 1}}, "new": {"new", [4]int{1, 0, 0, 2}}} {
-		result, err := s.seed(line("a", "y")+line("b", "x")+line("z", "x"), Config{Dataset: tt.dataset, DryRun: true})
+		result, err := s.seed(itemLine("a", "y")+itemLine("b", "x")+itemLine("z", "x"), Config{Dataset: tt.dataset, DryRun: true})
 		if err != nil || counts(result) != tt.want || s.writes() != 0 {
 			t.Errorf("%s: %v, %v", name, counts(result), err)
 		}
@@ -248,11 +250,12 @@ func TestFile_dryRun(t *testing.T) {
 	}
 }
 
-// TestFile_brokenAndRepeated: a failing server ends the work, and the same call completes it.
+// TestFile_brokenAndRepeated checks that a failing server ends the work, and that the same call
+// completes it.
 func TestFile_brokenAndRepeated(t *testing.T) {
 	s := newServer(t)
 	text := numberedLines(20)
-	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
+	s.setIntercept(func(w http.ResponseWriter, r *http.Request, n int) bool {
 		if isItemWrite(r) && n > 7 {
 			http.Error(w, "on fire", http.StatusBadGateway)
 			return true
@@ -263,18 +266,18 @@ func TestFile_brokenAndRepeated(t *testing.T) {
 	if cli.ExitCode(err) != 69 || result.Created != 7 {
 		t.Errorf("%v after %v", err, counts(result))
 	}
-	s.setBroken(nil)
+	s.setIntercept(nil)
 	if got := counts(s.mustSeed(text, Config{})); got != [4]int{13, 0, 7, 0} {
 		t.Errorf("repeated: %v", got)
 	}
 }
 
-// TestFile_unanswered: a single unanswered write is reported and does not stop the others; the same
-// call writes that item.
+// TestFile_unanswered checks that single unanswered writes are reported and do not stop the others,
+// and that the same call writes those items.
 func TestFile_unanswered(t *testing.T) {
 	s := newServer(t)
 	text := numberedLines(20)
-	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
+	s.setIntercept(func(w http.ResponseWriter, r *http.Request, n int) bool {
 		if isItemWrite(r) && n%5 == 2 {
 			panic(http.ErrAbortHandler) // the connection breaks
 		}
@@ -287,18 +290,18 @@ func TestFile_unanswered(t *testing.T) {
 	if first := result.Report.Problems.First; len(first) != 4 || !strings.HasPrefix(first[0].Item, "i") || !strings.Contains(first[0].Message, "was not answered") {
 		t.Errorf("%+v", first)
 	}
-	s.setBroken(nil)
+	s.setIntercept(nil)
 	if got := counts(s.mustSeed(text, Config{})); got != [4]int{4, 0, 16, 0} {
 		t.Errorf("repeated: %v", got)
 	}
 }
 
-// TestFile_rateLimited: a server that rejects every write with status 429 ends the work, and the
-// same call completes it.
+// TestFile_rateLimited checks that a server that rejects every write with status 429 ends the work,
+// and that the same call completes it.
 func TestFile_rateLimited(t *testing.T) {
 	s := newServer(t)
 	text := numberedLines(40)
-	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
+	s.setIntercept(func(w http.ResponseWriter, r *http.Request, n int) bool {
 		busy := isItemWrite(r) && n > 7
 		if busy {
 			w.Header().Set("Retry-After", "0")
@@ -310,7 +313,7 @@ func TestFile_rateLimited(t *testing.T) {
 	if cli.ExitCode(err) != 69 || result.Created != 7 || result.Refused < 5 || !strings.Contains(err.Error(), "writes in a row failed") {
 		t.Errorf("%v after %v", err, counts(result))
 	}
-	s.setBroken(nil)
+	s.setIntercept(nil)
 	if got := counts(s.mustSeed(text, Config{})); got != [4]int{33, 0, 7, 0} {
 		t.Errorf("repeated: %v", got)
 	}
@@ -332,9 +335,9 @@ func TestFile_cancelled(t *testing.T) {
 
 func TestFile_progress(t *testing.T) {
 	s := newServer(t)
-	s.mustSeed(line("a", "x"), Config{})
+	s.mustSeed(itemLine("a", "x"), Config{})
 	var got []Progress
-	s.mustSeed(line("a", "x")+line("b", "x"), Config{Progress: func(p Progress) { got = append(got, p) }})
+	s.mustSeed(itemLine("a", "x")+itemLine("b", "x"), Config{Progress: func(p Progress) { got = append(got, p) }})
 	want := []Progress{{Checking, 1, 0}, {Checking, 2, 0}, {Comparing, 1, 0}, {Writing, 1, 2}, {Writing, 2, 2}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -343,8 +346,8 @@ func TestFile_progress(t *testing.T) {
 
 func TestArchive(t *testing.T) {
 	s := newServer(t)
-	s.mustSeed(line("a", "x")+line("b", "x"), Config{})
-	s.mustSeed(line("o", "x"), Config{Dataset: "other"})
+	s.mustSeed(itemLine("a", "x")+itemLine("b", "x"), Config{})
+	s.mustSeed(itemLine("o", "x"), Config{Dataset: "other"})
 	changes, err := Archive(context.Background(), s.Client, "docs", []string{"a", "a", "none", "o", "", "b"})
 	want := []Change{
 		{Item: "a", Action: Archived}, {Item: "a", Action: Unchanged},
@@ -360,7 +363,7 @@ func TestArchive(t *testing.T) {
 		t.Errorf("%d items are left", len(got))
 	}
 	// Seeding reactivates an archived item with the same content.
-	if got := counts(s.mustSeed(line("a", "x"), Config{})); got != [4]int{0, 1, 0, 0} || len(s.items("docs")) != 1 {
+	if got := counts(s.mustSeed(itemLine("a", "x"), Config{})); got != [4]int{0, 1, 0, 0} || len(s.items("docs")) != 1 {
 		t.Errorf("seeded again: %v", got)
 	}
 }
@@ -369,7 +372,7 @@ func TestExport(t *testing.T) {
 	s := newServer(t)
 	var text strings.Builder
 	for i := range 150 { // more than a page
-		text.WriteString(line(fmt.Sprintf("i%03d", (i*7)%150), fmt.Sprint("text <", i, "> é")))
+		text.WriteString(itemLine(fmt.Sprintf("i%03d", (i*7)%150), fmt.Sprint("text <", i, "> é")))
 	}
 	s.mustSeed(text.String(), Config{})
 	for _, format := range []dataset.Format{dataset.JSONL, dataset.JSON, dataset.CSV} {
@@ -424,7 +427,7 @@ func TestFile_sharedData(t *testing.T) {
 	}
 }
 
-// TestCheck_sharedData: the public data is good gold without problems, and its warnings are known.
+// TestCheck_sharedData checks that the public data has no problems and only the known warnings.
 // Three statements of documents60 are there in both directions although their types are not
 // symmetric, two of them between names of the same thing.
 func TestCheck_sharedData(t *testing.T) {

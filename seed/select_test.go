@@ -18,10 +18,10 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// TestFromTraces_selection: every kind of selection finds its traces, in every mode.
+// TestFromTraces_selection checks that every kind of selection finds its traces, in every mode.
 func TestFromTraces_selection(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
-		verdict, queue := s.config("validated", "BOOLEAN"), s.newQueue("review")
+		verdict, queue := s.newScoreConfig("validated", "BOOLEAN"), s.newQueue("review")
 		// Ten traces, a minute apart. The even ones have the tag, another name and environment, and
 		// category a; the odd ones have category b.
 		for i := range 10 {
@@ -55,9 +55,9 @@ func TestFromTraces_selection(t *testing.T) {
 			{"environment", Selection{Environment: "staging"}, "0 2 4 6 8", 0},
 			{"time", Selection{Since: startTime.Add(3 * time.Minute), Until: startTime.Add(6 * time.Minute)}, "3 4 5", 0},
 			{"the newest", Selection{Since: startTime, Limit: 2}, "8 9", 0},
-			{"score of an observation", Selection{Scores: []ScoreRule{rule("quality>0.7")}}, "8 9", 0},
-			{"two scores", Selection{Scores: []ScoreRule{rule("quality>=0.5"), rule("quality<=0.6"), rule("validated=true")}}, "5 6", 0},
-			{"score and tag", Selection{Scores: []ScoreRule{rule("quality>=0.5")}, Tags: []string{"checked"}}, "6 8", 0},
+			{"score of an observation", Selection{Scores: []ScoreRule{mustScoreRule("quality>0.7")}}, "8 9", 0},
+			{"two scores", Selection{Scores: []ScoreRule{mustScoreRule("quality>=0.5"), mustScoreRule("quality<=0.6"), mustScoreRule("validated=true")}}, "5 6", 0},
+			{"score and tag", Selection{Scores: []ScoreRule{mustScoreRule("quality>=0.5")}, Tags: []string{"checked"}}, "6 8", 0},
 			{"queue", Selection{Queue: "review"}, "1 2", 2},
 			{"queue and name", Selection{Queue: "review", Name: "odd"}, "1", 2},
 			{"a sample of every kind", Selection{Since: startTime, Sample: 4, Seed: 7, Stratify: "metadata.category"}, "2 of a, 2 of b", 0},
@@ -65,7 +65,7 @@ func TestFromTraces_selection(t *testing.T) {
 		for i, tt := range tests {
 			name := fmt.Sprint("gold-", i)
 			result := s.mustSeedTraces(tt.selection, TraceConfig{Config: Config{Dataset: name, DryRun: true}, Mapping: Mapping{
-				Metadata: map[string]Paths{"category": {path("trace.metadata.category")}}},
+				Metadata: map[string]Paths{"category": {mustPath("trace.metadata.category")}}},
 				Show: func(Seeded) {}})
 			if result.Refused != tt.refused || (result.Err() == nil) != (tt.refused == 0) {
 				t.Errorf("%s: %d refused: %v", tt.name, result.Refused, result.Err())
@@ -84,7 +84,7 @@ func TestFromTraces_selection(t *testing.T) {
 	})
 }
 
-func path(text string) Path {
+func mustPath(text string) Path {
 	p, err := ParsePath(text)
 	if err != nil {
 		panic(err)
@@ -92,7 +92,7 @@ func path(text string) Path {
 	return p
 }
 
-// sendTagged sends a trace over OTLP, with the tag "checked" if tagged is set.
+// sendTagged sends a trace over OTLP, with the tag "checked" if tagged is true.
 func (s *server) sendTagged(trace string, tagged bool, one span) {
 	if tagged {
 		one.attributes["langfuse.trace.tags"] = `["checked","x"]`
@@ -142,14 +142,14 @@ func TestSelection_validate(t *testing.T) {
 	}
 }
 
-// TestFromTraces_rateLimits: a trace and an item that the server is too busy for are reported, and
-// the others are seeded.
+// TestFromTraces_rateLimits checks that a trace that cannot be read and an item that cannot be
+// written because of a rate limit are reported, and that the others are seeded.
 func TestFromTraces_rateLimits(t *testing.T) {
 	s := newServerIn(t, embedded.ModeV3)
 	for i := range 3 {
 		s.correct(s.sendExtraction(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
 	}
-	s.setBroken(func(w http.ResponseWriter, r *http.Request, n int) bool {
+	s.setIntercept(func(w http.ResponseWriter, r *http.Request, n int) bool {
 		busy := strings.HasSuffix(r.URL.Path, "/traces/"+traceID(1)) || isItemWrite(r) && n == 1
 		if busy {
 			w.Header().Set("Retry-After", "0")
@@ -161,14 +161,14 @@ func TestFromTraces_rateLimits(t *testing.T) {
 	if result.Created != 1 || result.Refused != 2 || !strings.Contains(result.refusals()[traceID(1)], "rate limit") {
 		t.Errorf("%d created, %d refused: %v", result.Created, result.Refused, result.Err())
 	}
-	s.setBroken(nil)
+	s.setIntercept(nil)
 	again := s.mustSeedTraces(Selection{IDs: []string{traceID(0), traceID(1), traceID(2)}}, TraceConfig{})
 	if again.Created != 2 || again.Unchanged != 1 || again.Err() != nil {
 		t.Errorf("again: %d created, %d unchanged: %v", again.Created, again.Unchanged, again.Err())
 	}
 }
 
-// twentyTraces sends more traces than one group has.
+// twentyTraces sends 20 traces, more than FromTraces reads in one request.
 func twentyTraces(t *testing.T) (s *server, ids []string) {
 	s = newServer(t)
 	for i := range 20 {
@@ -178,11 +178,11 @@ func twentyTraces(t *testing.T) (s *server, ids []string) {
 	return s, ids
 }
 
-// TestFromTraces_rateLimitOfMany: if one request for many traces is refused, all of them are
-// reported, without further requests.
+// TestFromTraces_rateLimitOfMany checks that all traces of a refused request are reported, without
+// further requests.
 func TestFromTraces_rateLimitOfMany(t *testing.T) {
 	s, ids := twentyTraces(t)
-	s.setBroken(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+	s.setIntercept(func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		busy := strings.HasSuffix(r.URL.Path, "/v2/observations") && strings.Contains(r.URL.RawQuery, traceID(0))
 		if busy {
 			http.Error(w, "429 - rate limit exceeded", http.StatusTooManyRequests)
@@ -195,11 +195,11 @@ func TestFromTraces_rateLimitOfMany(t *testing.T) {
 	}
 }
 
-// TestFromTraces_unreachable: an unreachable Langfuse ends the work with exit code 69.
+// TestFromTraces_unreachable checks that an unreachable Langfuse ends the work with exit code 69.
 func TestFromTraces_unreachable(t *testing.T) {
 	s := newServer(t)
 	id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
-	s.setBroken(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+	s.setIntercept(func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		if strings.HasSuffix(r.URL.Path, "/observations") {
 			w.WriteHeader(http.StatusBadGateway)
 			return true
@@ -212,12 +212,12 @@ func TestFromTraces_unreachable(t *testing.T) {
 	}
 }
 
-// TestFromTraces_endsAtOnce: an error that ends the work does not wait for traces that are read
-// ahead.
+// TestFromTraces_endsAtOnce checks that an error that ends the work does not wait for traces that
+// are read ahead.
 func TestFromTraces_endsAtOnce(t *testing.T) {
 	s, ids := twentyTraces(t)
 	waits := make(chan struct{})
-	s.setBroken(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+	s.setIntercept(func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/v2/observations") && strings.Contains(r.URL.RawQuery, traceID(19)):
 			close(waits)
@@ -245,8 +245,8 @@ func TestFromTraces_endsAtOnce(t *testing.T) {
 	}
 }
 
-// TestFromTraces_schemas: items are checked against the schemas of the dataset before anything is
-// sent, and all violations are reported with their paths.
+// TestFromTraces_schemas checks that items are compared with the schemas of the dataset before
+// anything is sent, and that all violations are reported with their paths.
 func TestFromTraces_schemas(t *testing.T) {
 	s := newServer(t)
 	s.post("/api/public/v2/datasets", map[string]any{"name": "gold", "expectedOutputSchema": map[string]any{
@@ -265,8 +265,8 @@ func TestFromTraces_schemas(t *testing.T) {
 	}
 }
 
-// TestFromTraces_similar: an item whose document is almost that of an existing item, or of another
-// item of the call, is reported with that item.
+// TestFromTraces_similar checks that an item whose document is almost that of an existing item, or
+// of another item of the call, is reported with that item.
 func TestFromTraces_similar(t *testing.T) {
 	s := newServer(t)
 	text := strings.Repeat("Ada lived in London, in a small house by the river, for many years. ", 3)
@@ -286,7 +286,7 @@ func TestFromTraces_similar(t *testing.T) {
 	}
 }
 
-// TestFromTraces_out: with Out the items are written there and not to Langfuse.
+// TestFromTraces_out checks that with Out the items are written there and not to Langfuse.
 func TestFromTraces_out(t *testing.T) {
 	s := newServer(t)
 	s.correct(s.sendExtraction(0, "Ada lived in London.", nil), gold("Ada", "London"))
@@ -330,7 +330,7 @@ func TestDraw_stratified(t *testing.T) {
 		}
 		return n
 	}
-	// 7·30/60 = 3.5, 7·20/60 = 2.33, 7·10/60 = 1.17: rounded down 3+2+1, the one left over goes to a.
+	// 7·30/60 = 3.5, 7·20/60 = 2.33, 7·10/60 = 1.17: rounded down 3+2+1; a gets the one left over.
 	same := func(a, b candidate) bool { return a.id == b.id }
 	drawn := draw(list, 7, 1)
 	if diff := cmp.Diff(map[string]int{"a": 4, "b": 2, "c": 1}, count(drawn)); diff != "" {
@@ -359,7 +359,7 @@ func TestScoreRule_holds(t *testing.T) {
 		"s>=0.9": "yes yes no", "s>0.9": "no yes no", "s<0.9": "no no no", "s=true": "no yes no", "s!=1": "yes no no",
 		"s=correct": "no no yes", "s!=correct": "no no no", "s!=wrong": "no no yes", "s": "no yes no", "other>=0": "no no no",
 	} {
-		r := rule(text)
+		r := mustScoreRule(text)
 		var got []string
 		for _, s := range scoresOf("s", 0.9, true, "correct") {
 			got = append(got, map[bool]string{true: "yes", false: "no"}[r.holds(s)])
@@ -370,6 +370,7 @@ func TestScoreRule_holds(t *testing.T) {
 	}
 }
 
+// scoresOf returns a score of that name for each value: a number, a bool or a text.
 func scoresOf(name string, values ...any) []langfuse.Score {
 	var list []langfuse.Score
 	for _, value := range values {

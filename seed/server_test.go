@@ -20,7 +20,7 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// server is the embedded Langfuse with counted requests.
+// server is an embedded Langfuse that counts requests, with a client for it.
 type server struct {
 	*langfuse.Client
 	t     *testing.T
@@ -32,8 +32,8 @@ type server struct {
 	count map[string]int // number of requests by name, for example "POST /dataset-items"
 	// sent, if not nil, gets the body of every request.
 	sent *bytes.Buffer
-	// broken, if not nil, may answer a request instead of the server.
-	broken func(w http.ResponseWriter, r *http.Request, n int) bool
+	// intercept, if not nil, may answer a request instead of the server.
+	intercept func(w http.ResponseWriter, r *http.Request, n int) bool
 }
 
 func newServer(t *testing.T) *server {
@@ -52,7 +52,7 @@ func newServerIn(t *testing.T, mode embedded.Mode) *server {
 		name := r.Method + " " + strings.TrimPrefix(r.URL.Path, "/api/public")
 		s.mu.Lock()
 		s.count[name]++
-		n, broken := s.count[name], s.broken
+		n, intercept := s.count[name], s.intercept
 		if s.sent != nil {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -63,7 +63,7 @@ func newServerIn(t *testing.T, mode embedded.Mode) *server {
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		s.mu.Unlock()
-		if broken == nil || !broken(w, r, n) {
+		if intercept == nil || !intercept(w, r, n) {
 			store.Handler().ServeHTTP(w, r)
 		}
 	}))
@@ -92,10 +92,10 @@ func (s *server) writes() int {
 	return n
 }
 
-func (s *server) setBroken(broken func(w http.ResponseWriter, r *http.Request, n int) bool) {
+func (s *server) setIntercept(intercept func(w http.ResponseWriter, r *http.Request, n int) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.broken = broken
+	s.intercept = intercept
 }
 
 // isItemWrite reports whether a request writes an item.
@@ -117,7 +117,7 @@ func (s *server) items(dataset string) map[string]langfuse.DatasetItem {
 	return items
 }
 
-// seed seeds the items of a JSONL text.
+// seed seeds the items of a JSONL text into the dataset "docs", unless cfg names another one.
 func (s *server) seed(text string, cfg Config) (Result, error) {
 	s.t.Helper()
 	if cfg.Dataset == "" {
@@ -140,7 +140,7 @@ func compactJSON(raw []byte) string { return string(bytes.ReplaceAll(raw, []byte
 // startTime is the start of the first production trace.
 var startTime = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// post sends JSON as a program independent of this project does, and returns the answer.
+// post sends JSON without package langfuse and returns the answer.
 func (s *server) post(path string, body any) map[string]any {
 	s.t.Helper()
 	r, err := http.NewRequest("POST", s.url+path, bytes.NewReader(must(json.Marshal(body))))
@@ -166,7 +166,7 @@ func (s *server) post(path string, body any) map[string]any {
 	return object
 }
 
-// span is a span that an instrumented program records.
+// span is a span of an instrumented program.
 type span struct {
 	id, parent, name, kind string
 	input, output          any // a text is sent unchanged
@@ -184,7 +184,7 @@ func (s *server) sendTrace(trace string, spans ...span) {
 	s.export(list)
 }
 
-// export sends spans.
+// export sends encoded spans.
 func (s *server) export(spans []any) {
 	s.t.Helper()
 	s.post("/api/public/otel/v1/traces", map[string]any{"resourceSpans": []any{map[string]any{
@@ -221,6 +221,7 @@ func (s *server) encodeSpan(trace string, one span) any {
 // traceID returns the id of the n-th trace.
 func traceID(n int) string { return fmt.Sprintf("%032x", n+0xabc000) }
 
+// spanID returns the id of the k-th span of the n-th trace.
 func spanID(n, k int) string { return fmt.Sprintf("%016x", n*100+k+0xdef000) }
 
 // sendExtraction sends the n-th production trace: a root that extracts, with a generation below it.
@@ -245,13 +246,13 @@ func gold(person, city string) map[string]any {
 	}
 }
 
-// config creates a score configuration and returns its id.
-func (s *server) config(name, dataType string) string {
+// newScoreConfig creates a score configuration and returns its id.
+func (s *server) newScoreConfig(name, dataType string) string {
 	s.t.Helper()
 	return s.post("/api/public/score-configs", map[string]any{"name": name, "dataType": dataType})["id"].(string)
 }
 
-// annotate adds an annotation as a person does in the user interface.
+// annotate adds an annotation as a person does in the user interface, and returns its id.
 func (s *server) annotate(a embedded.Annotation) string {
 	s.t.Helper()
 	id, err := s.store.Annotate(a)
@@ -261,7 +262,7 @@ func (s *server) annotate(a embedded.Annotation) string {
 	return id
 }
 
-// correct corrects a trace. Each call adds a later correction.
+// correct adds a correction of a trace by "ann", later than earlier ones.
 func (s *server) correct(trace string, output any) string {
 	s.t.Helper()
 	return s.annotate(embedded.Annotation{TraceID: trace, Correction: string(must(dataset.Marshal(output))), Author: "ann"})
@@ -273,9 +274,10 @@ func (s *server) complete(queue, object, kind string) {
 	s.post("/api/public/annotation-queues/"+queue+"/items", map[string]any{"objectId": object, "objectType": kind, "status": "COMPLETED"})
 }
 
+// newQueue creates an annotation queue and returns its id.
 func (s *server) newQueue(name string) string {
 	s.t.Helper()
-	config := s.config("queue-"+name, "BOOLEAN")
+	config := s.newScoreConfig("queue-"+name, "BOOLEAN")
 	return s.post("/api/public/annotation-queues", map[string]any{"name": name, "scoreConfigIds": []any{config}})["id"].(string)
 }
 
@@ -323,6 +325,7 @@ func (r TraceResult) refusals() map[string]string {
 	return all
 }
 
+// forModes runs a test in each mode, or in two of them without suite.Full, with a new server.
 func forModes(t *testing.T, do func(t *testing.T, s *server)) {
 	for _, mode := range suite.SampleOr([]embedded.Mode{embedded.ModeV3, embedded.ModeV4}, embedded.Modes()) {
 		t.Run(string(mode), func(t *testing.T) {
@@ -332,7 +335,7 @@ func forModes(t *testing.T, do func(t *testing.T, s *server)) {
 	}
 }
 
-// annotation approves an observation of a trace.
-func annotation(n, k int, config string) embedded.Annotation {
+// approval returns an annotation that approves the k-th observation of the n-th trace.
+func approval(n, k int, config string) embedded.Annotation {
 	return embedded.Annotation{TraceID: traceID(n), ObservationID: spanID(n, k), ConfigID: config, Value: true, Author: "bob"}
 }

@@ -34,8 +34,8 @@ func TestSketch_exact(t *testing.T) {
 	}
 }
 
-// TestSketch_estimate: the estimate is within four standard errors of the Jaccard similarity of the
-// shingles, counted exactly.
+// TestSketch_estimate checks that the estimate is within four standard errors, and 0.01, of the
+// Jaccard similarity of the shingles, counted exactly.
 func TestSketch_estimate(t *testing.T) {
 	shingles := func(text string) map[string]bool {
 		set := map[string]bool{}
@@ -89,8 +89,8 @@ func TestSimilarDocuments(t *testing.T) {
 	}
 }
 
-// TestSimilarDocuments_each: the search by first hashes finds the same as a comparison with each
-// item.
+// TestSimilarDocuments_each checks that the search by first hashes finds the same as a comparison
+// with each item.
 func TestSimilarDocuments_each(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	found := 0

@@ -14,20 +14,21 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// TestFromTraces_evidence: each kind of evidence makes an item that records it, in every mode.
+// TestFromTraces_evidence checks that each kind of evidence makes an item that records it, in every
+// mode.
 func TestFromTraces_evidence(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
-		verdict, queue := s.config("validated", "BOOLEAN"), s.newQueue("review")
+		verdict, queue := s.newScoreConfig("validated", "BOOLEAN"), s.newQueue("review")
 		answer := gold("Ada", "London")
 		const text = "Ada lived in London and in Paris."
 		tests := []struct {
-			name   string
-			leave  func(trace string, n int)
-			rules  EvidenceRules
-			kind   EvidenceKind
-			author string
-			city   string // city in the gold
-			about  int    // number of the span that the evidence is about; -1 for the trace
+			name        string
+			addEvidence func(trace string, n int)
+			rules       EvidenceRules
+			kind        EvidenceKind
+			author      string
+			city        string // city in the gold
+			about       int    // number of the span that the evidence is about; -1 for the trace
 		}{
 			{"queue item of the trace", func(id string, _ int) { s.complete(queue, id, "TRACE") }, EvidenceRules{}, ByQueue, "", "London", -1},
 			{"queue item of the root", func(_ string, n int) { s.complete(queue, spanID(n, 0), "OBSERVATION") }, EvidenceRules{}, ByQueue, "", "London", 0},
@@ -48,13 +49,13 @@ func TestFromTraces_evidence(t *testing.T) {
 			}, EvidenceRules{}, ByCorrection, "ann", "Paris", -1},
 			{"a configured score", func(id string, _ int) {
 				s.post("/api/public/scores", map[string]any{"id": "q-" + id, "traceId": id, "name": "quality", "value": 0.95})
-			}, EvidenceRules{Scores: []ScoreRule{rule("quality>=0.9")}}, ByScore, "", "London", -1},
+			}, EvidenceRules{Scores: []ScoreRule{mustScoreRule("quality>=0.9")}}, ByScore, "", "London", -1},
 		}
 		for i, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				dataset := fmt.Sprint("gold-", i)
 				id := s.sendExtraction(i, text, answer)
-				tt.leave(id, i)
+				tt.addEvidence(id, i)
 				result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{Dataset: dataset}, Mapping: Mapping{Evidence: tt.rules}})
 				if result.Err() != nil || result.Created != 1 {
 					t.Fatalf("%+v: %v", result, result.Err())
@@ -91,7 +92,7 @@ func TestFromTraces_evidence(t *testing.T) {
 	})
 }
 
-func rule(text string) ScoreRule {
+func mustScoreRule(text string) ScoreRule {
 	r, err := ParseScoreRule(text)
 	if err != nil {
 		panic(err)
@@ -99,11 +100,11 @@ func rule(text string) ScoreRule {
 	return r
 }
 
-// TestFromTraces_refusals: traces without evidence or without gold are refused by id, and a good
-// trace among them is seeded.
+// TestFromTraces_refusals checks that traces without evidence or without gold are refused by id,
+// and that a good trace among them is seeded.
 func TestFromTraces_refusals(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
-		verdict := s.config("validated", "BOOLEAN")
+		verdict := s.newScoreConfig("validated", "BOOLEAN")
 		approve := func(id string) {
 			s.annotate(embedded.Annotation{TraceID: id, ConfigID: verdict, Value: true, Author: "bob"})
 		}
@@ -167,8 +168,8 @@ func TestFromTraces_refusals(t *testing.T) {
 	})
 }
 
-// TestFromTraces_again: traces are created once, then unchanged and not written; after a new
-// correction one item is updated.
+// TestFromTraces_again checks that traces are created once, then unchanged and not written, and
+// that a new correction updates one item.
 func TestFromTraces_again(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
 		n := 40
@@ -202,13 +203,14 @@ func TestFromTraces_again(t *testing.T) {
 	})
 }
 
-// TestFromTraces_large: a document of 2.4 MB becomes an item; an item that Langfuse would not
-// accept, because the mapping includes the document twice, is refused with its size.
+// TestFromTraces_large checks that a document of 2.4 MB becomes an item, and that an item that
+// Langfuse would not accept, because the mapping includes the document twice, is refused with its
+// size.
 func TestFromTraces_large(t *testing.T) {
 	suite.Slow(t, "documents of some megabytes")
 	s := newServer(t)
 	s.correct(s.sendExtraction(0, strings.Repeat("Ada lived in London. ", 115_000), nil), gold("Ada", "London")) // 2.4 MB
-	copied := Mapping{Metadata: map[string]Paths{"copy": {path("input.document_text")}}}
+	copied := Mapping{Metadata: map[string]Paths{"copy": {mustPath("input.document_text")}}}
 	result := s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: copied})
 	why := result.refusals()[traceID(0)]
 	if result.Created != 0 || result.Refused != 1 || !strings.Contains(why, "is 4.8 MB") || !strings.Contains(why, "Langfuse takes 4718592 bytes") {
@@ -219,8 +221,8 @@ func TestFromTraces_large(t *testing.T) {
 	}
 }
 
-// TestFromTraces_decisions: an item that a person archived stays archived, and a trace that a
-// person rejected is not taken as unvalidated.
+// TestFromTraces_decisions checks that an item that a person archived stays archived, and that
+// AcceptUnvalidated does not accept a trace that a person rejected.
 func TestFromTraces_decisions(t *testing.T) {
 	s := newServer(t)
 	id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
@@ -234,7 +236,7 @@ func TestFromTraces_decisions(t *testing.T) {
 		t.Errorf("%+v", again.Result)
 	}
 
-	verdict := s.config("validated", "BOOLEAN")
+	verdict := s.newScoreConfig("validated", "BOOLEAN")
 	wrong := s.sendExtraction(1, "Ada lived in London.", gold("Ada", "London"))
 	s.annotate(embedded.Annotation{TraceID: wrong, ConfigID: verdict, Value: false, Author: "eve"})
 	refused := s.mustSeedTraces(Selection{IDs: []string{wrong}}, TraceConfig{AcceptUnvalidated: true})
@@ -243,8 +245,8 @@ func TestFromTraces_decisions(t *testing.T) {
 	}
 }
 
-// sendLegacy sends a trace the legacy way: name, tags, input, output and metadata are on the trace,
-// and its span has only a name.
+// sendLegacy sends a trace in the legacy form: name, tags, input, output and metadata are on the
+// trace, and its span has only a name.
 func (s *server) sendLegacy(n int, text string, output any) string {
 	s.t.Helper()
 	at := startTime.Add(time.Duration(n) * time.Minute).Format(time.RFC3339)
@@ -262,7 +264,7 @@ func (s *server) sendLegacy(n int, text string, output any) string {
 	return traceID(n)
 }
 
-// TestFromTraces_older: on a server with legacy reads, traces that were sent the legacy way are
+// TestFromTraces_older checks that, on a server with legacy reads, traces in the legacy form are
 // selected, read and sampled like others.
 func TestFromTraces_older(t *testing.T) {
 	for _, mode := range []embedded.Mode{embedded.ModeV3, embedded.ModeV4Dual} {

@@ -67,8 +67,8 @@ func TestCanonical_problems(t *testing.T) {
 	}
 }
 
-// TestCanonical_numbersAsJavaScript checks that a float64 that is not a large integer is
-// written as JavaScript does, which encoding/json follows.
+// TestCanonical_numbersAsJavaScript checks that float64 values other than large integers are
+// written as JavaScript writes them, which encoding/json does too.
 func TestCanonical_numbersAsJavaScript(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := rapid.Float64().Filter(func(f float64) bool {

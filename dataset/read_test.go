@@ -19,7 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// itemsText returns the items that Read yields as text: one line for each item, warning or problem.
+// itemsText returns the items that Read yields as text, with a line for each item, warning and
+// error.
 func itemsText(text string, format Format) string {
 	var b strings.Builder
 	for located, err := range Read(strings.NewReader(text), format, "f") {
@@ -178,7 +179,7 @@ func TestRead_brokenReader(t *testing.T) {
 	}
 }
 
-// filler returns a reader of n bytes of text that are not in memory.
+// filler returns a reader of n bytes that are not in memory.
 func filler(n int) io.Reader { return io.LimitReader(endless{}, int64(n)) }
 
 type endless struct{}
@@ -190,8 +191,8 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestRead_large reads an item of 10 MB, and checks that an item beyond the limit is refused
-// with its line and ends the sequence.
+// TestRead_large reads an item of 10 MB (2 MiB without suite.Full), and checks that an item beyond
+// the limit is refused with its line and ends the sequence.
 func TestRead_large(t *testing.T) {
 	const limit = 1 << 20
 	for _, size := range []int{10 << 20, limit + 10} {

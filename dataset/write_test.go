@@ -34,7 +34,7 @@ func rewrite(t testing.TB, items []Item, format Format) []Item {
 	return again
 }
 
-// valueGenerator generates any JSON value.
+// valueGenerator generates any JSON value of that depth at most.
 func valueGenerator(depth int) *rapid.Generator[any] {
 	leaf := []*rapid.Generator[any]{
 		rapid.String().AsAny(),

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// match is the way in which a quote was found.
+// match describes how a quote was found.
 type match string
 
 const (
@@ -176,8 +176,8 @@ func TestGround(t *testing.T) {
 	}
 }
 
-// TestIndex_looks checks that an entity is named by its name or an alias, as whole words, and
-// mentioned by a mention that occurs.
+// TestIndex_looks checks that Named looks for the name or an alias as whole words, that Mentioned
+// looks for a mention that occurs, and that a document has the index of its text.
 func TestIndex_looks(t *testing.T) {
 	x := NewIndex("JoAnn met Bob and Bob at ACME.")
 	for _, tt := range []struct {
@@ -273,8 +273,8 @@ func FuzzLocate(f *testing.F) {
 	})
 }
 
-// FuzzFold checks what Locate relies on: the parts of the original are in order, and find is
-// the inverse of from.
+// FuzzFold checks what Locate relies on: source returns parts of the original in order, and find is
+// its inverse.
 func FuzzFold(f *testing.F) {
 	f.Add("Inter-\nna\u00ADtional  ﬁ e\u0302\u0323")
 	f.Add(" a b--c\n\nd “x” ½ \u0301")

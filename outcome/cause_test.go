@@ -22,7 +22,9 @@ func TestSummary_causes(t *testing.T) {
 	} {
 		sum.Add(o)
 	}
-	want := []outcome.CauseCount{ // 2+2+1 of three items, two of which are kept; a failed item and a negative count do not count
+	// missed: 2+2+1 of three items, two of which are kept. A failed item and a negative count do
+	// not count.
+	want := []outcome.CauseCount{
 		{What: "entity", Name: "extra", Count: 6, Items: 1, Worst: []outcome.CauseItem{{ID: "d", Count: 6}}},
 		{What: "entity", Name: "boundary", Count: 5, Items: 1, Worst: []outcome.CauseItem{{ID: "d", Count: 5}}},
 		{What: "entity", Name: "missed", Count: 5, Items: 3, Worst: []outcome.CauseItem{{ID: "b", Count: 2}, {ID: "c", Count: 2}}},

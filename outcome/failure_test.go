@@ -40,7 +40,7 @@ func TestFailureOf(t *testing.T) {
 	}
 }
 
-// nilFailure unwraps to a typed nil.
+// nilFailure is an error type whose nil pointer is not nil as an error and wraps no other error.
 type nilFailure struct{}
 
 func (*nilFailure) Error() string { return "nil inside" }

@@ -49,9 +49,9 @@ func TestSummary_rescored(t *testing.T) {
 	}
 }
 
-// TestHeader_PublishedAnew checks that a run that is made from an old run is published in the
+// TestHeader_NewPublication checks that a run that is made from an old run is published in the
 // newest form, in the environment of the old run.
-func TestHeader_PublishedAnew(t *testing.T) {
+func TestHeader_NewPublication(t *testing.T) {
 	for name, tt := range map[string]struct {
 		of     Header
 		scores string

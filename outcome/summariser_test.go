@@ -94,8 +94,8 @@ func TestSummary_byHand(t *testing.T) {
 	}
 }
 
-// TestSummary_failuresAsZero has 20 items: half fail, and the others have 0.8 or 1. A score of
-// OutputOnly has no mean with failures as zero.
+// TestSummary_failuresAsZero checks the mean and interval with failures as 0 for 20 items, of which
+// half fail and the others have 0.8 or 1. A score of OutputOnly has none.
 func TestSummary_failuresAsZero(t *testing.T) {
 	for _, trials := range []int{1, 2} {
 		h := header()

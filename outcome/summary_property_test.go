@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// outcomesGen draws outcomes whose scores lie in [0,1].
-func outcomesGen(t *rapid.T) []Outcome {
+// drawOutcomes draws outcomes whose scores are in [0,1].
+func drawOutcomes(t *rapid.T) []Outcome {
 	n := rapid.IntRange(0, 30).Draw(t, "n")
 	outcomes := make([]Outcome, n)
 	for i := range outcomes {
@@ -62,7 +62,7 @@ func summariseTrials(outcomes []Outcome, trials int) Summary {
 
 func TestSummary_orderChangesNoDigit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		outcomes := outcomesGen(t)
+		outcomes := drawOutcomes(t)
 		trials := rapid.SampledFrom([]int{1, 3}).Draw(t, "trials")
 		want, err := json.Marshal(summariseTrials(outcomes, trials))
 		if err != nil {
@@ -84,7 +84,7 @@ func TestSummary_orderChangesNoDigit(t *testing.T) {
 
 func TestSummary_bounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		outcomes := outcomesGen(t)
+		outcomes := drawOutcomes(t)
 		sum := summarise(outcomes)
 		if sum.Items.Scored+sum.Items.Failed != len(outcomes) {
 			t.Fatalf("%+v of %d", sum.Items, len(outcomes))

@@ -10,16 +10,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fails is the value of a failed trial; its score counts as 0.
-const fails = -1
+// failed is the value of a failed trial; its score counts as 0.
+const failed = -1
 
-// trialsOf makes outcomes from the values of each trial by item.
+// trialsOf returns an outcome for each value of each item; the values of an item are its trials.
 func trialsOf(values map[string][]float64) []Outcome {
 	var list []Outcome
 	for item, row := range values {
 		for i, v := range row {
 			o := Outcome{Item: item, Trial: i + 1, Scores: []Score{{Name: "f1", Value: &v}}}
-			if v == fails {
+			if v == failed {
 				o.Class, o.Scores = Timeout, []Score{{Name: "f1"}}
 			}
 			list = append(list, o)
@@ -32,7 +32,7 @@ func TestSummary_trialsByHand(t *testing.T) {
 	// a: 0.5 0.7 0.6, mean 0.6 · b: 1 1 1, mean 1 · c: 0.8 failed 0.4, mean 0.6
 	// of those scored, 0.4 with the failed one as 0 · d: failed failed failed.
 	sum := summariseTrials(trialsOf(map[string][]float64{
-		"a": {.5, .7, .6}, "b": {1, 1, 1}, "c": {.8, fails, .4}, "d": {fails, fails, fails},
+		"a": {.5, .7, .6}, "b": {1, 1, 1}, "c": {.8, failed, .4}, "d": {failed, failed, failed},
 	}), 3)
 	approx := cmpopts.EquateApprox(0, 1e-12)
 	if diff := cmp.Diff(Items{Planned: 12, Scored: 8, Failed: 4}, sum.Items); diff != "" {
@@ -122,7 +122,7 @@ func TestSummary_trialsAreNoItems(t *testing.T) {
 		trials := rapid.IntRange(2, 5).Draw(t, "trials")
 		for i := range rapid.IntRange(1, 12).Draw(t, "items") {
 			id := fmt.Sprint(i)
-			v := rapid.SampledFrom([]float64{0, .25, .5, 1, fails}).Draw(t, "value")
+			v := rapid.SampledFrom([]float64{0, .25, .5, 1, failed}).Draw(t, "value")
 			once[id] = []float64{v}
 			for range trials {
 				many[id] = append(many[id], v)

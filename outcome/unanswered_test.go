@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSummary_unanswered has an evaluator that gives no score for some items: its mean is over
-// the others, but they count in the mean with failures as 0.
+// TestSummary_unanswered checks that, if an evaluator gives some items no score, its mean is that
+// of the others, and that they count in the mean with failures as 0.
 func TestSummary_unanswered(t *testing.T) {
 	h := header()
 	h.Scorer.Custom = []CustomScorer{{Name: "judge"}}

@@ -9,8 +9,9 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestSummary_weighted checks (1·1 + 0.5·2 + 0·3) / (1+2+3) = 1/3. The third item failed and
-// counts as 0; the fourth has no value although it did not fail, and does not count.
+// TestSummary_weighted checks that the weighted score is (1·1 + 0.5·2 + 0·3) / (1+2+3) = 1/3. The
+// third item failed and counts as 0; the fourth has no value although it did not fail, and does not
+// count.
 func TestSummary_weighted(t *testing.T) {
 	header := outcome.Header{Scorer: outcome.Scorer{Primary: "q"}, Metadata: map[string]string{
 		outcome.PDFSHA256: "aa", outcome.QuestionsSHA256: "bb",

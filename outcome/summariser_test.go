@@ -174,7 +174,7 @@ func TestSummary_allFailed(t *testing.T) {
 	scores := []Score{{Name: ErrorScore, Value: new(1.0), Comment: "provider: 500"}, {Name: "f1"}}
 	got := summarise([]Outcome{{Item: "a", Class: Provider, Scores: scores}})
 	stat, _ := got.Scores.Lookup("f1")
-	// no survivor: no mean, but 0 over 0+1 with failures as zero
+	// no item succeeded: no mean, but 0 over 0+1 with failures as zero
 	if diff := cmp.Diff(Stat{Name: "f1", FailuresAsZero: new(0.0), Failed: 1}, stat); diff != "" {
 		t.Error(diff)
 	}

@@ -329,7 +329,7 @@ func TestLimited_stoppedWhileUnderWay(t *testing.T) {
 		stop := make(chan struct{})
 		time.AfterFunc(time.Second/2, func() { close(stop) })
 		limited := newLimited(t, pipeline.LimitedConfig{Model: model})
-		for range 2 { // the second stands for a repair of the first
+		for range 2 { // the second is like a repair of the first
 			if r, err := limited.Generate(limit.WithStop(t.Context(), stop), request); err != nil || r.Text == "" {
 				t.Errorf("%v", err)
 			}

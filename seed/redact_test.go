@@ -300,7 +300,7 @@ func TestRedaction_bounded(t *testing.T) {
 	for i := range 10_000 {
 		fmt.Fprintf(&words, "w%d ", i)
 	}
-	for i := range 700 { // each length within each run: 699³/6, 57 million occurrences
+	for i := range 700 { // every run occurs in all longer ones: 699³/6, 57 million occurrences
 		runs.WriteString(strings.Repeat("a", i) + " ")
 	}
 	for name, tt := range map[string]struct {

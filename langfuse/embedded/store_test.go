@@ -43,7 +43,7 @@ func TestStore_runWrites(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	<-started // the other writes gather behind this one
+	<-started // the other writes wait for this one
 	for key, want := range map[string]error{"a": nil, "b": broken, "c": nil, "panics": errors.New("panic: panics")} {
 		wg.Go(func() {
 			if err := st.update(put(key, want)); fmt.Sprint(err) != fmt.Sprint(want) {

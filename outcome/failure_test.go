@@ -27,7 +27,7 @@ func TestFailureOf(t *testing.T) {
 		"cancelled is the provider's":       {context.Canceled, outcome.Provider, "context canceled"},
 		"anything else":                     {errors.New("connection reset"), outcome.Provider, "connection reset"},
 		"a failure without class":           {&outcome.Failure{Message: "odd"}, outcome.Provider, ": odd"},
-		"a nil failure in an error":         {(*nilFailure)(nil), outcome.Provider, "nil inside"},
+		"a nil failure in an error":         {nilFailure{}, outcome.Provider, "nil inside"},
 		"invalid bytes become replacements": {errors.New("a\xff\xfeb"), outcome.Provider, "a\uFFFDb"},
 	}
 	for name, tt := range tests {
@@ -40,12 +40,18 @@ func TestFailureOf(t *testing.T) {
 	}
 }
 
-// nilFailure is an error type whose nil pointer is not nil as an error and wraps no other error.
+// nilFailure is an error that errors.As turns into a nil *Failure.
 type nilFailure struct{}
 
-func (*nilFailure) Error() string { return "nil inside" }
-func (*nilFailure) As(any) bool   { return false }
-func (*nilFailure) Unwrap() error { return nil }
+func (nilFailure) Error() string { return "nil inside" }
+
+func (nilFailure) As(target any) bool {
+	failure, ok := target.(**outcome.Failure)
+	if ok {
+		*failure = nil
+	}
+	return ok
+}
 
 func TestFailureOf_cuts(t *testing.T) {
 	// "é" has two bytes and "…" three: 4096-3 = 4093 bytes are left, and

@@ -225,7 +225,11 @@ func TestCached_corrupted(t *testing.T) {
 	if model.calls < len(content)/step {
 		t.Errorf("%d of %d cuts were noticed", model.calls-1, len(content)/step)
 	}
+	before := model.calls
 	check("larger than allowed", 0, append(bytes.Clone(content), bytes.Repeat([]byte(" "), pipeline.MaxEntry)...))
+	if model.calls != before+1 {
+		t.Error("an entry that is larger than allowed was used")
+	}
 }
 
 func TestOpenCache_cannotBeWritten(t *testing.T) {

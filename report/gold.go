@@ -137,10 +137,10 @@ type Judging struct {
 
 // Queued describes what was added to an annotation queue.
 type Queued struct {
-	Name    string   `json:"name"`
-	Created bool     `json:"created"`
-	Runs    []string `json:"runs"` // the runs of the traces
-	Added   int      `json:"added"`
+	Name    string `json:"name"`
+	Created bool   `json:"created"`
+	Run     string `json:"run"` // the run of the traces, or several with commas between them
+	Added   int    `json:"added"`
 	// Reopened counts completed traces with findings that were not there when they were completed.
 	Reopened int `json:"reopened"`
 	// Existing counts the other traces that were in the queue already, completed or not.
@@ -186,7 +186,7 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 	}
 	if q := a.Queue; q != nil {
 		p.notes(fmt.Sprintf("queue %s: %s of %s added, %s%d there already, %d failed",
-			textutil.Line(q.Name), Counted(q.Added, "trace"), textutil.Line(strings.Join(q.Runs, ", ")),
+			textutil.Line(q.Name), Counted(q.Added, "trace"), textutil.Line(q.Run),
 			textIf(q.Reopened > 0, fmt.Sprintf("%d with new findings opened again, ", q.Reopened)), q.Existing, q.Failed))
 	}
 	return p.writeTo(w)

@@ -76,7 +76,7 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := a.readDataset(ctx); err != nil {
 		return err
 	}
-	cfg := harness.AuditConfig{Top: c.Int("top"), MinDoubt: leastDoubt, Keep: decided.keys()}
+	cfg := harness.AuditConfig{Top: c.Int("top"), MinDoubt: minListedDoubt, Keep: decided.keys()}
 	result, err := a.audit(ctx, options, cfg)
 	if err != nil {
 		return err
@@ -238,9 +238,9 @@ func (a *auditor) audit(ctx context.Context, options scoring.Options, cfg harnes
 }
 
 const (
-	leastDoubt = 0.01 // of a finding that an audit lists; below it reads 0.00
-	// minDoubt is the doubt from which an item is left out of a comparison.
-	minDoubt = 0.5
+	minListedDoubt = 0.01 // of a finding that an audit lists; below it reads 0.00
+	// minExcludedDoubt is the doubt from which an item is left out of a comparison.
+	minExcludedDoubt = 0.5
 )
 
 // Doubtful returns the items whose gold is doubtful according to the outputs of the compared runs:
@@ -254,7 +254,7 @@ func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, e
 	if err != nil {
 		return nil, err
 	}
-	result, err := a.audit(ctx, scoring.DefaultOptions(), harness.AuditConfig{MinDoubt: minDoubt, Top: math.MaxInt, Brief: true})
+	result, err := a.audit(ctx, scoring.DefaultOptions(), harness.AuditConfig{MinDoubt: minExcludedDoubt, Top: math.MaxInt, Brief: true})
 	doubtful := map[string]bool{}
 	for _, d := range result.Findings {
 		doubtful[d.Item] = true

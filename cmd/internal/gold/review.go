@@ -225,8 +225,8 @@ func (a *auditor) queueItems(ctx context.Context, name string, create bool,
 		}
 		completed[item.ObjectID] = item.ID
 	}
-	out := &report.Queued{Name: queue.Name, Created: created, Runs: []string{}}
-	var ready []string
+	out := &report.Queued{Name: queue.Name, Created: created}
+	var ready, names []string
 	var failed []error
 	byItem := map[string][]harness.Doubt{}
 	var items []string
@@ -248,8 +248,8 @@ func (a *auditor) queueItems(ctx context.Context, name string, create bool,
 		case err == nil:
 			ready = append(ready, trace.id)
 			out.Reopened += reopened
-			if !slices.Contains(out.Runs, trace.run.Name) {
-				out.Runs = append(out.Runs, trace.run.Name)
+			if !slices.Contains(names, trace.run.Name) {
+				names = append(names, trace.run.Name)
 			}
 		case answered && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized):
 			failed = append(failed, fmt.Errorf("item %q: trace %s: %w", shortID(item), trace.id, err))
@@ -257,6 +257,7 @@ func (a *auditor) queueItems(ctx context.Context, name string, create bool,
 			return out, err
 		}
 	}
+	out.Run = strings.Join(names, ", ")
 	added, err := client.QueueTraces(ctx, queue.ID, ready)
 	out.Added, out.Existing, out.Failed = len(added), len(ready)-len(added)-out.Reopened, len(failed)
 	if err != nil {

@@ -154,7 +154,7 @@ func settingsOf(h outcome.Header) map[string]string {
 		settings["looked-up mentions"] = "sent"
 	}
 	if s.Prompt.Name != "" {
-		settings["prompt"] = fmt.Sprintf("%s@%d", s.Prompt.Name, s.Prompt.Version)
+		settings["prompt"] = strings.TrimSuffix(fmt.Sprintf("%s@%d", s.Prompt.Name, s.Prompt.Version), "@0")
 	}
 	for _, c := range h.Scorer.Custom {
 		settings["scorer "+c.Name] = fmt.Sprintf("%s (%s) %s", c.Evaluator, c.Fingerprint, c.Criteria)

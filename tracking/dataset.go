@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -131,31 +133,63 @@ func FindPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.Promp
 	return parsePrompt(found, ref.Label)
 }
 
-// PushPrompt makes the template the newest version of the named prompt, unless the newest
-// version is equal, and pins that version. It moves no label. A chat prompt stays a chat
-// prompt, even with a single message. A text prompt cannot become several messages; the
-// error has exit code 64.
-func PushPrompt(ctx context.Context, client *langfuse.Client, name string, t pipeline.Template) (pipeline.Template, outcome.Prompt, error) {
-	newest, err := client.GetPrompt(ctx, langfuse.PromptRef{Name: name, Label: "latest"})
-	if err == nil {
-		stored, pin, err := parsePrompt(newest, "")
-		if err == nil && pin.SHA256 == t.SHA256() {
+// MatchPrompt returns the newest version of the named prompt that has the messages of t, and its
+// pin, if one of its newest 20 versions has. Otherwise it returns t, and a pin without a version.
+func MatchPrompt(ctx context.Context, client *langfuse.Client, name string, t pipeline.Template) (
+	pipeline.Template, outcome.Prompt, error) {
+	summary, err := NamedPrompt(ctx, client, name, "")
+	versions := slices.Sorted(slices.Values(summary.Versions))
+	newest := func(yield func(int, error) bool) {
+		for _, version := range slices.Backward(versions[max(0, len(versions)-20):]) {
+			if !yield(version, nil) {
+				return
+			}
+		}
+	}
+	get := func(version int) (langfuse.Prompt, error) {
+		return client.GetPrompt(ctx, langfuse.PromptRef{Name: name, Version: version})
+	}
+	for found, getErr := range stats.Parallel(4, newest, get) {
+		if getErr != nil {
+			return t, outcome.Prompt{}, getErr
+		}
+		if stored, pin, parseErr := parsePrompt(found, ""); parseErr == nil && pin.SHA256 == t.SHA256() {
 			return stored, pin, nil
 		}
-	} else if !errors.Is(err, langfuse.ErrNotFound) {
-		return pipeline.Template{}, outcome.Prompt{}, err
 	}
-	chat := err == nil && newest.Type == langfuse.PromptChat
-	prompt := newPrompt(name, t, chat)
-	if err == nil && prompt.Type == langfuse.PromptChat && !chat {
-		return pipeline.Template{}, outcome.Prompt{}, cli.Usage("the prompt %q is a text in Langfuse and cannot become messages: "+
+	return t, outcome.Prompt{Name: name, SHA256: t.SHA256()}, err
+}
+
+// NamedPrompt returns the prompt with this name and, unless it is "", label. The result has no name
+// if there is none.
+func NamedPrompt(ctx context.Context, client *langfuse.Client, name, label string) (langfuse.PromptSummary, error) {
+	for summary, err := range client.ListPrompts(ctx, name, label) {
+		if err != nil || summary.Name == name {
+			return summary, err
+		}
+	}
+	return langfuse.PromptSummary{}, nil
+}
+
+// PushPrompt makes the template the newest version of the named prompt and pins that version. It
+// moves no label. A chat prompt stays a chat prompt, even with a single message. A text prompt
+// cannot become several messages; the error has exit code 64.
+func PushPrompt(ctx context.Context, client *langfuse.Client, name string, t pipeline.Template) (
+	pin outcome.Prompt, err error) {
+	summary, err := NamedPrompt(ctx, client, name, "")
+	if err != nil {
+		return pin, err
+	}
+	prompt := newPrompt(name, t, summary.Type == langfuse.PromptChat)
+	if summary.Type == langfuse.PromptText && prompt.Type == langfuse.PromptChat {
+		return pin, cli.Usage("the prompt %q is a text in Langfuse and cannot become messages: "+
 			"choose another name with --prompt", name)
 	}
 	created, err := client.CreatePrompt(ctx, prompt)
-	if err != nil {
-		return pipeline.Template{}, outcome.Prompt{}, err
+	if err == nil {
+		_, pin, err = parsePrompt(created, "")
 	}
-	return parsePrompt(created, "")
+	return pin, err
 }
 
 // newPrompt returns a template in the form of Langfuse. A single user message becomes a text

@@ -10,8 +10,9 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// TestPushPrompt: an equal newest version is not pushed again. A chat prompt accepts a text as
-// its only message, and a text prompt does not accept messages.
+// TestPushPrompt: a text that one of the newest 20 versions has is not pushed again, and the newest
+// equal version counts. A chat prompt accepts a text as its only message, and a text prompt does
+// not accept messages.
 func TestPushPrompt(t *testing.T) {
 	client := newWorld(t).client
 	chat, err := pipeline.ParseChat([]byte(`[{"role": "system", "content": "Be exact."}, {"role": "user", "content": "{{document_text}}"}]`))
@@ -19,12 +20,13 @@ func TestPushPrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	one, two := pipeline.ParseText("One: {{document_text}}"), pipeline.ParseText("Two: {{document_text}}")
-	for i, step := range []struct {
+	type step struct {
 		name    string
 		push    pipeline.Template
 		version int // 0: an error
 		kind    string
-	}{
+	}
+	steps := []step{
 		{"text", one, 1, langfuse.PromptText},
 		{"text", one, 1, langfuse.PromptText},
 		{"text", two, 2, langfuse.PromptText},
@@ -32,9 +34,18 @@ func TestPushPrompt(t *testing.T) {
 		{"chat", chat, 1, langfuse.PromptChat},
 		{"chat", one, 2, langfuse.PromptChat},
 		{"chat", one, 2, langfuse.PromptChat},
-		{"chat", chat, 3, langfuse.PromptChat},
-	} {
-		template, pin, err := tracking.PushPrompt(t.Context(), client, step.name, step.push)
+		{"chat", chat, 1, langfuse.PromptChat},
+		{"text", one, 1, langfuse.PromptText},
+	}
+	for i := 3; i <= 22; i++ { // then version 2 is one of 21
+		steps = append(steps, step{"text", pipeline.ParseText(strings.Repeat("x", i) + "{{document_text}}"), i, langfuse.PromptText})
+	}
+	steps = append(steps, step{"text", two, 23, langfuse.PromptText}, step{"text", two, 23, langfuse.PromptText})
+	for i, step := range steps {
+		template, pin, err := tracking.MatchPrompt(t.Context(), client, step.name, step.push)
+		if err == nil && pin.Version == 0 {
+			pin, err = tracking.PushPrompt(t.Context(), client, step.name, step.push)
+		}
 		if step.version == 0 {
 			if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), "--prompt") {
 				t.Errorf("step %d: %v", i, err)

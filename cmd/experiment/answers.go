@@ -51,7 +51,7 @@ func answersSystemTable() []settings.Setting {
 		{Flag: "prompt", Env: "EXPERIMENT_ANSWERS_PROMPT", Usage: "use the Langfuse prompt `NAME`, with {{question}} and {{passages}} (default: a built-in prompt)"},
 		{Flag: "prompt-label", Usage: "use the version of the prompt that has `LABEL` (default: production)"},
 		{Flag: "prompt-version", Usage: "use version `N` of the prompt"},
-		{Flag: "prompt-file", Usage: "use the prompt in `FILE`; it is pushed as a new version if it differs from the newest"},
+		{Flag: "prompt-file", Usage: "use the prompt in `FILE`; it is pushed as a new version if no version has this text"},
 		{Flag: "passages", Default: "6", Usage: "give the model `N` passages"},
 		{Flag: "command", Env: "EXPERIMENT_ANSWERS_COMMAND", Usage: "answer with your own `PROGRAM` (docs/answers.md)"},
 		{Flag: "url", Env: "EXPERIMENT_ANSWERS_URL", Usage: "answer with your own service at `URL`"},
@@ -189,9 +189,15 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	config = s.engine(cfg.runConfig, opened)
 	config.Keep.Metadata = false // the metadata describes document and questions
 	config.Source = questions
-	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
+	config.Open = func(ctx context.Context, resumed bool) (experiment.System, error) {
+		if resumed {
+			cfg.system.Began = s.began(ctx, cfg.runConfig)
+		}
 		answersCfg := system.AnswersConfig{Config: cfg.system, Command: cfg.command, URL: cfg.url, Passages: cfg.passages}
 		answerer, sys, err := opener(s.env, s.lf).OpenAnswerer(ctx, answersCfg, doc)
+		if err == nil {
+			err = opener(s.env, s.lf).Push(ctx, cfg.system, &sys)
+		}
 		if err != nil {
 			return experiment.System{}, err
 		}

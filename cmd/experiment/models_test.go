@@ -192,14 +192,35 @@ func TestModels_promptFile(t *testing.T) {
 		must(t, os.WriteFile("p.txt", []byte(text), 0o600))
 	}
 	versions := []int{}
-	for i, text := range []string{"One: {{document_text}}", "One: {{document_text}}", "Two: {{document_text}}"} {
+	for i, text := range []string{"One: {{document_text}}", "One: {{document_text}}", "Two: {{document_text}}", "One: {{document_text}}"} {
 		write(text)
 		stdout, _ := b.succeed(env, "--dataset", "docs", "--name", "r"+string(rune('1'+i)), "--model", "openai/gpt-test",
 			"--prompt", "mine", "--prompt-file", "p.txt", "--json")
 		versions = append(versions, summaryOf(t, stdout).Run.PromptVersion)
 	}
-	if versions[0] != 1 || versions[1] != 1 || versions[2] != 2 {
+	if versions[0] != 1 || versions[1] != 1 || versions[2] != 2 || versions[3] != 1 {
 		t.Errorf("versions %v: the same text is the same version", versions)
+	}
+	args := []string{"--dataset", "docs", "--model", "openai/gpt-test", "--prompt", "mine", "--prompt-file", "p.txt"}
+	b.succeed(env, append(args, "--name", "r2", "--resume", "--quiet")...)
+	for name, tt := range map[string]struct{ add, want []string }{
+		"a resumed run":        {[]string{"--name", "r1", "--retry-failed"}, []string{"prompt: began with mine@1, now mine (p.txt)\n", "text of the prompt"}},
+		"a name that is taken": {[]string{"--name", "r1"}, []string{"taken"}},
+		"the baseline":         {[]string{"--name", "r9", "--model", "baseline"}, []string{"reads no prompt"}},
+		"the parameters":       {[]string{"--name", "r9", "--model", "o3", "--temperature", "0.5"}, []string{"takes no temperature"}},
+		"a sweep":              {[]string{"--name", "r9", "--model", "openai/gpt-test,o3", "--temperature", "0.5"}, []string{"takes no temperature"}},
+		"two files":            {[]string{"--name", "r9", "--prompt-file", "p.txt,q.txt"}, []string{"prompt files cannot be swept", "--prompt-version"}},
+	} {
+		write("Three: {{document_text}}")
+		code, _, stderr := b.with(env, append(args, tt.add...)...)
+		for _, want := range tt.want {
+			if code != cli.ExitUsage || !strings.Contains(stderr, want) {
+				t.Errorf("%s: exit %d, %s", name, code, stderr)
+			}
+		}
+	}
+	if stdout, _ := b.succeed(env, "prompts", "list", "--json"); !strings.Contains(stdout, `"mine","type":"text","versions":[1,2]`) {
+		t.Errorf("a refused command pushed a prompt: %s", stdout)
 	}
 	write("no document at all")
 	if code, _, stderr := b.with(env, "--dataset", "docs", "--name", "r9", "--model", "openai/gpt-test", "--prompt-file", "p.txt"); code != cli.ExitUsage || !strings.Contains(stderr, "document") {

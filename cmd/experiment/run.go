@@ -16,6 +16,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 	"extraction-experiment/tracking"
 )
@@ -116,6 +117,9 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 	config.Open = func(ctx context.Context, resumed bool) (experiment.System, error) {
 		cfg.system.Resume = cfg.system.Resume && (resumed || exists(cfg.system.Record))
 		var err error
+		if resumed {
+			cfg.system.Began = s.began(ctx, cfg)
+		}
 		if *opened, err = opener(s.env, s.lf).Open(ctx, cfg.system); err != nil {
 			return experiment.System{}, err
 		}
@@ -123,7 +127,10 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 			opened.Model.Budget, err = rules.Custom.Budget(cfg.system.Limits, s.env.Getenv)
 		}
 		judge, judgeErr := rules.NewScorer(opened.Model.Budget)
-		if err = errors.Join(err, judgeErr); err != nil {
+		if err = errors.Join(err, judgeErr); err == nil {
+			err = opener(s.env, s.lf).Push(ctx, cfg.system, opened)
+		}
+		if err != nil {
 			return experiment.System{}, errors.Join(err, opened.Close())
 		}
 		sys := opened.Measured(&harness.Task{Extractor: opened.Extractor}, judge)
@@ -133,4 +140,16 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		return system.Coordinate(ctx, s.env, cfg.workers, cfg.system, opened, sys, s.note)
 	}
 	return config
+}
+
+// began returns the prompt that a run to be resumed began with; an empty one if its file cannot be
+// read, which is an error later on.
+func (s session) began(ctx context.Context, cfg runConfig) *outcome.Prompt {
+	path := runstore.Path(settings.Folder, s.lf.Server.Project.ID, experiment.DatasetName(cfg.Dataset), cfg.Header.Name)
+	var h outcome.Header
+	if run, err := runstore.Load(path); err == nil {
+		h, _ = run.Header(ctx)
+		_ = run.Close() // closing a file that was only read loses nothing
+	}
+	return &h.System.Prompt
 }

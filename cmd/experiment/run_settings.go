@@ -68,7 +68,7 @@ func runTable() []settings.Setting {
 			{Flag: "prompt", Env: "EXPERIMENT_PROMPT", Usage: "use the Langfuse prompt `NAME` (default for a model: extraction)"},
 			{Flag: "prompt-label", Env: "EXPERIMENT_PROMPT_LABEL", Usage: "use the version of the prompt that has `LABEL` (default: production)"},
 			{Flag: "prompt-version", Env: "EXPERIMENT_PROMPT_VERSION", Usage: "use version `N` of the prompt"},
-			{Flag: "prompt-file", Env: "EXPERIMENT_PROMPT_FILE", Usage: "use the prompt in `FILE` (text, or JSON messages); it is pushed as a new version if it differs from the newest"},
+			{Flag: "prompt-file", Env: "EXPERIMENT_PROMPT_FILE", Usage: "use the prompt in `FILE` (text, or JSON messages); it is pushed as a new version if no version has this text"},
 			{Flag: "var", Many: true, Usage: "fill {{NAME}} in the prompt from the item: `NAME=PATH`, such as title=input.title; may be repeated"},
 			{Flag: "two-stages", Env: "EXPERIMENT_TWO_STAGES", Switch: true, Usage: "ask the model first for entities, then for the relationships between them"},
 			{Flag: "temperature", Env: "EXPERIMENT_TEMPERATURE", Usage: "sampling temperature `T`; 0 is sent as 0"},

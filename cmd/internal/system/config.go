@@ -15,6 +15,7 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
 
@@ -30,6 +31,9 @@ type Config struct {
 	Resume     bool               // also continues the recording
 	Prompt     langfuse.PromptRef // its name is empty if none was given
 	PromptFile string
+	// Began is the prompt that a resumed run began with, which a PromptFile must equal; nil for a
+	// new run.
+	Began *outcome.Prompt
 	ModelOptions
 	// Estimator, if set, answers instead of the model.
 	Estimator *pipeline.Estimator

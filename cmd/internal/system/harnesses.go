@@ -66,7 +66,7 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 	if err != nil {
 		return nil, s, err
 	}
-	s.Close, s.Header.Prompt = s.Model.saveWindow, pin
+	s.Close, s.Header.Prompt, s.Definition = s.Model.saveWindow, pin, cfg.definition(template)
 	s.Header.Pipeline = strings.TrimSpace(s.Header.Pipeline + " retrieve@2 passages:" + strconv.Itoa(cfg.Passages))
 	return answers.ModelAnswerer{
 		Document: doc, Model: s.Model.Model, Name: s.Header.Model, Provider: s.Header.Provider,

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -86,7 +87,7 @@ func labelList(labels []string) string {
 // findSummary returns the prompt of that name with all its versions and labels. If there is
 // none, the error lists the existing ones.
 func findSummary(ctx context.Context, client *langfuse.Client, name string) (langfuse.PromptSummary, error) {
-	found, err := namedPrompt(ctx, client, name, "")
+	found, err := tracking.NamedPrompt(ctx, client, name, "")
 	if err != nil || found.Name != "" {
 		return found, err
 	}
@@ -96,17 +97,6 @@ func findSummary(ctx context.Context, client *langfuse.Client, name string) (lan
 	}
 	names := cli.Each(list, func(p langfuse.PromptSummary) string { return p.Name })
 	return found, cli.Usage("there is no prompt %q; there are: %s", name, textutil.Listed(name, names))
-}
-
-// namedPrompt returns the prompt with this name and, unless it is "", label. The result has
-// no name if there is none.
-func namedPrompt(ctx context.Context, client *langfuse.Client, name, label string) (langfuse.PromptSummary, error) {
-	for summary, err := range client.ListPrompts(ctx, name, label) {
-		if err != nil || summary.Name == name {
-			return summary, err
-		}
-	}
-	return langfuse.PromptSummary{}, nil
 }
 
 // GetPrompt returns one version of a prompt, with references to other prompts replaced by
@@ -203,7 +193,7 @@ func LabelPrompt(ctx context.Context, client *langfuse.Client, name, version str
 // labelMoves says on which version each label was before it is set on this one.
 func labelMoves(ctx context.Context, client *langfuse.Client, name string, version int, labels []string) (message string, err error) {
 	for _, label := range labels {
-		found, err := namedPrompt(ctx, client, name, label)
+		found, err := tracking.NamedPrompt(ctx, client, name, label)
 		switch {
 		case err != nil:
 			return "", err
@@ -345,23 +335,36 @@ func canonicalJSON(raw json.RawMessage) string {
 }
 
 // findPrompt fetches the prompt of the settings, with name as its default name. If they name
-// a file, it instead pushes the prompt of the file to Langfuse, unless check refuses it. An
-// estimate reads the file and does not push it.
+// a file, unless check refuses its prompt, it is the version with that text: that of the run that
+// is resumed, else the newest. Without one, the pin has no version. An estimate only reads the file.
 func (o Opener) findPrompt(ctx context.Context, cfg Config, name string, check func(pipeline.Template) error) (pipeline.Template, outcome.Prompt, error) {
 	ref := cfg.Prompt
 	ref.Name = cmp.Or(ref.Name, name)
 	if cfg.PromptFile == "" {
-		return o.FetchPrompt(ctx, ref, promptFileHint)
+		return o.FetchPrompt(ctx, ref, "--prompt-file FILE creates one")
 	}
 	template, err := readPrompt(ctx, cfg.PromptFile, check)
 	if err != nil || cfg.Estimator != nil {
 		return template, outcome.Prompt{}, err
 	}
-	return tracking.PushPrompt(ctx, o.Langfuse.Client, ref.Name, template)
+	if sha := template.SHA256(); cfg.Began != nil && (cfg.Began.Name != ref.Name || cfg.Began.SHA256 != sha) {
+		return template, outcome.Prompt{Name: ref.Name + " (" + cfg.PromptFile + ")", SHA256: sha}, nil // is refused
+	} else if cfg.Began != nil {
+		ref.Version = cfg.Began.Version
+		return o.FetchPrompt(ctx, ref, "the run began with it")
+	}
+	return tracking.MatchPrompt(ctx, o.Langfuse.Client, ref.Name, template)
 }
 
-// promptFileHint is the hint of FetchPrompt for runs.
-const promptFileHint = "--prompt-file FILE creates one"
+// pusher returns System.push for what findPrompt returned.
+func (o Opener) pusher(cfg Config, t pipeline.Template, pin outcome.Prompt) func(context.Context) (outcome.Prompt, error) {
+	if cfg.PromptFile == "" || pin.Version > 0 || cfg.Estimator != nil || cfg.Began != nil {
+		return nil
+	}
+	return func(ctx context.Context) (outcome.Prompt, error) {
+		return tracking.PushPrompt(ctx, o.Langfuse.Client, pin.Name, t)
+	}
+}
 
 // FetchPrompt fetches a prompt from Langfuse; without label and version, the one labelled
 // production. If there is none, the error ends in hint.
@@ -381,6 +384,10 @@ func (o Opener) FetchPrompt(ctx context.Context, ref langfuse.PromptRef,
 // It returns the error of check, with exit code 64, if check refuses the prompt.
 func readPrompt(ctx context.Context, path string, check func(pipeline.Template) error) (pipeline.Template, error) {
 	raw, err := files.Read(ctx, path, files.MaxText)
+	if errors.Is(err, fs.ErrNotExist) && strings.Contains(path, ",") {
+		err = fmt.Errorf("%w; prompt files cannot be swept: give each to a run of its own, then sweep the versions that these "+
+			"name, such as --prompt-version 2,3", err)
+	}
 	if err != nil {
 		return pipeline.Template{}, cli.Usage("reading the prompt: %w", err)
 	}

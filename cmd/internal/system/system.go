@@ -18,6 +18,7 @@ import (
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/scoring"
+	"extraction-experiment/tracking"
 )
 
 // Opener opens systems. Langfuse is needed for prompts, Stderr for programs.
@@ -40,6 +41,16 @@ type System struct {
 	Definition Definition
 	// reached reports whether a team's own system ever answered; nil if that is unknown.
 	reached func() bool
+}
+
+// Push stores the prompt of cfg.PromptFile as a new version if no version has its text. Call it
+// before Measured, when nothing can be refused any more.
+func (o Opener) Push(ctx context.Context, cfg Config, s *System) (err error) {
+	if pin := s.Header.Prompt; cfg.PromptFile != "" && cfg.Began == nil && pin.Version == 0 {
+		template := pipeline.Template{Messages: s.Definition.Prompt}
+		s.Header.Prompt, err = tracking.PushPrompt(ctx, o.Langfuse.Client, pin.Name, template)
+	}
+	return err
 }
 
 // Measured returns the system for the engine, with its task and scorer.

@@ -250,6 +250,9 @@ func promptsCommand(env cli.Env) *urfave.Command {
 		in(settings.Action{Name: "list", Usage: "experiment prompts list [--json]", Flags: flags[2:]},
 			func(c *urfave.Context, client *langfuse.Client, _ []string) (string, any, error) {
 				list, err := system.ListPrompts(c.Context, client)
+				if err == nil && !c.Bool("json") {
+					list, err = system.PlaceLabels(c.Context, client, list)
+				}
 				return system.PromptTable(list, time.Local), list, err
 			}),
 		in(settings.Action{Name: "show", Usage: "experiment prompts show NAME [--prompt-label L | --prompt-version N] [--json]",

@@ -203,6 +203,9 @@ func TestModels_promptFile(t *testing.T) {
 	}
 	args := []string{"--dataset", "docs", "--model", "openai/gpt-test", "--prompt", "mine", "--prompt-file", "p.txt"}
 	b.succeed(env, append(args, "--name", "r2", "--resume", "--quiet")...)
+	b.prompt(langfuse.Prompt{Name: "mine", Type: langfuse.PromptText, Prompt: json.RawMessage(`"Two: {{document_text}}"`)})
+	write("Two: {{document_text}}")
+	b.succeed(env, append(args, "--name", "r3", "--retry-failed", "--quiet")...) // keeps version 2, though 3 is equal
 	for name, tt := range map[string]struct{ add, want []string }{
 		"a resumed run":        {[]string{"--name", "r1", "--retry-failed"}, []string{"prompt: began with mine@1, now mine (p.txt)\n", "text of the prompt"}},
 		"a name that is taken": {[]string{"--name", "r1"}, []string{"taken"}},
@@ -219,7 +222,7 @@ func TestModels_promptFile(t *testing.T) {
 			}
 		}
 	}
-	if stdout, _ := b.succeed(env, "prompts", "list", "--json"); !strings.Contains(stdout, `"mine","type":"text","versions":[1,2]`) {
+	if stdout, _ := b.succeed(env, "prompts", "list", "--json"); !strings.Contains(stdout, `"mine","type":"text","versions":[1,2,3]`) {
 		t.Errorf("a refused command pushed a prompt: %s", stdout)
 	}
 	write("no document at all")

@@ -43,6 +43,26 @@ func ListPrompts(ctx context.Context, client *langfuse.Client) ([]langfuse.Promp
 	return list, nil
 }
 
+// PlaceLabels returns the list with the version behind each label. It sends a request for each
+// different label.
+func PlaceLabels(ctx context.Context, client *langfuse.Client, list []langfuse.PromptSummary) (
+	[]langfuse.PromptSummary, error) {
+	labels := slices.Concat(cli.Each(list, func(p langfuse.PromptSummary) []string { return p.Labels })...)
+	placed := map[string][]string{} // by prompt
+	for _, label := range slices.Compact(slices.Sorted(slices.Values(labels))) {
+		for p, err := range client.ListPrompts(ctx, "", label) {
+			if err != nil {
+				return nil, err
+			}
+			placed[p.Name] = append(placed[p.Name], label+" "+ranges(p.Versions))
+		}
+	}
+	return cli.Each(list, func(p langfuse.PromptSummary) langfuse.PromptSummary {
+		p.Labels = placed[p.Name]
+		return p
+	}), nil
+}
+
 // PromptTable returns a table with a line for each prompt. It does not shorten names, so
 // that they can be copied.
 func PromptTable(list []langfuse.PromptSummary, zone *time.Location) string {
@@ -347,22 +367,14 @@ func (o Opener) findPrompt(ctx context.Context, cfg Config, name string, check f
 	if err != nil || cfg.Estimator != nil {
 		return template, outcome.Prompt{}, err
 	}
-	if sha := template.SHA256(); cfg.Began != nil && (cfg.Began.Name != ref.Name || cfg.Began.SHA256 != sha) {
-		return template, outcome.Prompt{Name: ref.Name + " (" + cfg.PromptFile + ")", SHA256: sha}, nil // is refused
-	} else if cfg.Began != nil {
-		ref.Version = cfg.Began.Version
+	switch began, sha := cfg.Began, template.SHA256(); {
+	case began == nil:
+		return tracking.MatchPrompt(ctx, o.Langfuse.Client, ref.Name, template)
+	case began.Name == ref.Name && began.SHA256 == sha:
+		ref.Version = began.Version
 		return o.FetchPrompt(ctx, ref, "the run began with it")
-	}
-	return tracking.MatchPrompt(ctx, o.Langfuse.Client, ref.Name, template)
-}
-
-// pusher returns System.push for what findPrompt returned.
-func (o Opener) pusher(cfg Config, t pipeline.Template, pin outcome.Prompt) func(context.Context) (outcome.Prompt, error) {
-	if cfg.PromptFile == "" || pin.Version > 0 || cfg.Estimator != nil || cfg.Began != nil {
-		return nil
-	}
-	return func(ctx context.Context) (outcome.Prompt, error) {
-		return tracking.PushPrompt(ctx, o.Langfuse.Client, pin.Name, t)
+	default: // another experiment, which is refused
+		return template, outcome.Prompt{Name: ref.Name + " (" + cfg.PromptFile + ")", SHA256: sha}, nil
 	}
 }
 
@@ -385,8 +397,8 @@ func (o Opener) FetchPrompt(ctx context.Context, ref langfuse.PromptRef,
 func readPrompt(ctx context.Context, path string, check func(pipeline.Template) error) (pipeline.Template, error) {
 	raw, err := files.Read(ctx, path, files.MaxText)
 	if errors.Is(err, fs.ErrNotExist) && strings.Contains(path, ",") {
-		err = fmt.Errorf("%w; prompt files cannot be swept: give each to a run of its own, then sweep the versions that these "+
-			"name, such as --prompt-version 2,3", err)
+		err = fmt.Errorf("%w; prompt files cannot be swept: give each to a run of its own, "+
+			"then sweep the versions that these name, such as --prompt-version 2,3", err)
 	}
 	if err != nil {
 		return pipeline.Template{}, cli.Usage("reading the prompt: %w", err)

@@ -32,7 +32,7 @@ type Experiment struct {
 	Temperature, Seed, Trials, Concurrency, RPM, TPM string
 	Retries, Cache, Limit, Description, Output       string
 	Timeout, Inconclusive, Environment               string // "90s"; fail, pass or 6; that of the traces
-	Var, Item, Filter, Gate                          []string
+	Var, Item, Filter, Gate                          List
 	Metadata                                         map[string]string
 
 	PromptLabel     string `yaml:"prompt_label"`
@@ -61,7 +61,7 @@ type Experiment struct {
 // "-".
 type Check struct {
 	Base, Inconclusive, Metric, Comment, JUnit, HTML string
-	Gate                                             []string
+	Gate                                             List
 
 	CheckName      string `yaml:"check_name"`
 	BaseMaxAge     string `yaml:"base_max_age"`
@@ -69,6 +69,19 @@ type Check struct {
 	FailOn         string `yaml:"fail_on"`
 	ClusterBy      string `yaml:"cluster_by"`
 	CommentDetails string `yaml:"comment_details"`
+}
+
+// List is a list of texts. In a file, one text is a list of one.
+type List []string
+
+// UnmarshalYAML reads a text or a list of texts.
+func (l *List) UnmarshalYAML(unmarshal func(any) error) error {
+	var one string
+	if unmarshal(&one) == nil {
+		*l = List{one}
+		return nil
+	}
+	return unmarshal((*[]string)(l))
 }
 
 // Lookup returns the value of a flag as Experiment.Lookup does.
@@ -139,7 +152,7 @@ func flagValues(v reflect.Value) []string {
 		if value != "" {
 			return []string{value}
 		}
-	case []string:
+	case List:
 		return value
 	case map[string]string:
 		var pairs []string

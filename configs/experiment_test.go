@@ -28,7 +28,8 @@ func TestLoad_problems(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"unknown key":     {"dataset: x\ncolour: red\n", `line 2: unknown key "colour"`},
 		"mistyped key":    {"datset: x\n", `did you mean "dataset"`},
-		"wrong kind":      {"item: {a: b}\n", "line 1"},
+		"wrong kind":      {"item: {a: b}\n", "line 1: cannot unmarshal a mapping where a list is expected"},
+		"list in a list":  {"check:\n  gate: [[a]]\n", "line 2"},
 		"second document": {"dataset: x\n---\ndataset: y\n", "second"},
 		"alias bomb": {"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\n" +
 			"d: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f]\n", ""},
@@ -49,6 +50,11 @@ func TestLoad_problems(t *testing.T) {
 
 func TestExperiment_Lookup(t *testing.T) {
 	e := Experiment{Dataset: "d", MaxFailures: "3", Item: []string{"a", "b"}, Metadata: map[string]string{"y": "2", "x": "1"}}
+	read, err := Load(writeFile(t, "gate: one.yaml\nvar:\nfilter: [a, b]\ncheck:\n  gate: gate.yaml\n"))
+	if err != nil || !slices.Equal(read.Check.Lookup("gate"), []string{"gate.yaml"}) || !slices.Equal(read.Lookup("gate"), []string{"one.yaml"}) ||
+		len(read.Lookup("filter")) != 2 || len(read.Lookup("var")) != 0 {
+		t.Errorf("one text as a list: %+v, %v", read, err)
+	}
 	for flag, want := range map[string][]string{
 		"dataset": {"d"}, "max-failures": {"3"}, "item": {"a", "b"}, "metadata": {"x=1", "y=2"}, "model": nil, "nothing": nil,
 	} {

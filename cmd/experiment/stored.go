@@ -191,6 +191,10 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 	if len(words) < 1 || len(words) > 2 {
 		return cli.Usage("show takes the name or file of a run, and the id of an item if one is wanted; experiment runs lists the runs")
 	}
+	if len(words) == 1 && c.IsSet("trial") {
+		return cli.Usage("--trial selects a trial of one item: experiment show %s ITEM --trial %d",
+			cli.Quote(words[0]), c.Int("trial"))
+	}
 	run, err := runs.Open(c.Context, words[0], c.String("dataset"))
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 //
 //	entity_f1 >= base - 0.02        a score against the base: the 95 % interval decides
 //	entity_f1 > base                better than the base, shown
-//	pooled(entity_f1) >= base - 1%  the pooled value, by its bootstrap interval; none if items failed
+//	pooled(entity_f1) >= base - 0.1 the pooled value, by its bootstrap interval; none if items failed
 //	relationship_f1 >= 0.6          a score of one run: the mean decides, failures count as 0
 //	coverage >= 99%                 share of the items that did not fail
 //	weighted_score >= 0.5           the score of answers about a document, as it is
@@ -26,8 +26,9 @@ import (
 //	latency_p95 <= 2s               also latency_p50, latency_mean, latency_max
 //
 // The operators are >=, >, <= and <. Numbers that differ by at most Epsilon are equal. Shares and
-// multiples may end in %, a time ends in ms or s, a cost may begin with $. A bound on an amount
-// that no value meets or all values meet is an error; Decides checks bounds on scores.
+// multiples may end in %, but not what is added to the base; a time ends in ms or s, a cost may
+// begin with $. A bound on an amount that no value meets or all values meet is an error; Decides
+// checks bounds on scores.
 type Rule struct {
 	Text     string
 	Metric   string
@@ -136,6 +137,9 @@ func (r Rule) number(text string, multiple bool) (float64, error) {
 	if latency && digits == text && v != 0 {
 		return 0, fmt.Errorf("expected a time with its unit, such as %ss or %sms", text, text)
 	}
+	if factor == 0.01 && r.Relative && !multiple {
+		return 0, fmt.Errorf("%s could be a share of the base: write %s, the difference itself", text, decimal(v/100))
+	}
 	if factor == 0.01 {
 		return v / 100, nil // 2 % is 0.02 to the last digit
 	}
@@ -211,7 +215,8 @@ func (r Rule) checkBound(lo, hi float64) error {
 	}
 	hint := ""
 	if v := math.Abs(r.Offset); hi == 1 && v > 1 && v <= 100 {
-		hint = fmt.Sprintf("; did you mean %s%%?", decimal(v))
+		share := map[bool]string{true: decimal(v / 100), false: decimal(v) + "%"}[r.Relative]
+		hint = fmt.Sprintf("; did you mean %s?", share)
 	}
 	return fmt.Errorf("%s: %s %s%s", problem, what, span, hint)
 }

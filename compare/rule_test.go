@@ -10,19 +10,19 @@ import (
 
 func TestParseRule(t *testing.T) {
 	tests := map[string]Rule{
-		"entity_f1 >= base - 0.02":      {Metric: "entity_f1", Op: ">=", Relative: true, Factor: 1, Offset: -0.02},
-		" entity_f1>base ":              {Text: "entity_f1>base", Metric: "entity_f1", Op: ">", Relative: true, Factor: 1},
-		"error <= base + 1%":            {Metric: "error", Op: "<=", Relative: true, Factor: 1, Offset: 0.01},
-		"pooled(entity_f1) >= base-2%":  {Metric: "entity_f1", Pooled: true, Op: ">=", Relative: true, Factor: 1, Offset: -0.02},
-		"relationship_f1 >= 0.6":        {Metric: "relationship_f1", Op: ">=", Factor: 1, Offset: 0.6},
-		"coverage >= 99%":               {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.99},
-		"cost <= base * 1.1":            {Metric: "cost", Op: "<=", Relative: true, Factor: 1.1},
-		"cost_per_item < $0.01":         {Metric: "cost_per_item", Op: "<", Factor: 1, Offset: 0.01},
-		"coverage >= 2%":                {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.02},
-		"coverage >= 7%":                {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.07},
-		"latency_p95 <= base + 0":       {Metric: "latency_p95", Op: "<=", Relative: true, Factor: 1},
-		"latency_p95 <= 2s":             {Metric: "latency_p95", Op: "<=", Factor: 1, Offset: 2000},
-		"latency_mean <= base + 250 ms": {Metric: "latency_mean", Op: "<=", Relative: true, Factor: 1, Offset: 250},
+		"entity_f1 >= base - 0.02":       {Metric: "entity_f1", Op: ">=", Relative: true, Factor: 1, Offset: -0.02},
+		" entity_f1>base ":               {Text: "entity_f1>base", Metric: "entity_f1", Op: ">", Relative: true, Factor: 1},
+		"error <= base + 0.01":           {Metric: "error", Op: "<=", Relative: true, Factor: 1, Offset: 0.01},
+		"pooled(entity_f1) >= base-0.02": {Metric: "entity_f1", Pooled: true, Op: ">=", Relative: true, Factor: 1, Offset: -0.02},
+		"relationship_f1 >= 0.6":         {Metric: "relationship_f1", Op: ">=", Factor: 1, Offset: 0.6},
+		"coverage >= 99%":                {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.99},
+		"cost <= base * 1.1":             {Metric: "cost", Op: "<=", Relative: true, Factor: 1.1},
+		"cost_per_item < $0.01":          {Metric: "cost_per_item", Op: "<", Factor: 1, Offset: 0.01},
+		"coverage >= 2%":                 {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.02},
+		"coverage >= 7%":                 {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.07},
+		"latency_p95 <= base + 0":        {Metric: "latency_p95", Op: "<=", Relative: true, Factor: 1},
+		"latency_p95 <= 2s":              {Metric: "latency_p95", Op: "<=", Factor: 1, Offset: 2000},
+		"latency_mean <= base + 250 ms":  {Metric: "latency_mean", Op: "<=", Relative: true, Factor: 1, Offset: 250},
 	}
 	for text, want := range tests {
 		if want.Text == "" {
@@ -53,6 +53,10 @@ func TestParseRule(t *testing.T) {
 		"latency_p95 <= 5%":             "is not a share",
 		"latency_p95 <= base + 10%":     "base * 1.1",
 		"cost <= 5%":                    "is not a share",
+		"entity_f1 >= base - 5%":        "5% could be a share of the base: write 0.05,",
+		"pooled(f1) >= base - 0.7 %":    "write 0.007,",
+		"coverage >= base - 1%":         "write 0.01,",
+		"entity_f1 >= 0.8e":             "expected a number",
 		"cost <= -1":                    "nothing can keep it: cost is never below 0",
 		"cost >= 0":                     "everything keeps it",
 		"failures <= 2%":                "coverage >= 98%",
@@ -90,7 +94,7 @@ func TestRule_Complement(t *testing.T) {
 		"lost < 10%":                    "kept > 0.9",
 		"lost <= base":                  "kept >= base",
 		"lost <= base + 0.02":           "kept >= base - 0.02",
-		"pooled(lost) < base - 1%":      "pooled(kept) > base + 0.01",
+		"pooled(lost) < base - 0.01":    "pooled(kept) > base + 0.01",
 		"pooled(lost) <= 0.333333":      "pooled(kept) >= 0.666667",
 		"lost >= 0.9":                   "kept <= 0.1",
 		"lost <= base + 0.000000000001": "kept >= base - 0.000000000001",
@@ -105,30 +109,30 @@ func TestRule_Complement(t *testing.T) {
 // TestRule_Decides checks rules about scores from 0 to 1.
 func TestRule_Decides(t *testing.T) {
 	for text, want := range map[string]string{
-		"f1 >= 0.5":             "",
-		"f1 >= 1":               "",
-		"f1 > 0":                "",
-		"f1 < 0.9":              "", // a rule of one run may be in either direction
-		"f1 >= base - 0.02":     "",
-		"f1 > base - 1":         "",
-		"f1 >= base + 1":        "",
-		"f1 >= base - 1":        "everything keeps it",
-		"f1 >= base - 2":        "everything keeps it: a difference of f1 lies from -1 to 1; did you mean 2%?",
-		"f1 > base + 1":         "nothing can keep it",
-		"f1 >= 70":              "nothing can keep it: f1 lies from 0 to 1; did you mean 70%?",
-		"f1 >= 0":               "everything keeps it",
-		"f1 > 1":                "nothing can keep it",
-		"f1 <= 1":               "everything keeps it",
-		"f1 < base":             "did you mean f1 > base?",
-		"pooled(f1) <= base":    "more of pooled f1 is better",
-		"pooled(f1) >= base-3%": "",
+		"f1 >= 0.5":               "",
+		"f1 >= 1":                 "",
+		"f1 > 0":                  "",
+		"f1 < 0.9":                "", // a rule of one run may be in either direction
+		"f1 >= base - 0.02":       "",
+		"f1 > base - 1":           "",
+		"f1 >= base + 1":          "",
+		"f1 >= base - 1":          "everything keeps it",
+		"f1 >= base - 2":          "everything keeps it: a difference of f1 lies from -1 to 1; did you mean 0.02?",
+		"f1 > base + 1":           "nothing can keep it",
+		"f1 >= 70":                "nothing can keep it: f1 lies from 0 to 1; did you mean 70%?",
+		"f1 >= 0":                 "everything keeps it",
+		"f1 > 1":                  "nothing can keep it",
+		"f1 <= 1":                 "everything keeps it",
+		"f1 < base":               "did you mean f1 > base?",
+		"pooled(f1) <= base":      "more of pooled f1 is better",
+		"pooled(f1) >= base-0.03": "",
 	} {
 		err := mustRule(t, text).Decides(0, 1, false)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
-	if err := mustRule(t, "error <= base + 1%").Decides(0, 1, true); err != nil {
+	if err := mustRule(t, "error <= base + 0.01").Decides(0, 1, true); err != nil {
 		t.Error(err)
 	}
 	if err := mustRule(t, "error > base").Decides(0, 1, true); err == nil || !strings.Contains(err.Error(), "less of error is better") {

@@ -152,9 +152,9 @@ type threshold struct {
 func parseThreshold(text string) (threshold, error) {
 	invalid := fmt.Errorf("threshold %q: expected a number from 0 to 1 with at most %d decimals, such as 0.85",
 		shorten(text), maxDecimals)
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(strings.TrimSpace(text)), "e")
+	mantissa, exponent, scientific := strings.Cut(strings.ToLower(strings.TrimSpace(text)), "e")
 	shift, err := strconv.Atoi(cmp.Or(exponent, "0"))
-	if err != nil || max(shift, -shift) > maxDecimals || len(mantissa) > 100 || strings.Trim(mantissa, "0123456789.") != "" {
+	if err != nil || scientific && exponent == "" || max(shift, -shift) > maxDecimals || len(mantissa) > 100 || strings.Trim(mantissa, "0123456789.") != "" {
 		return threshold{}, invalid // before SetString, which expands 1e-999999999
 	}
 	value, ok := new(big.Rat).SetString(mantissa + "e" + strconv.Itoa(shift))

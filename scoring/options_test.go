@@ -66,6 +66,7 @@ func TestParseOptions_problems(t *testing.T) {
 		`{"type_aliases":{"":"a"}}`:           "there is an empty type",
 		`{"threshold":1e-19}`:                 "expected a number from 0 to 1 with at most 18 decimals",
 		`{"threshold":"0.8x5"}`:               "expected a number from 0 to 1 with at most 18 decimals",
+		`{"threshold":"0.8e"}`:                "expected a number from 0 to 1 with at most 18 decimals",
 		`{"threshold":"0.8ex"}`:               "expected a number from 0 to 1 with at most 18 decimals",
 		`{"threshold":"0.` + strings.Repeat("0", 200) + `"}`: "expected a number from 0 to 1 with at most 18 decimals",
 		`{"initials":"yes"}`:           "initials: expected true or false",

@@ -135,6 +135,19 @@ func TestDecodeExtraction_problems(t *testing.T) {
 	}
 }
 
+// TestDecodeDocument_text: the first of document_text and text that is not empty is the document.
+func TestDecodeDocument_text(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"document_text":"a","text":"b"}`: "a", `{"document_text":" ","text":"b"}`: "b", `{"document_text":null,"text":"b"}`: "b",
+		`{"document_text":"a","text":{}}`: "a", `{"document_text":"","text":{}}`: "", `{"document_text":""}`: "",
+	} {
+		doc, warnings, err := DecodeDocument([]byte(in))
+		if doc.Text != want || (err == nil) != (want != "") || len(warnings) != 0 {
+			t.Errorf("%s: %q, %q, %v", in, doc.Text, warnings, err)
+		}
+	}
+}
+
 func TestDecodeDocument(t *testing.T) {
 	doc, warnings, err := DecodeDocument([]byte(`{"text":"Hi","object_schemas":{"Person":{"description":"someone"}},
 		"relationship_schemas":{"knows":{"source_types":["Person"]}},"allowed_types":["Person"],"colour":"red"}`))

@@ -83,8 +83,8 @@ type RelationshipSchema struct {
 	TargetTypes []string `json:"target_types,omitempty"`
 }
 
-// DecodeDocument decodes the input of a dataset item. It accepts "text" for "document_text".
-// Warnings name unknown keys. The error is ErrNoText for a document without text, or joins
+// DecodeDocument decodes the input of a dataset item. It accepts "text" if "document_text"
+// is missing or empty. Warnings name unknown keys. The error is ErrNoText for a document without text, or joins
 // every value of the wrong kind with its path.
 func DecodeDocument(raw []byte) (Document, []string, error) { return new(Decoder).Document(raw) }
 
@@ -115,7 +115,10 @@ func (d *Decoder) Document(raw []byte) (Document, []string, error) {
 	}
 	r := &reader{}
 	in := r.object("input", raw)
-	text, kind := in.text("document_text", "text"), in.text("document_type")
+	text, kind, _ := in.text("document_text"), in.text("document_type"), in.value("text") // which is known, whatever it is
+	if strings.TrimSpace(text) == "" {
+		text = in.text("text")
+	}
 	doc := d.schemas(in)
 	doc.Text, doc.Type, doc.Input, doc.lazy = text, kind, raw, &lazyIndex{text: text}
 	in.done()

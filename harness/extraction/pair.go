@@ -71,7 +71,7 @@ func (l *lineScorer) score(line []byte, o *outcome.Outcome) (out scoredPair, err
 	out.ID, o.Item, o.NothingExpected = p.ID, p.ID, isEmpty(expected)
 	if isAbsent(p.Extracted) {
 		out.Error = cmp.Or(p.Error, "nothing was extracted")
-		o.Class, o.Scores = failureClass(out.Error), scorer.Undelivered(expected)
+		o.Class, o.Scores = failureClass(cmp.Or(p.Error, string(outcome.InvalidOutput))), scorer.Undelivered(expected)
 		o.Failure = &outcome.Failure{Class: o.Class, Message: out.Error}
 		return out, nil
 	}

@@ -7,6 +7,7 @@
 package provider
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -125,8 +126,12 @@ func unknownSpec(spec string) error {
 	for _, r := range table() {
 		names, forms = append(names, r.name), append(forms, r.name+r.suffix)
 	}
-	prefix, _, _ := strings.Cut(strings.TrimSpace(spec), "/")
-	return cli.Usage("unknown model %q%s (there are: %s)", textutil.Cut(spec, 80), textutil.Hint(prefix, names), strings.Join(forms, ", "))
+	prefix, _, hasName := strings.Cut(strings.TrimSpace(spec), "/")
+	hint := textutil.Hint(prefix, names)
+	if hint == "" && !hasName && prefix != "" {
+		hint = fmt.Sprintf("; did you mean %q?", OpenAI+"/"+textutil.Cut(prefix, 80))
+	}
+	return cli.Usage("unknown model %q%s (there are: %s)", textutil.Cut(spec, 80), hint, strings.Join(forms, ", "))
 }
 
 // Variables returns the names of the environment variables that Open reads by Config.Getenv, in

@@ -37,7 +37,8 @@ func TestOpen_baseline(t *testing.T) {
 func TestOpen_unknown(t *testing.T) {
 	for spec, nearest := range map[string]string{
 		"basline": "baseline", "baseline/": "", "baseline/x": "",
-		"": "", "gpt-9": "", "/": "", strings.Repeat("日", 5000): "", "\xff": "",
+		"": "", "gpt-9": "openai/gpt-9", " acme-xl ": "openai/acme-xl", "/": "", "acme/xl": "",
+		strings.Repeat("日", 5000): "openai/日", "\xff": "openai/",
 	} {
 		opened, err := provider.Open(spec, provider.Config{})
 		if opened.Extractor != nil || opened.Model != nil || cli.ExitCode(err) != 64 {

@@ -192,7 +192,7 @@ func normalize(out string) string {
 		{`(?m)^latency .*$`, "latency   …"},
 		{`(?m)[0-9.]+ (ms|µs|s)( +1)$`, "   … ms$2"},
 		{`20\d\d-\d\d-\d\d \d\d:\d\d`, "2026-11-21 09:00"},
-		{`(?m)^   \d+\.\d+\.\d+.*$`, "   0.1.0"},
+		{`(?m)^(   \d+\.\d+\.\d+) \(.*$`, "$1"}, // the revision
 		{`(?m) +$`, ""},
 	} {
 		out = regexp.MustCompile(replace[0]).ReplaceAllString(out, replace[1])

@@ -75,7 +75,7 @@ func EndSignals() []os.Signal {
 	return list
 }
 
-// Version returns the release with the revision of the build, such as "0.1.0 (3f2a9c1b7d04,
+// Version returns the release with the revision of the build, such as "0.2.0 (3f2a9c1b7d04,
 // modified)". Builds without version control, such as "go run", have only the release.
 func Version() string {
 	if revision := Revision(); revision != "" {

@@ -1,8 +1,9 @@
 // Package compare tells whether a candidate run is better than a base run over the same items, by
 // how much, and whether that can be trusted.
 //
-// It is pure: runs are streams of outcomes from a Source (experiment.OpenRun opens a file), results are data (Comparison); it
-// prints and opens nothing. It knows no harness: the caller's Config.Matches reads explanations.
+// It is pure: runs are streams of outcomes from a Source (experiment.OpenRun opens a file), results
+// are data (Comparison); it prints and opens nothing. It knows no harness: the caller's
+// Config.Matches reads explanations.
 //
 // One comparison has these steps:
 //

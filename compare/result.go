@@ -287,7 +287,7 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	return list
 }
 
-// warnOfAsking warns of runs of which one was asked more often than the other, or paid for fewer answers.
+// warnOfAsking warns if one run was asked more often than the other, or paid for fewer answers.
 func warnOfAsking(base, cand outcome.Summary, noun string, warn func(format string, args ...any)) {
 	b, c := base.Items, cand.Items
 	both := func(text string, ofCand, ofBase int) {

@@ -93,8 +93,8 @@ func eachItemOf(runs []Run, do func(Run, ItemView) error) error {
 
 // CSV writes a header and one row for each item: the item, its result, time, tokens and cost,
 // every score (empty if undefined), the weight of the primary score for answers about documents,
-// the number of faults of each cause, and warnings. The scores of a failed
-// item, all but error, and its numbers of faults are empty. Costs have 12 significant digits, other numbers all.
+// the number of faults of each cause, and warnings. The scores of a failed item, all but error, and
+// its numbers of faults are empty. Costs have 12 significant digits, other numbers all.
 //
 // A spreadsheet must not evaluate untrusted text: text that begins with = + - @ ' a tab or a
 // line end gets a leading '. A program that reads the file removes one leading ' to get the

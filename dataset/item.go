@@ -9,7 +9,7 @@
 //	for located, err := range dataset.ReadFile(ctx, "items.jsonl") { … } // see Read for the formats
 //	filter, err := dataset.ParseFilter("metadata.difficulty=hard")      // selects items
 //	hash, err := dataset.Hash(located.Item)                             // identifies an item
-//	err = fingerprint.Add(located.ID, hash) // identifies all of them, which are sorted by id
+//	err = fingerprint.Add(located.ID, hash)                             // identifies all, sorted by id
 package dataset
 
 import (

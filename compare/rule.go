@@ -215,7 +215,10 @@ func (r Rule) checkBound(lo, hi float64) error {
 	}
 	hint := ""
 	if v := math.Abs(r.Offset); hi == 1 && v > 1 && v <= 100 {
-		share := map[bool]string{true: decimal(v / 100), false: decimal(v) + "%"}[r.Relative]
+		share := decimal(v) + "%"
+		if r.Relative {
+			share = decimal(v / 100)
+		}
 		hint = fmt.Sprintf("; did you mean %s?", share)
 	}
 	return fmt.Errorf("%s: %s %s%s", problem, what, span, hint)

@@ -88,6 +88,7 @@ func replaceInvalid(o outcome.Outcome, judge Judge, invalid error) outcome.Outco
 		f.Class = outcome.InvalidOutput
 	}
 	o.Output, o.Explanation, o.Calls = nil, nil, nil
+	o.Groups, o.Causes, o.Counts = nil, nil, nil
 	if o.CostUSD != nil && (math.IsNaN(*o.CostUSD) || math.IsInf(*o.CostUSD, 0)) {
 		o.CostUSD = nil
 	}

@@ -111,8 +111,7 @@ type ContextJudge interface {
 	Judge
 	// ScoreContext is like Score, but returns soon after ctx is done; its result is not
 	// recorded then. An error with a method StopsRun() in its chain stops the run, as that of a
-	// Task does. decoded is TaskResult.Decoded and has the content of
-	// output; it may be nil.
+	// Task does. decoded is TaskResult.Decoded and has the content of output; it may be nil.
 	ScoreContext(ctx context.Context, output json.RawMessage, decoded any) (Scored, error)
 }
 

@@ -83,9 +83,9 @@ type RelationshipSchema struct {
 	TargetTypes []string `json:"target_types,omitempty"`
 }
 
-// DecodeDocument decodes the input of a dataset item. It accepts "text" if "document_text"
-// is missing or empty. Warnings name unknown keys. The error is ErrNoText for a document without text, or joins
-// every value of the wrong kind with its path.
+// DecodeDocument decodes the input of a dataset item. It accepts "text" if "document_text" is
+// missing or empty. Warnings name unknown keys. The error is ErrNoText for a document without text,
+// or joins every value of the wrong kind with its path.
 func DecodeDocument(raw []byte) (Document, []string, error) { return new(Decoder).Document(raw) }
 
 // Limits of the memory of a Decoder.

@@ -251,7 +251,7 @@ func promptsCommand(env cli.Env) *urfave.Command {
 			func(c *urfave.Context, client *langfuse.Client, _ []string) (string, any, error) {
 				list, err := system.ListPrompts(c.Context, client)
 				if err == nil && !c.Bool("json") {
-					list, err = system.PlaceLabels(c.Context, client, list)
+					list, err = system.WithLabelVersions(c.Context, client, list)
 				}
 				return system.PromptTable(list, time.Local), list, err
 			}),

@@ -3,10 +3,8 @@ package gold
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -17,7 +15,6 @@ import (
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
-	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
@@ -196,11 +193,11 @@ func (r *rescorer) rescoreNow(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	suffix, err := goldSuffix(ctx, gold.Gold)
+	fingerprint, err := experiment.Fingerprint(ctx, gold.Gold)
 	if err != nil {
 		return err
 	}
-	result, paths, err := r.rescoreAll(ctx, gold, before, suffix)
+	result, paths, err := r.rescoreAll(ctx, gold, before, "-"+fingerprint[:8])
 	if err != nil {
 		return err
 	}
@@ -311,23 +308,6 @@ func openCurrent(ctx context.Context, env cli.Env, name string) (cfg experiment.
 		cfg.GoldVersion = pinned.Version()
 	}
 	return cfg, closeDataset, nil
-}
-
-// goldSuffix returns the end of the names of runs that are scored against these items: the beginning
-// of their dataset.Fingerprint. Memory: a hash for each item.
-func goldSuffix(ctx context.Context, gold experiment.Source) (string, error) {
-	var lines []string
-	for page, err := range gold.Pages(ctx) {
-		for _, item := range page {
-			hash, errHash := dataset.Hash(item)
-			lines, err = append(lines, item.ID+"\t"+hash+"\n"), errors.Join(err, errHash)
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-	slices.Sort(lines)
-	return fmt.Sprintf("-%x", sha256.Sum256([]byte(strings.Join(lines, ""))))[:9], nil
 }
 
 // isThere reports whether the run at path is what scoring from again as the run h would give.

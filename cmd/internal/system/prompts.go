@@ -43,22 +43,22 @@ func ListPrompts(ctx context.Context, client *langfuse.Client) ([]langfuse.Promp
 	return list, nil
 }
 
-// PlaceLabels returns the list with the version behind each label. It sends a request for each
-// different label.
-func PlaceLabels(ctx context.Context, client *langfuse.Client, list []langfuse.PromptSummary) (
+// WithLabelVersions returns the list with the version of each label, as in "production 3". It
+// sends a request for each different label.
+func WithLabelVersions(ctx context.Context, client *langfuse.Client, list []langfuse.PromptSummary) (
 	[]langfuse.PromptSummary, error) {
 	labels := slices.Concat(cli.Each(list, func(p langfuse.PromptSummary) []string { return p.Labels })...)
-	placed := map[string][]string{} // by prompt
+	labelled := map[string][]string{} // by prompt
 	for _, label := range slices.Compact(slices.Sorted(slices.Values(labels))) {
 		for p, err := range client.ListPrompts(ctx, "", label) {
 			if err != nil {
 				return nil, err
 			}
-			placed[p.Name] = append(placed[p.Name], label+" "+ranges(p.Versions))
+			labelled[p.Name] = append(labelled[p.Name], label+" "+ranges(p.Versions))
 		}
 	}
 	return cli.Each(list, func(p langfuse.PromptSummary) langfuse.PromptSummary {
-		p.Labels = placed[p.Name]
+		p.Labels = labelled[p.Name]
 		return p
 	}), nil
 }

@@ -128,7 +128,7 @@ func (t *traceSeeder) reviewTraces(ctx context.Context, traces []candidate) erro
 				out, err = t.reviewItem(c)
 			}
 			if err != nil {
-				t.refuse(c.id, err)
+				t.refuse(c.id, refusals(err))
 			} else if err = t.writeReview(ctx, c.id, out); err != nil || ctx.Err() != nil {
 				return errors.Join(err, ctx.Err())
 			}
@@ -152,9 +152,7 @@ func (t *traceSeeder) writeReview(ctx context.Context, trace string, out mappedI
 				shown.Before = &old
 			}
 		}
-		if t.cfg.Show != nil {
-			t.cfg.Show(shown)
-		}
+		t.cfg.Show(shown)
 	}
 	if string(old.Expected) != string(out.item.Expected) { // confirmed gold is not checked again
 		n := t.checker.item(located)

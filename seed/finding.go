@@ -90,13 +90,13 @@ func (f Finding) String() string {
 }
 
 // reasonOf returns the first problem of a refusal, and how many more there are.
-func reasonOf(first Finding, all int) string {
-	reason := first.Message
-	if first.Path != "" {
-		reason = first.Path + ": " + reason
+func reasonOf(problems []Finding) string {
+	reason := problems[0].Message
+	if path := problems[0].Path; path != "" {
+		reason = path + ": " + reason
 	}
-	if all > 1 {
-		reason += fmt.Sprintf(" (and %d more)", all-1)
+	if more := len(problems) - 1; more > 0 {
+		reason += fmt.Sprintf(" (and %d more)", more)
 	}
 	return reason
 }

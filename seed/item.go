@@ -26,11 +26,11 @@ func refuse(kind Kind, path, format string, args ...any) error {
 }
 
 // refusals splits an error of the mapper into findings.
-func refusals(err error) []*Finding {
-	return cli.Each(cli.Unjoin(err), func(one error) *Finding {
+func refusals(err error) []Finding {
+	return cli.Each(cli.Unjoin(err), func(one error) Finding {
 		why := &Finding{Kind: Refused, Message: one.Error()}
 		errors.As(one, &why)
-		return why
+		return *why
 	})
 }
 
@@ -70,24 +70,20 @@ func (m *mapper) excerpt(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// item maps one trace. The error is one or several joined *Finding. With a redaction neither the
-// error nor the warnings show anything that was not redacted.
-func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) (mappedItem, error) {
+// item maps one trace. If it makes no item, it returns the problems. With a redaction neither these
+// nor the warnings show anything that was not redacted.
+func (m *mapper) item(trace langfuse.Trace, scores []langfuse.Score) mappedItem {
 	out, err := m.build(trace, scores)
-	if m.cfg.Redaction == nil {
-		return out, err
+	out.problems = refusals(err)
+	if m.cfg.Redaction != nil {
+		m.cfg.Redaction.redactFindings(out.problems)
+		m.cfg.Redaction.redactFindings(out.warnings)
 	}
-	for i := range out.warnings {
-		m.cfg.Redaction.redactFinding(&out.warnings[i])
-	}
-	for _, why := range refusals(err) {
-		m.cfg.Redaction.redactFinding(why)
-	}
-	return out, err
+	return out
 }
 
 // build maps one trace: it chooses the observation, demands evidence, takes input and gold,
-// normalises both, and redacts the item.
+// normalises both, and redacts the item. The error is one or several joined *Finding.
 func (m *mapper) build(trace langfuse.Trace, scores []langfuse.Score) (mappedItem, error) {
 	var out mappedItem
 	if sign := experimentSign(trace); sign != "" {

@@ -2,7 +2,6 @@ package seed
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -113,10 +112,9 @@ func TestMapper_truncated(t *testing.T) {
 		"inside":         sampleTrace(`{"document_text":"Ada lived in [truncated]"}`, someOutput),
 		"half of JSON":   sampleTrace(someInput, `"{\"entities\":[{\"name\":\"Ada\"},{\"na"`),
 	} {
-		_, err := (&mapper{cfg: TraceConfig{Config: Config{Dataset: "d"}, AcceptUnvalidated: true}}).item(trace, nil)
-		var why *Finding
-		if !errors.As(err, &why) || why.Kind != Truncated {
-			t.Errorf("%s: %v", name, err)
+		out := (&mapper{cfg: TraceConfig{Config: Config{Dataset: "d"}, AcceptUnvalidated: true}}).item(trace, nil)
+		if len(out.problems) != 1 || out.problems[0].Kind != Truncated {
+			t.Errorf("%s: %v", name, out.problems)
 		}
 	}
 }
@@ -140,8 +138,8 @@ func FuzzMapper_item(f *testing.F) {
 		for _, r := range []*Redaction{nil, redaction} {
 			m := &mapper{replaced: map[string]int{}, cfg: TraceConfig{Config: Config{Dataset: "d", Redaction: r}, AcceptUnvalidated: true,
 				Mapping: Mapping{Metadata: map[string]Paths{"note": {mustPath("metadata.note")}}}}}
-			out, err := m.item(trace, scores)
-			if err != nil {
+			out := m.item(trace, scores)
+			if len(out.problems) > 0 {
 				continue
 			}
 			if _, _, err := extraction.DecodeExtraction(out.item.Expected); err != nil || !utf8.Valid(out.item.Input) || dataset.ValidID(out.item.ID) != nil {
@@ -174,9 +172,9 @@ func TestMapper_private(t *testing.T) {
 			trace.Observations[3].Name = "store " + secret
 			m := &mapper{replaced: map[string]int{}, cfg: TraceConfig{Config: Config{Dataset: "d", Redaction: r}, AcceptUnvalidated: tt.scores == nil,
 				Mapping: Mapping{Observation: ObservationFilter{Name: tt.observation}}}}
-			out, err := m.item(trace, tt.scores)
-			messages := fmt.Sprint(err, out.warnings)
-			if shown := strings.Contains(messages, secret); shown != (r == nil) || err == nil && len(out.warnings) < 2 {
+			out := m.item(trace, tt.scores)
+			messages := fmt.Sprint(out.problems, out.warnings)
+			if shown := strings.Contains(messages, secret); shown != (r == nil) || len(out.problems) == 0 && len(out.warnings) < 2 {
 				t.Errorf("%s, with redaction %t: %s", name, r != nil, messages)
 			}
 		}
@@ -283,10 +281,10 @@ func (s *server) sendMany(n int) {
 // TestMapper_unknownKeys checks that unknown keys of the gold are left out of the item with a
 // warning.
 func TestMapper_unknownKeys(t *testing.T) {
-	out, err := (&mapper{cfg: TraceConfig{Config: Config{Dataset: "d"}, AcceptUnvalidated: true}}).item(sampleTrace(someInput, `{"entities":[],"relationships":[],"mood":1}`), nil)
+	out := (&mapper{cfg: TraceConfig{Config: Config{Dataset: "d"}, AcceptUnvalidated: true}}).item(sampleTrace(someInput, `{"entities":[],"relationships":[],"mood":1}`), nil)
 	last := out.warnings[len(out.warnings)-1].Message
-	if err != nil || strings.Contains(string(out.item.Expected), "mood") || !strings.Contains(last, `are left out: "mood"`) {
-		t.Errorf("%v, %q, %s", err, last, out.item.Expected)
+	if len(out.problems) > 0 || strings.Contains(string(out.item.Expected), "mood") || !strings.Contains(last, `are left out: "mood"`) {
+		t.Errorf("%v, %q, %s", out.problems, last, out.item.Expected)
 	}
 }
 

@@ -213,9 +213,11 @@ func (r *Redaction) redactItems(items iter.Seq2[dataset.Located, error], replace
 	}
 }
 
-// redactFinding redacts a finding.
-func (r *Redaction) redactFinding(f *Finding) {
-	f.Path, f.Message = redactPath(f.Path), r.redactText(f.Message)
+// redactFindings redacts findings in place.
+func (r *Redaction) redactFindings(list []Finding) {
+	for i, f := range list {
+		list[i].Path, list[i].Message = redactPath(f.Path), r.redactText(f.Message)
+	}
 }
 
 // redactLocated redacts one item of a file.

@@ -390,7 +390,7 @@ func (s *seeder) skipBad(located dataset.Located, problems []Finding) bool {
 	if len(problems) == 0 {
 		return false
 	}
-	s.count(located, Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: RefusedAction, Reason: reasonOf(problems[0], len(problems))})
+	s.count(located, Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: RefusedAction, Reason: reasonOf(problems)})
 	return true
 }
 

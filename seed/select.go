@@ -165,7 +165,12 @@ func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate
 	}
 	for _, rule := range s.Scores {
 		query := langfuse.ScoresQuery{Limit: 100, Names: []string{rule.Name}}
-		answers = append(answers, idsOf(t.client.ReadScores(ctx, t.server, query), rule.traceID))
+		answers = append(answers, idsOf(t.client.ReadScores(ctx, t.server, query), func(s langfuse.Score) (string, error) {
+			if !rule.holds(s) {
+				return "", nil
+			}
+			return s.TraceID(), nil
+		}))
 	}
 	matched := map[string]int{} // number of answers after the first that have the trace
 	for i, ids := range answers[1:] {
@@ -245,14 +250,6 @@ func (t *traceSeeder) itemTrace(ctx context.Context, queue string, item langfuse
 	t.result.Refused++
 	t.result.RefusedQueueItems++
 	return "", nil
-}
-
-// traceID returns the trace of a score that satisfies the rule, or "".
-func (r ScoreRule) traceID(s langfuse.Score) (string, error) {
-	if !r.holds(s) {
-		return "", nil
-	}
-	return s.TraceID(), nil
 }
 
 // stratify sets the stratum of each candidate: the text of a plain value, the canonical form of any

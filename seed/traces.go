@@ -121,6 +121,9 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 	if cfg.Redaction != nil {
 		result.Redacted = cfg.Redaction.zeroCounts()
 	}
+	if cfg.Show == nil {
+		cfg.Show = func(Seeded) {}
+	}
 	// Traces of a server in mode v4-dual are read with the legacy endpoints: their tables have all
 	// traces, and a trace that was sent the legacy way has name, tags, input and output on the
 	// trace, where the new endpoints do not find them.
@@ -197,19 +200,18 @@ func (t *traceSeeder) run(ctx context.Context, selection Selection) error {
 func (t *traceSeeder) seedTraces(ctx context.Context, traces []candidate) error {
 	var list []dataset.Located
 	for _, c := range traces {
-		out, err := mappedItem{}, c.err
-		if err == nil {
-			out, err = t.mapper.item(c.trace, c.scores)
+		out := mappedItem{notes: notes{problems: refusals(c.err)}}
+		if c.err == nil {
+			out = t.mapper.item(c.trace, c.scores)
 		}
-		if err != nil {
-			t.refuse(c.id, err)
-			continue
+		if len(out.problems) == 0 {
+			if err := t.open(ctx); err != nil {
+				return err
+			}
+			out.problems = refusals(t.keepReviews(&out))
 		}
-		if err := t.open(ctx); err != nil {
-			return err
-		}
-		if err := t.keepReviews(&out); err != nil {
-			t.refuse(c.id, err)
+		if len(out.problems) > 0 {
+			t.refuse(c.id, out.problems)
 			continue
 		}
 		located := dataset.Located{Item: out.item, File: traceLabel(c.id)}
@@ -228,21 +230,17 @@ func (t *traceSeeder) seedTraces(ctx context.Context, traces []candidate) error 
 		for _, located := range list {
 			if t.cfg.Out == nil {
 				write(located)
-			} else if err := t.writeOut(located); err != nil {
+				continue
+			}
+			located.ID = t.cfg.IDPrefix + located.ID
+			t.seeder.count(located, Change{Item: located.ID, Action: Created})
+			t.result.Written++
+			if err := t.cfg.Out.Write(located.Item); err != nil {
 				return err
 			}
 		}
 		return ctx.Err()
 	})
-}
-
-// writeOut writes an item to TraceConfig.Out.
-func (t *traceSeeder) writeOut(located dataset.Located) error {
-	change := Change{Item: t.cfg.IDPrefix + located.ID, Action: Created}
-	t.seeder.count(located, change)
-	t.result.Written++
-	located.ID = change.Item
-	return t.cfg.Out.Write(located.Item)
 }
 
 // open prepares the dataset before the first item is checked. The check uses the dataset's own
@@ -252,17 +250,15 @@ func (t *traceSeeder) open(ctx context.Context) error {
 		return nil
 	}
 	cfg := t.cfg.Config
-	found, err := t.client.GetDataset(ctx, cfg.Dataset)
-	if err != nil && !errors.Is(err, langfuse.ErrNotFound) {
-		return fmt.Errorf("seeding from traces: %w", err)
-	}
 	cfg.DryRun = cfg.DryRun || t.cfg.Out != nil
 	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, keepArchived: true,
-		similar: newSimilarDocuments(), inOrder: cfg.DryRun && t.cfg.Show != nil,
+		similar: newSimilarDocuments(), inOrder: cfg.DryRun,
 		show: func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }}
-	if err := t.seeder.open(ctx); err != nil {
+	err := t.seeder.open(ctx)
+	if err != nil {
 		return err
 	}
+	found := t.result.Dataset
 	cfg.Schemas = Schemas{orDefault(cfg.Schemas.Input, found.InputSchema),
 		orDefault(cfg.Schemas.Expected, found.ExpectedOutputSchema)}
 	t.checker, err = newChecker(cfg)
@@ -270,22 +266,14 @@ func (t *traceSeeder) open(ctx context.Context) error {
 }
 
 // refuse reports a trace from which no item is made.
-func (t *traceSeeder) refuse(id string, err error) {
-	problems := refusals(err)
-	for _, why := range problems {
-		t.result.Report.Problems.add(dataset.Located{File: traceLabel(id)}, *why)
-	}
+func (t *traceSeeder) refuse(id string, problems []Finding) {
+	t.result.Report.Problems.add(dataset.Located{File: traceLabel(id)}, problems...)
 	t.result.Refused++
-	if t.cfg.Show != nil {
-		t.cfg.Show(Seeded{Trace: id, Change: Change{Action: RefusedAction, Reason: reasonOf(*problems[0], len(problems))}})
-	}
+	t.cfg.Show(Seeded{Trace: id, Change: Change{Action: RefusedAction, Reason: reasonOf(problems)}})
 }
 
 // show adds trace, evidence and content to a change and passes it to TraceConfig.Show.
 func (t *traceSeeder) show(ctx context.Context, item dataset.Item, change Change) {
-	if t.cfg.Show == nil {
-		return
-	}
 	item.ID = change.Item
 	var metadata struct{ Evidence Evidence }
 	_ = json.Unmarshal(item.Metadata, &metadata) // the mapper wrote them

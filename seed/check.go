@@ -111,10 +111,7 @@ func (c *checker) item(located dataset.Located) notes {
 		n.problem(BadID, "id", "with the prefix %q it %v", c.cfg.IDPrefix, err)
 	}
 	if !c.foreign(&n, located.Item) {
-		document, readable := n.input(&c.inputs, located.Item)
-		if expected, ok := n.expected(located.Item); ok && readable {
-			n.checkGold(document, expected)
-		}
+		n.extraction(&c.inputs, located.Item)
 	}
 	c.checkSchema(&n, "input", located.Input)
 	c.checkSchema(&n, "expectedOutput", located.Expected)
@@ -141,23 +138,22 @@ func (c *checker) foreign(n *notes, item dataset.Item) bool {
 	return true
 }
 
-func (n *notes) input(inputs *extraction.Decoder, item dataset.Item) (extraction.Document, bool) {
-	document, warnings, err := inputs.Document(item.Input)
-	n.addDecoding(Input, "input", warnings, err)
-	if err == nil && len(document.Objects) == 0 && len(document.Relationships) == 0 {
+// extraction checks input and expected output as a document and its extraction.
+func (n *notes) extraction(inputs *extraction.Decoder, item dataset.Item) {
+	document, warnings, errInput := inputs.Document(item.Input)
+	n.addDecoding(Input, "input", warnings, errInput)
+	if errInput == nil && len(document.Objects) == 0 && len(document.Relationships) == 0 {
 		n.warn(NoSchemas, "input", "has neither object_schemas nor relationship_schemas: nothing tells an extractor what to look for")
 	}
-	return document, err == nil
-}
-
-func (n *notes) expected(item dataset.Item) (extraction.Extraction, bool) {
 	if item.Expected == nil {
 		n.warn(NotAnnotated, "expectedOutput", "is absent: nothing of this item is scored")
-		return extraction.Extraction{}, false
+		return
 	}
 	expected, warnings, err := extraction.DecodeExtraction(item.Expected)
 	n.addDecoding(Expected, "expectedOutput", warnings, err)
-	return expected, err == nil
+	if errInput == nil && err == nil {
+		n.checkGold(document, expected)
+	}
 }
 
 // addDecoding notes the warnings and errors of reading a field of the item.

@@ -148,11 +148,15 @@ func (r *Report) add(located dataset.Located, n notes) {
 	r.Warnings.add(located, n.warnings...)
 }
 
-// lines returns the first findings, one per line. Traces with the same finding share a line.
-func (l Findings) lines() []string {
+// Err returns nil without problems, else an error that lists them, one per line, with the exit code
+// of malformed input (64). Traces with the same problem share a line.
+func (r Report) Err() error {
+	if r.Problems.Total == 0 {
+		return nil
+	}
 	var grouped []Finding
 	at := map[[2]string]int{} // index in grouped by path and message
-	for _, f := range l.First {
+	for _, f := range r.Problems.First {
 		key := [2]string{f.Path, f.Message}
 		if i, found := at[key]; found && f.Line == 0 {
 			grouped[i].File, grouped[i].Item = grouped[i].File+", "+f.File, ""
@@ -161,16 +165,7 @@ func (l Findings) lines() []string {
 		at[key] = len(grouped)
 		grouped = append(grouped, f)
 	}
-	return cli.Each(grouped, Finding.String)
-}
-
-// Err returns nil without problems, else an error that lists them, one per line, with the exit code
-// of malformed input (64).
-func (r Report) Err() error {
-	if r.Problems.Total == 0 {
-		return nil
-	}
-	lines := r.Problems.lines()
+	lines := cli.Each(grouped, Finding.String)
 	if more := r.Problems.Total - len(r.Problems.First); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more problems", more))
 	}

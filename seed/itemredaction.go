@@ -74,7 +74,9 @@ func (w *itemRedaction) collect(item map[string]any) {
 		if m == nil {
 			m = newMask(text)
 			w.masks[text] = m
-			w.placeholders.reserve(text)
+			for _, found := range placeholder().FindAllString(text, -1) {
+				w.placeholders.taken[strings.ToUpper(found)] = true
+			}
 			w.r.matches(text, func(from, to int, label byte) {
 				m.markText(from, to, label)
 				w.addSecret(text[from:to], label)
@@ -144,15 +146,6 @@ func (w *itemRedaction) search(m *mask, text string, fn func(at int)) {
 	}
 }
 
-// checkKeys returns an error if a key of an object holds a secret.
-func (w *itemRedaction) checkKeys() error {
-	for _, key := range wireKeys {
-		delete(w.keys, key)
-	}
-	return w.checkTexts(slices.Collect(maps.Keys(w.keys)),
-		"a key of an object holds what %s takes out, and keys are not changed: rename it, or leave that object out")
-}
-
 // checkTexts returns an error if one of the texts, which cannot be changed, holds a secret, or if
 // the work exceeded maxWork. The message gets the name of the rule that would remove the secret.
 func (w *itemRedaction) checkTexts(texts []string, message string) error {
@@ -201,7 +194,11 @@ func (w *itemRedaction) align() {
 				return
 			}
 			for _, at := range gold.positions {
-				changed = alignAt(gold, w.document, at) || changed
+				for i := range gold.labels {
+					label := minLabel(gold.labels[i], w.document.labels[at+i])
+					inGold, inDocument := gold.mark(i, i+1, label), w.document.mark(at+i, at+i+1, label)
+					changed = changed || inGold || inDocument
+				}
 			}
 		}
 	}
@@ -212,21 +209,8 @@ func (w *itemRedaction) align() {
 			}
 		}
 	}
-	w.document.renderAll(&w.placeholders) // gives the document the first numbers
-	clear(w.placeholders.count)           // the final rendering counts again
-}
-
-// alignAt marks a gold text and one of its occurrences alike, and reports whether that changed a
-// mark.
-func alignAt(gold, document *mask, at int) bool {
-	changed := false
-	for i := range gold.labels {
-		if label := minLabel(gold.labels[i], document.labels[at+i]); label != 0 {
-			inGold, inDocument := gold.mark(i, i+1, label), document.mark(at+i, at+i+1, label)
-			changed = changed || inGold || inDocument
-		}
-	}
-	return changed
+	w.document.renderAll(w.placeholders.get) // gives the document the first numbers
+	clear(w.placeholders.count)              // the final rendering counts again
 }
 
 // replace replaces everything that is marked.
@@ -239,9 +223,9 @@ func (w *itemRedaction) replace(item map[string]any) {
 		case !m.masked():
 			return value
 		case m.positions != nil: // as at its first place in the document
-			return w.document.render(&w.placeholders, m.positions[0], m.positions[0]+len(m.folded))
+			return w.document.render(w.placeholders.get, m.positions[0], m.positions[0]+len(m.folded))
 		}
-		return m.renderAll(&w.placeholders)
+		return m.renderAll(w.placeholders.get)
 	})
 	for _, move := range moves {
 		move()
@@ -280,8 +264,8 @@ func (w *itemRedaction) moveMentions(item map[string]any) (moves []func()) {
 		for document.continues(to) {
 			to++
 		}
-		quote := document.render(&uncounted, from, to)
-		before := utf8.RuneCountInString(document.text[:document.starts[0]] + document.render(&uncounted, 0, from))
+		quote := document.render(uncounted.get, from, to)
+		before := utf8.RuneCountInString(document.text[:document.starts[0]] + document.render(uncounted.get, 0, from))
 		number := func(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 		moves = append(moves, func() {
 			mention["quote"], mention["start"] = quote, number(before)
@@ -399,8 +383,8 @@ func (m *mask) continues(at int) bool {
 	return at > 0 && at < len(m.labels) && m.labels[at] != 0 && m.labels[at] == m.labels[at-1] && !m.cuts[at]
 }
 
-// render returns folded[from:to] after redaction.
-func (m *mask) render(p *placeholders, from, to int) string {
+// render returns folded[from:to] after redaction; placeholder returns what stands for a removed text.
+func (m *mask) render(placeholder func(label byte, folded string) string, from, to int) string {
 	var b strings.Builder
 	for i := from; i < to; {
 		end, label := i+1, m.labels[i]
@@ -410,7 +394,7 @@ func (m *mask) render(p *placeholders, from, to int) string {
 		if label == 0 {
 			b.WriteString(m.text[m.starts[i]:m.starts[end]])
 		} else {
-			b.WriteString(p.get(label, m.folded[i:end]))
+			b.WriteString(placeholder(label, m.folded[i:end]))
 		}
 		i = end
 	}
@@ -418,6 +402,6 @@ func (m *mask) render(p *placeholders, from, to int) string {
 }
 
 // renderAll returns the whole redacted text, with the white space at its ends.
-func (m *mask) renderAll(p *placeholders) string {
-	return m.text[:m.starts[0]] + m.render(p, 0, len(m.folded)) + m.text[m.starts[len(m.folded)]:]
+func (m *mask) renderAll(placeholder func(label byte, folded string) string) string {
+	return m.text[:m.starts[0]] + m.render(placeholder, 0, len(m.folded)) + m.text[m.starts[len(m.folded)]:]
 }

@@ -88,7 +88,11 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 			problem("field %q: a key is empty", field)
 			continue
 		}
-		r.rules = append(r.rules, redactRule{name: strings.ToUpper(fieldName(field)), field: field})
+		name := nonNameChars().ReplaceAllString(field, "_") // "user.e-mail" becomes user_e_mail
+		if name[0] < 'a' || name[0] > 'z' {
+			name = "field_" + name
+		}
+		r.rules = append(r.rules, redactRule{name: strings.ToUpper(name), field: field})
 	}
 	for i, rule := range r.rules {
 		if !ruleName().MatchString(rule.name) {
@@ -108,15 +112,6 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 		return nil, cli.Usage("reading the patterns: %w", err)
 	}
 	return r, nil
-}
-
-// fieldName makes a name from a field's path: "user.e-mail" becomes user_e_mail.
-func fieldName(field string) string {
-	name := nonNameChars().ReplaceAllString(field, "_")
-	if name[0] < 'a' || name[0] > 'z' {
-		name = "field_" + name
-	}
-	return name
 }
 
 // matches calls fn with start, end and label of every match in a text. Matches of different
@@ -155,7 +150,7 @@ func (r *Redaction) redactText(text string) string {
 	if !m.masked() {
 		return text
 	}
-	return m.renderAll(&placeholders{rules: r.rules, unnumbered: true})
+	return m.renderAll(func(label byte, _ string) string { return "[" + r.rules[label-1].name + "]" })
 }
 
 // wireKeys are the keys that any item may have, and the first keys of paths.
@@ -280,7 +275,11 @@ func (r *Redaction) redactItem(item dataset.Item) (dataset.Item, *itemRedaction,
 	}
 	w.markSecrets()
 	w.align()
-	if err := w.checkKeys(); err != nil {
+	for _, key := range wireKeys {
+		delete(w.keys, key)
+	}
+	if err := w.checkTexts(slices.Collect(maps.Keys(w.keys)), "a key of an object holds what %s takes out, "+
+		"and keys are not changed: rename it, or leave that object out"); err != nil {
 		return item, w, err
 	}
 	w.replace(whole)
@@ -351,15 +350,10 @@ type placeholders struct {
 	next   map[byte]int
 	count  map[string]int  // replacements by name
 	taken  map[string]bool // placeholders that the item already contains, in upper case
-	// unnumbered makes get return [NAME] without counting.
-	unnumbered bool
 }
 
 func (p *placeholders) get(label byte, folded string) string {
 	name := p.rules[label-1].name
-	if p.unnumbered {
-		return "[" + name + "]"
-	}
 	key := string([]byte{label}) + strings.TrimSpace(folded)
 	numbered := func() string { return fmt.Sprintf("[%s-%d]", name, p.number[key]) }
 	for p.number[key] == 0 || p.taken[numbered()] {
@@ -372,10 +366,3 @@ func (p *placeholders) get(label byte, folded string) string {
 
 // placeholder matches a placeholder, in any case.
 var placeholder = textutil.Pattern(`(?i)\[[A-Z][A-Z0-9_]*-[0-9]+\]`)
-
-// reserve records the placeholders in a text, so that get does not use them for another secret.
-func (p *placeholders) reserve(text string) {
-	for _, found := range placeholder().FindAllString(text, -1) {
-		p.taken[strings.ToUpper(found)] = true
-	}
-}

@@ -83,25 +83,20 @@ type Progress struct {
 	Done, Total int
 }
 
-// validate checks the name of the dataset and the prefix of ids.
-func (c Config) validate() error {
-	if err := dataset.ValidID(c.IDPrefix); err != nil && c.IDPrefix != "" {
-		return errors.Join(validDataset(c.Dataset), cli.Usage("the id prefix %w", err))
-	}
-	return validDataset(c.Dataset)
-}
-
-// validDataset returns why Langfuse would refuse the name of a dataset, or nil.
-func validDataset(name string) error {
-	switch {
+// validate returns why Langfuse would refuse the name of the dataset or the prefix of ids, or nil.
+func (c Config) validate() (err error) {
+	switch name := c.Dataset; {
 	case strings.TrimSpace(name) == "":
-		return cli.Usage("the name of the dataset is missing")
+		err = cli.Usage("the name of the dataset is missing")
 	case strings.TrimSpace(strings.Trim(name, "/")) != name, strings.Contains(name, "//"):
-		return cli.Usage("the dataset name %q has a space or slash at an end, or slashes two in a row: they make folders", name)
+		err = cli.Usage("the dataset name %q has a space or slash at an end, or slashes two in a row: they make folders", name)
 	case strings.ContainsAny(name, "<>"):
-		return cli.Usage("the dataset name %q has angle brackets, which Langfuse reads as HTML", name)
+		err = cli.Usage("the dataset name %q has angle brackets, which Langfuse reads as HTML", name)
 	}
-	return nil
+	if prefix := dataset.ValidID(c.IDPrefix); prefix != nil && c.IDPrefix != "" {
+		err = errors.Join(err, cli.Usage("the id prefix %w", prefix))
+	}
+	return err
 }
 
 func (c Config) progress(p Progress) {

@@ -136,10 +136,12 @@ func flagsFirst(app *urfave.App, command string, list []urfave.Flag, args []stri
 		flags = append(flags, arg)
 		flag, value, inline := strings.Cut(arg, "=")
 		name := strings.TrimLeft(flag, "-")
-		switch f := known[name]; {
-		case f == nil:
+		_, isSwitch := known[name].(*urfave.BoolFlag)
+		_, isBare := known[name].(*urfave.GenericFlag) // Setting.Bare
+		switch {
+		case known[name] == nil:
 			return nil, unknownFlag(known, command, flag)
-		case takesNoValue(f):
+		case isSwitch, isBare:
 			continue
 		case inline:
 		case i+1 == len(args) || args[i+1] == "--":
@@ -178,15 +180,6 @@ func isFlag(word string) bool { return strings.HasPrefix(word, "-") && word != "
 func isValue(word string) bool {
 	rest, dashed := strings.CutPrefix(word, "-")
 	return !dashed || rest == "" || strings.ContainsRune(".0123456789", rune(rest[0]))
-}
-
-// takesNoValue reports whether the word after the flag is not its value.
-func takesNoValue(f urfave.Flag) bool {
-	switch f.(type) {
-	case *urfave.BoolFlag, *urfave.GenericFlag: // GenericFlag is Setting.Bare
-		return true
-	}
-	return false
 }
 
 // takesFile reports whether the value of a flag may be a file: the placeholder in its usage, in

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
@@ -57,15 +59,6 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 		return nil, err
 	}
 	return serve(ctx, listener, mode, noted) // storedMode is that of a killed server, which may come back
-}
-
-// saveError marks a status 500 of the server in this process as a problem of the folder: the
-// server answers it only if it cannot save something.
-func saveError(err error) error {
-	if answer, ok := errors.AsType[*langfuse.APIError](err); ok && answer.Status == http.StatusInternalServerError {
-		return folderError(err)
-	}
-	return err
 }
 
 // findRunning connects to the server of the address file. It returns nil without an error if
@@ -149,38 +142,42 @@ func projectName() string {
 // connects to it. required is the mode that the connection must have; empty for any.
 func serve(ctx context.Context, listener net.Listener, required langfuse.Mode, mode embedded.Mode) (*Langfuse, error) {
 	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: projectName(), Mode: mode})
+	if err != nil {
+		err = errors.Join(err, listener.Close())
+	}
 	switch _, wrongMode := errors.AsType[*embedded.ModeError](err); {
 	case wrongMode:
-		return nil, errors.Join(err, listener.Close())
+		return nil, err
 	case embedded.IsBusy(err):
-		err = cli.Errorf(cli.ExitUnavailable, "%w: another process of this folder holds it and does not go on; continue that one (fg), or end it", err)
-		return nil, errors.Join(err, listener.Close())
+		return nil, cli.Errorf(cli.ExitUnavailable, "%w: another process of this folder holds it and does not go on; continue that one (fg), or end it", err)
 	case err != nil:
-		return nil, folderError(errors.Join(err, listener.Close()))
+		return nil, folderError(err)
 	}
 	if err := server.ImportDataset(configs.SampleName, configs.SampleDescription, builtInItems); err != nil {
 		return nil, folderError(errors.Join(fmt.Errorf("writing the built-in dataset: %w", err), listener.Close(), server.Close()))
 	}
-	serveCtx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	var serveErr error
-	go func() {
-		defer close(done)
-		serveErr = server.Serve(serveCtx, listener)
-	}()
+	serving, cancel := context.WithCancel(context.Background())
+	var group errgroup.Group
+	group.Go(func() error {
+		defer cancel()
+		return server.Serve(serving, listener)
+	})
 	stop := sync.OnceValue(func() error {
 		cancel()
-		<-done
-		return errors.Join(serveErr, server.Close())
+		return errors.Join(group.Wait(), server.Close())
 	})
 	l, err := dial(ctx, embeddedConfig("http://"+listener.Addr().String()), required, nil)
 	if err == nil {
-		err = saveError(tracking.CreateDefaultPrompt(ctx, l.Client))
+		err = tracking.CreateDefaultPrompt(ctx, l.Client)
+	}
+	// The server answers with status 500 only if it cannot save something.
+	if answer, ok := errors.AsType[*langfuse.APIError](err); ok && answer.Status == http.StatusInternalServerError {
+		err = folderError(err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	l.Embedded, l.stop, l.server, l.done = true, stop, server, done
+	l.Embedded, l.stop, l.server, l.serving = true, stop, server, serving
 	return l, nil
 }
 
@@ -220,13 +217,8 @@ func Serve(ctx context.Context, port int, next bool, config embedded.Config, pag
 	if err == nil {
 		started(url)
 		idleCtx, stop := context.WithCancel(ctx)
-		go func() {
-			defer stop()
-			select {
-			case <-idleCtx.Done():
-			case <-l.done: // Close returns the error of the server
-			}
-		}()
+		defer stop()
+		defer context.AfterFunc(l.serving, stop)() // Close returns the error of the server
 		l.server.SettleIdle(idleCtx)
 	}
 	return errors.Join(err, removeAddress(url), l.Close())

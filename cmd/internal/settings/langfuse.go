@@ -31,7 +31,8 @@ type Langfuse struct {
 	stop   func() error
 	paused *atomic.Pointer[pause]
 	server *embedded.Server // the embedded server of this process, which Close ends; else nil
-	done   <-chan struct{}  // closed when server no longer answers
+	// serving is done when server no longer answers.
+	serving context.Context
 }
 
 // EnvMode forces the mode of the server, in the words of langfuse.ParseMode. If it is empty, the
@@ -109,11 +110,15 @@ func probe(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (lan
 	}
 	defer client.CloseIdleConnections()
 	server, err := client.Probe(ctx)
-	for tries := 0; tries < 4 && busy(err); tries++ { // only a server that answered is asked again
+	for range 4 { // only a server that answered that it is busy is asked again
+		api, answered := errors.AsType[*langfuse.APIError](err)
+		if !answered || api.Status < 500 && api.Status != http.StatusTooManyRequests {
+			break
+		}
 		server, err = client.Probe(ctx)
 	}
-	var connErr *langfuse.ConnectionError
-	if mode == "" || errors.As(err, &connErr) && strings.HasSuffix(connErr.Path, "/health") {
+	lost, isLost := errors.AsType[*langfuse.ConnectionError](err)
+	if mode == "" || isLost && strings.HasSuffix(lost.Path, "/health") {
 		return server, err
 	}
 	if err != nil { // the server does not say what it is; the mode is given
@@ -170,12 +175,6 @@ func (l *Langfuse) Describe() string {
 		return "Langfuse: the embedded server of this folder, as no LANGFUSE_* variable is set"
 	}
 	return fmt.Sprintf("Langfuse: %s, project %s (version %s)", l.Client.BaseURL(), l.Server.Project.Name, l.Server.Version)
-}
-
-// busy reports whether the server answered that it cannot serve the request at the moment.
-func busy(err error) bool {
-	var api *langfuse.APIError
-	return errors.As(err, &api) && (api.Status == http.StatusTooManyRequests || api.Status >= 500)
 }
 
 // ModeUsage is the help of --langfuse-mode.

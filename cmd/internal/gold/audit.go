@@ -17,6 +17,7 @@ import (
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
+	"extraction-experiment/dataset"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
@@ -72,7 +73,7 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	a.env = env
-	defer func() { err = errors.Join(err, a.close()) }()
+	defer func() { err = errors.Join(err, a.langfuse.Close()) }()
 	if err := a.readDataset(ctx); err != nil {
 		return err
 	}
@@ -173,13 +174,6 @@ func (a *auditor) connect(ctx context.Context) (err error) {
 		a.langfuse, err = settings.Connect(ctx, a.env.Getenv)
 	}
 	return err
-}
-
-func (a *auditor) close() error {
-	if a.langfuse == nil {
-		return nil
-	}
-	return a.langfuse.Close()
 }
 
 // newAudit accepts runs of extractions whose outputs are stored here and returns a usage error for
@@ -287,7 +281,7 @@ func (a *auditor) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 			// The first trial may lack the item.
 			first := row[slices.IndexFunc(row, func(o *outcome.Outcome) bool { return o != nil })]
 			item, err := a.runs[0].Item(ctx, first.Item)
-			if err == nil && a.gold != nil && a.goldChanged(item.Item) {
+			if now, found := a.gold[item.ID]; err == nil && a.gold != nil && (!found || now.gold != dataset.GoldHash(item.Expected)) {
 				a.outdated++
 				continue
 			}

@@ -183,11 +183,11 @@ func (r *rescorer) rescoreNow(ctx context.Context, name string) (err error) {
 	if err := errors.Join(err, cfg.Gate.Check()); err != nil {
 		return cli.Usage("%w", err)
 	}
-	gold, closeGold, err := openCurrent(ctx, r.env, name)
+	gold, lf, err := openCurrent(ctx, r.env, name)
+	defer func() { err = errors.Join(err, lf.Close()) }()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeGold()) }()
 	before, closeBefore, err := runs.Sources(ctx, r.env, names, name, false)
 	defer func() { err = errors.Join(err, closeBefore()) }()
 	if err != nil {
@@ -291,23 +291,19 @@ func rankOf(board compare.Leaderboard, run string) (found compare.Ranked) {
 	return found
 }
 
-// openCurrent opens the current version of a dataset in Langfuse, or a file.
-func openCurrent(ctx context.Context, env cli.Env, name string) (cfg experiment.RescoreConfig, closeDataset func() error, err error) {
-	lf := &settings.Langfuse{}
-	closeDataset = func() error { return nil }
+// openCurrent opens the current version of a dataset in Langfuse, or a file. The caller closes lf.
+func openCurrent(ctx context.Context, env cli.Env, name string) (cfg experiment.RescoreConfig, lf *settings.Langfuse, err error) {
+	lf = &settings.Langfuse{}
 	if !experiment.IsFile(name) {
 		if lf, err = settings.Connect(ctx, env.Getenv); err != nil {
 			return cfg, nil, err
 		}
-		closeDataset = lf.Close
 	}
-	if cfg.Gold, err = experiment.Open(ctx, &lf.Langfuse, name); err != nil {
-		return cfg, nil, errors.Join(cli.WithCode(cli.ExitUsage, err), closeDataset())
-	}
+	cfg.Gold, err = experiment.Open(ctx, &lf.Langfuse, name)
 	if pinned, ok := cfg.Gold.(*tracking.Dataset); ok {
 		cfg.GoldVersion = pinned.Version()
 	}
-	return cfg, closeDataset, nil
+	return cfg, lf, cli.WithCode(cli.ExitUsage, err)
 }
 
 // isThere reports whether the run at path is what scoring from again as the run h would give.

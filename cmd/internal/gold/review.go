@@ -114,12 +114,6 @@ func newCurrentGold(expected, metadata json.RawMessage) currentGold {
 	return s
 }
 
-// goldChanged reports whether the dataset has other gold for the item, or does not have the item.
-func (a *auditor) goldChanged(item dataset.Item) bool {
-	now, ok := a.gold[item.ID]
-	return !ok || now.gold != dataset.GoldHash(item.Expected)
-}
-
 // writeCorrected writes the items with decisions to a file. It applies the accepted findings and
 // records the rejected ones as confirmations.
 func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, result harness.AuditResult) error {

@@ -143,8 +143,13 @@ func forceMode(server langfuse.Server, mode langfuse.Mode) (langfuse.Server, err
 }
 
 // Close closes the connection, or ends the embedded server if this process runs it. It may be
-// called again.
-func (l *Langfuse) Close() error { return l.stop() }
+// called again, and without a connection.
+func (l *Langfuse) Close() error {
+	if l == nil || l.stop == nil {
+		return nil
+	}
+	return l.stop()
+}
 
 // MakeFolder creates Folder, with a .gitignore for all of it.
 func MakeFolder() error {

@@ -183,7 +183,15 @@ func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (source, 
 		src.whole = true
 		return src, err
 	}
-	reviewed := m.reviewedIDs(scores)
+	reviewed := map[string]bool{} // ids of observations with a correction, a score by a person, or a place in a queue
+	for _, s := range scores {
+		if s.Subject.Kind == "observation" && (s.AuthorUserID != "" || s.Type == langfuse.ScoreCorrection) {
+			reviewed[s.Subject.ID] = true
+		}
+	}
+	for id := range m.queues { // the ids of traces among them match no observation
+		reviewed[id] = true
+	}
 	best, found := langfuse.Observation{}, false
 	var names []string
 	for _, o := range trace.Observations { // sorted by start
@@ -199,21 +207,6 @@ func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (source, 
 		return source{}, refuse(NoObservation, "", "has no observation of {name: %q, type: %q}; it has %s", m.cfg.Mapping.Observation.Name, m.cfg.Mapping.Observation.Type, m.excerpt("%s", textutil.First(names, maxListed)))
 	}
 	return m.newSource(trace, best)
-}
-
-// reviewedIDs returns the ids of observations that have a correction, a score by a person, or a
-// place in a queue.
-func (m *mapper) reviewedIDs(scores []langfuse.Score) map[string]bool {
-	ids := map[string]bool{}
-	for _, s := range scores {
-		if s.Subject.Kind == "observation" && (s.AuthorUserID != "" || s.Type == langfuse.ScoreCorrection) {
-			ids[s.Subject.ID] = true
-		}
-	}
-	for id := range m.queues { // the ids of traces among them match no observation
-		ids[id] = true
-	}
-	return ids
 }
 
 func (m *mapper) newSource(trace langfuse.Trace, o langfuse.Observation) (source, error) {

@@ -344,9 +344,6 @@ func (r *ScoreRule) UnmarshalYAML(node *yaml.Node) (err error) {
 	return err
 }
 
-// String returns the rule in the form that ParseScoreRule reads.
-func (r ScoreRule) String() string { return r.Name + r.Operator + r.Value }
-
 // holds reports whether a score has the rule's name and satisfies the rule. Numbers and booleans
 // compare as numbers, texts as texts; a score of another kind satisfies no rule.
 func (r ScoreRule) holds(s langfuse.Score) bool {

@@ -102,7 +102,8 @@ evidence: {tags: [checked], scores: ["quality>=0.9", approved]}
 		t.Fatal(err)
 	}
 	if m.Observation != (ObservationFilter{"llm", "GENERATION"}) || len(m.Input["document_text"]) != 2 || len(m.Expected) != 1 ||
-		len(m.Evidence.Scores) != 2 || m.Evidence.Scores[1].String() != "approved>=1" {
+		len(m.Evidence.Scores) != 2 || m.Evidence.Scores[1].Name != "approved" || m.Evidence.Scores[1].Operator != ">=" ||
+		m.Evidence.Scores[1].Value != "1" {
 		t.Errorf("%+v", m)
 	}
 	if parts := m.parts(); !parts.Metadata || strings.Join(parts.ExpandMetadata, " ") != "category schemas" {

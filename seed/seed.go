@@ -169,13 +169,14 @@ const maxFailedWrites = 5
 
 // seeder writes items into one dataset.
 type seeder struct {
-	client       *langfuse.Client
-	cfg          Config
-	keepArchived bool // items are from traces: archived ones are not reactivated
-	inOrder      bool // one item at a time
-	show         func(dataset.Located, Change)
-	existing     map[string]digest // existing items by id
-	similar      *similarDocuments // nil to skip the search for similar documents
+	client   *langfuse.Client
+	cfg      Config
+	inOrder  bool // one item at a time
+	show     func(dataset.Located, Change)
+	existing map[string]digest // existing items by id
+	// similar is nil unless items are from traces: only then similar documents are searched for, and
+	// archived items are not reactivated.
+	similar *similarDocuments
 	// For items from traces: existing items with reviews, without input, by id, and the id and the
 	// observation of an existing item by source trace.
 	reviewed, bySource map[string]dataset.Item
@@ -216,8 +217,6 @@ func (s *seeder) open(ctx context.Context) error {
 		s.existing[item.ID] = digestOf(item)
 		if s.similar != nil {
 			s.similar.put(item.ID, s.similar.sketchOf(item))
-		}
-		if s.keepArchived {
 			s.bySource[item.SourceTraceID] = dataset.Item{ID: item.ID, SourceObservationID: item.SourceObservationID}
 			if item.Input = nil; len(Reviews(item.Metadata)) > 0 {
 				s.reviewed[item.ID] = item
@@ -291,7 +290,7 @@ func (s *seeder) writeItem(ctx context.Context, located dataset.Located) error {
 	}
 	changes, kept := digestOf(located.Item).changesOver(stored)
 	switch {
-	case archived && s.keepArchived:
+	case archived && s.similar != nil:
 		change.Action = Unchanged
 		s.warn(located, LeftArchived, "", "was archived in Langfuse and stays so")
 	case known:

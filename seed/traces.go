@@ -251,7 +251,7 @@ func (t *traceSeeder) open(ctx context.Context) error {
 	}
 	cfg := t.cfg.Config
 	cfg.DryRun = cfg.DryRun || t.cfg.Out != nil
-	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, keepArchived: true,
+	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result,
 		similar: newSimilarDocuments(), inOrder: cfg.DryRun,
 		show: func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }}
 	err := t.seeder.open(ctx)

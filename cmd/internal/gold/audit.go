@@ -77,7 +77,7 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := a.readDataset(ctx); err != nil {
 		return err
 	}
-	cfg := harness.AuditConfig{Top: c.Int("top"), MinDoubt: minListedDoubt, Keep: decided.keys()}
+	cfg := harness.AuditConfig{Top: c.Int("top"), MinDoubt: minListedDoubt, Keep: decided.findings}
 	result, err := a.audit(ctx, options, cfg)
 	if err != nil {
 		return err

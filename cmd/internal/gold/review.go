@@ -30,8 +30,8 @@ const (
 
 // decisions is the file that the web page of an audit saves.
 type decisions struct {
-	Dataset   string     `json:"dataset"`
-	Decisions []decision `json:"decisions"`
+	Decisions []decision      `json:"decisions"`
+	findings  map[string]bool // keys of the decided findings
 }
 
 type decision struct {
@@ -47,29 +47,20 @@ func parseDecisions(raw []byte) (d decisions, err error) {
 		return d, cli.Usage("it is not a file of decisions, as the page of experiment audit --html saves it: %w", err)
 	}
 	var problems []error
-	seen := map[string]bool{}
+	d.findings = map[string]bool{}
 	for _, decided := range d.Decisions {
 		switch {
 		case decided.Verdict != accepted && decided.Verdict != rejected:
 			problems = append(problems, fmt.Errorf("finding %q: the verdict %q is neither %s nor %s", decided.Finding, decided.Verdict, accepted, rejected))
-		case seen[decided.Finding]:
+		case d.findings[decided.Finding]:
 			problems = append(problems, fmt.Errorf("finding %q is decided twice", decided.Finding))
 		}
-		seen[decided.Finding] = true
+		d.findings[decided.Finding] = true
 	}
 	if len(d.Decisions) == 0 {
 		problems = append(problems, errors.New("it holds no decision"))
 	}
 	return d, cli.WithCode(cli.ExitUsage, errors.Join(problems...))
-}
-
-// keys returns the keys of the decided findings.
-func (d decisions) keys() map[string]bool {
-	keys := map[string]bool{}
-	for _, decided := range d.Decisions {
-		keys[decided.Finding] = true
-	}
-	return keys
 }
 
 // currentGold is the current gold of an item in the dataset.
@@ -269,8 +260,7 @@ func (a *auditor) queueItems(ctx context.Context, name string, create bool,
 func (a *auditor) addToTrace(
 	ctx context.Context, queue, completed string, trace itemTrace, findings []harness.Doubt,
 ) (reopened int, err error) {
-	client := a.langfuse.Client
-	if completed != "" {
+	if client := a.langfuse.Client; completed != "" {
 		var judged []string
 		query := langfuse.ScoresQuery{TraceIDs: []string{trace.id}, Names: []string{seed.DoubtScore}}
 		for score, err := range client.ReadScores(ctx, a.langfuse.Server.Capabilities, query) {
@@ -289,7 +279,7 @@ func (a *auditor) addToTrace(
 		}
 		reopened = 1
 	}
-	return reopened, addDoubt(ctx, client, a.langfuse.Server.Project, *trace.run, trace.id, findings)
+	return reopened, a.addDoubt(ctx, trace, findings)
 }
 
 // itemTrace is the trace that represents an item, and its run.
@@ -361,7 +351,8 @@ func openQueue(ctx context.Context, client *langfuse.Client, name string, create
 
 // addDoubt adds the comment and the score to a trace. It does not write the same comment again, and
 // the score of a trace replaces the previous one.
-func addDoubt(ctx context.Context, client *langfuse.Client, project langfuse.Project, h outcome.Header, trace string, findings []harness.Doubt) error {
+func (a *auditor) addDoubt(ctx context.Context, trace itemTrace, findings []harness.Doubt) error {
+	client, h := a.langfuse.Client, trace.run
 	doubt := seed.Doubt{Dataset: h.Dataset.Name, Item: findings[0].Item, Run: h.Name, Gold: findings[0].Gold}
 	highest := 0.0
 	var lines []string
@@ -372,14 +363,15 @@ func addDoubt(ctx context.Context, client *langfuse.Client, project langfuse.Pro
 	}
 	text := textutil.Cut(strings.Join(lines, "\n"), 4000)
 	exists := false
-	for c, err := range client.ListComments(ctx, langfuse.ObjectTrace, trace) {
+	for c, err := range client.ListComments(ctx, langfuse.ObjectTrace, trace.id) {
 		if err != nil {
 			return err
 		}
 		exists = exists || c.Content == text
 	}
 	if !exists {
-		if _, err := client.CreateComment(ctx, langfuse.Comment{ProjectID: project.ID, ObjectType: langfuse.ObjectTrace, ObjectID: trace, Content: text}); err != nil {
+		comment := langfuse.Comment{ProjectID: a.langfuse.Server.Project.ID, ObjectType: langfuse.ObjectTrace, ObjectID: trace.id, Content: text}
+		if _, err := client.CreateComment(ctx, comment); err != nil {
 			return err
 		}
 	}
@@ -388,7 +380,7 @@ func addDoubt(ctx context.Context, client *langfuse.Client, project langfuse.Pro
 		return err
 	}
 	return errors.Join(client.CreateScores(ctx, []langfuse.ScoreCreate{{
-		ID: "gold-" + trace, Name: seed.DoubtScore, Value: langfuse.NumberValue(highest), Type: langfuse.ScoreNumeric,
-		TraceID: trace, Comment: text, Metadata: metadata, Environment: h.ScoreEnvironment(), Timestamp: time.Now(),
+		ID: "gold-" + trace.id, Name: seed.DoubtScore, Value: langfuse.NumberValue(highest), Type: langfuse.ScoreNumeric,
+		TraceID: trace.id, Comment: text, Metadata: metadata, Environment: h.ScoreEnvironment(), Timestamp: time.Now(),
 	}})...)
 }

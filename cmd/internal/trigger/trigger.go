@@ -61,15 +61,15 @@ type Config struct {
 	Pause time.Duration
 }
 
-// Pages serves the pages of this folder, including the requests that asked returns, until ctx is
-// done. It calls started when the pages can be reached.
-type Pages func(ctx context.Context, asked func() []html.RequestedRun, started func(url string)) error
-
 // Serve receives requests and carries out their runs until ctx is done, while pages serves the
 // pages. It returns when the run under way has ended; the next Serve resumes that run unless it was
 // finished. Serve listens only after it has checked the trigger file, the secret and the queue. A
 // usage error names every problem of the file.
-func Serve(ctx context.Context, cfg Config, pages Pages) error {
+//
+// pages serves the pages of this folder, including the requests that asked returns, until its ctx is
+// done. It calls started when the pages can be reached.
+func Serve(ctx context.Context, cfg Config,
+	pages func(ctx context.Context, asked func() []html.RequestedRun, started func(url string)) error) error {
 	t, err := open(ctx, cfg)
 	if err != nil {
 		return err
@@ -249,7 +249,8 @@ func (t *server) runAll(ctx context.Context) error {
 		code, reason := cli.ExitBug, fmt.Sprintf("it began %d times, and each time the process ended before the run: "+
 			"continue it by hand, with --resume", maxStarts)
 		if r.Starts <= maxStarts {
-			if code, reason = t.runRequest(ctx, r, unavailable); ctx.Err() != nil && !isFinished(code) {
+			code, reason = t.runRequest(ctx, r, unavailable)
+			if finished := []int{cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive}; ctx.Err() != nil && !slices.Contains(finished, code) {
 				t.log.Info("left for the next start", "run", r.Run)
 				return nil
 			}
@@ -272,11 +273,6 @@ func (t *server) runAll(ctx context.Context) error {
 // maxUnavailableStarts is how many times a run is started while Langfuse or the model is
 // unavailable.
 const maxUnavailableStarts = 5
-
-// isFinished reports whether the exit code is that of a completed run, with any result.
-func isFinished(code int) bool {
-	return slices.Contains([]int{cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive}, code)
-}
 
 // runRequest carries out one run. If unavailable is set, it tries items again that failed because the
 // model was unavailable. When ctx is done, the run has Grace to finish what it has sent.

@@ -103,8 +103,10 @@ func (m *mapper) build(trace langfuse.Trace, scores []langfuse.Score) (mappedIte
 	}
 	correction, corrected := es.correction()
 	out.correctedAt = correction.Timestamp
-	if err := src.checkTruncated(corrected); err != nil {
-		return out, err
+	for _, key := range []string{"input", "output"} { // a correction replaces the output
+		if mark := truncationMark(decodeText(src.values[key])); mark != "" && !(corrected && key == "output") {
+			return out, refuse(Truncated, key, "the trace's %s was cut when it was recorded (%s)", key, mark)
+		}
 	}
 	if out.item.Input, err = m.input(src.values); err != nil {
 		return out, err
@@ -223,11 +225,11 @@ func (m *mapper) newSource(trace langfuse.Trace, o langfuse.Observation) (source
 	}
 	tags := append([]any{}, cli.Each(trace.Tags, func(tag string) any { return tag })...)
 	return source{id: o.ID, values: map[string]any{
-		keyInput: read(keyInput, o.Input), keyOutput: read(keyOutput, o.Output), keyMetadata: read(keyMetadata, o.Metadata),
-		keyName: o.Name,
-		keyTrace: map[string]any{
-			keyInput: read("trace.input", trace.Input), keyOutput: read("trace.output", trace.Output),
-			keyMetadata: read("trace.metadata", trace.Metadata), keyName: trace.Name, "tags": tags,
+		"input": read("input", o.Input), "output": read("output", o.Output), "metadata": read("metadata", o.Metadata),
+		"name": o.Name,
+		"trace": map[string]any{
+			"input": read("trace.input", trace.Input), "output": read("trace.output", trace.Output),
+			"metadata": read("trace.metadata", trace.Metadata), "name": trace.Name, "tags": tags,
 			"environment": trace.Environment,
 		},
 	}}, problem
@@ -244,17 +246,6 @@ func orDefault(raw, fallback json.RawMessage) json.RawMessage {
 		return fallback
 	}
 	return raw
-}
-
-// checkTruncated returns an error if input or output carry a mark that writers of traces leave
-// where they cut. With a correction it ignores the output, which the correction replaces.
-func (src source) checkTruncated(corrected bool) error {
-	for _, key := range []string{keyInput, keyOutput} {
-		if mark := truncationMark(decodeText(src.values[key])); mark != "" && !(corrected && key == keyOutput) {
-			return refuse(Truncated, key, "the trace's %s was cut when it was recorded (%s)", key, mark)
-		}
-	}
-	return nil
 }
 
 // truncationMark returns the mark of a value that was cut, or "". It knows the marks of this
@@ -286,7 +277,7 @@ func truncationMark(value any) string {
 func (m *mapper) input(values map[string]any) (json.RawMessage, error) {
 	fields := map[string]any{}
 	if len(m.cfg.Mapping.Input) == 0 {
-		switch v := decodeText(values[keyInput]).(type) {
+		switch v := decodeText(values["input"]).(type) {
 		case nil:
 			return nil, refuse(NoInput, "input", "the trace has no input: a mapping file says where the document is "+
 				"(observation: {name: …}, input: {document_text: …})")
@@ -344,7 +335,7 @@ func (m *mapper) expected(out *mappedItem, src source, correction langfuse.Score
 	corrected bool) (json.RawMessage, error) {
 	paths := m.cfg.Mapping.Expected
 	if len(paths) == 0 {
-		paths = Paths{{text: keyOutput, steps: []step{{key: keyOutput}}}}
+		paths = Paths{{text: "output", steps: []step{{key: "output"}}}}
 	}
 	origin := "the trace's output"
 	if len(m.cfg.Mapping.Expected) > 0 || !src.whole {
@@ -359,7 +350,7 @@ func (m *mapper) expected(out *mappedItem, src source, correction langfuse.Score
 		}
 		replaced, _ = m.readGold(&mappedItem{}, "", decodeText(value)) // what is no gold has no lists
 		origin, value = "the correction "+correction.ID, decodeText(text)
-		part, ok := paths.find(map[string]any{keyOutput: value, keyTrace: map[string]any{keyOutput: value}})
+		part, ok := paths.find(map[string]any{"output": value, "trace": map[string]any{"output": value}})
 		if ok && !hasGold(value) {
 			value = part
 		}

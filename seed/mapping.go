@@ -160,15 +160,6 @@ func decodeText(value any) any {
 	return value
 }
 
-// The first keys of paths.
-const (
-	keyInput    = "input"
-	keyOutput   = "output"
-	keyMetadata = "metadata"
-	keyName     = "name"
-	keyTrace    = "trace"
-)
-
 // Mapping describes where a trace has the fields of an item. The zero value fits pipelines that
 // write extraction input and output on the root.
 type Mapping struct {
@@ -209,7 +200,7 @@ func (l *Paths) UnmarshalYAML(node *yaml.Node) error {
 	} else if err := node.Decode(&texts); err != nil {
 		return err
 	}
-	places := []string{keyInput, keyOutput, keyMetadata, keyName, keyTrace}
+	places := []string{"input", "output", "metadata", "name", "trace"}
 	for _, text := range texts {
 		path, err := ParsePath(text)
 		if err == nil && !slices.Contains(places, path.steps[0].key) {
@@ -281,7 +272,7 @@ func (m Mapping) parts() langfuse.TraceParts {
 	}
 	for _, path := range paths {
 		for i := range min(2, len(path.steps)-1) {
-			if next := path.steps[i+1]; path.steps[i] == (step{key: keyMetadata}) && next.kind == "" {
+			if next := path.steps[i+1]; path.steps[i] == (step{key: "metadata"}) && next.kind == "" {
 				parts.ExpandMetadata = append(parts.ExpandMetadata, next.key)
 			}
 		}

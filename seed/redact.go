@@ -314,33 +314,28 @@ func (w *itemRedaction) collectInside(path []string, text string) (found byte) {
 			}
 			_, _ = decoder.Token() // the closing delimiter
 		case string, json.Number:
-			encoded := strings.TrimLeft(text[from:decoder.InputOffset()], " \t\r\n,:")
+			encoded := strings.TrimLeft(text[from:decoder.InputOffset()], " \t\r\n,:") // the value as it is written
 			if encoded[0] == '"' {
 				encoded = encoded[1 : len(encoded)-1]
 			}
-			found = minLabel(found, w.collectValue(path, plainText(v), encoded))
+			value, label := plainText(v), w.r.fieldLabel(path)
+			if label != 0 {
+				w.addSecret(value, label)
+			}
+			if value != encoded { // encoded has escapes
+				w.r.matches(value, func(from, to int, matched byte) {
+					w.addSecret(value[from:to], matched)
+					label = minLabel(label, matched)
+				})
+			}
+			if label = minLabel(label, w.collectInside(path, value)); label != 0 {
+				w.addSecret(encoded, label)
+			}
+			found = minLabel(found, label)
 		}
 	}
 	read(path)
 	return found
-}
-
-// collectValue searches a text or number inside JSON; encoded is its form there.
-func (w *itemRedaction) collectValue(path []string, text, encoded string) byte {
-	label := w.r.fieldLabel(path)
-	if label != 0 {
-		w.addSecret(text, label)
-	}
-	if text != encoded { // encoded has escapes
-		w.r.matches(text, func(from, to int, matched byte) {
-			w.addSecret(text[from:to], matched)
-			label = minLabel(label, matched)
-		})
-	}
-	if label = minLabel(label, w.collectInside(path, text)); label != 0 {
-		w.addSecret(encoded, label)
-	}
-	return label
 }
 
 // placeholders numbers the removed texts of one item.

@@ -115,7 +115,12 @@ func (t *traceSeeder) fromIDs(s Selection) (list []candidate) {
 			continue
 		}
 		seen[id] = true
-		list = append(list, candidate{id: id, err: validTraceID(id)})
+		c := candidate{id: id}
+		// Langfuse accepts any text; this check finds slips.
+		if dataset.ValidID(id) != nil || strings.ContainsAny(id, " /\\?#%&,\"<>") {
+			c.err = refuse(BadTraceID, "", "is not a trace id: empty, too long, or of odd characters (OpenTelemetry has 32 of 0-9a-f)")
+		}
+		list = append(list, c)
 		if s.Limit > 0 && len(list) == s.Limit {
 			break
 		}
@@ -130,15 +135,6 @@ func (t *traceSeeder) warn(place string, kind Kind, format string, args ...any) 
 
 // traceLabel names a trace in the place of a finding's file.
 func traceLabel(id string) string { return "trace " + textutil.Cut(id, 80) }
-
-// validTraceID returns a *Finding for a text that cannot be a trace id. Langfuse accepts any text;
-// this check finds slips.
-func validTraceID(id string) error {
-	if dataset.ValidID(id) == nil && !strings.ContainsAny(id, " /\\?#%&,\"<>") {
-		return nil
-	}
-	return refuse(BadTraceID, "", "is not a trace id: empty, too long, or of odd characters (OpenTelemetry has 32 of 0-9a-f)")
-}
 
 // search asks the server for ids by queue and by scores, and for traces by everything else. A trace
 // must be in all answers. Traces whose environment or name shows an experiment are left out and

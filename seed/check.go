@@ -81,7 +81,7 @@ func (c *checker) checkAll(items iter.Seq2[dataset.Located, error]) (Report, err
 			return report, r.err
 		}
 		report.add(r.Located, r.notes)
-		c.cfg.progress(Progress{Phase: Checking, Done: report.Items})
+		c.cfg.progress("checking %d", report.Items)
 	}
 	return report, nil
 }

@@ -62,25 +62,9 @@ type Config struct {
 	Redaction *Redaction
 	// DryRun finds out what would be done and writes nothing.
 	DryRun bool
-	// Progress, if not nil, is called after every step, never concurrently.
-	Progress func(Progress)
-}
-
-// Phase is one of the steps of File or FromTraces.
-type Phase string
-
-// The phases in order.
-const (
-	Selecting Phase = "reading"   // reading traces (FromTraces)
-	Checking  Phase = "checking"  // reading and checking the file
-	Comparing Phase = "comparing" // indexing the existing items of the dataset
-	Writing   Phase = "writing"
-)
-
-// Progress is the progress of a phase. Total is 0 if it is unknown.
-type Progress struct {
-	Phase       Phase
-	Done, Total int
+	// Progress, if not nil, is called after every step with a line for a person, such as "writing 7 of
+	// 20", in the form of fmt.Printf. It is never called concurrently.
+	Progress func(format string, args ...any)
 }
 
 // validate returns why Langfuse would refuse the name of the dataset or the prefix of ids, or nil.
@@ -99,9 +83,9 @@ func (c Config) validate() (err error) {
 	return err
 }
 
-func (c Config) progress(p Progress) {
+func (c Config) progress(format string, args ...any) {
 	if c.Progress != nil {
-		c.Progress(p)
+		c.Progress(format, args...)
 	}
 }
 
@@ -140,7 +124,7 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 		return result, cli.Usage("there are no items to seed %q with", cfg.Dataset)
 	}
 	s := &seeder{client: client, cfg: cfg, result: &result, show: func(dataset.Located, Change) {
-		cfg.progress(Progress{Phase: Writing, Done: result.Done(), Total: result.Report.Items})
+		cfg.progress("writing %d of %d", result.Done(), result.Report.Items)
 	}}
 	if err := s.open(ctx); err != nil {
 		return result, err
@@ -171,7 +155,6 @@ const maxFailedWrites = 5
 type seeder struct {
 	client   *langfuse.Client
 	cfg      Config
-	inOrder  bool // one item at a time
 	show     func(dataset.Located, Change)
 	existing map[string]digest // existing items by id
 	// similar is nil unless items are from traces: only then similar documents are searched for, and
@@ -222,7 +205,7 @@ func (s *seeder) open(ctx context.Context) error {
 				s.reviewed[item.ID] = item
 			}
 		}
-		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.existing)})
+		s.cfg.progress("comparing %d", len(s.existing)) // with the items of the file
 	}
 	return nil
 }
@@ -246,7 +229,7 @@ const (
 func (s *seeder) write(ctx context.Context, produce func(write func(dataset.Located)) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(maxWrites)
-	if s.inOrder {
+	if s.similar != nil && s.cfg.DryRun { // the traces are shown in order
 		group.SetLimit(1)
 	}
 	sem := semaphore.NewWeighted(maxWriteBytes)

@@ -323,8 +323,8 @@ func TestFile_cancelled(t *testing.T) {
 	s := newServer(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	text := numberedLines(300)
-	result, err := File(ctx, s.Client, readJSONL(text), Config{Dataset: "docs", Progress: func(p Progress) {
-		if p.Phase == Writing {
+	result, err := File(ctx, s.Client, readJSONL(text), Config{Dataset: "docs", Progress: func(format string, _ ...any) {
+		if strings.HasPrefix(format, "writing") {
 			cancel()
 		}
 	}})
@@ -336,9 +336,9 @@ func TestFile_cancelled(t *testing.T) {
 func TestFile_progress(t *testing.T) {
 	s := newServer(t)
 	s.mustSeed(itemLine("a", "x"), Config{})
-	var got []Progress
-	s.mustSeed(itemLine("a", "x")+itemLine("b", "x"), Config{Progress: func(p Progress) { got = append(got, p) }})
-	want := []Progress{{Checking, 1, 0}, {Checking, 2, 0}, {Comparing, 1, 0}, {Writing, 1, 2}, {Writing, 2, 2}}
+	var got []string
+	s.mustSeed(itemLine("a", "x")+itemLine("b", "x"), Config{Progress: func(format string, args ...any) { got = append(got, fmt.Sprintf(format, args...)) }})
+	want := []string{"checking 1", "checking 2", "comparing 1", "writing 1 of 2", "writing 2 of 2"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -191,7 +191,7 @@ func (t *traceSeeder) run(ctx context.Context, selection Selection) error {
 			return err
 		}
 		done += len(group)
-		t.cfg.progress(Progress{Phase: Selecting, Done: done, Total: len(list)})
+		t.cfg.progress("reading %d of %d", done, len(list))
 	}
 	return t.writeChanged()
 }
@@ -252,8 +252,8 @@ func (t *traceSeeder) open(ctx context.Context) error {
 	cfg := t.cfg.Config
 	cfg.DryRun = cfg.DryRun || t.cfg.Out != nil
 	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result,
-		similar: newSimilarDocuments(), inOrder: cfg.DryRun,
-		show: func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }}
+		similar: newSimilarDocuments(),
+		show:    func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }}
 	err := t.seeder.open(ctx)
 	if err != nil {
 		return err

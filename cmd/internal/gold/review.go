@@ -113,15 +113,17 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 		found[f.Key] = f
 	}
 	var problems []error
-	byItem := map[string][]decision{}
+	byItem := map[string]map[string][]harness.Doubt{} // the decided findings, by verdict
 	for _, decided := range d.Decisions {
 		switch f, known := found[decided.Finding]; {
 		case !known:
 			problems = append(problems, fmt.Errorf("finding %q of item %q is not one of this audit: its gold has changed, it was already decided, or other runs were audited", decided.Finding, shortID(decided.Item)))
 		case f.Gold != decided.Gold:
 			problems = append(problems, fmt.Errorf("finding %q: the gold of item %q has changed since the decision", decided.Finding, shortID(f.Item)))
+		case byItem[f.Item] == nil:
+			byItem[f.Item] = map[string][]harness.Doubt{decided.Verdict: {f}}
 		default:
-			byItem[f.Item] = append(byItem[f.Item], decided)
+			byItem[f.Item][decided.Verdict] = append(byItem[f.Item][decided.Verdict], f)
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -129,7 +131,7 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 	}
 	return writeItems(path, func(out *dataset.Writer) error {
 		for _, id := range slices.Sorted(maps.Keys(byItem)) {
-			item, err := a.applyDecisions(ctx, id, byItem[id], found)
+			item, err := a.applyDecisions(ctx, id, byItem[id][accepted], byItem[id][rejected])
 			if err == nil {
 				err = out.Write(item)
 			}
@@ -141,8 +143,8 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 	})
 }
 
-// applyDecisions returns an item with the decisions about it applied.
-func (a *auditor) applyDecisions(ctx context.Context, id string, list []decision, found map[string]harness.Doubt) (dataset.Item, error) {
+// applyDecisions returns an item with what was accepted and rejected applied.
+func (a *auditor) applyDecisions(ctx context.Context, id string, accepted, rejected []harness.Doubt) (dataset.Item, error) {
 	full, err := a.runs[0].Item(ctx, id)
 	if err != nil {
 		return dataset.Item{}, err
@@ -155,26 +157,19 @@ func (a *auditor) applyDecisions(ctx context.Context, id string, list []decision
 		}
 		item.Metadata, item.SourceTraceID, item.SourceObservationID = now.Metadata, now.SourceTraceID, now.SourceObservationID
 	}
-	var corrections []harness.Doubt
-	keys := map[string][]string{}
-	for _, decided := range list {
-		keys[decided.Verdict] = append(keys[decided.Verdict], decided.Finding)
-		if decided.Verdict == accepted {
-			corrections = append(corrections, found[decided.Finding])
-		}
-	}
 	at := time.Now().UTC().Truncate(time.Millisecond)
-	review := func(verdict, gold string, findings []string) {
+	review := func(verdict string, findings []harness.Doubt) {
 		if err == nil && len(findings) > 0 {
+			keys := cli.Each(findings, func(d harness.Doubt) string { return d.Key })
 			item.Metadata, err = seed.WithReview(item.Metadata,
-				seed.Review{Verdict: verdict, Gold: gold, Findings: findings, At: at, Run: a.header.Name})
+				seed.Review{Verdict: verdict, Gold: dataset.GoldHash(item.Expected), Findings: keys, At: at, Run: a.header.Name})
 		}
 	}
-	review(seed.Corrected, list[0].Gold, keys[accepted])
-	if err == nil && len(corrections) > 0 {
-		item.Expected, err = harness.Corrected(item.Expected, corrections)
+	review(seed.Corrected, accepted)
+	if err == nil && len(accepted) > 0 {
+		item.Expected, err = harness.Corrected(item.Expected, accepted)
 	}
-	review(seed.Confirmed, dataset.GoldHash(item.Expected), keys[rejected]) // of the gold with the corrections
+	review(seed.Confirmed, rejected) // of the gold with the corrections
 	if err != nil {
 		return item, cli.Usage("item %q: %w", shortID(id), err)
 	}

@@ -259,20 +259,6 @@ func countLine[K ~string](title string, n map[K]int) string {
 	return fmt.Sprintf("%s: %s\n", title, strings.Join(parts, ", "))
 }
 
-// progress makes seeding print its progress on a terminal. It returns the function that removes the
-// progress line.
-func progress(env cli.Env, cfg *seed.Config) (end func()) {
-	status := runs.NewStatus(env)
-	cfg.Progress = func(p seed.Progress) {
-		total := ""
-		if p.Total > 0 {
-			total = fmt.Sprintf(" of %d", p.Total)
-		}
-		status.Say("%s %d%s", p.Phase, p.Done, total)
-	}
-	return status.End
-}
-
 // seedConfig reads the flags that all ways of seeding share.
 func seedConfig(c *urfave.Context) (seed.Config, error) {
 	schemas, errSchemas := readFlagFile(c, "schema", "the schemas", seed.ParseSchemas)
@@ -291,9 +277,10 @@ func fileAction(c *urfave.Context, env cli.Env) error {
 		return err
 	}
 	return withLangfuse(c, env, func(lf *settings.Langfuse) error {
-		end := progress(env, &cfg)
+		status := runs.NewStatus(env)
+		cfg.Progress = status.Say
 		result, err := seed.File(c.Context, lf.Client, items, cfg)
-		end()
+		status.End()
 		warn(env, result.Report.Warnings, "experiment seed --check FILE --json")
 		if err != nil && result.Done() == 0 { // nothing was seeded
 			return err

@@ -114,19 +114,14 @@ func (s *Sensitivity) ways(ctx context.Context) (list []way, err error) {
 	if s.options, err = scoring.ParseOptions(s.header.Scorer.Options, scoring.DefaultOptions()); err != nil {
 		return nil, fmt.Errorf("the scoring options of %s: %w", s.runs[0].Where(), err)
 	}
-	own, err := scoring.New(s.options)
-	if err != nil {
-		return nil, err
-	}
-	list = append(list, way{compare.Setting{What: "as the runs are scored", Own: true}, s.metric, own, nil})
+	list = append(list, s.way(compare.Setting{What: "as the runs are scored", Own: true}, s.options))
+	own := list[0].rules
 	for percent := 50; percent <= 100; percent += 5 {
 		list = append(list, s.threshold(percent))
 	}
 	exact := s.options
 	exact.FuzzyEntities, exact.FuzzyRelationships = false, false
-	if rules, err := scoring.New(exact); err == nil { // always valid if the options of the runs are
-		list = append(list, way{compare.Setting{What: "exact names only"}, s.metric, rules, nil})
-	}
+	list = append(list, s.way(compare.Setting{What: "exact names only"}, exact))
 	for _, other := range []struct{ metric, what string }{
 		{scoring.EntityF1, "entities, without types"}, {scoring.EntityTypedF1, "entities, with types"},
 		{scoring.EntityStrictF1, "entities, exact names and types"}, {scoring.RelationshipF1, "relationships"},
@@ -149,11 +144,16 @@ func (s *Sensitivity) threshold(percent int) way {
 	if !o.FuzzyEntities && !o.FuzzyRelationships {
 		o.FuzzyEntities, o.FuzzyRelationships = true, true
 	}
-	rules, err := scoring.New(o)
+	return s.way(compare.Setting{What: "threshold " + o.Threshold, Threshold: o.Threshold}, o)
+}
+
+// way returns a way to score the metric of the comparison.
+func (s *Sensitivity) way(setting compare.Setting, options scoring.Options) way {
+	rules, err := scoring.New(options)
 	if err != nil {
-		panic(err) // cannot happen: the options of the runs are valid, and so is the threshold
+		panic(err) // cannot happen: ParseOptions checked the options of the runs, and the others differ in valid ways
 	}
-	return way{compare.Setting{What: "threshold " + o.Threshold, Threshold: o.Threshold}, s.metric, rules, nil}
+	return way{setting, s.metric, rules, nil}
 }
 
 // between returns the ways with thresholds strictly between those of the flips, in steps of 0.01.

@@ -165,9 +165,10 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selection
 	if c.Bool("dry-run") {
 		cfg.Show = p.show
 	}
-	end := progress(env, &cfg.Config)
+	status := runs.NewStatus(env)
+	cfg.Progress = status.Say
 	result, err := seed.FromTraces(c.Context, lf.Client, lf.Server.Capabilities, selection, cfg)
-	end()
+	status.End()
 	warn(env, result.Report.Warnings, "--json")
 	if err != nil && result.Done() == 0 {
 		return err // nothing was seeded

@@ -43,6 +43,9 @@ type checker struct {
 }
 
 func newChecker(cfg Config) (*checker, error) {
+	if cfg.Foreign == nil {
+		cfg.Foreign = func(dataset.Item) (bool, []string, error) { return false, nil, nil }
+	}
 	c := &checker{cfg: cfg, schemas: map[string]*schema.Schema{}}
 	return c, cfg.Schemas.forEach(func(field string, raw json.RawMessage) (err error) {
 		c.schemas[field], err = schema.Compile(raw)
@@ -104,38 +107,23 @@ func (n *notes) warn(kind Kind, path, format string, args ...any) {
 // Config.Foreign claims the item.
 func (c *checker) item(located dataset.Located) notes {
 	var n notes
-	for _, warning := range located.Warnings {
+	foreign, warnings, err := c.cfg.Foreign(located.Item)
+	for _, warning := range slices.Concat(located.Warnings, warnings) {
 		n.warn(Reading, "", "%s", warning)
 	}
 	if err := dataset.ValidID(c.cfg.IDPrefix + located.ID); err != nil {
 		n.problem(BadID, "id", "with the prefix %q it %v", c.cfg.IDPrefix, err)
 	}
-	if !c.foreign(&n, located.Item) {
+	for _, problem := range cli.Unjoin(err) {
+		n.problem(Foreign, "", "%v", problem)
+	}
+	if !foreign {
 		n.extraction(&c.inputs, located.Item)
 	}
 	c.checkSchema(&n, "input", located.Input)
 	c.checkSchema(&n, "expectedOutput", located.Expected)
 	c.checkStored(&n, located.Item)
 	return n
-}
-
-// foreign reports whether the item belongs to another harness, and if so notes the findings of
-// that harness.
-func (c *checker) foreign(n *notes, item dataset.Item) bool {
-	if c.cfg.Foreign == nil {
-		return false
-	}
-	foreign, warnings, err := c.cfg.Foreign(item)
-	if !foreign {
-		return false
-	}
-	for _, problem := range cli.Unjoin(err) {
-		n.problem(Foreign, "", "%v", problem)
-	}
-	for _, text := range warnings {
-		n.warn(Reading, "", "%s", text)
-	}
-	return true
 }
 
 // extraction checks input and expected output as a document and its extraction.

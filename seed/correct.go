@@ -70,12 +70,8 @@ func (t *traceSeeder) readLinkedItems(ctx context.Context, list []candidate) err
 	if err := t.findLinks(ctx, found, list); err != nil {
 		return fmt.Errorf("looking for the traces in the runs of %q: %w", t.cfg.Dataset, err)
 	}
-	cfg := t.cfg.Config
-	cfg.IDPrefix, cfg.DryRun = "", cfg.DryRun || t.cfg.Out != nil
 	t.result.Dataset = found
-	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, existing: map[string]digest{}}
-	cfg.Schemas = Schemas{found.InputSchema, found.ExpectedOutputSchema}
-	if t.checker, err = newChecker(cfg); err != nil {
+	if err := t.openChecker(); err != nil {
 		return err
 	}
 	for _, l := range t.links {

@@ -167,8 +167,8 @@ func TestFromTraces_serverGone(t *testing.T) {
 	})
 	result, err := s.seedTraces(Selection{Name: "extract"}, TraceConfig{})
 	if cli.ExitCode(err) != 69 || result.Created != 3 || result.Refused != 0 || result.Unanswered < 5 ||
-		result.NotReached() != 37-result.Unanswered {
-		t.Errorf("%+v, %d not reached: %v", result.Result, result.NotReached(), err)
+		result.Selected-result.Done() != 37-result.Unanswered {
+		t.Errorf("%+v, %d selected: %v", result.Result, result.Selected, err)
 	}
 	want := fmt.Sprintf("0 of 40 traces refused, %d not answered:", result.Unanswered)
 	if !strings.HasPrefix(result.Err().Error(), want) {

@@ -123,7 +123,7 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 	if result.Report.Items == 0 {
 		return result, cli.Usage("there are no items to seed %q with", cfg.Dataset)
 	}
-	s := &seeder{client: client, cfg: cfg, result: &result, show: func(dataset.Located, Change) {
+	s := &seeder{client: client, cfg: cfg, result: &result, existing: map[string]digest{}, show: func(dataset.Located, Change) {
 		cfg.progress("writing %d of %d", result.Done(), result.Report.Items)
 	}}
 	if err := s.open(ctx); err != nil {
@@ -184,7 +184,7 @@ func (s *seeder) open(ctx context.Context) error {
 	if err == nil && !s.cfg.DryRun && (s.result.DatasetCreated || needsUpsert(want, found)) {
 		found, err = s.client.UpsertDataset(ctx, want)
 	}
-	s.result.Dataset, s.existing = found, map[string]digest{}
+	s.result.Dataset = found
 	s.reviewed, s.bySource = map[string]dataset.Item{}, map[string]dataset.Item{}
 	if err != nil {
 		return fmt.Errorf("seeding: %w", err)

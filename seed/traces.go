@@ -31,7 +31,7 @@ type TraceConfig struct {
 	// the expected output of the item that the trace is linked to; a completed item without
 	// correction confirms the gold. Both add a Review to the item's metadata and change nothing
 	// else. From Mapping only Observation, Expected and Evidence apply; from Config only Dataset,
-	// DryRun and Progress. Redaction is refused.
+	// DryRun and Progress, and IDPrefix and Schemas must be empty. Redaction is refused.
 	Corrections bool
 	// AcceptUnvalidated also accepts traces without evidence. The metadata of their items then say
 	// "unvalidated".
@@ -71,10 +71,6 @@ type TraceResult struct {
 	// items.
 	Written int `json:"written,omitempty"`
 }
-
-// NotReached returns the number of selected traces that were not looked at because an error ended the
-// work.
-func (r TraceResult) NotReached() int { return r.Selected + r.RefusedQueueItems - r.Done() }
 
 // Err returns nil if an item was made from every trace, else an error with exit code 4 that lists
 // the refused traces.
@@ -124,6 +120,7 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 	if cfg.Show == nil {
 		cfg.Show = func(Seeded) {}
 	}
+	cfg.DryRun = cfg.DryRun || cfg.Out != nil
 	// Traces of a server in mode v4-dual are read with the legacy endpoints: their tables have all
 	// traces, and a trace that was sent the legacy way has name, tags, input and output on the
 	// trace, where the new endpoints do not find them.
@@ -133,6 +130,7 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 		client: client, server: server, traceReads: traceReads, cfg: cfg, result: &result,
 		links: map[string]link{}, items: map[string]*linkedItem{},
 		mapper: mapper{cfg: cfg, replaced: result.Redacted},
+		seeder: &seeder{client: client, cfg: cfg.Config, result: &result.Result, existing: map[string]digest{}},
 	}
 	err = t.run(ctx, selection)
 	return result, err
@@ -145,15 +143,13 @@ type traceSeeder struct {
 	traceReads langfuse.Capabilities // for reading traces
 	cfg        TraceConfig
 	mapper     mapper
+	seeder     *seeder
+	checker    *checker // set with the first item
 	result     *TraceResult
 
 	// With Corrections:
 	links map[string]link        // by trace id
 	items map[string]*linkedItem // by item id; nil if the dataset does not have the item
-
-	// Set with the first item:
-	seeder  *seeder
-	checker *checker
 }
 
 func (t *traceSeeder) run(ctx context.Context, selection Selection) error {
@@ -243,22 +239,23 @@ func (t *traceSeeder) seedTraces(ctx context.Context, traces []candidate) error 
 	})
 }
 
-// open prepares the dataset before the first item is checked. The check uses the dataset's own
-// schemas too, because Langfuse would report only the first violation, without a path.
+// open prepares the dataset before the first item is checked.
 func (t *traceSeeder) open(ctx context.Context) error {
-	if t.seeder != nil {
+	if t.checker != nil {
 		return nil
 	}
-	cfg := t.cfg.Config
-	cfg.DryRun = cfg.DryRun || t.cfg.Out != nil
-	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result,
-		similar: newSimilarDocuments(),
-		show:    func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }}
-	err := t.seeder.open(ctx)
-	if err != nil {
+	t.seeder.similar = newSimilarDocuments()
+	t.seeder.show = func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }
+	if err := t.seeder.open(ctx); err != nil {
 		return err
 	}
-	found := t.result.Dataset
+	return t.openChecker()
+}
+
+// openChecker makes the checker. It uses the dataset's own schemas too, because Langfuse would report
+// only the first violation, without a path.
+func (t *traceSeeder) openChecker() (err error) {
+	cfg, found := t.cfg.Config, t.result.Dataset
 	cfg.Schemas = Schemas{orDefault(cfg.Schemas.Input, found.InputSchema),
 		orDefault(cfg.Schemas.Expected, found.ExpectedOutputSchema)}
 	t.checker, err = newChecker(cfg)

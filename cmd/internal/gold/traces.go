@@ -34,10 +34,20 @@ func traceAction(c *urfave.Context, env cli.Env) error {
 		return err
 	}
 	return withLangfuse(c, env, func(lf *settings.Langfuse) error {
-		if path := c.String("out"); path != "" {
-			return tracesToFile(c, env, lf, selection, cfg, path)
+		path := c.String("out")
+		if path == "" {
+			return seedTraces(c, env, lf, selection, cfg)
 		}
-		return seedTraces(c, env, lf, selection, cfg)
+		var refused error
+		err := writeItems(path, func(w *dataset.Writer) error {
+			cfg.Out = w
+			err := seedTraces(c, env, lf, selection, cfg)
+			if cli.ExitCode(err) == cli.ExitFailures { // the file has the other items
+				refused, err = err, nil
+			}
+			return err
+		})
+		return errors.Join(err, refused)
 	})
 }
 
@@ -129,30 +139,16 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 	if c.Bool("diff") && !c.Bool("dry-run") {
 		problems = append(problems, cli.Usage("--diff is a form of --dry-run: give both"))
 	}
+	if path := c.String("out"); path != "" {
+		problems = append(problems, cli.CanWrite(path))
+		if c.Bool("dry-run") {
+			problems = append(problems, cli.Usage("--out writes no item to Langfuse anyway: leave --dry-run away"))
+		}
+	}
 	base.Foreign = nil
 	return seed.TraceConfig{
 		Config: base, Mapping: mapping, Corrections: c.IsSet("corrections"), AcceptUnvalidated: c.Bool("accept-unvalidated"), Before: c.Bool("diff"),
 	}, errors.Join(problems...)
-}
-
-// tracesToFile writes the items to a file instead of Langfuse.
-func tracesToFile(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selection seed.Selection, cfg seed.TraceConfig, path string) error {
-	if c.Bool("dry-run") {
-		return cli.Usage("--out writes no item to Langfuse anyway: leave --dry-run away")
-	}
-	if err := cli.CanWrite(path); err != nil {
-		return err
-	}
-	var refused error
-	err := writeItems(path, func(w *dataset.Writer) error {
-		cfg.Out = w
-		err := seedTraces(c, env, lf, selection, cfg)
-		if cli.ExitCode(err) == cli.ExitFailures { // the file has the other items
-			refused, err = err, nil
-		}
-		return err
-	})
-	return errors.Join(err, refused)
 }
 
 // seedTraces seeds from traces and prints the result.
@@ -215,7 +211,7 @@ func (p *preview) close(env cli.Env, r seed.TraceResult) error {
 		}{p.items, r}
 	}
 	from := " from " + textutil.Counted(r.Selected, "trace")
-	if n := r.NotReached(); n > 0 {
+	if n := r.Selected + r.RefusedQueueItems - r.Done(); n > 0 { // an error ended the work
 		from += fmt.Sprintf(" (%d not looked at)", n)
 	}
 	text := summary(c, from, r.Result)

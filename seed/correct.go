@@ -333,9 +333,7 @@ type Review struct {
 
 // Reviews returns the reviews in an item's metadata. It skips elements that are not reviews.
 func Reviews(metadata json.RawMessage) []Review {
-	var m struct {
-		Review []json.RawMessage `json:"review"`
-	}
+	var m struct{ Review []json.RawMessage }
 	_ = json.Unmarshal(metadata, &m)
 	var list []Review
 	for _, raw := range m.Review {

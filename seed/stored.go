@@ -66,9 +66,8 @@ func (c Config) upsert(item dataset.Item) langfuse.DatasetItem {
 
 // itemOf converts a stored item to the form of a file: null becomes absent.
 func itemOf(stored langfuse.DatasetItem) dataset.Item {
-	present := func(raw json.RawMessage) json.RawMessage { return orDefault(raw, nil) }
 	return dataset.Item{
-		ID: stored.ID, Input: present(stored.Input), Expected: present(stored.ExpectedOutput), Metadata: present(stored.Metadata),
+		ID: stored.ID, Input: orDefault(stored.Input, nil), Expected: orDefault(stored.ExpectedOutput, nil), Metadata: orDefault(stored.Metadata, nil),
 		SourceTraceID: stored.SourceTraceID, SourceObservationID: stored.SourceObservationID,
 	}
 }

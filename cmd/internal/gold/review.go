@@ -30,16 +30,11 @@ const (
 
 // decisions is the file that the web page of an audit saves.
 type decisions struct {
-	Decisions []decision      `json:"decisions"`
+	Decisions []decision
 	findings  map[string]bool // keys of the decided findings
 }
 
-type decision struct {
-	Item    string `json:"item"`
-	Finding string `json:"finding"`
-	Gold    string `json:"gold"`
-	Verdict string `json:"verdict"`
-}
+type decision struct{ Item, Finding, Gold, Verdict string }
 
 // parseDecisions parses and checks a file of decisions.
 func parseDecisions(raw []byte) (d decisions, err error) {

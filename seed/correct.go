@@ -174,11 +174,17 @@ func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
 		return out, err
 	}
 	es := newEvidenceSearch(c.trace, c.scores, t.mapper.queues, t.cfg.Mapping.Evidence, src)
-	if err := es.requireVerdict(); err != nil {
-		return out, err
-	}
-	evidence, _ := es.queueEvidence()
+	evidence, complete := es.queueEvidence()
 	correction, corrected := es.correction()
+	switch rejection, unused := es.rejection(), es.unusedCorrection(); {
+	case !complete:
+		return out, refuse(NoEvidence, "", "the item of the queue is about another observation than the one that counts")
+	case !corrected && unused != "":
+		return out, refuse(PassedOver, "", "is neither corrected nor confirmed: %s", unused)
+	case !corrected && rejection != "":
+		return out, refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back",
+			rejection)
+	}
 	out.item, out.evidence = item.Item, evidence
 	oldHash, completedAt := dataset.GoldHash(item.Expected), evidence.Time
 	review := Review{Verdict: Confirmed, Gold: oldHash, At: completedAt, By: evidence.Author, Trace: c.id, Run: l.run, Queue: evidence.Name}
@@ -220,23 +226,6 @@ func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
 		return out, refuse(Refused, "metadata", "the item %s: %v", item.ID, err)
 	}
 	return out, nil
-}
-
-// requireVerdict returns why a trace neither corrects nor confirms its item, or nil if it does.
-func (es evidenceSearch) requireVerdict() error {
-	_, complete := es.queueEvidence()
-	_, corrected := es.correction()
-	rejection, unused := es.rejection(), es.unusedCorrection()
-	switch {
-	case !complete:
-		return refuse(NoEvidence, "", "the item of the queue is about another observation than the one that counts")
-	case !corrected && unused != "":
-		return refuse(PassedOver, "", "is neither corrected nor confirmed: %s", unused)
-	case !corrected && rejection != "":
-		return refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back",
-			rejection)
-	}
-	return nil
 }
 
 // isIn reports whether the list already has a review of the same trace and queue that covers r:

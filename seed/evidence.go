@@ -88,8 +88,8 @@ type evidenceSearch struct {
 // chosen observation, and on its ancestors and descendants counts; evidence on other observations
 // does not. If the whole trace was chosen, all observations count.
 func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map[string][]completedItem, rules EvidenceRules, src source) evidenceSearch {
-	es := evidenceSearch{trace: trace, queues: queues, rules: rules, observationID: src.id, whole: src.whole || src.id == "",
-		parent: map[string]string{}}
+	es := evidenceSearch{trace: trace, queues: queues, rules: rules, observationID: src.id,
+		whole: src.whole || src.id == "", parent: map[string]string{}}
 	// The result must not depend on the order in which the server lists scores.
 	es.scores = slices.SortedFunc(slices.Values(scores), func(a, b langfuse.Score) int {
 		return cmp.Or(b.Timestamp.Compare(a.Timestamp), cmp.Compare(a.ID, b.ID))
@@ -103,7 +103,8 @@ func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map
 // related reports whether evidence on an observation counts.
 func (es evidenceSearch) related(id string) bool {
 	_, known := es.parent[id]
-	return slices.Contains(es.above(es.observationID), id) || known && (es.whole || slices.Contains(es.above(id), es.observationID))
+	return slices.Contains(es.above(es.observationID), id) ||
+		known && (es.whole || slices.Contains(es.above(id), es.observationID))
 }
 
 // above returns an observation and its ancestors, nearest first. It stops at a cycle.

@@ -123,9 +123,8 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 	if result.Report.Items == 0 {
 		return result, cli.Usage("there are no items to seed %q with", cfg.Dataset)
 	}
-	s := &seeder{client: client, cfg: cfg, result: &result, existing: map[string]digest{}, show: func(dataset.Located, Change) {
-		cfg.progress("writing %d of %d", result.Done(), result.Report.Items)
-	}}
+	s := &seeder{client: client, cfg: cfg, result: &result, existing: map[string]digest{}}
+	s.show = func(dataset.Located, Change) { cfg.progress("writing %d of %d", result.Done(), result.Report.Items) }
 	if err := s.open(ctx); err != nil {
 		return result, err
 	}

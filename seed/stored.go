@@ -67,7 +67,8 @@ func (c Config) upsert(item dataset.Item) langfuse.DatasetItem {
 // itemOf converts a stored item to the form of a file: null becomes absent.
 func itemOf(stored langfuse.DatasetItem) dataset.Item {
 	return dataset.Item{
-		ID: stored.ID, Input: orDefault(stored.Input, nil), Expected: orDefault(stored.ExpectedOutput, nil), Metadata: orDefault(stored.Metadata, nil),
+		ID: stored.ID, Input: orDefault(stored.Input, nil), Expected: orDefault(stored.ExpectedOutput, nil),
+		Metadata:      orDefault(stored.Metadata, nil),
 		SourceTraceID: stored.SourceTraceID, SourceObservationID: stored.SourceObservationID,
 	}
 }

@@ -281,7 +281,8 @@ func (a *auditor) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 			// The first trial may lack the item.
 			first := row[slices.IndexFunc(row, func(o *outcome.Outcome) bool { return o != nil })]
 			item, err := a.runs[0].Item(ctx, first.Item)
-			if now, found := a.gold[item.ID]; err == nil && a.gold != nil && (!found || now.gold != dataset.GoldHash(item.Expected)) {
+			now, found := a.gold[item.ID]
+			if err == nil && a.gold != nil && (!found || now.gold != dataset.GoldHash(item.Expected)) {
 				a.outdated++
 				continue
 			}

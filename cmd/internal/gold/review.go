@@ -360,7 +360,8 @@ func (a *auditor) addDoubt(ctx context.Context, trace itemTrace, findings []harn
 		exists = exists || c.Content == text
 	}
 	if !exists {
-		comment := langfuse.Comment{ProjectID: a.langfuse.Server.Project.ID, ObjectType: langfuse.ObjectTrace, ObjectID: trace.id, Content: text}
+		comment := langfuse.Comment{ProjectID: a.langfuse.Server.Project.ID, ObjectType: langfuse.ObjectTrace,
+			ObjectID: trace.id, Content: text}
 		if _, err := client.CreateComment(ctx, comment); err != nil {
 			return err
 		}

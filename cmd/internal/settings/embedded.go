@@ -211,7 +211,10 @@ func Serve(ctx context.Context, port int, next bool, config embedded.Config, pag
 	}
 	url := l.Client.BaseURL()
 	l.server.SetPages(pages(l))
-	if err = writeAddress(url, config.Mode); err == nil {
+	err = folderError(files.Write(addressPath(), func(w io.Writer) error {
+		return json.NewEncoder(w).Encode(address{URL: url, PID: os.Getpid(), Mode: config.Mode})
+	}))
+	if err == nil {
 		err = l.server.SetFaults(config.Faults)
 	}
 	if err == nil {
@@ -222,13 +225,6 @@ func Serve(ctx context.Context, port int, next bool, config embedded.Config, pag
 		l.server.SettleIdle(idleCtx)
 	}
 	return errors.Join(err, removeAddress(url), l.Close())
-}
-
-// writeAddress writes the address file.
-func writeAddress(url string, mode embedded.Mode) error {
-	return folderError(files.Write(addressPath(), func(w io.Writer) error {
-		return json.NewEncoder(w).Encode(address{URL: url, PID: os.Getpid(), Mode: mode})
-	}))
 }
 
 // removeAddress removes the address file, unless another server wrote it.

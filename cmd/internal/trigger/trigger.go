@@ -250,7 +250,8 @@ func (t *server) runAll(ctx context.Context) error {
 			"continue it by hand, with --resume", maxStarts)
 		if r.Starts <= maxStarts {
 			code, reason = t.runRequest(ctx, r, unavailable)
-			if finished := []int{cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive}; ctx.Err() != nil && !slices.Contains(finished, code) {
+			finished := slices.Contains([]int{cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive}, code)
+			if ctx.Err() != nil && !finished {
 				t.log.Info("left for the next start", "run", r.Run)
 				return nil
 			}

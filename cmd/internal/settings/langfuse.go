@@ -130,9 +130,6 @@ func probe(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (lan
 // forceMode returns the server with the capabilities of a mode; an empty mode leaves it as it
 // is. It is an error if the server lacks them.
 func forceMode(server langfuse.Server, mode langfuse.Mode) (langfuse.Server, error) {
-	if mode == "" {
-		return server, nil
-	}
 	forced := server.WithMode(mode)
 	if forced.NewReads && !server.NewReads || forced.LegacyReads && !server.LegacyReads {
 		return server, cli.Usage("the mode %s was asked for (--langfuse-mode, %s), and the server is of mode %s: leave it out, and it is found out",

@@ -24,21 +24,16 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 	if err == nil {
 		err = ctx.Err()
 	}
+	note := ""
+	if err == nil && cfg.Resume && !cfg.Retry {
+		note, err = CheckResumable(ctx, []string{cfg.Header.Name}, []string{cfg.Path})
+		cfg.Resume = note == ""
+	}
 	if err != nil {
 		return nil, err
 	}
 	e := &execution{cfg: cfg}
 	e.result.Path = cfg.Path
-	var notes []string
-	if cfg.Resume && !cfg.Retry {
-		note, err := CheckResumable(ctx, []string{cfg.Header.Name}, []string{cfg.Path})
-		if err != nil {
-			return nil, err
-		}
-		if note != "" {
-			e.cfg.Resume, notes = false, []string{note}
-		}
-	}
 	reserve := sync.OnceValue(func() error {
 		if e.cfg.Resume {
 			return nil
@@ -50,20 +45,23 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 	} else if err := reserve(); err != nil { // before Open, which may push a prompt
 		return nil, err
 	}
-	if err := e.openSystem(ctx, reserve); err != nil {
-		return nil, err
+	err = e.openSystem(ctx)
+	if err = cmp.Or(reserve(), err); err == nil && (e.system.Task == nil || e.system.Scorer == nil) {
+		err = cli.Usage("experiment: Config.Open returned no task or no scorer")
 	}
-	if e.system.Task == nil || e.system.Scorer == nil {
-		return nil, errors.Join(cli.Usage("experiment: Config.Open returned no task or no scorer"), e.system.close())
+	if err == nil {
+		err = e.openRun(ctx)
 	}
-	if err := e.openRun(ctx); err != nil {
+	if err == nil {
+		if err = e.restoreSpent(ctx); err != nil {
+			err = errors.Join(err, e.run.Close())
+		}
+	}
+	if err != nil {
 		return nil, errors.Join(err, e.system.close())
 	}
-	if e.result.Begun {
-		e.system.Notes = append(e.system.Notes, notes...)
-	}
-	if err := e.restoreSpent(ctx); err != nil {
-		return nil, errors.Join(err, e.run.Close(), e.system.close())
+	if e.result.Begun && note != "" {
+		e.system.Notes = append(e.system.Notes, note)
 	}
 	return e, nil
 }
@@ -124,22 +122,17 @@ func (cfg *Config) setLocation() {
 	}
 }
 
-// openSystem opens the system and waits until reserve has reserved the name.
-func (e *execution) openSystem(ctx context.Context, reserve func() error) (err error) {
-	e.system = System{Task: e.cfg.Task, Scorer: e.cfg.Scorer, Header: e.cfg.Header.System}
-	if e.cfg.Open != nil {
-		e.system, err = e.cfg.Open(ctx, e.cfg.Resume)
+// openSystem opens the system. After an error there is nothing to close.
+func (e *execution) openSystem(ctx context.Context) error {
+	if e.cfg.Open == nil {
+		e.system = System{Task: e.cfg.Task, Scorer: e.cfg.Scorer, Header: e.cfg.Header.System}
+		return nil
 	}
-	switch reserveErr := reserve(); {
-	case reserveErr != nil && err == nil:
-		return errors.Join(reserveErr, e.system.close())
-	case reserveErr != nil:
-		return reserveErr
-	case err != nil:
-		return err
+	opened, err := e.cfg.Open(ctx, e.cfg.Resume)
+	if err == nil {
+		e.system = opened
 	}
-	e.cfg.Header.System = e.system.Header
-	return nil
+	return err
 }
 
 // reserve opens the source of a new run and checks that its name is free, while the first items
@@ -162,6 +155,7 @@ func (e *execution) reserve(ctx context.Context) error {
 
 // openRun creates the run file, or opens that of a run that is resumed.
 func (e *execution) openRun(ctx context.Context) error {
+	e.cfg.Header.System = e.system.Header
 	if e.cfg.Resume {
 		listed, err := e.resume()
 		if err != nil {
@@ -217,16 +211,12 @@ func (e *execution) checkNameFree(ctx context.Context) error {
 	if err != nil || !taken {
 		return err
 	}
-	for i := 2; ; i++ {
-		free := fmt.Sprintf("%s-%d", e.cfg.Header.Name, i)
-		_, taken, err := e.cfg.nameTaken(ctx, free)
-		if err != nil {
-			return err
-		}
-		if !taken {
-			return &NameTakenError{Name: e.cfg.Header.Name, Where: where, Free: free}
-		}
+	var free string
+	for i := 2; err == nil && taken; i++ {
+		free = fmt.Sprintf("%s-%d", e.cfg.Header.Name, i)
+		_, taken, err = e.cfg.nameTaken(ctx, free)
 	}
+	return cmp.Or(err, error(&NameTakenError{Name: e.cfg.Header.Name, Where: where, Free: free}))
 }
 
 // nameTaken reports whether a run of that name exists. where is the path of its file, or empty
@@ -285,27 +275,18 @@ func (e *execution) restoreSpent(ctx context.Context) error {
 		return nil
 	}
 	for _, path := range e.cfg.sweepPaths {
-		if path == e.cfg.Path {
+		if _, missing := os.Stat(path); missing != nil || path == e.cfg.Path {
 			continue
 		}
-		if err := visitFile(ctx, path, e.system.Spent); err != nil {
+		run, err := runstore.Load(path)
+		if err == nil {
+			err = errors.Join(visitOutcomes(ctx, run, e.system.Spent), run.Close())
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return visitOutcomes(ctx, e.run.Reader, e.system.Spent)
-}
-
-// visitFile calls visit with the outcomes of a run file, if it exists.
-func visitFile(ctx context.Context, path string, visit func(outcome.Outcome)) (err error) {
-	if _, statErr := os.Stat(path); statErr != nil {
-		return nil
-	}
-	run, err := runstore.Load(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, run.Close()) }()
-	return visitOutcomes(ctx, run, visit)
 }
 
 func visitOutcomes(ctx context.Context, run *runstore.Reader, visit func(outcome.Outcome)) error {

@@ -25,7 +25,7 @@ func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimat
 	if err := run.openSource(ctx); err != nil {
 		return e, err
 	}
-	if err := run.openSystem(ctx, func() error { return nil }); err != nil {
+	if err := run.openSystem(ctx); err != nil {
 		return e, err
 	}
 	defer func() { err = errors.Join(err, run.system.close()) }()

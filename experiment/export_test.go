@@ -54,7 +54,7 @@ func (r Runner) Run(ctx context.Context) (outcome.Footer, error) {
 
 // RescoreRun scores into an existing run and returns its footer.
 func RescoreRun(ctx context.Context, cfg RescoreConfig, to *runstore.Run, carry []string) (outcome.Footer, error) {
-	err := rescore(ctx, cfg, to, carry)
+	err := (&rescorer{RescoreConfig: cfg, carry: carry}).fill(ctx, to)
 	footer, _, footerErr := to.Footer(context.Background())
 	return footer, cmp.Or(err, footerErr)
 }

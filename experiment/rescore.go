@@ -58,12 +58,12 @@ func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path str
 	if h, err = cfg.From.Header(ctx); err != nil {
 		return h, "", err
 	}
-	carry := cfg.newHeader(&h)
+	r := &rescorer{RescoreConfig: cfg, carry: cfg.newHeader(&h)}
 	path = cmp.Or(cfg.Path, runstore.Path(Folder, h.Project, h.Dataset.Name, h.Name))
 	if _, err := os.Stat(path); err == nil {
 		return h, path, &NameTakenError{Name: h.Name, Where: path}
 	}
-	return h, path, runstore.Build(path, h, func(to *runstore.Run) error { return rescore(ctx, cfg, to, carry) })
+	return h, path, runstore.Build(path, h, func(to *runstore.Run) error { return r.fill(ctx, to) })
 }
 
 // newHeader turns the header of the old run into that of the new one, and returns the names of
@@ -93,9 +93,9 @@ func (cfg RescoreConfig) newHeader(h *outcome.Header) (carry []string) {
 	return carry
 }
 
-// rescore fills the new run and finishes it. carry are the names of the scores to copy.
-func rescore(ctx context.Context, cfg RescoreConfig, to *runstore.Run, carry []string) error {
-	r := &rescorer{RescoreConfig: cfg, to: to, carry: carry}
+// fill fills the new run and finishes it.
+func (r *rescorer) fill(ctx context.Context, to *runstore.Run) error {
+	r.to = to
 	err := r.addItems(ctx)
 	if err == nil {
 		err = r.addOutcomes(ctx)
@@ -152,7 +152,7 @@ func (r *rescorer) addItems(ctx context.Context) error {
 func (r *rescorer) runItems(ctx context.Context) iter.Seq2[dataset.Item, error] {
 	return func(yield func(dataset.Item, error) bool) {
 		for item, err := range r.From.Items(ctx) {
-			if !yield(item.Item, err) || err != nil {
+			if !yield(item.Item, err) {
 				return
 			}
 		}
@@ -162,6 +162,7 @@ func (r *rescorer) runItems(ctx context.Context) iter.Seq2[dataset.Item, error] 
 // goldItems yields the items of Gold that the other run has with the same input.
 func (r *rescorer) goldItems(ctx context.Context) iter.Seq2[dataset.Item, error] {
 	return func(yield func(dataset.Item, error) bool) {
+		left := func(id, why string) { callIf(r.Left != nil, func() { r.Left(id, why) }) }
 		inGold := map[string]bool{}
 		for page, err := range r.Gold.Pages(ctx) {
 			for _, item := range page {
@@ -170,15 +171,13 @@ func (r *rescorer) goldItems(ctx context.Context) iter.Seq2[dataset.Item, error]
 				if errors.Is(err, runstore.ErrUnknown) {
 					continue // new in the dataset, without an outcome
 				}
-				var same bool
+				same := false
 				if err == nil {
 					same, err = sameInput(item, runItem.Item)
 				}
 				if err == nil && !same {
-					r.reportLeft(item.ID, "its input has changed")
-					continue
-				}
-				if !yield(item, err) || err != nil {
+					left(item.ID, "its input has changed")
+				} else if !yield(item, err) {
 					return
 				}
 			}
@@ -193,13 +192,11 @@ func (r *rescorer) goldItems(ctx context.Context) iter.Seq2[dataset.Item, error]
 				return
 			}
 			if !inGold[runItem.ID] {
-				r.reportLeft(runItem.ID, "it is not in the dataset any more")
+				left(runItem.ID, "it is not in the dataset any more")
 			}
 		}
 	}
 }
-
-func (r *rescorer) reportLeft(id, why string) { callIf(r.Left != nil, func() { r.Left(id, why) }) }
 
 func sameInput(a, b dataset.Item) (bool, error) {
 	x, errX := dataset.Hash(dataset.Item{Input: a.Input})
@@ -240,13 +237,11 @@ func (r *rescorer) addOutcomes(ctx context.Context) error {
 			}
 			commits.Go(func() error {
 				defer freeBytes.Release(size)
-				if err := r.to.Commit(ctx, after); err != nil {
-					return err
-				}
+				err := r.to.Commit(ctx, after)
 				r.mu.Lock()
 				defer r.mu.Unlock()
-				callIf(r.Moved != nil, func() { r.Moved(before, after) })
-				return nil
+				callIf(err == nil && r.Moved != nil, func() { r.Moved(before, after) })
+				return err
 			})
 			return nil
 		})

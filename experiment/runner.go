@@ -48,10 +48,13 @@ func (e *StoppedError) ExitCode() int {
 // listed or outcomes not be written. Everything committed before the error stays; calling
 // runItems again for the same file continues there.
 func (e *execution) runItems(ctx context.Context) error {
+	failed := func(ctx context.Context, trial int, after int64, limit int) ([]runstore.Item, error) {
+		return e.run.Failed(ctx, trial, e.cfg.RetryClasses, after, limit)
+	}
 	planned, err := e.plan(ctx)
 	for trial := 1; err == nil && trial <= max(1, e.result.Header.Trials); trial++ {
 		if e.cfg.Retry { // before items without an outcome, whose failures would be retried at once
-			err = e.runPass(ctx, trial, e.failedItems)
+			err = e.runPass(ctx, trial, failed)
 		}
 		if err == nil {
 			err = e.runPass(ctx, trial, e.run.WithoutOutcome)
@@ -181,11 +184,6 @@ const pageUnits = 64
 // nextItems returns the next items of a trial, in order of arrival, beginning after the item
 // with that seq. An empty result means that there are no more.
 type nextItems func(ctx context.Context, trial int, after int64, limit int) ([]runstore.Item, error)
-
-// failedItems returns the next items that failed before and are to be tried again.
-func (e *execution) failedItems(ctx context.Context, trial int, after int64, limit int) ([]runstore.Item, error) {
-	return e.run.Failed(ctx, trial, e.cfg.RetryClasses, after, limit)
-}
 
 // runPass takes the items of a trial that next returns through the workers. A graceful stop is
 // not an error of the group, which would cancel the items in flight.

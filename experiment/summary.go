@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/big"
 	"path/filepath"
@@ -109,22 +108,12 @@ func fillPublication(ctx context.Context, run *runstore.Reader, s *outcome.Summa
 	s.Published = &outcome.PublishedCount{Outcomes: int(counts.Published), Waiting: int(counts.Done - counts.Published)}
 	e, _, err := run.Experiment(ctx, 1)
 	s.Run.ID, s.Run.URL = e.ID, e.URL
-	return errors.Join(err, fillTrials(ctx, run, header, s.Trials))
-}
-
-// fillTrials fills in the name, id and URL of each trial in Langfuse.
-func fillTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t *outcome.Trials) error {
-	if t == nil {
-		return nil
+	for i := 0; err == nil && s.Trials != nil && i < len(s.Trials.Runs); i++ {
+		t := &s.Trials.Runs[i]
+		e, _, err = run.Experiment(ctx, t.Trial)
+		t.Name, t.ID, t.URL = tracking.RunName(header, t.Trial), e.ID, e.URL
 	}
-	for i, trial := range t.Runs {
-		e, _, err := run.Experiment(ctx, trial.Trial)
-		if err != nil {
-			return err
-		}
-		t.Runs[i].Name, t.Runs[i].ID, t.Runs[i].URL = tracking.RunName(h, trial.Trial), e.ID, e.URL
-	}
-	return nil
+	return err
 }
 
 // FailureLimit is the number of items that may fail before a finished run counts as bad: a number,

@@ -97,9 +97,14 @@ func (s *Sweep) Pin(ctx context.Context) error {
 
 func (s *Sweep) pin(ctx context.Context) error {
 	for _, path := range s.paths {
-		h, err := headerOf(ctx, path)
+		run, err := runstore.Load(path)
 		if errors.Is(err, runstore.ErrMissing) {
 			continue
+		}
+		var h outcome.Header
+		if err == nil {
+			h, err = run.Header(ctx)
+			err = errors.Join(err, run.Close())
 		}
 		if err != nil {
 			return err
@@ -124,16 +129,6 @@ func (s *Sweep) DatasetID() string {
 
 // Paths returns the run files, in the order of the runs. Call Prepare first.
 func (s *Sweep) Paths() []string { return s.paths }
-
-// headerOf reads the header of a run file.
-func headerOf(ctx context.Context, path string) (h outcome.Header, err error) {
-	run, err := runstore.Load(path)
-	if err != nil {
-		return h, err
-	}
-	defer func() { err = errors.Join(err, run.Close()) }()
-	return run.Header(ctx)
-}
 
 // checkNames returns an error for each name that Langfuse already has.
 func (s *Sweep) checkNames(ctx context.Context) (problems []error) {
@@ -258,14 +253,10 @@ func orderAxes(axes []Axis) ([]Axis, error) {
 	if len(axes) == 0 {
 		problems = append(problems, errors.New("there is nothing to sweep"))
 	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, err
-	}
-	sorted := slices.Clone(axes)
-	slices.SortFunc(sorted, func(a, b Axis) int {
+	sorted := slices.SortedFunc(slices.Values(axes), func(a, b Axis) int {
 		return slices.Index(SweepFlags(), a.Flag) - slices.Index(SweepFlags(), b.Flag)
 	})
-	return sorted, nil
+	return sorted, errors.Join(problems...)
 }
 
 // combinations returns all combinations of one value of each axis. The last axis changes

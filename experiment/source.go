@@ -90,12 +90,7 @@ func (s Selected) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 				yield(nil, err)
 				return
 			}
-			var selected []dataset.Item
-			for _, item := range page {
-				if selection.Take(item) {
-					selected = append(selected, item)
-				}
-			}
+			selected := slices.DeleteFunc(slices.Clone(page), func(item dataset.Item) bool { return !selection.Take(item) })
 			if len(selected) > 0 && !yield(selected, nil) {
 				return
 			}

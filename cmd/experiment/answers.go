@@ -46,7 +46,8 @@ var sharedSettings = []string{
 
 // answersSystemTable returns the settings of the answering system.
 func answersSystemTable() []settings.Setting {
-	table := settings.WithCategory("Model", []settings.Setting{
+	shared := slices.DeleteFunc(runTable(), func(s settings.Setting) bool { return !slices.Contains(sharedSettings, s.Flag) })
+	return append(settings.WithCategory("Model", []settings.Setting{
 		{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "answer with `MODEL` from the best passages; baseline needs no model and gives the best sentence"},
 		{Flag: "prompt", Env: "EXPERIMENT_ANSWERS_PROMPT", Usage: "use the Langfuse prompt `NAME`, with {{question}} and {{passages}} (default: a built-in prompt)"},
 		{Flag: "prompt-label", Usage: "use the version of the prompt that has `LABEL` (default: production)"},
@@ -55,13 +56,7 @@ func answersSystemTable() []settings.Setting {
 		{Flag: "passages", Default: "6", Usage: "give the model `N` passages"},
 		{Flag: "command", Env: "EXPERIMENT_ANSWERS_COMMAND", Usage: "answer with your own `PROGRAM` (docs/answers.md)"},
 		{Flag: "url", Env: "EXPERIMENT_ANSWERS_URL", Usage: "answer with your own service at `URL`"},
-	})
-	for _, s := range runTable() {
-		if slices.Contains(sharedSettings, s.Flag) {
-			table = append(table, s)
-		}
-	}
-	return table
+	}), shared...)
 }
 
 // answersRunTable returns the settings of "answers run".

@@ -98,7 +98,7 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	case err != nil:
 		return fmt.Errorf("%w; nothing was written", err)
 	}
-	return errors.Join(writeConformance(c, env, result), conformanceVerdict(result))
+	return showConformance(c, env, result)
 }
 
 // certify runs a certification and shows its progress.
@@ -117,22 +117,15 @@ func certify(ctx context.Context, cfg conformance.Config, view *runs.Progress) (
 	return conformance.Run(ctx, cfg)
 }
 
-func writeConformance(c *urfave.Context, env cli.Env, r conformance.Report) error {
-	var writeErr error
+// showConformance writes and prints a report. If it did not pass, that is an error.
+func showConformance(c *urfave.Context, env cli.Env, r conformance.Report) (err error) {
 	if out := c.String("output"); out != "" {
-		writeErr = cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) })
+		err = cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) })
 	}
-	if c.Bool("json") {
-		return errors.Join(writeErr, runs.PrintJSON(env, r))
+	text := func(w io.Writer, r conformance.Report, _ report.Options) error { return report.Conformance(w, r) }
+	err = errors.Join(err, runs.Print(env, c.Bool("json"), r, text))
+	if failed := r.TotalFixtures - r.PassedFixtures(); !r.Passed() {
+		err = errors.Join(err, cli.Errorf(cli.ExitGate, "the evaluator is not certified: %d of %d fixtures failed", failed, r.TotalFixtures))
 	}
-	return errors.Join(writeErr, cli.WriteError(report.Conformance(env.Stdout, r)))
-}
-
-// conformanceVerdict returns the error of a report that did not pass, with its exit code.
-func conformanceVerdict(r conformance.Report) error {
-	if r.Passed() {
-		return nil
-	}
-	failed := r.TotalFixtures - r.PassedFixtures()
-	return cli.Errorf(cli.ExitGate, "the evaluator is not certified: %d of %d fixtures failed", failed, r.TotalFixtures)
+	return err
 }

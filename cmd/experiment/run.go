@@ -68,7 +68,15 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 			return err
 		}
 	}
-	ask := func(ctx context.Context, client *langfuse.Client) { cfgs[0].pinEarly(ctx, client) }
+	// The dataset of a new run is opened in advance. An error occurs again when it is needed.
+	ask := func(ctx context.Context, client *langfuse.Client) {
+		if cfgs[0].Resume || experiment.IsFile(cfgs[0].Dataset) {
+			return
+		}
+		if found, err := tracking.OpenDataset(ctx, client, cfgs[0].Dataset); err == nil {
+			cfgs[0].Source = found
+		}
+	}
 	work := func(ctx context.Context, s session) error { return s.runAll(ctx, cfgs, rules) }
 	return withSession(c.Context, env, cfgs[0], ask, work)
 }
@@ -82,16 +90,6 @@ func opener(env cli.Env, lf *settings.Langfuse) system.Opener {
 	return o
 }
 
-// pinEarly opens the dataset of a new run in advance, if that is possible. It ignores errors,
-// because they occur again when the dataset is needed.
-func (c *runConfig) pinEarly(ctx context.Context, client *langfuse.Client) {
-	if c.Resume || experiment.IsFile(c.Dataset) {
-		return
-	}
-	if found, err := tracking.OpenDataset(ctx, client, c.Dataset); err == nil {
-		c.Source = found
-	}
-}
 
 // runAll runs one run or a sweep, or prints the estimate for them.
 func (s session) runAll(ctx context.Context, cfgs []runConfig, rules system.Rules) error {

@@ -107,14 +107,9 @@ func recoverPanic[T any](f func() (T, error)) (result T, err error) {
 
 // panicLocation returns the innermost three frames below the panic.
 func panicLocation() string {
-	lines := strings.Split(string(debug.Stack()), "\n")
-	for i, line := range lines {
-		if strings.HasPrefix(line, "panic(") && i+2 < len(lines) {
-			lines = lines[i+2:]
-			break
-		}
-	}
-	return strings.Join(lines[:min(len(lines), 6)], "\n")
+	_, stack, _ := strings.Cut(string(debug.Stack()), "\npanic(")
+	lines := strings.Split(stack, "\n") // the first two are those of panic itself
+	return strings.Join(lines[min(2, len(lines)):min(8, len(lines))], "\n")
 }
 
 func withFailure(o outcome.Outcome, judge Judge, f outcome.Failure) outcome.Outcome {

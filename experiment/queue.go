@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,13 +125,10 @@ func (p Pool) runWorker(ctx context.Context, q Queue, slots chan struct{}) error
 		}
 		<-slots
 		runtime.Gosched() // lets workers with a new slot begin their requests first
-		switch {
-		case ctx.Err() != nil: // the unit is run again when the run is resumed
-			return ctx.Err()
-		case !stopsRun:
+		if err = cmp.Or(ctx.Err(), err); err == nil && !stopsRun {
 			err = q.Deliver(ctx, u, done)
 		}
-		if err != nil {
+		if err != nil { // if ctx ended, the unit is run again when the run is resumed
 			return err
 		}
 	}
@@ -168,11 +166,10 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case next, more := <-q.units:
-			if !more {
-				return nil, io.EOF
-			}
-			u = next
+		case u = <-q.units:
+		}
+		if u == nil { // the channel is closed
+			return nil, io.EOF
 		}
 		q.notify(q.cfg.Observer.Started != nil, func() { q.cfg.Observer.Started(u.ID) })
 		o := u.newOutcome(q.cfg.Now())

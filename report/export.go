@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"encoding/xml"
@@ -220,30 +221,19 @@ func writeJUnit(w io.Writer, name string, tests, failures int, suites func(*xml.
 	e := xml.NewEncoder(w)
 	e.Indent("", "  ")
 	all := element("testsuites", "name", name, "tests", strconv.Itoa(tests), "failures", strconv.Itoa(failures))
-	err := all.write(e, func() error { return suites(e) })
-	if err == nil {
-		err = e.Close()
+	if err := all.write(e, func() error { return suites(e) }); err != nil {
+		return err
 	}
-	if err == nil {
-		err = write(w, "\n")
-	}
-	return err
+	return cmp.Or(e.Close(), write(w, "\n"))
 }
 
 // write writes the element with its parts, and calls more to write further content.
 func (x xmlElement) write(e *xml.Encoder, more func() error) error {
 	start := xml.StartElement{Name: x.XMLName, Attr: x.Attrs}
-	err := e.EncodeToken(start)
-	if err == nil {
-		err = e.Encode(x.Parts)
+	if err := cmp.Or(e.EncodeToken(start), e.Encode(x.Parts), more()); err != nil {
+		return err
 	}
-	if err == nil {
-		err = more()
-	}
-	if err == nil {
-		err = e.EncodeToken(start.End())
-	}
-	return err
+	return e.EncodeToken(start.End())
 }
 
 // xmlElement is an XML element with text or parts.

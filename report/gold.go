@@ -79,9 +79,9 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 	}
 	p.table(a.scoreTable())
 	types := SummaryView{Summary: outcome.Summary{Groups: a.BAgainstA.Groups}}
-	for _, t := range types.GroupTables() {
+	for _, t := range types.GroupTables(maxTypes) {
 		t.Notes = []string{"expected: A's; extracted: B's"}
-		p.table(t.First(maxTypes))
+		p.table(t)
 	}
 	p.warnings("Warnings", a.Warnings, 0)
 	return p.writeTo(w)

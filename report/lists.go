@@ -181,9 +181,7 @@ func MovesText(w io.Writer, r compare.MovesResult, opt Options) error {
 	still := len(r.Scores) - len(t.Rows)
 	p.table(t)
 	p.notes(textIf(still > 0, Counted(still, "other score")+" did not change"))
-	if len(r.Moved) > 0 {
-		p.table(movedTable(r))
-	}
+	p.table(movedTable(r))
 	return p.writeTo(w)
 }
 

@@ -24,10 +24,8 @@ type SummaryView struct {
 
 // Planned returns the number of items, not counting trials.
 func (v SummaryView) Planned() string {
-	if v.Trials == nil {
-		return Counted(v.Items.Planned, "item")
-	}
-	return Counted(v.Items.Planned/v.trials(), "item") + " × " + Counted(v.Trials.Count, "trial")
+	n := v.trials()
+	return Counted(v.Items.Planned/n, "item") + textIf(v.Trials != nil, " × "+Counted(n, "trial"))
 }
 
 // trials returns the number of trials of each item.
@@ -79,17 +77,12 @@ func nonEmpty(parts ...string) []string {
 	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 }
 
-func tokenParts(u outcome.UsageSum) []string {
-	if u.Total == 0 {
+func tokenParts(u outcome.Usage) []string {
+	if u.Total() == 0 {
 		return nil
 	}
 	return nonEmpty(Count(u.Input)+" in", Count(u.Output)+" out", textIf(u.Cached > 0, Count(u.Cached)+" of them cached"),
 		textIf(u.Reasoning > 0, Count(u.Reasoning)+" for reasoning"))
-}
-
-// usageSum converts the usage of one item.
-func usageSum(u outcome.Usage) outcome.UsageSum {
-	return outcome.UsageSum{Input: u.Input, Output: u.Output, Total: u.Total(), Cached: u.Cached, Reasoning: u.Reasoning}
 }
 
 // cost describes the cost; nil if there was none.
@@ -128,7 +121,7 @@ func judgingParts(j *outcome.Judging) []string {
 	if j == nil {
 		return nil
 	}
-	parts := append([]string{Counted(j.Calls, "call") + " of judging models"}, tokenParts(usageSum(j.Usage))...)
+	parts := append([]string{Counted(j.Calls, "call") + " of judging models"}, tokenParts(j.Usage)...)
 	if j.CostUSD == nil {
 		return append(parts, "cost unknown")
 	}
@@ -222,15 +215,16 @@ func rangeText(from, to string) string {
 	return from + cmp.Or(textIf(strings.HasPrefix(to, "-"), " to "), "–") + to
 }
 
-// GroupTables returns the counts by type, a table for each kind of type.
-func (v SummaryView) GroupTables() (tables []Table) {
+// GroupTables returns the counts by type, a table of at most rows rows, or of all if rows is
+// negative, for each kind of type.
+func (v SummaryView) GroupTables(rows int) (tables []Table) {
 	for _, list := range kinds(v.Groups, func(g outcome.GroupStat) string { return g.Kind }) {
 		t := Table{Title: "By " + label(Words(list[0].Kind)), folded: true, Columns: []Column{name("type"), number("expected"),
 			number("extracted").wide(2), number("matched").wide(1), number("P"), number("R"), number("F1").strong()}}
 		for _, g := range list {
 			t.add(g.Name, Count(g.Expected), Count(g.Extracted), Count(g.Matched), Score(g.Precision, 3), Score(g.Recall, 3), Score(g.F1, 3))
 		}
-		tables = append(tables, t)
+		tables = append(tables, t.First(rows))
 	}
 	if len(tables) > 0 {
 		tables[0].note(true, "extracted: inverses, and matches of gold without a type, count under the expected type")
@@ -299,10 +293,7 @@ func (v SummaryView) tables() []Table {
 	if v.Trials != nil {
 		list = append(list, v.TrialTable(), v.SpreadTable(), v.FlakyTable())
 	}
-	list = append(list, v.failureTable())
-	for _, t := range v.GroupTables() {
-		list = append(list, t.First(maxTypes))
-	}
+	list = append(append(list, v.failureTable()), v.GroupTables(maxTypes)...)
 	return append(list, v.causeTable(), v.worstTable())
 }
 
@@ -355,7 +346,8 @@ func (v SummaryView) Facts() (list []Fact) {
 	if l := v.LatencyMS; l != nil {
 		add("latency", "", "p50 "+Milliseconds(l.P50), "p95 "+Milliseconds(l.P95), "mean "+Milliseconds(l.Mean), "max "+Milliseconds(l.Max))
 	}
-	add("tokens", "", tokenParts(v.Usage)...)
+	u := v.Usage
+	add("tokens", "", tokenParts(outcome.Usage{Input: u.Input, Output: u.Output, Cached: u.Cached, Reasoning: u.Reasoning})...)
 	add("cost", "", v.cost()...)
 	add("judging", "", judgingParts(v.Judging)...)
 	if sent := v.Published; sent != nil {

@@ -160,34 +160,29 @@ const gap = 2
 // and the smallest of all.
 const readable, narrowest = 11, 6
 
-// table writes tables.
+// table writes each table with its title, hints, notes, and the titles of columns that did not
+// fit. In a pipe all columns fit.
 func (p *page) table(tables ...Table) {
 	for _, t := range tables {
-		p.draw(t)
+		if t.Title != "" {
+			p.title(unquoted(t.Title))
+		}
+		if len(t.Rows) == 0 {
+			continue
+		}
+		rows, below := t.forText()
+		var dropped, hints []string
+		if !p.Whole {
+			dropped = rows.dropColumns(p.Width)
+		}
+		p.render(rows, below)
+		for _, c := range rows.Columns {
+			hints = append(hints, nonEmpty(textIf(c.Hint != "", c.Title+": "+c.Hint))...)
+		}
+		rows.Notes = append([]string{t.More, strings.Join(hints, " · ")}, t.Notes...)
+		rows.names("columns that do not fit", dropped)
+		p.notes(rows.Notes...)
 	}
-}
-
-// draw writes a table with its title, hints, notes, and the titles of columns that did not fit.
-// In a pipe all columns fit.
-func (p *page) draw(t Table) {
-	if t.Title != "" {
-		p.title(unquoted(t.Title))
-	}
-	if len(t.Rows) == 0 {
-		return
-	}
-	rows, below := t.forText()
-	var dropped, hints []string
-	if !p.Whole {
-		dropped = rows.dropColumns(p.Width)
-	}
-	p.render(rows, below)
-	for _, c := range rows.Columns {
-		hints = append(hints, nonEmpty(textIf(c.Hint != "", c.Title+": "+c.Hint))...)
-	}
-	rows.Notes = append([]string{t.More, strings.Join(hints, " · ")}, t.Notes...)
-	rows.names("columns that do not fit", dropped)
-	p.notes(rows.Notes...)
 }
 
 // dropColumns drops columns, those with the largest Wide first, until the table fits with flexible

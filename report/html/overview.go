@@ -110,7 +110,7 @@ type tile struct{ Title, Value, Note, State string }
 func newOverview(v report.SummaryView, t tally) overview {
 	o := overview{Name: clipName(v.Run.Name), About: append(v.About(), v.Origin()...), Tiles: tiles(v), Warnings: firstN(v.Warnings, maxLines),
 		Failures: firstN(v.Failures, maxLines), Causes: firstN(v.Causes, maxLines)}
-	o.Groups = newTables(maxGroups, v.GroupTables()...)
+	o.Groups = newTables(maxGroups, v.GroupTables(-1)...)
 	o.Link, _ = report.WebLink(v.Run.URL)
 	if len(v.Scores) > 0 {
 		scores := newTable("scores", v.ScoreTable(), maxLines)

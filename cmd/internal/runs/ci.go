@@ -87,38 +87,31 @@ var pullRef = textutil.Pattern(`^refs/pull/([0-9]+)/`)
 // action, on GitLab the same keys from GitLab's variables, elsewhere branch and revision
 // from git. Unknown values have no key.
 func Metadata(getenv func(string) string, git Revision) map[string]string {
-	firstSet := func(names ...string) string {
-		for _, name := range names {
-			if value := getenv(name); value != "" {
-				return value
-			}
-		}
-		return ""
-	}
 	metadata := map[string]string{metaSHA: git.SHA, metaBranch: git.Branch}
 	switch {
 	case getenv("GITHUB_ACTIONS") == "true":
-		repository := strings.TrimSuffix(firstSet("GITHUB_SERVER_URL"), "/") + "/" + firstSet("GITHUB_REPOSITORY")
+		repository := strings.TrimSuffix(getenv("GITHUB_SERVER_URL"), "/") + "/" + getenv("GITHUB_REPOSITORY")
 		metadata = map[string]string{
-			metaSHA: firstSet("GITHUB_SHA"), metaBranch: firstSet("GITHUB_REF_NAME"), metaEvent: firstSet("GITHUB_EVENT_NAME"),
-			metaActor: firstSet("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR"), metaWorkflow: firstSet("GITHUB_WORKFLOW"),
-			metaJob: firstSet("GITHUB_JOB"), metaJobAttempt: firstSet("GITHUB_RUN_ATTEMPT"),
+			metaSHA: getenv("GITHUB_SHA"), metaBranch: getenv("GITHUB_REF_NAME"), metaEvent: getenv("GITHUB_EVENT_NAME"),
+			metaActor:    cmp.Or(getenv("GITHUB_TRIGGERING_ACTOR"), getenv("GITHUB_ACTOR")),
+			metaWorkflow: getenv("GITHUB_WORKFLOW"), metaJob: getenv("GITHUB_JOB"), metaJobAttempt: getenv("GITHUB_RUN_ATTEMPT"),
 		}
-		if pull := pullRef().FindStringSubmatch(firstSet("GITHUB_REF")); pull != nil {
+		if pull := pullRef().FindStringSubmatch(getenv("GITHUB_REF")); pull != nil {
 			metadata[metaPR] = repository + "/pull/" + pull[1]
 		}
-		if run := firstSet("GITHUB_RUN_ID"); run != "" {
+		if run := getenv("GITHUB_RUN_ID"); run != "" {
 			metadata[metaJobURL] = repository + "/actions/runs/" + run
 		}
 	case getenv("GITLAB_CI") == "true":
 		metadata = map[string]string{
-			metaSHA: firstSet("CI_COMMIT_SHA"), metaBranch: firstSet("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"),
-			metaEvent: firstSet("CI_PIPELINE_SOURCE"), metaActor: firstSet("GITLAB_USER_LOGIN"),
-			metaWorkflow: firstSet("CI_PIPELINE_NAME"),
-			metaJob:      firstSet("CI_JOB_NAME"), metaJobURL: firstSet("CI_JOB_URL"),
+			metaSHA:    getenv("CI_COMMIT_SHA"),
+			metaBranch: cmp.Or(getenv("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"), getenv("CI_COMMIT_REF_NAME")),
+			metaEvent:  getenv("CI_PIPELINE_SOURCE"), metaActor: getenv("GITLAB_USER_LOGIN"),
+			metaWorkflow: getenv("CI_PIPELINE_NAME"), metaJob: getenv("CI_JOB_NAME"), metaJobURL: getenv("CI_JOB_URL"),
 		}
-		if pull := firstSet("CI_MERGE_REQUEST_IID"); pull != "" {
-			metadata[metaPR] = firstSet("CI_MERGE_REQUEST_PROJECT_URL", "CI_PROJECT_URL") + "/-/merge_requests/" + pull
+		if pull := getenv("CI_MERGE_REQUEST_IID"); pull != "" {
+			project := cmp.Or(getenv("CI_MERGE_REQUEST_PROJECT_URL"), getenv("CI_PROJECT_URL"))
+			metadata[metaPR] = project + "/-/merge_requests/" + pull
 		}
 	}
 	maps.DeleteFunc(metadata, func(_, value string) bool { return value == "" })

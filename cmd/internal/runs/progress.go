@@ -79,9 +79,9 @@ type Progress struct {
 	// Workers describes the workers on other machines; nil or "" if there are none.
 	Workers func() string
 
-	pool *mpb.Progress
-	bar  *mpb.Bar
-	sent chan struct{} // closed when publishing has ended; nil until the items have
+	pool   *mpb.Progress
+	bar    *mpb.Bar
+	unsent *time.Timer // of the next message of WatchSending; nil before it
 }
 
 // NewProgress returns the Progress of a run. It shows the mean of the score primary, and
@@ -225,9 +225,8 @@ func (p *Progress) Close() {
 	p.mu.Lock()
 	repeated := p.ended
 	p.ended, p.inFlight = true, 0
-	if p.sent != nil {
-		close(p.sent)
-		p.sent = nil
+	if p.unsent != nil {
+		p.unsent.Stop()
 	}
 	if !repeated && p.pool == nil && p.done > p.resumed && p.done < p.total { // the run was stopped after the last line
 		p.printState()
@@ -305,26 +304,21 @@ const (
 func (p *Progress) WatchSending(run string, paused func() (error, time.Time)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lastAccepted, p.sent = time.Now(), make(chan struct{})
-	go p.reportUnsent(p.sent, run, paused)
+	p.lastAccepted = time.Now()
+	p.unsent = time.AfterFunc(unsentDelay, func() { p.reportUnsent(run, paused) })
 }
 
-func (p *Progress) reportUnsent(sent <-chan struct{}, run string, paused func() (error, time.Time)) {
-	next := time.NewTimer(unsentDelay)
-	defer next.Stop()
-	for {
-		select {
-		case <-sent:
-			return
-		case now := <-next.C:
-			silent, text := p.unsentText(now, paused)
-			if silent < unsentDelay {
-				next.Reset(unsentDelay - silent)
-				continue
-			}
-			p.printAbove("%s; interrupt keeps everything, experiment publish %s sends it later", text, cli.Quote(run))
-			next.Reset(unsentInterval)
-		}
+func (p *Progress) reportUnsent(run string, paused func() (error, time.Time)) {
+	silent, text := p.unsentText(time.Now(), paused)
+	next := unsentDelay - silent
+	if next <= 0 {
+		p.printAbove("%s; interrupt keeps everything, experiment publish %s sends it later", text, cli.Quote(run))
+		next = unsentInterval
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended {
+		p.unsent.Reset(next)
 	}
 }
 

@@ -399,12 +399,8 @@ func reportRun(ctx context.Context, source compare.Source, side compare.Side) (r
 		return whole, err
 	}
 	run := side.Summary.Run
-	items := func(yield func(report.ItemView, error) bool) {
-		for o, err := range source.Outcomes(ctx) {
-			if !yield(report.ItemView{Run: run.Name, Dataset: run.Dataset, Outcome: o}, err) {
-				return
-			}
-		}
-	}
+	items := stats.Parallel(1, source.Outcomes(ctx), func(o outcome.Outcome) (report.ItemView, error) {
+		return report.ItemView{Run: run.Name, Dataset: run.Dataset, Outcome: o}, nil
+	})
 	return report.Run{Summary: side.Summary, Items: items}, nil
 }

@@ -96,24 +96,20 @@ func (v LeaderboardView) RankTable() Table {
 	var tied []string
 	for i, r := range v.Runs {
 		best, front := v.ToBest(i), "unknown"
+		cost := orNone(r.CostPerItem, func(cost float64) string { return textIf(r.CostPartly, "≥") + Dollars(cost) })
 		p95 := orNone(r.Summary.LatencyMS, func(l outcome.Latencies) string { return Milliseconds(l.P95) })
 		if r.Front != nil {
 			front = textIf(*r.Front, "yes")
 		}
 		tied = append(tied, nonEmpty(textIf(i > 0 && r.Tied, label(r.Summary.Run.Name)))...)
 		t.add(place(r), r.Summary.Run.Name, Score(r.Mean, 3), Interval(r.CI95), Delta(best.Difference), pValue(best.PHolm),
-			Count(r.Summary.Items.Failed), costPerItem(r), p95, front)
+			Count(r.Summary.Items.Failed), cost, p95, front)
 	}
 	t.names("not shown to differ from the best", tied)
 	return t
 }
 
 func place(r compare.Ranked) string { return cmp.Or(textIf(r.Rank > 0, Count(r.Rank)), none) }
-
-// costPerItem returns the cost of one item, with "≥" if it is only partly known.
-func costPerItem(r compare.Ranked) string {
-	return orNone(r.CostPerItem, func(cost float64) string { return textIf(r.CostPartly, "≥") + Dollars(cost) })
-}
 
 // PairTable compares every pair of runs.
 func (v LeaderboardView) PairTable() Table {

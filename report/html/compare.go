@@ -101,8 +101,9 @@ func (c *comparisonWriter) body() error {
 		frame
 		Board      *table
 		Candidates []candidateView
-	}{frame: c.frame()}
-	page.Name, page.More, page.Trials = c.titles[0]+" → "+c.titles[1], len(c.titles)-2, c.trials > 1
+	}{frame: c.frame}
+	page.Name, page.More = c.titles[0]+" → "+c.titles[1], len(c.titles)-2
+	page.Differences, page.Trials = true, c.trials > 1
 	for i, r := range c.Results() {
 		if at := slices.Index(c.runIndex, i+1); at > 0 && len(c.runs) > 2 {
 			page.Against = append(page.Against, choice{againstValue(at), c.titles[i+1]})
@@ -215,7 +216,7 @@ func Leaderboard(w io.Writer, l compare.Leaderboard) error {
 	view := report.LeaderboardView{Leaderboard: l}
 	page.Rank = newTable("board", view.RankTable(), maxRuns)
 	scores := cli.Each(l.Pairs, func(p compare.Pair) compare.Score { // verdicts of pairs are already corrected
-		return compare.Score{Primary: true, Difference: p.Difference, CI95: p.CI95, Verdict: p.Verdict}
+		return compare.Score{Difference: p.Difference, CI95: p.CI95, Verdict: p.Verdict}
 	})
 	page.Pairs = newTable("differences", view.PairTable(), 500).addDifferences(3, scores)
 	return writeStatic(w, "Leaderboard by "+page.Metric, "leaderboard", page)

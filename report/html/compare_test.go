@@ -122,7 +122,8 @@ func runList(t *testing.T) string {
 	t.Helper()
 	mean := 0.5
 	row := report.RunRow{Name: hostile, Dataset: hostile, Model: hostile, Status: hostile, Primary: hostile, Mean: &mean, AsZero: &mean, Items: 3, Failed: 1, Unpublished: 1234, Started: time.Now()}
-	runs := []RunLink{{row, "/runs/a.run", strings.ReplaceAll(hostile, "\u2028", "")}, {row, "/runs/b.run", "b"}}
+	runs := []RunLink{{RunRow: row, Address: "/runs/a.run", Path: strings.ReplaceAll(hostile, "\u2028", "")},
+		{RunRow: row, Address: "/runs/b.run", Path: "b"}}
 	return written(t, func(w io.Writer) error { return RunList(w, hostile, runs, "/trigger", []string{hostile}) })
 }
 

@@ -135,14 +135,12 @@ type writer struct {
 	lowerIsBetter bool    // whether a lower primary score is better
 	paired        bool    // runs are compared item by item, and failed items count as 0
 	tallies       []tally // of each run; empty for comparisons
-	listed        int     // items
-	unlisted      int     // not listed, because of MaxItems
-	shortened     int     // items with shortened details
-	trials        int     // largest trial number of an item
+	frame         frame
+	trials        int // largest trial number of an item
 }
 
 func newWriter(w io.Writer, scripts string, cfg Config) *writer {
-	out := &writer{Writer: bufio.NewWriterSize(w, 64<<10), cfg: cfg, scores: []string{}}
+	out := &writer{Writer: bufio.NewWriterSize(w, 64<<10), cfg: cfg, scores: []string{}, frame: frame{Home: cfg.Home}}
 	out.Template = template.Must(template.New("").Funcs(functions()).ParseFS(files, "assets/*.tmpl"))
 	out.cfg.MaxBytes, out.cfg.MaxItems = cmp.Or(cfg.MaxBytes, 24<<20), cmp.Or(cfg.MaxItems, 20_000)
 	out.style = readAssets("base.css overview.css list.css item.css")

@@ -48,8 +48,8 @@ func (w *writer) items() error {
 				t.add(*v)
 			}
 		}
-		if w.listed == w.cfg.MaxItems {
-			w.unlisted++
+		if w.frame.Listed == w.cfg.MaxItems {
+			w.frame.Left++
 			continue
 		}
 		listed, err := json.Marshal(w.row(row))
@@ -58,12 +58,12 @@ func (w *writer) items() error {
 		}
 		detail, cut := budget.fit(row, w)
 		if cut {
-			w.shortened++
+			w.frame.Shorter++
 		}
 		if err := cmp.Or(rows.add(w, listed), details.add(w, detail)); err != nil {
 			return err
 		}
-		w.listed++
+		w.frame.Listed++
 	}
 	return cmp.Or(rows.write(w), details.write(w))
 }

@@ -61,28 +61,26 @@ func (w *writer) meta() meta {
 
 // frame holds the parts around the overview that all pages with a list of items share.
 type frame struct {
-	Home, Name            string
-	More                  int // number of runs that Name does not mention
-	Left, Listed, Shorter int
-	Against               []choice // candidates to choose from
-	Trials                bool     // items have a row for each trial
-	Differences           bool     // the list shows differences between base and candidate
+	Home, Name  string
+	More        int      // number of runs that Name does not mention
+	Listed      int      // items
+	Left        int      // items that are not listed, because of MaxItems
+	Shorter     int      // items with shortened details
+	Against     []choice // candidates to choose from
+	Trials      bool     // items have a row for each trial
+	Differences bool     // the list shows differences between base and candidate
 }
 
 // choice is an option of a filter.
 type choice struct{ Value, Title string }
-
-func (w *writer) frame() frame {
-	return frame{Home: w.cfg.Home, Name: w.titles[0], More: len(w.titles) - 1,
-		Left: w.unlisted, Listed: w.listed, Shorter: w.shortened, Differences: w.paired}
-}
 
 // body writes the overview and the empty elements that the script fills.
 func (w *writer) body() error {
 	page := struct {
 		frame
 		Runs []overview
-	}{frame: w.frame()}
+	}{frame: w.frame}
+	page.Name, page.More = w.titles[0], len(w.titles)-1
 	for i, r := range w.runs {
 		page.Trials = page.Trials || r.Summary.Trials != nil
 		page.Runs = append(page.Runs, newOverview(report.SummaryView{Summary: r.Summary, Ceiling: r.Ceiling}, w.tallies[i]))

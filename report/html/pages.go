@@ -17,8 +17,9 @@ import (
 // RunLink is a run in the list of runs.
 type RunLink struct {
 	report.RunRow
-	Address string // of its page
-	Path    string // names the run in the form that compares runs
+	Address         string // of its page
+	Path            string // names the run in the form that compares runs
+	Base, Candidate bool   // selected in the form; RunList sets them
 }
 
 // maxRuns limits the list of runs and the leaderboard.
@@ -32,30 +33,25 @@ func RunList(w io.Writer, title string, runs []RunLink, askedURL string, problem
 	page := struct {
 		Title    string
 		Asked    string
-		Runs     []runLine
+		Runs     []RunLink
 		More     int
 		Problems []string
 		Primary  string // the name of the primary score, if all runs have the same
 	}{Title: clipName(title), Asked: askedURL, Primary: "score", More: max(0, len(runs)-maxRuns)}
-	runs = firstN(runs, maxRuns)
-	for i, r := range runs {
-		page.Runs = append(page.Runs, runLine{RunLink: r})
-		if i > 0 && !page.Runs[0].Candidate && r.Dataset == runs[0].Dataset {
-			page.Runs[0].Candidate, page.Runs[i].Base = true, true // suggest the newest run and the next one of its dataset
+	page.Runs = slices.Clone(firstN(runs, maxRuns))
+	for i, r := range page.Runs {
+		if i > 0 && r.Dataset == runs[0].Dataset { // suggest the newest run and the next one of its dataset
+			page.Runs[0].Candidate, page.Runs[i].Base = true, true
+			break
 		}
 	}
-	if len(runs) > 0 && !slices.ContainsFunc(runs, func(r RunLink) bool { return r.Primary != runs[0].Primary }) {
+	if len(runs) > 0 && !slices.ContainsFunc(page.Runs, func(r RunLink) bool { return r.Primary != runs[0].Primary }) {
 		page.Primary = cmp.Or(clipName(runs[0].Primary), "score")
 	}
 	page.Problems = cli.Each(firstN(problems, maxLines), func(p string) string {
 		return textutil.Block(report.Brief(p, 1000))
 	})
 	return writeStatic(w, page.Title, "runlist", page)
-}
-
-type runLine struct {
-	RunLink
-	Base, Candidate bool // selected initially
 }
 
 // RequestedRun is a run that was requested with the Run button of a dataset in Langfuse, and its

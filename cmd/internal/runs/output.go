@@ -108,8 +108,11 @@ func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 		line("came", "%d more spans, scores and list entries arrived meanwhile", v.Appeared)
 	}
 	if v.Before != nil {
-		sent := v.Before.Total() - v.Before.NeedsDecisionCount
-		line("sent again", "%d; repaired: %d; still different: %d", sent, countRepaired(*v.Before, v.Verdict), v.Total())
+		sent, repaired := v.Before.Total()-v.Before.NeedsDecisionCount, 0
+		for kind, count := range v.Before.Counts {
+			repaired += max(0, count-v.Counts[kind])
+		}
+		line("sent again", "%d; repaired: %d; still different: %d", sent, repaired, v.Total())
 	}
 	if n := v.OthersCount; n > 0 {
 		first := v.Others[0]
@@ -138,15 +141,6 @@ func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
-}
-
-// countRepaired counts the findings of before that after does not have, by kind.
-func countRepaired(before, after tracking.Verdict) int {
-	n := 0
-	for kind, count := range before.Counts {
-		n += max(0, count-after.Counts[kind])
-	}
-	return n
 }
 
 // countDifferences formats the number of differences, in all and by kind.

@@ -312,7 +312,9 @@ func (p *Progress) reportUnsent(run string, paused func() (error, time.Time)) {
 	silent, text := p.unsentText(time.Now(), paused)
 	next := unsentDelay - silent
 	if next <= 0 {
-		p.printAbove("%s; interrupt keeps everything, experiment publish %s sends it later", text, cli.Quote(run))
+		if !p.quiet { // without p.mu, which the bar locks to draw itself below the line
+			fmt.Fprintf(p.out, "%s; interrupt keeps everything, experiment publish %s sends it later\n", text, cli.Quote(run))
+		}
 		next = unsentInterval
 	}
 	p.mu.Lock()
@@ -340,14 +342,6 @@ func (p *Progress) unsentText(now time.Time, paused func() (error, time.Time)) (
 		}
 	}
 	return silent, text
-}
-
-// printAbove prints a line, on a terminal above the bar; see Screen. The caller must not hold
-// p.mu, which the bar locks to draw itself.
-func (p *Progress) printAbove(format string, args ...any) {
-	if !p.quiet {
-		fmt.Fprintf(p.out, format+"\n", args...)
-	}
 }
 
 // minPause is the shortest pause that is shown.

@@ -62,7 +62,7 @@ func (c Check) comment(folded bool) string {
 	m := &markdown{}
 	compared := c.Comparison != nil && len(c.Comparison.Candidates) == 1
 	if compared {
-		view = ComparisonView{*c.Comparison}.Results()[0]
+		view = Results(*c.Comparison)[0]
 		compared = len(view.Incompatible) == 0
 	}
 	m.paragraph("### %s", c.headline(view, compared))

@@ -14,20 +14,17 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// ComparisonView provides the tables of a comparison, for all forms.
-type ComparisonView struct{ compare.Comparison }
-
-// Results returns the candidates in order.
-func (v ComparisonView) Results() []ResultView {
-	return cli.Each(v.Candidates, func(r compare.Result) ResultView { return ResultView{r, v.Comparison} })
+// Results returns the candidates of a comparison in order.
+func Results(c compare.Comparison) []ResultView {
+	return cli.Each(c.Candidates, func(r compare.Result) ResultView { return ResultView{r, c} })
 }
 
-// CandidateTable compares the candidates with each other.
-func (v ComparisonView) CandidateTable() Table {
-	t := Table{Title: "Candidates by " + quoted(v.Metric), noun: "candidate", Columns: []Column{name("run"), number("mean").strong().wide(3),
+// CandidateTable compares the candidates of a comparison with each other.
+func CandidateTable(c compare.Comparison) Table {
+	t := Table{Title: "Candidates by " + quoted(c.Metric), noun: "candidate", Columns: []Column{name("run"), number("mean").strong().wide(3),
 		number("difference"), interval(), number("p (Holm)").wide(2).hint("corrected for the number of candidates"),
 		{Title: "verdict", Pill: true}, {Title: "gate"}}}
-	for _, r := range v.Candidates {
+	for _, r := range c.Candidates {
 		s := r.Primary()
 		says, state := verdictState(r.Verdict, s.Verdict, len(r.Incompatible) > 0)
 		gate := orNone(r.Gate, func(g compare.GateResult) string { return string(g.Answer) })
@@ -264,16 +261,16 @@ func (v ResultView) Tables(groups int) []Table {
 //
 // It writes once; the error is that of w.
 func Compare(w io.Writer, c compare.Comparison, opt Options) error {
-	p, v := newPage(opt), ComparisonView{c}
+	p := newPage(opt)
 	p.sideLines("base", c.Base)
 	several := len(c.Candidates) > 1
 	for i, r := range c.Candidates {
 		p.sideLines(cmp.Or(textIf(several, fmt.Sprintf("cand. %d", i+1)), "candidate"), r.Candidate)
 	}
 	if several {
-		p.table(v.CandidateTable())
+		p.table(CandidateTable(c))
 	}
-	for _, r := range v.Results() {
+	for _, r := range Results(c) {
 		if several {
 			p.title("— " + label(r.Candidate.Summary.Run.Name))
 			p.heading()
@@ -319,7 +316,7 @@ func (p *page) candidate(r ResultView) {
 // It writes once; the error is that of w.
 func CompareMarkdown(w io.Writer, c compare.Comparison, _ Options) error {
 	m := &markdown{}
-	for _, r := range (ComparisonView{c}).Results() {
+	for _, r := range Results(c) {
 		m.candidate(r)
 	}
 	return write(w, m.text.String())

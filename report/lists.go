@@ -82,20 +82,17 @@ func runTable(runs []RunRow) Table {
 	return t
 }
 
-// LeaderboardView provides the tables of a leaderboard.
-type LeaderboardView struct{ compare.Leaderboard }
-
-// RankTable has a row for each run. Runs with the same mean share a rank; those without a mean
-// have none.
-func (v LeaderboardView) RankTable() Table {
-	t := Table{Title: "Leaderboard by " + quoted(v.Metric), noun: "run", Columns: []Column{number("#"), name("run"), number("mean").strong(), interval(),
+// RankTable has a row for each run of a leaderboard. Runs with the same mean share a rank; those
+// without a mean have none.
+func RankTable(l compare.Leaderboard) Table {
+	t := Table{Title: "Leaderboard by " + quoted(l.Metric), noun: "run", Columns: []Column{number("#"), name("run"), number("mean").strong(), interval(),
 		number("vs. best").wide(5).hint("mean of the paired differences to the first run"),
 		number("p (Holm)").wide(6).hint("corrected for the number of pairs"), number("failed").wide(2), number("per item").wide(4),
 		number("p95").wide(7), Column{Title: "front", cyan: true, Wide: 3}.hint("no other run is at least as good and at most as expensive, " +
 			"and better in one of the two")}}
 	var tied []string
-	for i, r := range v.Runs {
-		best, front := v.ToBest(i), "unknown"
+	for i, r := range l.Runs {
+		best, front := l.ToBest(i), "unknown"
 		cost := orNone(r.CostPerItem, func(cost float64) string { return textIf(r.CostPartly, "≥") + Dollars(cost) })
 		p95 := orNone(r.Summary.LatencyMS, func(l outcome.Latencies) string { return Milliseconds(l.P95) })
 		if r.Front != nil {
@@ -111,18 +108,18 @@ func (v LeaderboardView) RankTable() Table {
 
 func place(r compare.Ranked) string { return cmp.Or(textIf(r.Rank > 0, Count(r.Rank)), none) }
 
-// PairTable compares every pair of runs.
-func (v LeaderboardView) PairTable() Table {
+// PairTable compares every pair of runs of a leaderboard.
+func PairTable(l compare.Leaderboard) Table {
 	t := Table{Title: "All pairs of runs", noun: "pair", Columns: []Column{
 		{Title: "first", Name: true, flex: true}, {Title: "second", Name: true, flex: true},
 		{Title: "difference", Right: true, Strong: true, Diff: true, Wide: 2},
 		interval(), number("p").wide(4), number("p (Holm)").wide(3).hint("corrected for the number of pairs"),
 		{Title: "second is", Pill: true}, {Below: true}}}
 	places := map[string]string{}
-	for _, r := range v.Runs {
+	for _, r := range l.Runs {
 		places[r.Summary.Run.Name] = place(r) + " "
 	}
-	for _, pair := range v.Pairs {
+	for _, pair := range l.Pairs {
 		says, state := verdictState(pair.Verdict, pair.Verdict, len(pair.Incompatible) > 0)
 		reasons := pair.Reasons()
 		reasons = limitList(reasons, len(reasons), quoted)
@@ -147,8 +144,8 @@ func verdictState(verdict, marked compare.Verdict, incompatible bool) (says, sta
 //
 // It writes once; the error is that of w.
 func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
-	p, v := newPage(opt), LeaderboardView{l}
-	p.table(v.RankTable(), v.PairTable().First(20))
+	p := newPage(opt)
+	p.table(RankTable(l), PairTable(l).First(20))
 	for _, r := range l.Runs {
 		p.table(gateTable(" of "+quoted(r.Summary.Run.Name), r.Gate))
 	}

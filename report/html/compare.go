@@ -73,7 +73,7 @@ func Compare(w io.Writer, c compare.Comparison, runs []report.Run, cfg Config) e
 	if !slices.ContainsFunc(c.Candidates, func(r compare.Result) bool { return !incompatible(r) }) {
 		scripts = noScripts
 	}
-	out := &comparisonWriter{newWriter(w, scripts, cfg), report.ComparisonView{Comparison: c}, runs}
+	out := &comparisonWriter{newWriter(w, scripts, cfg), c, runs}
 	out.paired, out.scores, out.primary = true, []string{c.Metric}, c.Metric
 	for i, r := range runs {
 		out.titles = append(out.titles, clipName(r.Summary.Run.Name))
@@ -91,7 +91,7 @@ func Compare(w io.Writer, c compare.Comparison, runs []report.Run, cfg Config) e
 // comparisonWriter writes the page of a comparison.
 type comparisonWriter struct {
 	*writer
-	report.ComparisonView
+	compare.Comparison
 	allRuns []report.Run
 }
 
@@ -104,14 +104,14 @@ func (c *comparisonWriter) body() error {
 	}{frame: c.frame}
 	page.Name, page.More = c.titles[0]+" → "+c.titles[1], len(c.titles)-2
 	page.Differences, page.Trials = true, c.trials > 1
-	for i, r := range c.Results() {
+	for i, r := range report.Results(c.Comparison) {
 		if at := slices.Index(c.runIndex, i+1); at > 0 && len(c.runs) > 2 {
 			page.Against = append(page.Against, choice{againstValue(at), c.titles[i+1]})
 		}
 		page.Candidates = append(page.Candidates, c.candidateView(i, r))
 	}
 	if len(c.Candidates) > 1 {
-		page.Board = newTable("board", c.CandidateTable(), maxRows)
+		page.Board = newTable("board", report.CandidateTable(c.Comparison), maxRows)
 	}
 	return c.ExecuteTemplate(c, "comparison", page)
 }
@@ -213,11 +213,10 @@ func Leaderboard(w io.Writer, l compare.Leaderboard) error {
 		Rank, Pairs *table
 		Warnings    []string
 	}{Metric: clipName(l.Metric), Runs: runs, Warnings: firstN(l.Warnings, maxLines)}
-	view := report.LeaderboardView{Leaderboard: l}
-	page.Rank = newTable("board", view.RankTable(), maxRuns)
+	page.Rank = newTable("board", report.RankTable(l), maxRuns)
 	scores := cli.Each(l.Pairs, func(p compare.Pair) compare.Score { // verdicts of pairs are already corrected
 		return compare.Score{Difference: p.Difference, CI95: p.CI95, Verdict: p.Verdict}
 	})
-	page.Pairs = newTable("differences", view.PairTable(), 500).addDifferences(3, scores)
+	page.Pairs = newTable("differences", report.PairTable(l), 500).addDifferences(3, scores)
 	return writeStatic(w, "Leaderboard by "+page.Metric, "leaderboard", page)
 }

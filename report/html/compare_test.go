@@ -130,7 +130,7 @@ func runList(t *testing.T) string {
 func askedPage(t *testing.T) string {
 	t.Helper()
 	row := RequestedRun{Time: time.Now(), Dataset: hostile, Settings: hostile, Run: hostile, State: hostile, Reason: hostile, Address: "/runs/a.run"}
-	return written(t, func(w io.Writer) error { return WriteRequests(w, []RequestedRun{row}, "/") })
+	return written(t, func(w io.Writer) error { return WriteRequests(w, []RequestedRun{row}) })
 }
 
 func tracePageOf(t *testing.T) string {
@@ -141,14 +141,14 @@ func tracePageOf(t *testing.T) string {
 		trace.Observations = append(trace.Observations, Observation{ID: id, Parent: map[string]string{"b": "a"}[id], Name: hostile, Type: hostile, Level: "ERROR", Status: hostile,
 			Start: now, End: now.Add(time.Second), Facts: []string{hostile}, Texts: [][2]string{{"Input", hostile}, {"Output", hostile}}})
 	}
-	return written(t, func(w io.Writer) error { return WriteTrace(w, trace, "/") })
+	return written(t, func(w io.Writer) error { return WriteTrace(w, trace) })
 }
 
 // TestWriteTrace_levels checks that errors and warnings are marked on closed observations.
 func TestWriteTrace_levels(t *testing.T) {
 	for level, want := range map[string]string{"ERROR": ">error</span>", "WARNING": ">warning</span>", "DEFAULT": "", "": ""} {
 		trace := Trace{Observations: []Observation{{ID: "a", Name: "extract", Level: level}}}
-		page := written(t, func(w io.Writer) error { return WriteTrace(w, trace, "/") })
+		page := written(t, func(w io.Writer) error { return WriteTrace(w, trace) })
 		if marked := strings.Contains(page, `<span class="pill`); marked != (want != "") || !strings.Contains(page, want) {
 			t.Errorf("%q is not shown as %q", level, want)
 		}
@@ -175,7 +175,7 @@ func TestCompare_bounded(t *testing.T) {
 		trace.Observations = append(trace.Observations, Observation{Texts: [][2]string{{"Input", text}, {"Output", text}}})
 	}
 	var b strings.Builder
-	if err := WriteTrace(&b, trace, ""); err != nil || b.Len() > 12<<20 {
+	if err := WriteTrace(&b, trace); err != nil || b.Len() > 12<<20 {
 		t.Errorf("a trace of %d bytes became %d bytes: %v", 2*600*len(text), b.Len(), err)
 	}
 	if !strings.Contains(b.String(), "and 100 more observations") || !regexp.MustCompile(`… [\d,]+ more characters`).MatchString(b.String()) {

@@ -51,7 +51,7 @@ func FuzzCompare(f *testing.F) {
 		wantValid(t, comparePage(t, c, runs, Config{MaxBytes: 20_000}))
 		step := Observation{ID: text, Parent: name, Name: name, Facts: []string{text}, Texts: [][2]string{{name, text}}}
 		trace := Trace{ID: name, Name: text, Observations: []Observation{step, step}, Scores: []TraceScore{{text, name, text, name}}}
-		static := written(t, func(w io.Writer) error { return WriteTrace(w, trace, "/") })
+		static := written(t, func(w io.Writer) error { return WriteTrace(w, trace) })
 		wantNoTags(t, static)
 		if strings.Contains(static, "<script") {
 			t.Error("a page without script has one")

@@ -63,14 +63,13 @@ type RequestedRun struct {
 	Address                string // of the page of the run; empty without one
 }
 
-// WriteRequests writes the page of requested runs. It has no script and shows at most 500 rows. The
-// error is that of w.
-func WriteRequests(w io.Writer, rows []RequestedRun, home string) error {
+// WriteRequests writes the page of requested runs. It has no script, shows at most 500 rows, and
+// has a link to the list of runs at /. The error is that of w.
+func WriteRequests(w io.Writer, rows []RequestedRun) error {
 	page := struct {
-		Home string
 		Rows []RequestedRun
 		More int
-	}{home, firstN(rows, maxAsked), max(0, len(rows)-maxAsked)}
+	}{firstN(rows, maxAsked), max(0, len(rows)-maxAsked)}
 	return writeStatic(w, "Asked for in Langfuse", "asked", page)
 }
 
@@ -109,15 +108,14 @@ const (
 )
 
 // WriteTrace writes the page of a trace: its scores, and its observations with their time, input
-// and output. The page has no script and shows at most 500 observations and about 8 MiB of text.
-// The error is that of w.
-func WriteTrace(w io.Writer, t Trace, home string) error {
+// and output. The page has no script, shows at most 500 observations and about 8 MiB of text, and
+// has a link to the list of runs at /. The error is that of w.
+func WriteTrace(w io.Writer, t Trace) error {
 	page := struct {
 		Trace
-		Home  string
 		Steps []step
 		More  int
-	}{Trace: t, Home: home, More: max(0, len(t.Observations)-maxObservations)}
+	}{Trace: t, More: max(0, len(t.Observations)-maxObservations)}
 	page.Scores = firstN(t.Scores, maxObservations)
 	if !t.Time.IsZero() {
 		page.About = append([]string{t.Time.UTC().Format("2006-01-02 15:04:05 UTC")}, t.About...)

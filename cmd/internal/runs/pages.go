@@ -246,7 +246,7 @@ func askedPage(ctx context.Context, w io.Writer, asked []html.RequestedRun) erro
 	for i, a := range asked {
 		asked[i].Address = addresses[[2]string{a.Dataset, a.Run}]
 	}
-	return html.WriteRequests(w, asked, "/")
+	return html.WriteRequests(w, asked)
 }
 
 // runPage writes the page of one run, which is that of experiment report.
@@ -359,7 +359,7 @@ func tracePage(ctx context.Context, w io.Writer, l *settings.Langfuse, id string
 		page.Scores = append(page.Scores, html.TraceScore{Name: score.Name, Value: valueText(score), Comment: score.Comment, On: names[score.Subject.ID]})
 	}
 	slices.SortStableFunc(page.Scores, func(a, b html.TraceScore) int { return strings.Compare(a.Name, b.Name) })
-	return html.WriteTrace(w, page, "/")
+	return html.WriteTrace(w, page)
 }
 
 func valueText(s langfuse.Score) string {

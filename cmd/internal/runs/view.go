@@ -70,13 +70,13 @@ func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (repo
 	if err != nil {
 		return report.ItemView{}, err
 	}
-	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true, Item: id, Trial: trial}) {
+	found := outcome.Outcome{Item: id, Trial: trial}
+	for found, err = range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true, Item: id, Trial: trial}) {
 		if err != nil {
 			return report.ItemView{}, err
 		}
-		return itemView(new(extraction.Decoder), header, item, o)
 	}
-	return itemView(new(extraction.Decoder), header, item, outcome.Outcome{Item: id, Trial: trial})
+	return itemView(new(extraction.Decoder), header, item, found)
 }
 
 // nearestItem returns a hint with ids that are similar to a mistyped one. It looks at 10,000

@@ -243,7 +243,7 @@ func PromptPage(p langfuse.Prompt) string {
 		}
 	}
 	b.WriteByte('\n')
-	for _, line := range promptLines(p) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(promptText(p), "\n"), "\n") {
 		b.WriteString(promptLine("", line))
 	}
 	return b.String()
@@ -252,8 +252,7 @@ func PromptPage(p langfuse.Prompt) string {
 // promptDiff returns a unified diff of the lines of two versions. Its anchors are the lines
 // that occur once in each version, so that any content takes at most n log n steps.
 func promptDiff(a, b langfuse.Prompt) string {
-	text := func(p langfuse.Prompt) []byte { return []byte(strings.Join(promptLines(p), "\n") + "\n") }
-	raw := diff.Diff("a", text(a), "b", text(b))
+	raw := diff.Diff("a", []byte(promptText(a)), "b", []byte(promptText(b)))
 	if raw == nil {
 		what := fmt.Sprintf("versions %d and %d", a.Version, b.Version)
 		if a.Version == b.Version {
@@ -294,29 +293,28 @@ func promptLine(mark, line string) string {
 	return b.String()
 }
 
-// promptLines returns the messages and the configuration of a prompt as lines: headings
-// at the margin, content indented by two spaces. The content is not escaped.
-func promptLines(p langfuse.Prompt) []string {
-	var lines []string
-	if text, err := p.Text(); err == nil {
-		lines = appendSection(lines, "text", text)
-	} else {
-		lines = appendMessages(lines, p.Prompt)
+// promptText returns the messages and the configuration of a prompt: headings at the margin,
+// content indented by two spaces. The content is not escaped.
+func promptText(p langfuse.Prompt) string {
+	text, err := p.Text()
+	if text = section("text", text); err != nil {
+		text = messagesText(p.Prompt)
 	}
 	config := bytes.TrimSpace(p.Config)
 	if len(config) == 0 || string(config) == "null" {
 		config = []byte("{}")
 	}
-	return appendSection(lines, "config", canonicalJSON(config))
+	return text + section("config", canonicalJSON(config))
 }
 
-// appendMessages appends the messages, each under its role, and placeholders by name. A
-// message with other fields, and a prompt of another form, is appended as JSON.
-func appendMessages(lines []string, raw json.RawMessage) []string {
+// messagesText returns the messages, each under its role, and placeholders by name. A message
+// with other fields, and a prompt of another form, are JSON.
+func messagesText(raw json.RawMessage) string {
 	var messages []map[string]json.RawMessage
 	if json.Unmarshal(raw, &messages) != nil || slices.ContainsFunc(messages, func(m map[string]json.RawMessage) bool { return m == nil }) {
-		return appendSection(lines, "prompt", canonicalJSON(raw))
+		return section("prompt", canonicalJSON(raw))
 	}
+	var text strings.Builder
 	for _, m := range messages {
 		if kind := string(m["type"]); kind == `"message"` || kind == `"chatmessage"` { // which Langfuse adds
 			delete(m, "type")
@@ -326,23 +324,21 @@ func appendMessages(lines []string, raw json.RawMessage) []string {
 		hasRole := readText("role", &role)
 		switch {
 		case len(m) == 2 && hasRole && readText("content", &content):
-			lines = appendSection(lines, role, content)
+			text.WriteString(section(role, content))
 		case len(m) == 2 && string(m["type"]) == `"placeholder"` && readText("name", &name):
-			lines = append(lines, textutil.Line("placeholder "+name), "")
+			text.WriteString(textutil.Line("placeholder "+name) + "\n\n")
 		default:
 			whole, _ := json.Marshal(m) // m was read from JSON, so it cannot fail
-			lines = appendSection(lines, cmp.Or(role, "message"), canonicalJSON(whole))
+			text.WriteString(section(cmp.Or(role, "message"), canonicalJSON(whole)))
 		}
 	}
-	return lines
+	return text.String()
 }
 
-func appendSection(lines []string, title, body string) []string {
-	lines = append(lines, textutil.Line(title)) // Line removes leading spaces
-	for line := range strings.SplitSeq(body, "\n") {
-		lines = append(lines, "  "+line)
-	}
-	return append(lines, "")
+// section returns a heading with the indented lines of its body, and an empty line.
+// Line removes spaces before the heading.
+func section(title, body string) string {
+	return textutil.Line(title) + "\n  " + strings.ReplaceAll(body, "\n", "\n  ") + "\n\n"
 }
 
 // canonicalJSON formats JSON with sorted keys. It returns invalid JSON unchanged.

@@ -2,7 +2,6 @@ package system
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,7 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-func TestPromptLines(t *testing.T) {
+func TestPromptText(t *testing.T) {
 	tests := map[string]struct {
 		kind, prompt, config string
 		want                 []string
@@ -31,9 +30,9 @@ func TestPromptLines(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := promptLines(langfuse.Prompt{Type: tt.kind, Prompt: json.RawMessage(tt.prompt), Config: json.RawMessage(tt.config)})
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("got %q, want %q", got, tt.want)
+			got := promptText(langfuse.Prompt{Type: tt.kind, Prompt: json.RawMessage(tt.prompt), Config: json.RawMessage(tt.config)})
+			if want := strings.Join(tt.want, "\n") + "\n"; got != want {
+				t.Errorf("got %q, want %q", got, want)
 			}
 		})
 	}
@@ -103,7 +102,7 @@ func TestRanges(t *testing.T) {
 }
 
 // FuzzPage: for any prompt, the page and the diff contain nothing that steers a terminal,
-// and only headings are at the margin, one for each heading of promptLines.
+// and only headings are at the margin, one for each heading of promptText.
 func FuzzPage(f *testing.F) {
 	f.Add("chat", `[{"role":"a\nb","content":"x\r\ny\u2028z"}]`, `{"a":[1]}`)
 	f.Add("text", `"\u001b[2J"`, "null")
@@ -126,7 +125,7 @@ func FuzzPage(f *testing.F) {
 			return n
 		}
 		_, body, _ := strings.Cut(page, "\n\n")
-		if got, want := headings(strings.Split(body, "\n")), headings(promptLines(p)); got != want {
+		if got, want := headings(strings.Split(body, "\n")), headings(strings.Split(promptText(p), "\n")); got != want {
 			t.Errorf("%d lines at the margin, want %d: %q", got, want, body)
 		}
 		if same := promptDiff(p, p); same != "p: no difference (both are version 1)\n" {

@@ -275,10 +275,9 @@ func RegoldText(w io.Writer, r Regold, opt Options) error {
 	}
 	p.table(ranks, verdicts, gates)
 	for _, m := range r.Runs {
-		if t := movedTable(m); len(t.Rows) > 0 {
-			t.Title += " · " + textutil.Line(m.From.Name)
-			p.table(t)
-		}
+		t := movedTable(m)
+		t.Title += " · " + textutil.Line(m.From.Name)
+		p.table(t)
 	}
 	p.notes("the new runs are in Langfuse once experiment publish RUN has sent each")
 	return p.writeTo(w)

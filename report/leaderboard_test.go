@@ -87,6 +87,17 @@ func TestLeaderboard_anything(t *testing.T) {
 	})
 }
 
+// TestRegoldText_noGates: a table without rows leaves no title above what follows.
+func TestRegoldText_noGates(t *testing.T) {
+	r := Regold{Metric: "f1", Ranks: []RankShift{{Run: "a", Rescored: "b"}}}
+	text := printed(t, func(w io.Writer) error { return RegoldText(w, r, Options{}) })
+	for _, title := range []string{"Verdicts", "Gates"} {
+		if strings.Contains(text, title) {
+			t.Errorf("%s is a title without a table:\n%s", title, text)
+		}
+	}
+}
+
 // TestMovesText checks that a small change is not rounded to none.
 func TestMovesText(t *testing.T) {
 	r := compare.MovesResult{Scorer: outcome.Scorer{Primary: "f1"}, Items: 1,

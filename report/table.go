@@ -160,15 +160,15 @@ const gap = 2
 // and the smallest of all.
 const readable, narrowest = 11, 6
 
-// table writes each table with its title, hints, notes, and the titles of columns that did not
-// fit. In a pipe all columns fit.
+// table writes each table that has rows, with its title, hints, notes, and the titles of columns
+// that did not fit. In a pipe all columns fit.
 func (p *page) table(tables ...Table) {
 	for _, t := range tables {
-		if t.Title != "" {
-			p.title(unquoted(t.Title))
-		}
 		if len(t.Rows) == 0 {
 			continue
+		}
+		if t.Title != "" {
+			p.title(unquoted(t.Title))
 		}
 		rows, below := t.forText()
 		var dropped, hints []string
@@ -199,15 +199,14 @@ func (t *Table) dropColumns(width int) (dropped []string) {
 		return uncut
 	}
 	for {
-		at, widest := 0, 0
-		for i, c := range t.Columns {
-			if c.Wide > widest {
-				at, widest = i, c.Wide
-			}
+		widest := 0
+		for _, c := range t.Columns {
+			widest = max(widest, c.Wide)
 		}
 		if _, total := t.widths(least); total <= width || widest == 0 {
 			return dropped
 		}
+		at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Wide == widest })
 		dropped = append(dropped, nonEmpty(t.Columns[at].Title)...)
 		t.Columns = slices.Delete(t.Columns, at, at+1)
 		for i := range t.Rows {

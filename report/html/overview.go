@@ -88,26 +88,21 @@ func (w *writer) body() error {
 	return w.ExecuteTemplate(w, "body", page)
 }
 
-// overview is the content of the first view about one run.
+// overview is the content of the first view about one run: its lists, and tables of the rest.
 type overview struct {
-	Name     string
-	About    []string
-	Link     string
-	Tiles    []tile
-	Scores   []*table
-	Warnings []string
-	Trials   []*table
-	Failures []outcome.FailureCount
-	Causes   []outcome.CauseCount
-	Groups   []*table
+	report.SummaryView
+	About                  []string
+	Link                   string
+	Tiles                  []tile
+	Scores, Trials, Groups []*table
 }
 
 // tile is a highlighted number.
 type tile struct{ Title, Value, Note, State string }
 
 func newOverview(v report.SummaryView, t tally) overview {
-	o := overview{Name: clipName(v.Run.Name), About: append(v.About(), v.Origin()...), Tiles: tiles(v), Warnings: firstN(v.Warnings, maxLines),
-		Failures: firstN(v.Failures, maxLines), Causes: firstN(v.Causes, maxLines)}
+	v.Warnings, v.Failures, v.Causes = firstN(v.Warnings, maxLines), firstN(v.Failures, maxLines), firstN(v.Causes, maxLines)
+	o := overview{SummaryView: v, About: append(v.About(), v.Origin()...), Tiles: tiles(v)}
 	o.Groups = newTables(maxGroups, v.GroupTables(-1)...)
 	o.Link, _ = report.WebLink(v.Run.URL)
 	if len(v.Scores) > 0 {

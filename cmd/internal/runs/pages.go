@@ -81,7 +81,14 @@ func (s site) handler() http.Handler {
 	for pattern, write := range s.pages {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.write(w, r, write) })
 	}
-	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", s.redirectToRun)
+	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", func(w http.ResponseWriter, r *http.Request) {
+		path, err := s.find(r.Context(), r.PathValue("id"))
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		http.Redirect(w, r, runAddress(path), http.StatusFound)
+	})
 	mux.HandleFunc("GET /project/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
@@ -110,16 +117,6 @@ func comparedPaths(r *http.Request) (base string, candidates []string, err error
 		err = cli.Usage("%d candidates are too many; at most %d are compared at once", len(candidates), maxCandidates)
 	}
 	return base, candidates, err
-}
-
-// redirectToRun redirects from an address of Langfuse to the page of the run.
-func (s site) redirectToRun(w http.ResponseWriter, r *http.Request) {
-	path, err := s.find(r.Context(), r.PathValue("id"))
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	http.Redirect(w, r, runAddress(path), http.StatusFound)
 }
 
 // readOnly sets the security headers and refuses requests that load a page as a part of

@@ -240,7 +240,7 @@ func (h *lineWriter) Write(text []byte) (int, error) {
 // lastState returns the part of a line after the last carriage return.
 func lastState(line []byte) []byte { return line[bytes.LastIndexByte(line, '\r')+1:] }
 
-// OpenModel opens a model with its limits and without a prompt. Asks.Model is nil for an
+// OpenModel opens a model with its limits and without a prompt. Model.Model is nil for an
 // extractor that needs no model.
 func (o Opener) OpenModel(cfg Config) (System, error) {
 	opened, known, err := o.openModel(cfg.Model)

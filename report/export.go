@@ -74,11 +74,11 @@ func isControl(r rune) bool { return r >= 0x7f && textutil.ControlsTerminal(r) }
 // JSONL writes one JSON object for each item on a line of its own, as "show --json" does. It
 // writes item by item; the errors are those of the run and of w.
 func JSONL(w io.Writer, runs []Run) error {
-	return eachItemOf(runs, func(_ Run, v ItemView) error { return JSON(w, v, false) })
+	return eachItemOf(runs, func(_ Run, v *ItemView) error { return JSON(w, v, false) })
 }
 
 // eachItemOf calls do for the items of all runs until the first error.
-func eachItemOf(runs []Run, do func(Run, ItemView) error) error {
+func eachItemOf(runs []Run, do func(Run, *ItemView) error) error {
 	for _, r := range runs {
 		for v, err := range r.Items {
 			if err == nil {
@@ -130,7 +130,7 @@ func CSV(w io.Writer, runs []Run) error {
 	if err := table.Write(append(titles, "warnings")); err != nil {
 		return err
 	}
-	err := eachItemOf(runs, func(r Run, v ItemView) error {
+	err := eachItemOf(runs, func(r Run, v *ItemView) error {
 		row := csvHead(v)
 		for _, name := range scores {
 			s, _ := outcome.Lookup(v.Outcome.Scores, name)
@@ -159,7 +159,7 @@ func CSV(w io.Writer, runs []Run) error {
 }
 
 // csvHead returns the columns of item and usage.
-func csvHead(v ItemView) []string {
+func csvHead(v *ItemView) []string {
 	o := v.Outcome
 	started := textIf(!o.Started.IsZero(), o.Started.UTC().Format(time.RFC3339Nano))
 	latency, cost := float64(o.Latency)/float64(time.Millisecond), ""
@@ -203,7 +203,7 @@ func JUnit(w io.Writer, runs []Run) error {
 	return writeJUnit(w, "experiment", tests, failures, func(e *xml.Encoder) error {
 		for _, r := range runs {
 			err := r.junitSuite().write(e, func() error {
-				return eachItemOf([]Run{r}, func(_ Run, v ItemView) error { return e.Encode(v.junitCase()) })
+				return eachItemOf([]Run{r}, func(_ Run, v *ItemView) error { return e.Encode(v.junitCase()) })
 			})
 			if err != nil {
 				return err
@@ -289,7 +289,7 @@ func (r Run) junitSuite() xmlElement {
 	return suite
 }
 
-func (v ItemView) junitCase() xmlElement {
+func (v *ItemView) junitCase() xmlElement {
 	o, message := v.Outcome, v.message()
 	c := element("testcase", "name", o.Item, "classname", v.Dataset, "time", fmt.Sprintf("%.6f", o.Latency.Seconds()))
 	c.Attrs[0].Value += textIf(o.Trial > 1, trialMark(o.Trial))

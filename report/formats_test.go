@@ -58,15 +58,15 @@ func runOf(h outcome.Header, items []ItemView) Run {
 	return Run{Summary: s, Items: eachItem(items, nil)}
 }
 
-func eachItem(items []ItemView, end error) iter.Seq2[ItemView, error] {
-	return func(yield func(ItemView, error) bool) {
+func eachItem(items []ItemView, end error) iter.Seq2[*ItemView, error] {
+	return func(yield func(*ItemView, error) bool) {
 		for _, v := range items {
-			if !yield(v, nil) {
+			if !yield(&v, nil) {
 				return
 			}
 		}
 		if end != nil {
-			yield(ItemView{}, end)
+			yield(nil, end)
 		}
 	}
 }
@@ -105,10 +105,10 @@ func TestFormats_itemByItem(t *testing.T) {
 		var b bytes.Buffer
 		run := sampleRun()
 		most, last := 0, 0 // bytes between two items
-		run.Items = func(yield func(ItemView, error) bool) {
+		run.Items = func(yield func(*ItemView, error) bool) {
 			for range 2000 {
 				most, last = max(most, b.Len()-last), b.Len()
-				if !yield(itemView(), nil) {
+				if !yield(new(itemView()), nil) {
 					return
 				}
 			}

@@ -53,13 +53,13 @@ type Run struct {
 	Summary outcome.Summary
 	// Items yields the newest attempt of every item, ordered by item id and trial. A report
 	// reads them at most once, holds one at a time, and stops at the first error.
-	Items iter.Seq2[ItemView, error]
+	Items iter.Seq2[*ItemView, error]
 	// Ceiling is the human agreement about the same items; nil if unknown.
 	Ceiling *Agreement
 }
 
 // message returns why an item failed; empty if it did not.
-func (v ItemView) message() string {
+func (v *ItemView) message() string {
 	if v.Outcome.Failure != nil {
 		return v.Outcome.Failure.Message
 	}

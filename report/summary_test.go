@@ -48,7 +48,7 @@ func TestText_trials(t *testing.T) {
 
 // TestTrials_areNoItems checks that no format counts trials as items.
 func TestTrials_areNoItems(t *testing.T) {
-	runs := []Run{{Summary: trialsSummary(), Items: func(func(ItemView, error) bool) {}}}
+	runs := []Run{{Summary: trialsSummary(), Items: func(func(*ItemView, error) bool) {}}}
 	for name, write := range map[string]func(io.Writer, []Run) error{
 		"text": func(w io.Writer, _ []Run) error { return Text(w, trialsSummary(), Options{}) }, "markdown": Markdown, "github": GitHub,
 	} {
@@ -61,7 +61,7 @@ func TestTrials_areNoItems(t *testing.T) {
 // TestMarkdown_trials checks that Markdown shows the variation between trials.
 func TestMarkdown_trials(t *testing.T) {
 	golden(t, "run-trials.md", printed(t, func(w io.Writer) error {
-		return Markdown(w, []Run{{Summary: trialsSummary(), Items: func(func(ItemView, error) bool) {}}})
+		return Markdown(w, []Run{{Summary: trialsSummary(), Items: func(func(*ItemView, error) bool) {}}})
 	}))
 }
 

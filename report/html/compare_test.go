@@ -193,7 +193,7 @@ func TestCompare_errors(t *testing.T) {
 		t.Errorf("a full disk: %v", err)
 	}
 	gone := errors.New("gone")
-	runs[1].Items = func(yield func(report.ItemView, error) bool) { yield(report.ItemView{}, gone) }
+	runs[1].Items = func(yield func(*report.ItemView, error) bool) { yield(nil, gone) }
 	if err := Compare(io.Discard, c, runs, Config{}); !errors.Is(err, gone) {
 		t.Errorf("a run that breaks off: %v", err)
 	}

@@ -121,7 +121,7 @@ func (w *writer) detail(views []*report.ItemView, l limits) detail {
 		if v == nil {
 			continue
 		}
-		p := newPane(*v, l)
+		p := newPane(v, l)
 		if w.cfg.Trace != nil {
 			p.Trace = w.cfg.Trace(w.runIndex[i], v.Outcome)
 		}
@@ -142,7 +142,7 @@ func (d detail) cut() bool {
 	return d.markedText != nil && d.Cut > 0 || slices.ContainsFunc(d.Runs, func(p *pane) bool { return p != nil && (p.Cut > 0 || p.Shorter) })
 }
 
-func newPane(v report.ItemView, l limits) *pane {
+func newPane(v *report.ItemView, l limits) *pane {
 	o := v.Outcome
 	p := &pane{Scores: []scoreRow{}}
 	if o.Failed() {
@@ -296,7 +296,7 @@ func sideOf(e *extraction.Extraction, what string, i int, text string) *side {
 
 // rowsOf returns the rows of the entities, relationships or terms: the matched ones first, then
 // what was missed, what is spurious, and what was not judged.
-func rowsOf(v report.ItemView, kind string) []itemRow {
+func rowsOf(v *report.ItemView, kind string) []itemRow {
 	ofKind := func(what string) bool { return kindOf(what) == kind }
 	list := []itemRow{}
 	for _, m := range v.Matches {
@@ -351,7 +351,7 @@ func rowsOf(v report.ItemView, kind string) []itemRow {
 // unjudgedRows returns rows of entities or relationships that are in no other row: what was
 // expected of a failed item, what was extracted but is not annotated in the expected output, and
 // repetitions that are not counted.
-func unjudgedRows(v report.ItemView, kind string, judged []itemRow) (list []itemRow) {
+func unjudgedRows(v *report.ItemView, kind string, judged []itemRow) (list []itemRow) {
 	why := ""
 	switch {
 	case v.Outcome.Failed():

@@ -46,10 +46,10 @@ func newRun(name string, n int, change func(i int, v *report.ItemView)) report.R
 	return report.Run{Summary: s, Items: each(views)}
 }
 
-func each(views []report.ItemView) iter.Seq2[report.ItemView, error] {
-	return func(yield func(report.ItemView, error) bool) {
+func each(views []report.ItemView) iter.Seq2[*report.ItemView, error] {
+	return func(yield func(*report.ItemView, error) bool) {
 		for _, v := range views {
-			if !yield(v, nil) {
+			if !yield(&v, nil) {
 				return
 			}
 		}

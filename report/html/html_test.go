@@ -172,9 +172,9 @@ func TestByteBudget_lastItem(t *testing.T) {
 func TestWrite_errors(t *testing.T) {
 	gone := errors.New("gone")
 	run := newRun("r", 3, nil)
-	broken := report.Run{Summary: run.Summary, Items: func(yield func(report.ItemView, error) bool) {
-		if yield(newView("r", 0, 3), nil) {
-			yield(report.ItemView{}, gone)
+	broken := report.Run{Summary: run.Summary, Items: func(yield func(*report.ItemView, error) bool) {
+		if yield(new(newView("r", 0, 3)), nil) {
+			yield(nil, gone)
 		}
 	}}
 	if err := Write(io.Discard, []report.Run{run, broken}, Config{}); !errors.Is(err, gone) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -16,19 +17,9 @@ import (
 // trial of an item with its view in each run, or nil if a run does not have it. One item of each
 // run is in memory.
 func mergeItems(runs []report.Run) iter.Seq2[[]*report.ItemView, error] {
-	var items []iter.Seq2[*report.ItemView, error]
-	for _, r := range runs {
-		items = append(items, func(yield func(*report.ItemView, error) bool) {
-			for v, err := range r.Items {
-				if !yield(&v, err) {
-					return
-				}
-			}
-		})
-	}
 	return stats.Merge(func(a, b *report.ItemView) int {
 		return cmp.Or(cmp.Compare(a.Outcome.Item, b.Outcome.Item), cmp.Compare(a.Outcome.Trial, b.Outcome.Trial))
-	}, items...)
+	}, cli.Each(runs, func(r report.Run) iter.Seq2[*report.ItemView, error] { return r.Items })...)
 }
 
 // items writes the rows and details of all items.
@@ -45,7 +36,7 @@ func (w *writer) items() error {
 		}
 		for i, t := range w.tallies {
 			if v := row[i]; v != nil {
-				t.add(*v)
+				t.add(v)
 			}
 		}
 		if w.frame.Listed == w.cfg.MaxItems {

@@ -170,7 +170,7 @@ func newTally(s outcome.Summary) tally {
 	return t
 }
 
-func (t tally) add(v report.ItemView) {
+func (t tally) add(v *report.ItemView) {
 	for name, d := range t {
 		s, defined := outcome.Lookup(v.Outcome.Scores, name)
 		if s.Value == nil && defined && v.Outcome.Failed() {

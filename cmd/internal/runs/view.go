@@ -39,15 +39,16 @@ func Whole(ctx context.Context, run *runstore.Reader, documents bool) (report.Ru
 		return report.Run{}, err
 	}
 	var decoder extraction.Decoder
-	view := func(o outcome.Outcome) (report.ItemView, error) {
+	view := func(o outcome.Outcome) (*report.ItemView, error) {
 		if !documents {
-			return report.ItemView{Run: header.Name, Dataset: header.Dataset.Name, Outcome: o}, nil
+			return &report.ItemView{Run: header.Name, Dataset: header.Dataset.Name, Outcome: o}, nil
 		}
 		item, err := run.Item(ctx, o.Item)
 		if err != nil {
-			return report.ItemView{}, err
+			return nil, err
 		}
-		return itemView(&decoder, header, item, o)
+		view, err := itemView(&decoder, header, item, o)
+		return &view, err
 	}
 	outcomes := run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true})
 	return report.Run{Summary: summary, Items: stats.Parallel(0, outcomes, view)}, nil
@@ -399,8 +400,8 @@ func reportRun(ctx context.Context, source compare.Source, side compare.Side) (r
 		return whole, err
 	}
 	run := side.Summary.Run
-	items := stats.Parallel(1, source.Outcomes(ctx), func(o outcome.Outcome) (report.ItemView, error) {
-		return report.ItemView{Run: run.Name, Dataset: run.Dataset, Outcome: o}, nil
+	items := stats.Parallel(1, source.Outcomes(ctx), func(o outcome.Outcome) (*report.ItemView, error) {
+		return &report.ItemView{Run: run.Name, Dataset: run.Dataset, Outcome: o}, nil
 	})
 	return report.Run{Summary: side.Summary, Items: items}, nil
 }

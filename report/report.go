@@ -101,11 +101,11 @@ func Score(v *float64, decimals int) string {
 	case math.Abs(x-whole) <= 1e-9:
 		return strconv.FormatFloat(whole+0, 'f', decimals, 64) // avoids "-0.000"
 	}
-	text := strconv.FormatFloat(x, 'f', decimals, 64)
-	for ; text == strconv.FormatFloat(whole, 'f', decimals, 64); text = strconv.FormatFloat(x, 'f', decimals, 64) {
-		decimals++
+	for ; ; decimals++ {
+		if text := strconv.FormatFloat(x, 'f', decimals, 64); text != strconv.FormatFloat(whole, 'f', decimals, 64) {
+			return text
+		}
 	}
-	return text
 }
 
 func ratio(v float64) string { return Score(&v, 3) }

@@ -82,10 +82,7 @@ func (o Opener) openDefined(d Definition, cfg Config) (System, error) {
 	if err != nil {
 		return System{}, err
 	}
-	if opened.Extractor != nil {
-		return System{Extractor: opened.Extractor, Close: noClose}, nil
-	}
-	return o.openModelExtractor(opened, known, pipeline.Template{Messages: d.Prompt}, outcome.Prompt{}, cfg)
+	return o.openExtractor(opened, known, pipeline.Template{Messages: d.Prompt}, outcome.Prompt{}, cfg)
 }
 
 // Identify names the model or the pipeline of a Config. It sends and starts nothing.

@@ -92,20 +92,21 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 	if err != nil {
 		return System{}, err
 	}
-	if opened.Extractor != nil {
-		if cfg.HasPrompt() || cfg.Parameters != (pipeline.Parameters{}) || cfg.Record != "" || cfg.TwoStages || len(cfg.Vars) > 0 || cfg.Limits.Limited() {
-			return System{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
-		}
-		return System{Extractor: opened.Extractor, Header: systemHeader(opened, cfg, pin), Close: noClose, Notes: notes, Definition: cfg.definition(template)}, nil
+	if opened.Extractor != nil && (cfg.HasPrompt() || cfg.Parameters != (pipeline.Parameters{}) || cfg.Record != "" || cfg.TwoStages ||
+		len(cfg.Vars) > 0 || cfg.Limits.Limited()) {
+		return System{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
 	}
-	system, err := o.openModelExtractor(opened, known, template, pin, cfg)
+	system, err := o.openExtractor(opened, known, template, pin, cfg)
 	system.Notes, system.Definition = notes, cfg.definition(template)
 	return system, err
 }
 
-// openModelExtractor returns an extractor that asks a model with a prompt, within limits,
-// and records the answers if cfg.Record is set.
-func (o Opener) openModelExtractor(opened provider.Opened, known Catalogue, template pipeline.Template, pin outcome.Prompt, cfg Config) (System, error) {
+// openExtractor returns the opened extractor, or one that asks the model with a prompt, within
+// limits, and records the answers if cfg.Record is set.
+func (o Opener) openExtractor(opened provider.Opened, known Catalogue, template pipeline.Template, pin outcome.Prompt, cfg Config) (System, error) {
+	if opened.Extractor != nil {
+		return System{Extractor: opened.Extractor, Header: systemHeader(opened, cfg, pin), Close: noClose}, nil
+	}
 	var model Model
 	var err error
 	if cfg.Estimator != nil { // needs no limits, and writes neither a cache nor a recording

@@ -139,13 +139,10 @@ func ReadsBack(e Extraction) bool {
 		return !slices.ContainsFunc(texts, func(s string) bool { return len(s) > MaxLabel || !utf8.ValidString(s) })
 	}
 	for _, entity := range e.Entities {
-		if entity.ID != "" || entity.Properties != nil || !valid(entity.Name, entity.Type) || !valid(entity.Aliases...) || !utf8.ValidString(entity.Description) {
+		if entity.ID != "" || entity.Properties != nil || !valid(entity.Name, entity.Type) || !valid(entity.Aliases...) ||
+			!utf8.ValidString(entity.Description) ||
+			slices.ContainsFunc(entity.Mentions, func(m Span) bool { return !utf8.ValidString(m.Quote) }) {
 			return false
-		}
-		for _, m := range entity.Mentions {
-			if !utf8.ValidString(m.Quote) {
-				return false
-			}
 		}
 	}
 	for _, r := range e.Relationships {
@@ -163,33 +160,31 @@ func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 	if !bytes.HasPrefix(raw, []byte(`{"entities":[`)) {
 		return raw
 	}
-	prefix, suffix, listPrefix := []byte(`{"quote":`), []byte(`,"looked_up":true}`), []byte(`,"mentions":[`)
-	b, rest := []byte(nil), raw
-	for {
-		before, after, found := bytes.Cut(rest, suffix) // inside strings, the quotation marks would be escaped
-		start := bytes.LastIndexByte(before, '{')
-		for start >= 0 && !bytes.HasPrefix(before[start:], prefix) { // a brace in the quote
-			start = bytes.LastIndexByte(before[:start], '{')
-		}
-		if !found || start < 0 {
-			break
-		}
-		if b == nil {
-			b = make([]byte, 0, len(raw)/4)
-		}
-		b, rest = append(b, before[:start]...), after
-		if !bytes.HasSuffix(b, []byte{','}) {
-			rest = bytes.TrimPrefix(rest, []byte{','})
-		}
-		b = bytes.TrimSuffix(b, []byte{','})
-		if bytes.HasPrefix(rest, []byte{']'}) && bytes.HasSuffix(b, listPrefix) {
-			b, rest = bytes.TrimSuffix(b, listPrefix), rest[1:]
-		}
-	}
-	if b == nil {
+	list, suffix := []byte(`,"mentions":`), []byte(`,"looked_up":true}`) // in strings, the quotation marks are escaped
+	if !bytes.Contains(raw, suffix) {
 		return raw
 	}
-	return append(b, rest...)
+	b, rest := make([]byte, 0, len(raw)/4), raw
+	for {
+		before, after, found := bytes.Cut(rest, list)
+		if b = append(b, before...); !found {
+			return b
+		}
+		var mentions json.RawMessage
+		mentions, rest = textutil.CutJSON(after)
+		all, kept := 0, [][]byte(nil)
+		for mention := range textutil.JSONElements(mentions) {
+			if all++; !bytes.HasSuffix(mention, suffix) {
+				kept = append(kept, mention)
+			}
+		}
+		if len(kept) < all {
+			mentions = slices.Concat([]byte{'['}, bytes.Join(kept, []byte{','}), []byte{']'})
+		}
+		if len(kept) > 0 || all == 0 {
+			b = append(append(b, list...), mentions...)
+		}
+	}
 }
 
 // DecodeExtraction decodes entities and relationships, as a dataset item or an extractor writes
@@ -204,8 +199,12 @@ func DecodeExtraction(raw []byte) (Extraction, []string, error) {
 	r := &reader{}
 	top := r.object("", raw)
 	var e Extraction
-	e.Entities = decodeEntities(r, top)
-	e.Relationships = decodeRelationships(r, top, e.Entities)
+	e.Entities = decodeList(top, "entities", decodeEntity)
+	if top.raw("relationships") != nil {
+		names := namesByID(r, e.Entities)
+		e.Relationships = decodeList(top, "relationships", decodeRelationship)
+		resolveEnds(e, names)
+	}
 	top.done()
 	if err := r.err(); err != nil {
 		return Extraction{}, r.warnings, err
@@ -213,37 +212,47 @@ func DecodeExtraction(raw []byte) (Extraction, []string, error) {
 	return e, r.warnings, nil
 }
 
-func decodeEntities(r *reader, top fields) []Entity {
-	list := top.list("entities")
+// decodeList decodes a list of objects. The result is nil if the list is absent or null.
+func decodeList[T any](in fields, key string, decode func(f fields) T) []T {
+	list := in.list(key)
 	if list == nil {
 		return nil
 	}
-	entities := make([]Entity, 0, len(list))
+	values, path := make([]T, 0, len(list)), in.join(key)
 	for i, raw := range list {
-		f := r.element("entities", i, raw)
-		entities = append(entities, Entity{
-			ID:          f.label("id", "temp_id"),
-			Name:        f.label("name"),
-			Type:        f.label("type"),
-			Description: f.text("description"),
-			Aliases:     f.texts("aliases"),
-			Properties:  f.raw("properties"),
-			Mentions:    decodeMentions(r, f),
-		})
+		f := in.r.element(path, i, raw)
+		values = append(values, decode(f))
 		f.done()
 	}
-	return entities
+	return values
 }
 
-func decodeMentions(r *reader, entity fields) []Span {
-	list := entity.list("mentions")
-	spans := slices.Grow([]Span(nil), len(list))
-	for i, raw := range list {
-		f := r.element(entity.join("mentions"), i, raw)
-		spans = append(spans, Span{Quote: f.text("quote"), Start: f.integer("start"), End: f.integer("end"), LookedUp: string(f.raw("looked_up")) == "true"})
-		f.done()
+func decodeEntity(f fields) Entity {
+	return Entity{
+		ID:          f.label("id", "temp_id"),
+		Name:        f.label("name"),
+		Type:        f.label("type"),
+		Description: f.text("description"),
+		Aliases:     f.texts("aliases"),
+		Properties:  f.raw("properties"),
+		Mentions:    decodeList(f, "mentions", decodeSpan),
 	}
-	return spans
+}
+
+func decodeSpan(f fields) Span {
+	lookedUp := string(f.raw("looked_up")) == "true"
+	return Span{Quote: f.text("quote"), Start: f.integer("start"), End: f.integer("end"), LookedUp: lookedUp}
+}
+
+func decodeRelationship(f fields) Relationship {
+	return Relationship{
+		Type:        f.label("relationship_type", "type"),
+		Description: f.text("description"),
+		Source:      f.label("source_name", "source"),
+		SourceRef:   f.label("source_ref"),
+		Target:      f.label("target_name", "target"),
+		TargetRef:   f.label("target_ref"),
+	}
 }
 
 func namesByID(r *reader, entities []Entity) map[string]string {
@@ -258,38 +267,20 @@ func namesByID(r *reader, entities []Entity) map[string]string {
 	return names
 }
 
-func decodeRelationships(r *reader, top fields, entities []Entity) []Relationship {
-	list := top.list("relationships")
-	if list == nil {
-		return nil
-	}
-	names := namesByID(r, entities)
-	relationships := make([]Relationship, 0, len(list))
-	for i, raw := range list {
-		f := r.element("relationships", i, raw)
-		relationships = append(relationships, Relationship{
-			Type:        f.label("relationship_type", "type"),
-			Description: f.text("description"),
-			Source:      f.label("source_name", "source"),
-			SourceRef:   f.label("source_ref"),
-			Target:      f.label("target_name", "target"),
-			TargetRef:   f.label("target_ref"),
-		})
-		f.done()
-	}
+// resolveEnds replaces references to entities by their names; byID has the names by the ids of the entities.
+func resolveEnds(e Extraction, byID map[string]string) {
 	var entityNames map[string]bool // names of entities, only if a relationship needs them
-	if slices.ContainsFunc(relationships, Relationship.Dangling) {
+	if slices.ContainsFunc(e.Relationships, Relationship.Dangling) {
 		entityNames = map[string]bool{}
-		for _, e := range entities {
+		for _, e := range e.Entities {
 			entityNames[e.Name] = true
 		}
 	}
-	for i := range relationships {
-		rel := &relationships[i]
-		rel.Source, rel.SourceRef = resolveEnd(rel.Source, rel.SourceRef, names, entityNames)
-		rel.Target, rel.TargetRef = resolveEnd(rel.Target, rel.TargetRef, names, entityNames)
+	for i := range e.Relationships {
+		rel := &e.Relationships[i]
+		rel.Source, rel.SourceRef = resolveEnd(rel.Source, rel.SourceRef, byID, entityNames)
+		rel.Target, rel.TargetRef = resolveEnd(rel.Target, rel.TargetRef, byID, entityNames)
 	}
-	return relationships
 }
 
 // resolveEnd returns the name of an end, or the reference if it cannot be resolved. A reference

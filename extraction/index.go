@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"index/suffixarray"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -41,10 +40,16 @@ func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
 	e.Entities = slices.Clone(e.Entities)
 	for i := range e.Entities {
 		entity := &e.Entities[i]
-		spans, lost := x.mentions(*entity)
-		report.UnfoundQuotes = append(report.UnfoundQuotes, lost...)
+		spans := make([]Span, 0, len(entity.Mentions))
+		for _, given := range entity.Mentions {
+			if span, ok := x.mention(given); ok {
+				spans = append(spans, span)
+			} else {
+				report.UnfoundQuotes = append(report.UnfoundQuotes, given.Quote)
+			}
+		}
 		if len(spans) == 0 {
-			spans = x.nameSpans(*entity)
+			spans = x.nameSpans(*entity, maxMentions)
 		}
 		if len(spans) == 0 {
 			report.UnfoundNames = append(report.UnfoundNames, entity.Name)
@@ -52,19 +57,6 @@ func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
 		entity.Mentions = distinct(spans)
 	}
 	return e, report
-}
-
-// mentions returns the spans of the given mentions, and the quotes of those that do not occur.
-func (x *Index) mentions(e Entity) (spans []Span, lost []string) {
-	spans = slices.Grow(spans, len(e.Mentions))
-	for _, given := range e.Mentions {
-		if span, ok := x.mention(given); ok {
-			spans = append(spans, span)
-		} else {
-			lost = append(lost, given.Quote)
-		}
-	}
-	return spans, lost
 }
 
 // mention returns the span of a given mention.
@@ -76,44 +68,6 @@ func (x *Index) mention(given Span) (Span, bool) {
 	span, found := x.Locate(given.Quote, given.Start)
 	span.LookedUp = given.LookedUp
 	return span, found
-}
-
-// needles yields the folded name and aliases, each once.
-func needles(e Entity) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		seen := map[string]bool{}
-		for i := -1; i < len(e.Aliases); i++ {
-			name := e.Name
-			if i >= 0 {
-				name = e.Aliases[i]
-			}
-			needle := fold(name).text
-			if len(needle) == 0 || seen[string(needle)] {
-				continue
-			}
-			if seen[string(needle)] = true; !yield(needle) {
-				return
-			}
-		}
-	}
-}
-
-// words yields the spans of the first ranges that are whole words, at most maxMentions.
-func (x *Index) words(ranges []byteRange) iter.Seq[Span] {
-	return func(yield func(Span) bool) {
-		count := 0
-		for _, s := range ranges {
-			if !x.wholeWords(s) {
-				continue
-			}
-			if span, ok := x.span(s); ok {
-				span.LookedUp = true
-				if count++; !yield(span) || count == maxMentions {
-					return
-				}
-			}
-		}
-	}
 }
 
 // Mentioned reports whether a mention of the entity occurs in the document, as Ground finds
@@ -128,21 +82,32 @@ func (x *Index) Mentioned(e Entity) bool {
 // Named reports whether the name of the entity or an alias occurs in the document, as Ground
 // finds them.
 func (x *Index) Named(e Entity) bool {
-	for needle := range needles(e) {
-		for range x.words(x.tolerant(needle, 0)) {
-			return true
-		}
-	}
-	return false
+	return len(x.nameSpans(e, 1)) > 0
 }
 
-// nameSpans returns the spans of name and aliases, at most maxMentions of each and in total, in
-// order and without overlap.
-func (x *Index) nameSpans(e Entity) []Span {
+// nameSpans returns the spans of name and aliases where they are whole words, at most limit of each and in
+// total, in order and without overlap.
+func (x *Index) nameSpans(e Entity, limit int) []Span {
 	var spans []Span
-	for needle := range needles(e) {
+	seen := map[string]bool{"": true}
+	for _, name := range append([]string{e.Name}, e.Aliases...) {
+		needle := fold(name).text
+		if seen[string(needle)] {
+			continue
+		}
+		seen[string(needle)] = true
 		ranges := x.tolerant(needle, 0)
-		spans = slices.AppendSeq(slices.Grow(spans, min(len(ranges), maxMentions)), x.words(ranges))
+		end := len(spans) + limit
+		spans = slices.Grow(spans, min(len(ranges), limit))
+		for _, s := range ranges {
+			if len(spans) == end {
+				break
+			}
+			if span, ok := x.span(s); ok && x.wholeWords(s) {
+				span.LookedUp = true
+				spans = append(spans, span)
+			}
+		}
 	}
 	slices.SortFunc(spans, func(a, b Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
@@ -155,7 +120,7 @@ func (x *Index) nameSpans(e Entity) []Span {
 		end = s.End
 		return false
 	})
-	return spans[:min(len(spans), maxMentions)]
+	return spans[:min(len(spans), limit)]
 }
 
 // wholeWords reports whether words end at both ends of the range.

@@ -45,7 +45,7 @@ func (r *reader) problem(path, format string, args ...any) {
 		r.droppedProblems++
 		return
 	}
-	r.problems = append(r.problems, fmt.Errorf("%s: %s", displayPath(path), fmt.Sprintf(format, args...)))
+	r.problems = append(r.problems, fmt.Errorf("%s: %s", cmp.Or(path, "extraction"), fmt.Sprintf(format, args...)))
 }
 
 func (r *reader) warn(format string, args ...any) {
@@ -243,7 +243,7 @@ func (f fields) done() {
 	}
 	slices.Sort(unknown)
 	unknown = slices.Compact(unknown)
-	f.r.warn("%s: unknown keys are kept but not used: %s", displayPath(f.where()),
+	f.r.warn("%s: unknown keys are kept but not used: %s", cmp.Or(f.where(), "extraction"),
 		textutil.Cut(strings.Join(unknown, ", "), MaxLabel))
 }
 
@@ -263,14 +263,6 @@ func (f fields) join(key string) string {
 }
 
 func (f fields) index(key string, i int) string { return f.join(key) + "[" + strconv.Itoa(i) + "]" }
-
-// displayPath returns a path for messages.
-func displayPath(path string) string {
-	if path == "" {
-		return "extraction"
-	}
-	return path
-}
 
 // isNull reports whether valid JSON is null.
 func isNull(raw []byte) bool { return raw[0] == 'n' }

@@ -9,16 +9,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
-// column describes the cells below one header.
-type column struct {
-	key  string // key of the item; after metadataPrefix, key of its metadata
-	json bool   // the cell holds JSON, not text
-}
+// column is the key that the cells below a header have in the item; after metadataPrefix, it is a key of the
+// metadata.
+type column string
 
 const metadataPrefix = "metadata."
+
+// isJSON reports whether the cells hold JSON, not text.
+func (c column) isJSON() bool {
+	return slices.Contains([]field{fieldInput, fieldExpected, fieldMetadata}, field(c))
+}
 
 // csv reads a header row and one item from each further row.
 func (d *decoder) csv(in *bufio.Reader) {
@@ -79,7 +83,7 @@ func separator(in *bufio.Reader) rune {
 
 func (d *decoder) columns(header []string) ([]column, error) {
 	columns := make([]column, 0, len(header))
-	seen := map[string]bool{}
+	seen := map[column]bool{}
 	for i, name := range header {
 		name = strings.TrimSpace(name)
 		c := columnOf(name)
@@ -88,10 +92,10 @@ func (d *decoder) columns(header []string) ([]column, error) {
 			return nil, d.problem(1, "", "the header of column %d is not valid UTF-8; convert the file to UTF-8", i+1)
 		case name == "":
 			return nil, d.problem(1, "", "column %d has no header", i+1)
-		case seen[c.key]:
+		case seen[c]:
 			return nil, d.problem(1, "", "the column %q appears twice", name)
 		}
-		seen[c.key] = true
+		seen[c] = true
 		columns = append(columns, c)
 	}
 	return columns, nil
@@ -100,17 +104,17 @@ func (d *decoder) columns(header []string) ([]column, error) {
 // columnOf returns the column of a header. Known names may be in any case.
 func columnOf(name string) column {
 	if key, ok := strings.CutPrefix(name, metadataPrefix); ok && key != "" {
-		return column{key: name}
+		return column(name)
 	}
 	for known, f := range fields {
 		switch {
 		case f == fieldServer && name == known:
-			return column{key: name}
+			return column(name)
 		case f != fieldServer && strings.EqualFold(name, known):
-			return column{key: string(f), json: f == fieldInput || f == fieldExpected || f == fieldMetadata}
+			return column(f)
 		}
 	}
-	return column{key: metadataPrefix + name}
+	return column(metadataPrefix + name)
 }
 
 // row makes an item from one record. It reports all bad cells.
@@ -119,18 +123,18 @@ func (d *decoder) row(columns []column, record []string, line int) bool {
 	var problems []error
 	for i, cell := range record {
 		c := columns[i]
-		if cell == "" || c.json && strings.TrimSpace(cell) == "" {
+		if cell == "" || c.isJSON() && strings.TrimSpace(cell) == "" {
 			continue
 		}
 		raw, err := c.value(cell)
-		name, isMetadata := strings.CutPrefix(c.key, metadataPrefix)
+		name, isMetadata := strings.CutPrefix(string(c), metadataPrefix)
 		switch {
 		case err != nil:
 			problems = append(problems, err)
 		case isMetadata:
 			metadata[name] = raw
 		default:
-			values[c.key] = raw
+			values[name] = raw
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -142,15 +146,15 @@ func (d *decoder) row(columns []column, record []string, line int) bool {
 func (c column) value(cell string) (json.RawMessage, error) {
 	switch {
 	case invalidUTF8([]byte(cell)) >= 0:
-		return nil, fieldProblem(field(c.key), "is not valid UTF-8; convert the file to UTF-8")
-	case !c.json:
+		return nil, fieldProblem(field(c), "is not valid UTF-8; convert the file to UTF-8")
+	case !c.isJSON():
 		return Marshal(cell)
 	case !json.Valid([]byte(cell)):
 		hint := ""
-		if c.key == string(fieldInput) {
+		if field(c) == fieldInput {
 			hint = "; a plain text belongs into a column document_text"
 		}
-		return nil, fieldProblem(field(c.key), "the cell is not JSON%s", hint)
+		return nil, fieldProblem(field(c), "the cell is not JSON%s", hint)
 	}
 	return json.RawMessage(cell), nil
 }

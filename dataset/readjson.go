@@ -159,8 +159,7 @@ func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 	return located, checkID(&located)
 }
 
-func setField(item *Item, f field, raw json.RawMessage) error {
-	var err error
+func setField(item *Item, f field, raw json.RawMessage) (err error) {
 	switch f {
 	case fieldID:
 		item.ID, err = textOf(f, raw)

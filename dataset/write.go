@@ -154,16 +154,12 @@ func (w *canonicalWriter) value() {
 		w.object()
 	case '[':
 		w.parts(']', w.value)
+	case '"':
+		w.text(w.scalar())
+	case 't', 'f', 'n':
+		w.out = append(w.out, w.scalar()...)
 	default:
-		token := w.scalar()
-		switch c := token[0]; {
-		case c == '"':
-			w.text(token)
-		case c == '-' || c >= '0' && c <= '9':
-			w.out = append(w.out, canonicalNumber(string(token))...)
-		default:
-			w.out = append(w.out, token...)
-		}
+		w.out = append(w.out, canonicalNumber(string(w.scalar()))...)
 	}
 }
 
@@ -239,11 +235,7 @@ func (w *canonicalWriter) sort(start int, members []canonicalMember) {
 func (w *canonicalWriter) member() {
 	token := w.scalar()
 	m := canonicalMember{keyStart: len(w.keys), start: len(w.out)}
-	if bytes.IndexByte(token, '\\') >= 0 {
-		w.keys = append(w.keys, textutil.JSONText(token)...)
-	} else {
-		w.keys = append(w.keys, token[1:len(token)-1]...)
-	}
+	w.keys = append(w.keys, textutil.UnsafeJSONText(token)...)
 	m.keyEnd = len(w.keys)
 	w.text(token)
 	w.out = append(w.out, ':')

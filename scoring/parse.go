@@ -101,30 +101,29 @@ type inverseTable [][2]string
 
 // UnmarshalJSON reads the name of a table, a list of pairs, or an object from a
 // type to its inverse or inverses.
-func (t *inverseTable) UnmarshalJSON(raw []byte) error {
-	var lists [][]string
+func (t *inverseTable) UnmarshalJSON(raw []byte) (err error) {
+	var pairs [][]string
+	var object map[string]oneOrMore
 	switch raw[0] {
 	case '"':
 		v, err := vocabularyOf(raw)
 		*t = v.Inverse
 		return err
 	case '{':
-		var object map[string]oneOrMore
-		if err := json.Unmarshal(raw, &object); err != nil {
-			return err
-		}
-		for _, typ := range slices.Sorted(maps.Keys(object)) {
-			for _, inverse := range object[typ] {
-				lists = append(lists, []string{typ, inverse})
-			}
-		}
+		err = json.Unmarshal(raw, &object)
 	default:
-		if err := json.Unmarshal(raw, &lists); err != nil {
-			return err
+		err = json.Unmarshal(raw, &pairs)
+	}
+	if err != nil {
+		return err
+	}
+	for _, typ := range slices.Sorted(maps.Keys(object)) {
+		for _, inverse := range object[typ] {
+			pairs = append(pairs, []string{typ, inverse})
 		}
 	}
 	*t = inverseTable{}
-	for i, pair := range lists {
+	for i, pair := range pairs {
 		if len(pair) != 2 {
 			return fmt.Errorf("entry %d names %d types, a pair names 2", i, len(pair))
 		}
@@ -161,14 +160,8 @@ func vocabularyOf(raw []byte) (Vocabulary, error) {
 // no known table.
 func tableName(value any) any {
 	for name, v := range vocabularies() {
-		same := false
-		switch table := value.(type) {
-		case *inverseTable:
-			same = slices.Equal(*table, canonicalPairs(v.Inverse))
-		case *symmetricTable:
-			same = slices.Equal(*table, canonicalTypes(v.Symmetric))
-		}
-		if same {
+		inverse, symmetric := inverseTable(canonicalPairs(v.Inverse)), symmetricTable(canonicalTypes(v.Symmetric))
+		if reflect.DeepEqual(value, &inverse) || reflect.DeepEqual(value, &symmetric) {
 			return name
 		}
 	}

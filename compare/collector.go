@@ -46,8 +46,13 @@ func newCollector(c Config, base, cand run) *collector {
 	return &collector{
 		Config: c, runs: [2]run{base, cand},
 		columns: map[string]*column{}, seenClusters: map[string]bool{}, groups: map[[2]string]*[2]outcome.Group{},
-		mostChanged: stats.NewShortlist(c.MaxChanged, compareChanged),
-		regressed:   stats.NewShortlist(MaxRegressed, compareRegressed),
+		// The largest changes come first, and of equal ones the losses.
+		mostChanged: stats.NewShortlist(c.MaxChanged, func(a, b changedItem) int {
+			return cmp.Or(cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)), cmp.Compare(a.Delta, b.Delta), cmp.Compare(a.Item, b.Item))
+		}),
+		regressed: stats.NewShortlist(MaxRegressed, func(a, b ItemChange) int {
+			return cmp.Or(cmp.Compare(a.Delta, b.Delta), cmp.Compare(a.Item, b.Item))
+		}),
 	}
 }
 
@@ -132,10 +137,6 @@ func (r *collector) missingOutcomes() []Mismatch {
 		}
 	}
 	return found
-}
-
-func compareRegressed(a, b ItemChange) int {
-	return cmp.Or(cmp.Compare(a.Delta, b.Delta), cmp.Compare(a.Item, b.Item))
 }
 
 // clusters maps items to clusters.
@@ -259,11 +260,6 @@ func withoutOutput(trials []outcome.Outcome) []outcome.Outcome {
 		o.Output = nil
 		return o
 	})
-}
-
-// compareChanged orders the largest changes first, and of equal ones the losses.
-func compareChanged(a, b changedItem) int {
-	return cmp.Or(cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)), cmp.Compare(a.Delta, b.Delta), cmp.Compare(a.Item, b.Item))
 }
 
 // changes returns the items of the shortlist with explanations.

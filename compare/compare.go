@@ -45,19 +45,6 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// setVerdicts sets the verdicts from the corrected p-values, and judges the gate.
-func (c Config) setVerdicts(base Side, r *Result) (err error) {
-	if len(r.Incompatible) > 0 {
-		return nil
-	}
-	for i := range r.Scores {
-		r.Scores[i].Verdict = r.Scores[i].verdict()
-	}
-	r.Verdict = r.Primary().Verdict
-	r.Gate, err = c.Gate.judge(base, *r)
-	return err
-}
-
 // Compare compares every candidate with the base, in the given order. If a candidate cannot be
 // compared, its Result has Incompatible, and there is no error.
 //
@@ -91,14 +78,33 @@ func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) 
 		out.Base = side
 		out.Candidates = append(out.Candidates, result)
 	}
+	if err := c.judge(out); err != nil {
+		return Comparison{}, err
+	}
+	return out, nil
+}
+
+// judge sets everything that depends on all candidates: the corrected p-values, the verdicts, the gates and a
+// warning.
+func (c Config) judge(out Comparison) (err error) {
 	correctPValues(out.Candidates)
 	for i := range out.Candidates {
-		if err := c.setVerdicts(out.Base, &out.Candidates[i]); err != nil {
-			return Comparison{}, err
+		r := &out.Candidates[i]
+		if len(r.Incompatible) > 0 {
+			continue
+		}
+		for j := range r.Scores {
+			r.Scores[j].Verdict = r.Scores[j].verdict()
+		}
+		r.Verdict = r.Primary().Verdict
+		if r.Gate, err = c.Gate.judge(out.Base, *r); err != nil {
+			return err
+		}
+		if n := len(out.Candidates); n > 1 {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%d candidates were compared: p (Holm) allows for that, and so do verdicts and rules that claim a difference; intervals, and rules that allow for a margin, do not", n))
 		}
 	}
-	warnOfCandidates(out.Candidates)
-	return out, nil
+	return nil
 }
 
 // run is the part of a run that Compare and Rank read before its outcomes.
@@ -222,7 +228,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 		if err != nil {
 			return out, err
 		}
-		name, i := s.Name, len(out.Scores)
+		name, i, col := s.Name, len(out.Scores), r.columns[s.Name]
 		s.Incomparable = incomparableReason(name, base.Summary, cand.Summary)
 		if out.Identical && s.same() {
 			s.CI95, s.Unclustered = nil, nil // identical outputs leave nothing to chance
@@ -230,12 +236,16 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 		if s.Primary = name == r.Metric; s.Primary {
 			out.Regressions = s.Losses
 		}
-		if at := slices.IndexFunc(order[:i], func(before string) bool { return r.columns[before].repeats(r.columns[name]) }); at >= 0 {
+		if at := slices.IndexFunc(order[:i], func(before string) bool { return r.columns[before].repeats(col) }); at >= 0 {
 			s.Repeats = order[at]
 		}
 		out.Scores = append(out.Scores, s)
-		if col := r.columns[name]; col.boolean && !col.notYesNo {
-			out.YesNo = append(out.YesNo, r.mcNemar(name, col))
+		if y := col.yesNo; col.boolean && !col.notYesNo { // means over trials may be neither 0 nor 1
+			y.Name = name
+			if p, ok := stats.McNemar(y.Gained, y.Lost); ok && !r.clustered() { // it assumes independent items
+				y.P = &p
+			}
+			out.YesNo = append(out.YesNo, y)
 		}
 	}
 	var err error

@@ -351,18 +351,6 @@ func (r *collector) warnOfClusters(primary Score, warn func(format string, args 
 	}
 }
 
-// warnOfCandidates warns if there are several candidates.
-func warnOfCandidates(results []Result) {
-	if len(results) < 2 {
-		return
-	}
-	for i := range results {
-		if len(results[i].Incompatible) == 0 {
-			results[i].Warnings = append(results[i].Warnings, fmt.Sprintf("%d candidates were compared: p (Holm) allows for that, and so do verdicts and rules that claim a difference; intervals, and rules that allow for a margin, do not", len(results)))
-		}
-	}
-}
-
 // Err returns nil if all candidates can be compared and pass their gates. Otherwise it joins the
 // problems, with exit code 2 for candidates that cannot be compared, and 1 or 6 for gates.
 func (c Comparison) Err() error {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 )
 
@@ -259,7 +260,6 @@ func correctPValues(results []Result) {
 			s := &results[i].Scores[j]
 			first := cmp.Or(s.Repeats, s.Name)
 			switch set, known := at[first]; {
-			case s.P == nil:
 			case s.same():
 				s.PHolm = s.P
 			case s.Primary:
@@ -277,27 +277,12 @@ func correctPValues(results []Result) {
 }
 
 // holm corrects the p-values of sets of scores. The scores of a set have equal p-values, which
-// count once.
+// count once, or none.
 func holm(sets [][]*Score) {
-	p := make([]float64, len(sets))
-	for i, set := range sets {
-		p[i] = *set[0].P
-	}
-	for i, corrected := range stats.Holm(p) {
+	sets = slices.DeleteFunc(sets, func(set []*Score) bool { return set[0].P == nil })
+	for i, corrected := range stats.Holm(cli.Each(sets, func(set []*Score) float64 { return *set[0].P })) {
 		for _, s := range sets[i] {
 			s.PHolm = &corrected
 		}
 	}
-}
-
-// mcNemar tests whether a yes/no score changed more often in one direction. The score must be
-// Boolean, and 0 or 1 in every item of both runs, which means over trials may not be. With
-// clusters there is no p-value, since the test assumes independent items.
-func (c Config) mcNemar(name string, col *column) YesNo {
-	y := col.yesNo
-	y.Name = name
-	if p, ok := stats.McNemar(y.Gained, y.Lost); ok && !c.clustered() {
-		y.P = &p
-	}
-	return y
 }

@@ -9,13 +9,8 @@ import (
 
 // entityNodes groups the entities that have a name by their names, and within a group by type.
 func (s *side) entityNodes() []node {
-	order := make([]int, 0, len(s.entities))
-	for i, e := range s.entities {
-		if e.name != 0 {
-			order = append(order, i)
-		}
-	}
-	return nodesOf(order, s.compareEntities,
+	order := ordered(len(s.entities), func(i int) bool { return s.entities[i].name != 0 }, s.compareEntities)
+	return nodesOf(order,
 		func(i, j int) bool { return slices.Equal(s.entities[i].names, s.entities[j].names) },
 		func(i int) int { return s.entities[i].typ })
 }
@@ -192,9 +187,10 @@ func (s similarity) ratio() outcome.Ratio {
 	return outcome.Ratio{Num: int64(s.num), Den: int64(s.den)}
 }
 
-// entityMisses explains the entities of own that have no partner.
+// entityMisses explains the entities of own that have no partner, in the order of their content: if
+// the search is cut short, it stops at the same place for every order of the list.
 func (c *call) entityMisses(own, opposite *side) []EntityMiss {
-	missed := unmatched(len(own.entities), func(i int) int { return own.entities[i].partner }, own.compareEntities)
+	missed := ordered(len(own.entities), func(i int) bool { return own.entities[i].partner < 0 }, own.compareEntities)
 	if len(missed) == 0 || !c.explains {
 		return nil
 	}
@@ -225,19 +221,6 @@ func (c *call) entityMisses(own, opposite *side) []EntityMiss {
 	}
 	slices.SortFunc(misses, func(a, b EntityMiss) int { return cmp.Compare(a.Index, b.Index) })
 	return misses
-}
-
-// unmatched returns the members without a partner, ordered by content: if a search is cut short,
-// it stops at the same place for every order of the list.
-func unmatched(n int, partner func(i int) int, compare func(i, j int) int) []int {
-	var list []int
-	for i := range n {
-		if partner(i) < 0 {
-			list = append(list, i)
-		}
-	}
-	slices.SortStableFunc(list, compare)
-	return list
 }
 
 // entitySearch finds the entity of one side with the most similar name.

@@ -25,10 +25,21 @@ type pool struct {
 	members []int // sorted by spelling, taken from the front
 }
 
-// nodesOf groups the members in order into nodes of equal members, and each node into pools by
-// type. Nodes are in the order of compare, pools in the order of their types.
-func nodesOf(order []int, compare func(i, j int) int, equal func(i, j int) bool, typ func(i int) int) []node {
-	slices.SortFunc(order, func(i, j int) int { return cmp.Or(compare(i, j), cmp.Compare(i, j)) })
+// ordered returns those of n members that are to be kept, in the order of compare, equal ones in
+// that of the list.
+func ordered(n int, keep func(i int) bool, compare func(i, j int) int) (list []int) {
+	for i := range n {
+		if keep(i) {
+			list = append(slices.Grow(list, n-i), i) // mostly there are none, or nearly all
+		}
+	}
+	slices.SortFunc(list, func(i, j int) int { return cmp.Or(compare(i, j), cmp.Compare(i, j)) })
+	return list
+}
+
+// nodesOf groups ordered members into nodes of equal members, and each node into pools by type.
+// Nodes have the order of the members, pools that of their types.
+func nodesOf(order []int, equal func(i, j int) bool, typ func(i int) int) []node {
 	nodes, pools := make([]node, 0, len(order)), make([]pool, 0, len(order))
 	for at, i := range order {
 		first := at == 0 || !equal(order[at-1], i)

@@ -47,13 +47,11 @@ func (c *call) matchRelationships() *relationMatching {
 
 // statementNodes groups equal statements of a side, without those that have an empty end or type.
 func (s *side) statementNodes() []node {
-	order := make([]int, 0, len(s.relationships))
-	for i, r := range s.relationships {
-		if first := r.forms[0]; first.source != 0 && first.target != 0 && first.typ != 0 {
-			order = append(order, i)
-		}
+	complete := func(i int) bool {
+		first := s.relationships[i].forms[0]
+		return first.source != 0 && first.target != 0 && first.typ != 0
 	}
-	return nodesOf(order, s.compareStatements,
+	return nodesOf(ordered(len(s.relationships), complete, s.compareStatements),
 		func(i, j int) bool { return slices.Equal(s.relationships[i].forms, s.relationships[j].forms) },
 		func(int) int { return 0 })
 }
@@ -250,10 +248,11 @@ func (s *side) compareStatements(i, j int) int {
 	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Target, b.Target))
 }
 
-// relationshipMisses explains the relationships of own that have no partner.
+// relationshipMisses explains the relationships of own that have no partner, in the order of their
+// content, as entityMisses does.
 func (c *call) relationshipMisses(m *relationMatching, own, opposite *side) []RelationshipMiss {
-	partner := func(i int) int { return own.relationships[i].partner }
-	missed := unmatched(len(own.relationships), partner, own.compareStatements)
+	isMissed := func(i int) bool { return own.relationships[i].partner < 0 }
+	missed := ordered(len(own.relationships), isMissed, own.compareStatements)
 	if len(missed) == 0 || !c.explains {
 		return nil
 	}

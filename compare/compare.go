@@ -39,7 +39,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
@@ -366,13 +365,4 @@ func signed(v float64) string {
 func digits(v float64, significant int) string {
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', significant, 64), 64) // always valid
 	return strconv.FormatFloat(rounded+0, 'f', -1, 64)                                 // no "-0"
-}
-
-// joinFirst joins the first of total words, and counts the others.
-func joinFirst(shown []string, total int) string {
-	text := strings.Join(shown, ", ")
-	if more := total - len(shown); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }

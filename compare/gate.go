@@ -165,7 +165,10 @@ func judgeMaxRegressions(most int, r Result, primary Score) RuleResult {
 	out.Reason = fmt.Sprintf("%s worse in %s", textutil.Counted(r.Regressions, "item"), primary.Name)
 	if worst := r.Regressed[:min(5, len(r.Regressed))]; len(worst) > 0 {
 		shown := cli.Each(worst, func(c ItemChange) string { return c.Item + " (" + signed(c.Candidate-c.Base) + ")" })
-		out.Reason += ": " + joinFirst(shown, r.Regressions)
+		out.Reason += ": " + strings.Join(shown, ", ")
+		if more := r.Regressions - len(worst); more > 0 {
+			out.Reason += fmt.Sprintf(" and %d more", more)
+		}
 	}
 	if primary.Incomparable != "" {
 		return out.inconclusive(primary.Name + " " + primary.Incomparable)

@@ -317,8 +317,7 @@ func itemMismatch(ids []string, what string) []Mismatch {
 		return nil
 	}
 	slices.Sort(ids)
-	shown := joinFirst(ids[:min(5, len(ids))], len(ids))
-	return []Mismatch{{What: fmt.Sprintf("%s %s: %s", textutil.Counted(len(ids), "item"), what, shown)}}
+	return []Mismatch{{What: fmt.Sprintf("%s %s: %s", textutil.Counted(len(ids), "item"), what, textutil.First(ids, 5))}}
 }
 
 // incomparableReason returns why the difference of a score tells nothing about the runs, as a

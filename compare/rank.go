@@ -186,11 +186,8 @@ func (l Leaderboard) Err() error {
 }
 
 // Reasons lists why the two cannot be compared, in one line each.
-func (p Pair) Reasons() []string { return reasons(p.Incompatible, "the first", "the second") }
-
-// reasons describes each mismatch in one line. base and candidate are the names of the sides.
-func reasons(mismatches []Mismatch, base, candidate string) []string {
-	return cli.Each(mismatches, func(m Mismatch) string { return m.text(base, candidate) })
+func (p Pair) Reasons() []string {
+	return cli.Each(p.Incompatible, func(m Mismatch) string { return m.text("the first", "the second") })
 }
 
 // rankEntries sets the ranks, the Pareto front, and whether a run is tied with the best.

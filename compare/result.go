@@ -358,7 +358,7 @@ func (c Comparison) Err() error {
 	for _, r := range c.Candidates {
 		name := r.Candidate.Summary.Run.Name
 		if len(r.Incompatible) > 0 {
-			problems = append(problems, incompatibleError(name+" cannot be compared with the base", reasons(r.Incompatible, "the base", "the candidate")))
+			problems = append(problems, incompatibleError(name+" cannot be compared with the base", cli.Each(r.Incompatible, Mismatch.String)))
 			continue
 		}
 		problems = append(problems, r.Gate.Err(name))

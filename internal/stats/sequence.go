@@ -54,9 +54,8 @@ func (l *Shortlist[T]) Values() []T { return append([]T{}, l.values...) }
 // stops at the first error.
 func Merge[T any](order func(a, b *T) int, seqs ...iter.Seq2[*T, error]) iter.Seq2[[]*T, error] {
 	return func(yield func([]*T, error) bool) {
-		next := make([]*T, len(seqs)) // nil at the end of a sequence
+		next := make([]*T, len(seqs)) // nil if it is to be read, and at the end of a sequence
 		pulls := make([]func() (*T, error, bool), len(seqs))
-		advance := slices.Repeat([]bool{true}, len(seqs)) // sequences whose next value is to be read
 		for i, seq := range seqs {
 			pull, stop := iter.Pull2(seq)
 			defer stop()
@@ -65,7 +64,7 @@ func Merge[T any](order func(a, b *T) int, seqs ...iter.Seq2[*T, error]) iter.Se
 		for {
 			var first *T
 			for i, pull := range pulls {
-				if advance[i] {
+				if next[i] == nil {
 					v, err, _ := pull()
 					if err != nil {
 						yield(nil, err)
@@ -82,8 +81,8 @@ func Merge[T any](order func(a, b *T) int, seqs ...iter.Seq2[*T, error]) iter.Se
 			}
 			row := make([]*T, len(seqs))
 			for i, v := range next {
-				if advance[i] = v != nil && order(v, first) == 0; advance[i] {
-					row[i] = v
+				if v != nil && order(v, first) == 0 {
+					row[i], next[i] = v, nil
 				}
 			}
 			if !yield(row, nil) {

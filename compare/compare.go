@@ -222,7 +222,12 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 			}
 		}
 	}
-	score := func(name string) (Score, error) { return r.score(name, r.columns[name]), nil }
+	score := func(name string) (Score, error) {
+		col := r.columns[name]
+		s := r.score(name, col)
+		s.Pooled, s.Weighted = r.pooled(col), col.weights.mean(s.N)
+		return s, nil
+	}
 	for s, err := range stats.Parallel(0, names, score) {
 		if err != nil {
 			return out, err

@@ -146,7 +146,7 @@ func (c *column) repeats(d *column) bool {
 	return false
 }
 
-// score calculates the comparison of one score from its column.
+// score calculates the comparison of one score from its column, without Pooled and Weighted.
 func (c Config) score(name string, col *column) Score {
 	s := col.score
 	s.Name, s.Verdict = name, Unclear // setVerdicts sets the verdict when the p-values are corrected
@@ -155,8 +155,6 @@ func (c Config) score(name string, col *column) Score {
 	}
 	s.Base, s.Candidate = col.base.MeanOrNil(), col.cand.MeanOrNil()
 	c.estimate(&s, col)
-	s.Pooled = c.pooled(col)
-	s.Weighted = col.weights.mean(s.N)
 	return s
 }
 

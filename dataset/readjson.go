@@ -124,6 +124,7 @@ func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 		located  Located
 		problems []error
 		given    = map[field]string{}
+		byField  = map[field]json.RawMessage{}
 		unknown  []string
 	)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -141,16 +142,12 @@ func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 		case given[f] != "":
 			problems = append(problems, fieldProblem(f, "is given twice, as %q and as %q", given[f], key))
 		default:
-			given[f] = key
-			if err := setField(&located.Item, f, raw); err != nil {
-				problems = append(problems, err)
-			}
+			given[f], byField[f] = key, raw
 		}
 	}
-	if given[fieldInput] != "" && given[fieldText] != "" {
-		problems = append(problems, fieldProblem(fieldText, "is given together with input: put the text into the input"))
-	}
-	if err := errors.Join(append(problems, addMetadata(&located.Item, metadata))...); err != nil {
+	item, more := newItem(byField)
+	located.Item = item
+	if err := errors.Join(append(slices.Concat(problems, more), addMetadata(&located.Item, metadata))...); err != nil {
 		return Located{}, err
 	}
 	if len(unknown) > 0 {
@@ -159,37 +156,29 @@ func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 	return located, checkID(&located)
 }
 
-func setField(item *Item, f field, raw json.RawMessage) (err error) {
-	switch f {
-	case fieldID:
-		item.ID, err = textOf(f, raw)
-	case fieldInput:
-		item.Input = raw
-	case fieldText:
-		if !bytes.HasPrefix(raw, []byte(`"`)) {
-			return fieldProblem(f, "expected a string")
+// newItem makes an item from the values of its fields.
+func newItem(values map[field]json.RawMessage) (item Item, problems []error) {
+	text := func(f field) (s string) { // also reads the digits of a number, so that 7 and "7" are the same id
+		var n json.Number
+		if raw := values[f]; raw != nil && json.Unmarshal(raw, &s) != nil && json.Unmarshal(raw, &n) != nil {
+			problems = append(problems, fieldProblem(f, "expected a string"))
 		}
-		item.Input = slices.Concat([]byte(`{"document_text":`), raw, []byte("}"))
-	case fieldExpected:
-		item.Expected = raw
-	case fieldMetadata:
-		item.Metadata = raw
-	case fieldTrace:
-		item.SourceTraceID, err = textOf(f, raw)
-	case fieldObservation:
-		item.SourceObservationID, err = textOf(f, raw)
+		return cmp.Or(s, n.String())
 	}
-	return err
-}
-
-// textOf reads a string, or the digits of a number, so that 7 and "7" are the same id.
-func textOf(f field, raw json.RawMessage) (string, error) {
-	var s string
-	var n json.Number
-	if json.Unmarshal(raw, &s) != nil && json.Unmarshal(raw, &n) != nil {
-		return "", fieldProblem(f, "expected a string")
+	document := values[fieldText]
+	if document != nil && document[0] != '"' {
+		problems = append(problems, fieldProblem(fieldText, "expected a string"))
 	}
-	return cmp.Or(s, n.String()), nil
+	item = Item{
+		ID: text(fieldID), Input: values[fieldInput], Expected: values[fieldExpected], Metadata: values[fieldMetadata],
+		SourceTraceID: text(fieldTrace), SourceObservationID: text(fieldObservation),
+	}
+	if document != nil && item.Input != nil {
+		problems = append(problems, fieldProblem(fieldText, "is given together with input: put the text into the input"))
+	} else if document != nil {
+		item.Input = slices.Concat([]byte(`{"document_text":`), document, []byte("}"))
+	}
+	return item, problems
 }
 
 // addMetadata adds keys to the metadata.

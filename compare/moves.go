@@ -66,26 +66,17 @@ func NewMoves(primary string) *Moves {
 // Add adds an outcome before and after scoring again.
 func (m *Moves) Add(before, after outcome.Outcome) {
 	m.n++
-	values := map[string][2]*float64{}
-	for _, s := range before.Scores {
-		values[s.Name] = [2]*float64{s.Value}
-	}
-	for _, s := range after.Scores {
-		values[s.Name] = [2]*float64{values[s.Name][0], s.Value}
-	}
-	for name, v := range values {
-		old, current := v[0], v[1]
-		if old == nil && current == nil {
-			continue
+	for _, s := range slices.Concat(before.Scores, after.Scores) {
+		if m.scores[s.Name] == nil && s.Value != nil {
+			m.scores[s.Name] = &MovedScore{Score: s.Name}
 		}
-		s := m.scores[name]
-		if s == nil {
-			s = &MovedScore{Score: name}
-			m.scores[name] = s
-		}
-		s.add(old, current)
-		if name == m.primary && old != nil && current != nil && math.Abs(*current-*old) > Epsilon {
-			m.moved.Offer(MovedItem{after.Item, after.Trial, name, *old, *current})
+	}
+	for name, s := range m.scores {
+		old, _ := outcome.Lookup(before.Scores, name)
+		current, _ := outcome.Lookup(after.Scores, name)
+		s.add(old.Value, current.Value)
+		if v, w := old.Value, current.Value; name == m.primary && v != nil && w != nil && math.Abs(*w-*v) > Epsilon {
+			m.moved.Offer(MovedItem{after.Item, after.Trial, name, *v, *w})
 		}
 	}
 }
@@ -98,6 +89,7 @@ func (s *MovedScore) add(before, after *float64) {
 		s.after.Add(*after)
 	}
 	switch {
+	case before == nil && after == nil:
 	case before == nil:
 		s.Defined++
 	case after == nil:

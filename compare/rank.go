@@ -238,19 +238,16 @@ func rankWarnings(l Leaderboard) []string {
 	if len(l.Runs) > 2 {
 		warn("%d runs, %d pairs: p (Holm) and verdicts allow for that, intervals do not; the best of several looks better than it is: confirm it on other items", len(l.Runs), len(l.Pairs))
 	}
-	unknown, few := 0, 0
+	unknown := 0
 	for _, r := range l.Runs {
 		if !r.hasMeanAndCost() {
 			unknown++
-		}
-		if r.N < fewItems {
-			few++
 		}
 		if f := r.Summary.Items.Failed; f > 0 {
 			warn("%s: %d of %d outcomes failed and count as 0", r.Summary.Run.Name, f, r.Summary.Items.Planned)
 		}
 	}
-	if few > 0 {
+	if slices.ContainsFunc(l.Runs, func(r Ranked) bool { return r.N < fewItems }) {
 		warn("few items: intervals are rough, and only large differences can be found")
 	}
 	if unknown > 0 {

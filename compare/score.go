@@ -126,12 +126,6 @@ func (c *column) addRatio(base, cand *value, cluster string, scored bool) {
 	}
 }
 
-// isYesNo reports whether all values are in [0,1] and all differences −1, 0 or 1. That holds for
-// a yes/no score, and for any score that differs in no item.
-func (c *column) isYesNo() bool {
-	return !c.outOfRange && c.score.Wins+c.score.Losses == c.yesNo.Gained+c.yesNo.Lost
-}
-
 // repeats reports whether d has the same items as c, and in all of them the same differences, or
 // all with the other sign. A column without differences is never repeated.
 func (c *column) repeats(d *column) bool {
@@ -183,8 +177,11 @@ func (c Config) estimate(s *Score, col *column) {
 			}
 		}
 	}
+	// All values are in [0,1] and all differences −1, 0 or 1. That holds for a yes/no score, and for any score that
+	// differs in no item.
+	isYesNo := !col.outOfRange && s.N-s.Ties == col.yesNo.Gained+col.yesNo.Lost
 	lo, hi, ok := stats.YesNoInterval95(col.yesNo.Gained, col.yesNo.Lost, s.N)
-	if ok && !c.clustered() && s.N > 1 && col.isYesNo() {
+	if ok && isYesNo && !c.clustered() && s.N > 1 {
 		s.CI95 = &[2]float64{lo, hi}
 	}
 	if !s.canClaim() || s.N-s.Ties < LeastItems { // if fewer differ, nothing can be claimed

@@ -130,11 +130,6 @@ func (c *call) scoreEntities(r *Result) *EntityCounts {
 	return counts
 }
 
-// hasExpectedType reports whether any expected entity has both a name and a type.
-func (c *call) hasExpectedType() bool {
-	return slices.ContainsFunc(c.expected.entities, func(e entity) bool { return e.name != 0 && e.typ != 0 })
-}
-
 func (n *EntityCounts) add(m EntityMatch) {
 	exact := m.Kind == ExactName || m.Kind == AliasName
 	n.Matched++

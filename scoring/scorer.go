@@ -180,7 +180,8 @@ const (
 // scoresOf calculates all scores of the catalogue from the counts.
 func (c *call) scoresOf(n Counts) []outcome.Score {
 	scores, values := make([]outcome.Score, 0, len(c.catalog)+2), make([]float64, len(c.catalog))
-	counts, typed := n.Map(), c.hasExpectedType()
+	counts := n.Map()
+	typed := slices.ContainsFunc(c.expected.entities, func(e entity) bool { return e.name != 0 && e.typ != 0 })
 	for i, d := range c.catalog {
 		s := outcome.Score{Name: d.Name, Boolean: d.Boolean, Reason: n.undefined(d, typed)}
 		if s.Reason != "" {
@@ -210,7 +211,8 @@ func (c *call) scoresOf(n Counts) []outcome.Score {
 	return scores
 }
 
-// undefined returns why a score has no value, or "". typed is the result of hasExpectedType.
+// undefined returns why a score has no value, or "". typed reports whether any expected entity has
+// both a name and a type.
 func (c Counts) undefined(d Definition, typed bool) string {
 	switch {
 	case d.Family == ItemFamily && c.Entities == nil && c.Relationships == nil:

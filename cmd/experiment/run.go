@@ -90,7 +90,6 @@ func opener(env cli.Env, lf *settings.Langfuse) system.Opener {
 	return o
 }
 
-
 // runAll runs one run or a sweep, or prints the estimate for them.
 func (s session) runAll(ctx context.Context, cfgs []runConfig, rules system.Rules) error {
 	switch {

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -222,7 +223,7 @@ func TestItems_history(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer sqlTx.Rollback()
-		tx := &transaction{sqlTx, s.store}
+		tx := &transaction{sqlTx, map[string]*sql.Stmt{}}
 		if err := saveDataset(tx, d); err != nil {
 			rt.Fatal(err)
 		}

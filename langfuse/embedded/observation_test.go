@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"database/sql"
 	"fmt"
 	"net/url"
 	"os"
@@ -162,7 +161,7 @@ func TestOpen_migrates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := &store{w: db, r: db, prepared: map[string]*sql.Stmt{}, toPrepare: map[string]bool{}}
+	old := &store{w: db, r: db}
 	err = old.update(func(tx *transaction) error {
 		_, err := tx.Exec(schemaEvents + `;
 			INSERT INTO meta VALUES('project_id', 'p1');

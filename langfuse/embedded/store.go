@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,11 +28,6 @@ type store struct {
 	writeMu  sync.Mutex // held while writing
 	w, r     *sql.DB
 	modeLock *os.File // excludes servers of other modes; nil in memory
-	// prepared holds the statements of w that have been used, by their text, because parsing one
-	// takes about as long as running it. toPrepare holds those that were used and are not yet
-	// prepared.
-	prepared  map[string]*sql.Stmt
-	toPrepare map[string]bool
 }
 
 // querier runs queries: a pool or a transaction.
@@ -42,7 +36,7 @@ type querier interface {
 }
 
 func openStore(path string, mode Mode) (*store, error) {
-	s := &store{prepared: map[string]*sql.Stmt{}, toPrepare: map[string]bool{}}
+	s := new(store)
 	err := s.open(path, mode)
 	if err == nil {
 		err = s.migrate()
@@ -157,12 +151,6 @@ func (s *store) commitWrites(batch []*pendingWrite) {
 			w.done <- err
 		}
 	}
-	for query := range s.toPrepare { // the connection is free at this point
-		if stmt, err := s.w.Prepare(query); err == nil { // a script cannot be prepared and runs unprepared
-			s.prepared[query] = stmt
-		}
-	}
-	clear(s.toPrepare)
 }
 
 // runWrites runs writes in one transaction: all or none.
@@ -177,38 +165,29 @@ func (s *store) runWrites(batch []*pendingWrite) (err error) {
 		}
 		_ = tx.Rollback() // returns ErrTxDone after a commit
 	}()
+	shared := &transaction{tx, map[string]*sql.Stmt{}}
 	for _, w := range batch {
-		if err := w.work(&transaction{tx, s}); err != nil {
+		if err := w.work(shared); err != nil {
 			return err
 		}
 	}
 	return tx.Commit()
 }
 
-// transaction is a write transaction that uses prepared statements if they are ready. A query
-// must be one constant statement; scripts use Tx directly.
+// transaction is a write transaction. It prepares each statement once, because parsing one takes
+// about as long as running it. A query must be one statement; scripts use Tx directly.
 type transaction struct {
 	*sql.Tx
-	store *store
+	prepared map[string]*sql.Stmt // by their text
 }
 
 // Exec is Tx.Exec. Arguments may be pointers to values, as those of columns are.
 func (t *transaction) Exec(query string, args ...any) (sql.Result, error) {
-	args = slices.Clone(args)
-	for i, arg := range args { // database/sql would do it by reflection
-		switch arg := arg.(type) {
-		case *string:
-			args[i] = *arg
-		case *int64:
-			args[i] = *arg
-		case *bool:
-			args[i] = *arg
-		}
+	stmt, err := t.statement(query)
+	if err != nil {
+		return nil, err
 	}
-	if stmt := t.prepared(query); stmt != nil {
-		return stmt.Exec(args...)
-	}
-	return t.Tx.Exec(query, args...)
+	return stmt.Exec(args...)
 }
 
 // insert adds a row to a table, and reports whether it did; it does nothing if a row with that
@@ -225,28 +204,27 @@ func (t *transaction) insert(table, columns string, values ...any) (bool, error)
 
 // Query is Tx.Query.
 func (t *transaction) Query(query string, args ...any) (*sql.Rows, error) {
-	if stmt := t.prepared(query); stmt != nil {
-		return stmt.Query(args...)
+	stmt, err := t.statement(query)
+	if err != nil {
+		return nil, err
 	}
-	return t.Tx.Query(query, args...)
+	return stmt.Query(args...)
 }
 
-// prepared returns the prepared statement, or nil if it is not ready.
-func (t *transaction) prepared(query string) *sql.Stmt {
-	if stmt := t.store.prepared[query]; stmt != nil {
-		return t.Stmt(stmt)
+func (t *transaction) statement(query string) (stmt *sql.Stmt, err error) {
+	if stmt = t.prepared[query]; stmt == nil {
+		stmt, err = t.Prepare(query)
+		t.prepared[query] = stmt
 	}
-	t.store.toPrepare[query] = true
-	return nil
+	return stmt, err
 }
 
 func (s *store) close() error {
 	var errs []error
-	if s.r != nil && s.r != s.w {
-		errs = append(errs, s.r.Close())
-	}
-	if s.w != nil {
-		errs = append(errs, s.w.Close()) // closes the prepared statements, too
+	for _, pool := range []*sql.DB{s.r, s.w} {
+		if pool != nil { // in memory both are the same, which may be closed twice
+			errs = append(errs, pool.Close())
+		}
 	}
 	if s.modeLock != nil {
 		errs = append(errs, s.modeLock.Close())

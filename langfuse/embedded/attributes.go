@@ -96,8 +96,8 @@ func newObservation(scope spanScope, span *tracev1.Span, a attributes, m message
 	o := observation{
 		trace: idText(m.kind, span.GetTraceId()), span: idText(m.kind, span.GetSpanId()),
 		parent: idText(m.kind, span.GetParentSpanId()), created: m.received, updated: m.received,
-		name: cmp.Or(a.text("gen_ai.tool.name", "logfire.msg"), span.GetName()),
-		kind: observationType(a), level: levelOf(a, span.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR),
+		name:          cmp.Or(a.text("gen_ai.tool.name", "logfire.msg"), span.GetName()),
+		kind:          observationType(a),
 		statusMessage: cmp.Or(a.text("langfuse.observation.status_message"), span.GetStatus().GetMessage()),
 		environment:   environment(firstText(a, scope.resource, "langfuse.environment", "deployment.environment.name", "deployment.environment")),
 		release:       firstText(a, scope.resource, "langfuse.release"),
@@ -111,6 +111,11 @@ func newObservation(scope spanScope, span *tracev1.Span, a attributes, m message
 		input:         a.content("langfuse.observation.input", "gen_ai.prompt", "input.value"),
 		output:        a.content("langfuse.observation.output", "gen_ai.completion", "output.value"),
 	}
+	statusLevel := "DEFAULT"
+	if span.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR {
+		statusLevel = "ERROR"
+	}
+	o.level = a.oneOf("langfuse.observation.level", statusLevel, "DEBUG", "DEFAULT", "WARNING", "ERROR")
 	o.root = o.parent == "" || a["langfuse.internal.as_root"] == true || a["langfuse.internal.is_app_root"] == true
 	o.public, _ = a["langfuse.trace.public"].(bool)
 	end := millis(span.GetEndTimeUnixNano())
@@ -150,26 +155,20 @@ func (o *observation) readExperiment(a attributes) {
 // observationType returns the type of an observation: that of Langfuse's own attribute, or
 // GENERATION if the span names a model, or SPAN.
 func observationType(a attributes) string {
-	given := strings.ToUpper(a.text("langfuse.observation.type"))
-	switch {
-	case slices.Contains([]string{"SPAN", "GENERATION", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING",
-		"GUARDRAIL"}, given):
-		return given
-	case a.text("langfuse.observation.model.name", "gen_ai.request.model", "gen_ai.response.model") != "":
-		return "GENERATION"
+	inferred := "SPAN"
+	if a.text("langfuse.observation.model.name", "gen_ai.request.model", "gen_ai.response.model") != "" {
+		inferred = "GENERATION"
 	}
-	return "SPAN"
+	return a.oneOf("langfuse.observation.type", inferred, "SPAN", "GENERATION", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER",
+		"EVALUATOR", "EMBEDDING", "GUARDRAIL")
 }
 
-func levelOf(a attributes, failed bool) string {
-	level := strings.ToUpper(a.text("langfuse.observation.level"))
-	switch {
-	case slices.Contains([]string{"DEBUG", "DEFAULT", "WARNING", "ERROR"}, level):
-		return level
-	case failed:
-		return "ERROR"
+// oneOf returns the value of a key in upper case if it is one of the options, and else the default.
+func (a attributes) oneOf(key, defaultValue string, options ...string) string {
+	if given := strings.ToUpper(a.text(key)); slices.Contains(options, given) {
+		return given
 	}
-	return "DEFAULT"
+	return defaultValue
 }
 
 // environment converts a name into the form that Langfuse accepts: lower case, without a leading

@@ -188,17 +188,16 @@ func checkStoredItems(tx *transaction, d dataset) error {
 	}
 	var details []object
 	_, err = queryRows(tx, func(rows *sql.Rows) (none struct{}, err error) {
-		var id string
-		var input, expected sql.NullString
-		if err := rows.Scan(&id, &input, &expected); err != nil {
+		it, err := scanRow[item](rows)
+		if err != nil {
 			return none, err
 		}
-		problem, err := schemas.check(input, expected)
+		problem, err := schemas.check(it.input, it.expected)
 		if problem != "" {
-			details = append(details, object{"datasetItemId": id, "message": problem})
+			details = append(details, object{"datasetItemId": it.id, "message": problem})
 		}
 		return none, err
-	}, `SELECT id, input, expected FROM items WHERE dataset_id = ? AND valid_to IS NULL AND deleted = 0`, d.id)
+	}, "SELECT "+itemColumns+" FROM items i WHERE dataset_id = ? AND valid_to IS NULL AND deleted = 0", d.id)
 	if err != nil || len(details) == 0 {
 		return err
 	}
@@ -210,20 +209,17 @@ func checkStoredItems(tx *transaction, d dataset) error {
 // items are stored as if they had arrived one millisecond after each other. ImportDataset may be called
 // again.
 func (s *Server) ImportDataset(name, description string, items func() ([]json.RawMessage, error)) error {
-	if _, exists, err := findDataset(s.store.r, name); err != nil || exists {
-		return err
-	}
-	bodies, err := items()
-	if err != nil {
-		return err
-	}
 	now := s.now()
 	d := dataset{id: uuid.NewString(), name: name, created: now, updated: now, description: sql.NullString{String: description, Valid: true}}
 	return s.store.update(func(tx *transaction) error {
 		if _, exists, err := findDataset(tx, name); err != nil || exists {
 			return err
 		}
-		if err := saveDataset(tx, d); err != nil {
+		bodies, err := items()
+		if err == nil {
+			err = saveDataset(tx, d)
+		}
+		if err != nil {
 			return err
 		}
 		for i, body := range bodies {

@@ -47,13 +47,8 @@ type faultInjector struct {
 	Faults
 	mu      sync.Mutex
 	random  *rand.Rand
-	windows map[string]window // by bucket
-}
-
-// window counts the requests of a bucket within one minute.
-type window struct {
-	ends time.Time
-	used int
+	resetAt time.Time      // when the minute of used ends
+	used    map[string]int // requests by bucket
 }
 
 // newFaultInjector returns nil for the zero value of Faults.
@@ -61,7 +56,7 @@ func newFaultInjector(f Faults) *faultInjector {
 	if f == (Faults{}) {
 		return nil
 	}
-	return &faultInjector{Faults: f, random: rand.New(rand.NewPCG(1, 1)), windows: map[string]window{}}
+	return &faultInjector{Faults: f, random: rand.New(rand.NewPCG(1, 1)), used: map[string]int{}}
 }
 
 // serve answers a call with the result of work, or makes it fail.
@@ -114,21 +109,20 @@ func (f *faultInjector) serve(c *call, rt route, now time.Time, work func() resp
 	}
 }
 
-// countRequest counts a request of a bucket. It returns when the current minute of the bucket
-// ends, and whether the bucket is over its limit.
+// countRequest counts a request of a bucket. It returns when the current minute ends, and whether
+// the bucket is over its limit.
 func (f *faultInjector) countRequest(name string, now time.Time) (resetAt time.Time, exceeded bool) {
 	if f.RateLimit == 0 || name == "" {
 		return resetAt, false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	current := f.windows[name]
-	if !now.Before(current.ends) {
-		current = window{ends: now.Add(time.Minute)}
+	if !now.Before(f.resetAt) {
+		f.resetAt = now.Add(time.Minute)
+		clear(f.used)
 	}
-	current.used++
-	f.windows[name] = current
-	return current.ends, current.used > f.RateLimit
+	f.used[name]++
+	return f.resetAt, f.used[name] > f.RateLimit
 }
 
 // bucket returns the name of the group of routes that share a limit. Prompts, health, projects

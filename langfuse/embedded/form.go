@@ -136,16 +136,6 @@ func (f *form) decode(key string, v any, expected string) bool {
 	return true
 }
 
-// elements returns the elements of a required list.
-func (f *form) elements(key string) []json.RawMessage {
-	raw := f.raw(key)
-	if len(raw) == 0 || raw[0] != '[' {
-		f.addIssue("invalid_type", key, "Invalid input: expected array")
-		return nil
-	}
-	return slices.Collect(textutil.JSONElements(raw))
-}
-
 // text returns an optional string; absent and null are "".
 func (f *form) text(key string) string {
 	raw := f.raw(key)

@@ -31,15 +31,17 @@ func (s *Server) ingest(c *call) (any, error) {
 	buffer, release := s.buffer(c.r.ContentLength)
 	defer release()
 	f := c.formInBuffer(buffer, largeBody)
-	rawEvents := f.elements("batch")
+	batch := f.raw("batch")
+	if len(batch) == 0 || batch[0] != '[' {
+		f.addIssue("invalid_type", "batch", "Invalid input: expected array")
+	}
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-	successes, failures := make([]acceptedEvent, 0, len(rawEvents)), []object{}
-	kept := make([][]byte, 0, len(rawEvents))
+	successes, failures, kept := []acceptedEvent{}, []object{}, [][]byte{}
 	reader := eventReader{mode: s.cfg.Mode}
 	var experiments experimentIDs
-	for _, raw := range rawEvents {
+	for raw := range textutil.JSONElements(batch) {
 		ev, err := reader.read(raw)
 		switch {
 		case c.refuse != nil && c.refuse():
@@ -60,12 +62,10 @@ func (s *Server) ingest(c *call) (any, error) {
 		}
 	}
 	answer := jsonAnswer(http.StatusMultiStatus, object{"successes": successes, "errors": failures})
-	batch := f.raw("batch")
-	switch len(kept) {
-	case 0:
+	if len(kept) == 0 {
 		return answer, nil
-	case len(rawEvents):
-	default:
+	}
+	if len(kept) < len(successes)+len(failures) {
 		batch = slices.Concat([]byte{'['}, bytes.Join(kept, []byte{','}), []byte{']'})
 	}
 	return answer, s.enqueue(s.cfg.IngestionDelay, "events", batch, experiments)
@@ -104,7 +104,9 @@ func storeEvents(tx *transaction, m message) error {
 		if a.score != nil || b.score != nil {
 			return 0
 		}
-		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.action(), b.action()))
+		_, actionA, _ := strings.Cut(a.kind, "-")
+		_, actionB, _ := strings.Cut(b.kind, "-")
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(actionA, actionB))
 	})
 	seenExperiments := map[string]bool{}
 	for _, ev := range events {
@@ -122,12 +124,6 @@ func storeEvents(tx *transaction, m message) error {
 		}
 	}
 	return nil
-}
-
-// action returns "create" or "update".
-func (ev event) action() string {
-	_, action, _ := strings.Cut(ev.kind, "-")
-	return action
 }
 
 // eventReader parses events in the mode of the server that received them. It reuses its forms.

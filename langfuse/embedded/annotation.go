@@ -228,9 +228,7 @@ func (s *Server) createComment(c *call) (any, error) {
 			err = notFound("Reference object, %s: %s not found. Skipping comment creation.", objectType,
 				textutil.Cut(objectID, 300))
 		}
-		if err == nil {
-			_, err = tx.insert("comments", commentColumns, id, objectType, objectID, content, author, now, now)
-		}
+		tx.insert("comments", commentColumns, id, objectType, objectID, content, author, now, now)
 		return err
 	})
 }

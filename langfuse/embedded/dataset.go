@@ -81,17 +81,17 @@ func (s *Server) upsertDataset(c *call) (any, error) {
 				return err
 			}
 		}
-		return saveDataset(tx, d)
+		saveDataset(tx, d)
+		return nil
 	})
 	return d.json(), err
 }
 
-func saveDataset(tx *transaction, d dataset) error {
-	_, err := tx.Exec(`INSERT INTO datasets(`+datasetColumns+`) VALUES(?,?,?,?,?,?,?,?)
+func saveDataset(tx *transaction, d dataset) {
+	tx.exec(`INSERT INTO datasets(`+datasetColumns+`) VALUES(?,?,?,?,?,?,?,?)
 		ON CONFLICT(id) DO UPDATE SET description = excluded.description, metadata = excluded.metadata,
 			input_schema = excluded.input_schema, expected_schema = excluded.expected_schema, updated = excluded.updated`,
 		d.columns()...)
-	return err
 }
 
 func checkDatasetName(f *form, name string) {
@@ -216,21 +216,17 @@ func (s *Server) ImportDataset(name, description string, items func() ([]json.Ra
 			return err
 		}
 		bodies, err := items()
-		if err == nil {
-			err = saveDataset(tx, d)
-		}
 		if err != nil {
 			return err
 		}
+		saveDataset(tx, d)
 		for i, body := range bodies {
 			f := newForm(body)
 			it, err := mergeItem(tx, d, readItem(f))
 			if err = errors.Join(err, f.err()); err != nil {
 				return fmt.Errorf("importing item %d of dataset %s: %w", i+1, name, err)
 			}
-			if err := insertVersion(tx, &it, now-int64(len(bodies)-i), false); err != nil {
-				return err
-			}
+			insertVersion(tx, &it, now-int64(len(bodies)-i), false)
 		}
 		return nil
 	})

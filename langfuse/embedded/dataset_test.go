@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -223,10 +222,8 @@ func TestItems_history(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer sqlTx.Rollback()
-		tx := &transaction{sqlTx, map[string]*sql.Stmt{}}
-		if err := saveDataset(tx, d); err != nil {
-			rt.Fatal(err)
-		}
+		tx := newTransaction(sqlTx)
+		saveDataset(tx, d)
 		type state struct {
 			at     int64
 			exists bool
@@ -240,8 +237,8 @@ func TestItems_history(t *testing.T) {
 			}
 			it.id, it.datasetID = "i", "ds"
 			it.status = map[string]string{"write": "ACTIVE", "archive": "ARCHIVED", "delete": "ACTIVE"}[step]
-			if err := insertVersion(tx, &it, s.now(), step == "delete"); err != nil { // the clock stands still
-				rt.Fatal(err)
+			if insertVersion(tx, &it, s.now(), step == "delete"); tx.err != nil { // the clock stands still
+				rt.Fatal(tx.err)
 			}
 			history = append(history, state{it.created, step != "delete", it.status})
 		}

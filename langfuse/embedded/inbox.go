@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,9 +67,9 @@ func (s *Server) enqueue(delay time.Duration, kind string, body []byte, experime
 	buffer.Grow(size)
 	packed := s2.Encode(buffer.AvailableBuffer()[:buffer.Available()], body)
 	return s.store.update(func(tx *transaction) error {
-		_, err := tx.Exec("INSERT INTO inbox(due, received, mode, kind, packing, body, latest, experiments) VALUES(?,?,?,?,'s2',?,0,?)",
+		tx.exec("INSERT INTO inbox(due, received, mode, kind, packing, body, latest, experiments) VALUES(?,?,?,?,'s2',?,0,?)",
 			due, received, string(s.cfg.Mode), kind, packed, jsonList(experiments))
-		return err
+		return nil
 	})
 }
 
@@ -122,13 +123,11 @@ func (s *Server) settleBatch(maxSeq int) (more bool, err error) {
 			if err = m.unpack(); err == nil {
 				err = m.store(tx)
 			}
-			if err != nil {
+			if err = cmp.Or(tx.err, err); err != nil {
 				return err
 			}
 			failedSeq = 0
-			if _, err := tx.Exec("DELETE FROM inbox WHERE seq = ?", m.seq); err != nil {
-				return err
-			}
+			tx.exec("DELETE FROM inbox WHERE seq = ?", m.seq)
 			size += len(m.body)
 		}
 		return nil
@@ -137,8 +136,8 @@ func (s *Server) settleBatch(maxSeq int) (more bool, err error) {
 		return true, err
 	}
 	return true, s.store.update(func(tx *transaction) error {
-		_, err := tx.Exec("UPDATE inbox SET due = ?, problem = ? WHERE seq = ?", math.MaxInt64, err.Error(), failedSeq)
-		return err
+		tx.exec("UPDATE inbox SET due = ?, problem = ? WHERE seq = ?", math.MaxInt64, err.Error(), failedSeq)
+		return nil
 	})
 }
 
@@ -150,7 +149,8 @@ func (m message) store(tx *transaction) error {
 	case "events":
 		return storeEvents(tx, m)
 	case "delete-score":
-		return removeScore(tx, m)
+		tx.exec("DELETE FROM scores WHERE id = ?", string(m.body))
+		return nil
 	case "link":
 		return storeRunItem(tx, m)
 	}

@@ -89,8 +89,8 @@ func TestInbox_packing(t *testing.T) {
 		r.must(200, r.post(api+"/scores", object{"id": id, "name": "n", "value": 1, "traceId": "t"}))
 	}
 	err := r.server.store.update(func(tx *transaction) error {
-		_, err := tx.Exec("UPDATE inbox SET body = ? WHERE seq = 2", []byte("\xff\xff\xff\xff\x0f")) // 4 GiB
-		return err
+		tx.exec("UPDATE inbox SET body = ? WHERE seq = 2", []byte("\xff\xff\xff\xff\x0f")) // 4 GiB
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -108,16 +108,15 @@ func storeEvents(tx *transaction, m message) error {
 		_, actionB, _ := strings.Cut(b.kind, "-")
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(actionA, actionB))
 	})
-	seenExperiments := map[string]bool{}
 	for _, ev := range events {
 		var err error
 		switch {
 		case ev.score != nil:
 			err = storeScore(tx, *ev.score, m.received)
 		case ev.trace != nil:
-			err = ev.trace.store(tx)
+			ev.trace.store(tx)
 		case ev.observation != nil:
-			err = ev.observation.merge(tx, m.mode, ev.at, seenExperiments)
+			err = ev.observation.merge(tx, m.mode, ev.at)
 		}
 		if err != nil {
 			return err
@@ -262,7 +261,7 @@ func metadataOf(f *form) string {
 
 // merge merges the observation of an event with the stored one. An update may omit the trace. An
 // observation without a trace becomes a trace of its own.
-func (o observation) merge(tx *transaction, mode Mode, at int64, seenExperiments map[string]bool) error {
+func (o observation) merge(tx *transaction, mode Mode, at int64) error {
 	old, err := readObservations(tx, true, "WHERE o.span_id = ?1 AND (?2 = '' OR o.trace_id = ?2) ORDER BY o.updated DESC LIMIT 1",
 		o.span, o.trace)
 	if err != nil {
@@ -276,9 +275,7 @@ func (o observation) merge(tx *transaction, mode Mode, at int64, seenExperiments
 		o.trace = o.span
 		ownTrace := trace{id: o.span, timestamp: at, name: o.name, environment: o.environment, created: o.created, updated: o.updated,
 			metadata: o.metadata, input: o.input, output: o.output}
-		if err := ownTrace.store(tx); err != nil {
-			return err
-		}
+		ownTrace.store(tx)
 	}
 	if o.start == 0 {
 		o.start = at
@@ -287,7 +284,8 @@ func (o observation) merge(tx *transaction, mode Mode, at int64, seenExperiments
 		o.end = max(o.end, o.start)
 	}
 	o.level, o.tags, o.root = cmp.Or(o.level, "DEFAULT"), cmp.Or(o.tags, "[]"), o.parent == ""
-	return o.write(tx, mode, seenExperiments)
+	o.write(tx, mode)
+	return nil
 }
 
 // fill copies each field that the event omits from the stored observation.

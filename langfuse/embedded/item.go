@@ -138,7 +138,8 @@ func (s *Server) deleteItem(c *call) (any, error) {
 			return err
 		}
 		it.input, it.expected, it.metadata = sql.NullString{}, sql.NullString{}, sql.NullString{}
-		return insertVersion(tx, &it, s.now(), true)
+		insertVersion(tx, &it, s.now(), true)
+		return nil
 	})
 	return object{"message": "Dataset item successfully deleted"}, err
 }
@@ -146,20 +147,17 @@ func (s *Server) deleteItem(c *call) (any, error) {
 // insertVersion ends the current version of an item and stores the next one, which begins now, or
 // a millisecond after the current one began if that is later. So a clock that stands still or
 // goes back hides no version.
-func insertVersion(tx *transaction, it *item, now int64, deleted bool) error {
+func insertVersion(tx *transaction, it *item, now int64, deleted bool) {
 	validTo, _, err := queryRow(tx, scanValue[int64], `UPDATE items
 		SET valid_to = max(?1, valid_from + 1), updated = max(?1, valid_from + 1)
 		WHERE id = ?2 AND valid_to IS NULL RETURNING valid_to`, now, it.id)
-	if err != nil {
-		return err
-	}
+	tx.err = cmp.Or(tx.err, err)
 	now = max(now, validTo)
 	it.created, it.updated = now, now
-	_, err = tx.Exec(`INSERT INTO items(id, dataset_id, valid_from, valid_to, deleted, status,
+	tx.exec(`INSERT INTO items(id, dataset_id, valid_from, valid_to, deleted, status,
 			source_trace, source_observation, created, updated, metadata, expected, input)
 		VALUES(?,?,?,NULL,?,?,?,?,?,?,?,?,?)`,
 		it.id, it.datasetID, now, deleted, it.status, it.sourceTrace, it.sourceSpan, now, now, it.metadata, it.expected, it.input)
-	return err
 }
 
 // itemChange holds the fields of a request about an item. A nil value keeps the stored one.
@@ -199,7 +197,8 @@ func (s *Server) upsertItem(c *call) (any, error) {
 		if err != nil {
 			return err
 		}
-		return insertVersion(tx, &stored, s.now(), false)
+		insertVersion(tx, &stored, s.now(), false)
+		return nil
 	})
 	return stored.json(), err
 }

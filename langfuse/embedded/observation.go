@@ -108,7 +108,7 @@ func readObservations(q querier, contents bool, clause string, args ...any) ([]o
 
 // write stores an observation and replaces an earlier one of the same span. Like Langfuse 3,
 // ModeV3 moves an end before the start to the start and stores nothing about experiments.
-func (o observation) write(tx *transaction, mode Mode, seenExperiments map[string]bool) error {
+func (o observation) write(tx *transaction, mode Mode) {
 	if !mode.hasExperiments() {
 		if o.end != 0 {
 			o.end = max(o.end, o.start)
@@ -119,36 +119,29 @@ func (o observation) write(tx *transaction, mode Mode, seenExperiments map[strin
 		o.experimentItemVersion, o.expected, o.itemRoot = sql.NullInt64{}, sql.NullString{}, false
 	}
 	const columns = observationColumns + contentColumns
-	inserted, err := tx.insert("observations", columns, o.columns()...)
-	if err == nil && !inserted {
-		if _, err = tx.Exec("DELETE FROM observations WHERE trace_id = ? AND span_id = ?", o.trace, o.span); err == nil {
-			_, err = tx.insert("observations", columns, o.columns()...)
-		}
+	if !tx.insert("observations", columns, o.columns()...) {
+		tx.exec("DELETE FROM observations WHERE trace_id = ? AND span_id = ?", o.trace, o.span)
+		tx.insert("observations", columns, o.columns()...)
 	}
-	if err != nil {
-		return err
-	}
-	return o.describeExperiment(tx, seenExperiments)
+	o.describeExperiment(tx)
 }
 
 // describeExperiment stores the first non-empty name, description, dataset and metadata that the
-// spans of an experiment have. It skips descriptions in seenExperiments, which it has stored for
-// the same request.
-func (o observation) describeExperiment(tx *transaction, seenExperiments map[string]bool) error {
+// spans of an experiment have. It skips descriptions that it has stored in this transaction.
+func (o observation) describeExperiment(tx *transaction) {
 	key := strings.Join([]string{o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset,
 		o.experimentMetadata}, "\x00")
-	if o.experiment == "" || seenExperiments[key] {
-		return nil
+	if o.experiment == "" || tx.described[key] {
+		return
 	}
-	seenExperiments[key] = true
-	_, err := tx.Exec(`INSERT INTO experiments(id, name, description, dataset_id, metadata) VALUES(?,?,?,?,?)
+	tx.described[key] = true
+	tx.exec(`INSERT INTO experiments(id, name, description, dataset_id, metadata) VALUES(?,?,?,?,?)
 		ON CONFLICT(id) DO UPDATE SET
 			name = CASE name WHEN '' THEN excluded.name ELSE name END,
 			description = CASE description WHEN '' THEN excluded.description ELSE description END,
 			dataset_id = CASE dataset_id WHEN '' THEN excluded.dataset_id ELSE dataset_id END,
 			metadata = CASE metadata WHEN '' THEN excluded.metadata ELSE metadata END`,
 		o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset, o.experimentMetadata)
-	return err
 }
 
 // endTime returns the formatted end, or nil. An observation that an event created may have no
@@ -351,13 +344,13 @@ func traceOf(o observation, a attributes) trace {
 
 // store merges the trace into the stored one: the last given value of a field counts, tags are
 // united, metadata is merged, and the first timestamp stays.
-func (t trace) store(tx *transaction) error {
+func (t trace) store(tx *transaction) {
 	t.tags = cmp.Or(t.tags, "[]")
 	values := t.columns()
 	set := func(column string) string {
 		return column + " = CASE excluded." + column + " WHEN '' THEN " + column + " ELSE excluded." + column + " END, "
 	}
-	_, err := tx.Exec("INSERT INTO traces("+traceColumns+", event_at) VALUES("+strings.Repeat("?,", len(values))+`0)
+	tx.exec("INSERT INTO traces("+traceColumns+", event_at) VALUES("+strings.Repeat("?,", len(values))+`0)
 		ON CONFLICT(id) DO UPDATE SET `+set("name")+set("user_id")+set("session_id")+set("release")+set("version")+`
 			public = max(public, excluded.public), updated = excluded.updated,
 			environment = CASE excluded.environment WHEN 'default' THEN environment ELSE excluded.environment END,
@@ -366,7 +359,6 @@ func (t trace) store(tx *transaction) error {
 			metadata = CASE WHEN metadata = '' OR excluded.metadata = '' THEN metadata || excluded.metadata
 				ELSE json_patch(metadata, excluded.metadata) END,
 			input = coalesce(excluded.input, input), output = coalesce(excluded.output, output)`, values...)
-	return err
 }
 
 // json returns a trace in the form of a list entry. Observations and scores are empty lists, and

@@ -139,16 +139,11 @@ func storeSpans(tx *transaction, m message) error {
 	if err := proto.Unmarshal(m.body, data); err != nil {
 		return err
 	}
-	seenExperiments := map[string]bool{}
 	for o, a := range observationsOf(data, m) {
 		if m.mode.hasTraces() {
-			if err := traceOf(o, a).store(tx); err != nil {
-				return err
-			}
+			traceOf(o, a).store(tx)
 		}
-		if err := o.write(tx, m.mode, seenExperiments); err != nil {
-			return err
-		}
+		o.write(tx, m.mode)
 	}
 	return nil
 }

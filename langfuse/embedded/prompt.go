@@ -141,12 +141,8 @@ func (s *Server) createPrompt(c *call) (any, error) {
 			return err
 		}
 		values := p.columns()
-		if _, err := tx.insert("prompts", promptColumns, values[:len(values)-1]...); err != nil {
-			return err
-		}
-		if err := moveLabels(tx, p.name, p.version, append([]string{latestLabel}, labels...)); err != nil {
-			return err
-		}
+		tx.insert("prompts", promptColumns, values[:len(values)-1]...)
+		moveLabels(tx, p.name, p.version, append([]string{latestLabel}, labels...))
 		if _, err := compose(tx, p); err != nil {
 			return err
 		}
@@ -209,8 +205,8 @@ func (p *prompt) assignVersion(tx *transaction, hasTags bool) error {
 	if exists && !hasTags {
 		p.tags = newest.tags
 	}
-	_, err = tx.Exec("UPDATE prompts SET tags = ? WHERE name = ?", p.tags, p.name)
-	return err
+	tx.exec("UPDATE prompts SET tags = ? WHERE name = ?", p.tags, p.name)
+	return nil
 }
 
 // latestLabel always points to the newest version. Requests cannot set it.
@@ -230,10 +226,9 @@ func (f *form) labels(key string) []string {
 	return labels
 }
 
-func moveLabels(tx *transaction, name string, version int64, labels []string) error {
-	_, err := tx.Exec(`INSERT INTO prompt_labels(name, label, version) SELECT ?, value, ? FROM json_each(?) WHERE true
+func moveLabels(tx *transaction, name string, version int64, labels []string) {
+	tx.exec(`INSERT INTO prompt_labels(name, label, version) SELECT ?, value, ? FROM json_each(?) WHERE true
 		ON CONFLICT(name, label) DO UPDATE SET version = excluded.version`, name, version, jsonList(labels))
-	return err
 }
 
 // labelPrompt answers PATCH /v2/prompts/{name}/versions/{version}. The labels move to this
@@ -250,12 +245,8 @@ func (s *Server) labelPrompt(c *call) (any, error) {
 	}
 	var p prompt
 	err = s.update(f, func(tx *transaction) error {
-		if _, err := tx.Exec("UPDATE prompts SET updated = ? WHERE name = ? AND version = ?", s.now(), name, version); err != nil {
-			return err
-		}
-		if err := moveLabels(tx, name, version, labels); err != nil {
-			return err
-		}
+		tx.exec("UPDATE prompts SET updated = ? WHERE name = ? AND version = ?", s.now(), name, version)
+		moveLabels(tx, name, version, labels)
 		p, err = requirePrompt(tx, name, "", version)
 		return err
 	})
@@ -270,11 +261,8 @@ func (s *Server) deletePrompt(c *call) (any, error) {
 	}
 	return response{status: http.StatusNoContent}, s.store.update(func(tx *transaction) error {
 		_, err := requirePrompt(tx, c.path("name"), latestLabel, 0)
-		for _, table := range []string{"prompts", "prompt_labels"} {
-			if err == nil {
-				_, err = tx.Exec("DELETE FROM "+table+" WHERE name = ?", c.path("name"))
-			}
-		}
+		tx.exec("DELETE FROM prompts WHERE name = ?", c.path("name"))
+		tx.exec("DELETE FROM prompt_labels WHERE name = ?", c.path("name"))
 		return err
 	})
 }

@@ -58,12 +58,8 @@ func (s *Server) getRun(c *call) (any, error) {
 func (s *Server) deleteRun(c *call) (any, error) {
 	err := s.store.update(func(tx *transaction) error {
 		id, err := runColumn(c, tx, "r.id")
-		if err == nil {
-			_, err = tx.Exec("DELETE FROM run_items WHERE run_id = ?", id)
-		}
-		if err == nil {
-			_, err = tx.Exec("DELETE FROM runs WHERE id = ?", id)
-		}
+		tx.exec("DELETE FROM run_items WHERE run_id = ?", id)
+		tx.exec("DELETE FROM runs WHERE id = ?", id)
 		return err
 	})
 	return object{"message": "Dataset run successfully deleted"}, err
@@ -143,8 +139,8 @@ func storeRunItem(tx *transaction, m message) error {
 	if err := json.Unmarshal(m.body, &columns); err != nil {
 		return err
 	}
-	_, err := tx.Exec("INSERT INTO run_items(id, run_id, item_id, trace_id, observation_id, created) VALUES(?,?,?,?,?,?)", columns...)
-	return err
+	tx.exec("INSERT INTO run_items(id, run_id, item_id, trace_id, observation_id, created) VALUES(?,?,?,?,?,?)", columns...)
+	return nil
 }
 
 // findOrCreateRun returns the id of the run of a link. The first link determines description and
@@ -164,9 +160,9 @@ func findOrCreateRun(tx *transaction, dataset string, l link) (string, error) {
 		metadata["dataset_version"] = iso(l.version)
 	}
 	id = uuid.NewString()
-	_, err = tx.Exec("INSERT INTO runs(id, dataset_id, name, description, metadata, created, updated) VALUES(?,?,?,?,?,?,?)",
+	tx.exec("INSERT INTO runs(id, dataset_id, name, description, metadata, created, updated) VALUES(?,?,?,?,?,?,?)",
 		id, dataset, l.run, l.description, asText(metadata), l.created, l.created)
-	return id, err
+	return id, nil
 }
 
 // listRunItems answers GET /dataset-run-items?datasetId&runName with the newest link of each

@@ -68,12 +68,6 @@ func (s *Server) deleteScore(c *call) (any, error) {
 		s.enqueue(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")), experimentIDs{anyExperiment})
 }
 
-// removeScore deletes a score from the table.
-func removeScore(tx *transaction, m message) error {
-	_, err := tx.Exec("DELETE FROM scores WHERE id = ?", string(m.body))
-	return err
-}
-
 // readScore reads the body of POST /scores and of score-create events. Exactly one of trace,
 // session and run is required; an observation needs its trace.
 func readScore(f *form) score {
@@ -158,16 +152,12 @@ func storeScore(tx *transaction, sc score, now int64) error {
 		sc.name = cfg.name
 	}
 	sc.created, sc.updated = now, now
-	inserted, err := tx.insert("scores", scoreColumns, sc.columns()...)
-	if err != nil || inserted {
-		return err
+	if tx.insert("scores", scoreColumns, sc.columns()...) {
+		return nil
 	}
 	old, _, err := queryRow(tx, scanRow[score], "DELETE FROM scores WHERE id = ? RETURNING "+scoreColumns, sc.id)
-	if err != nil {
-		return err
-	}
 	sc = mergeScores(old, sc)
-	_, err = tx.insert("scores", scoreColumns, sc.columns()...)
+	tx.insert("scores", scoreColumns, sc.columns()...)
 	return err
 }
 
@@ -367,8 +357,8 @@ func (s *Server) createScoreConfig(c *call) (any, error) {
 		f.addIssue("custom", "categories", "Categories must be a list with at least one {label, value}")
 	}
 	return sc.json(), s.update(f, func(tx *transaction) error {
-		_, err := tx.insert("score_configs", configColumns, sc.columns()...)
-		return err
+		tx.insert("score_configs", configColumns, sc.columns()...)
+		return nil
 	})
 }
 

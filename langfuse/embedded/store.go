@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -108,8 +109,8 @@ func (s *store) migrate() error {
 				return fmt.Errorf("bringing the tables from version %d to %d: %w", version+i, version+i+1, err)
 			}
 		}
-		_, err = tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", len(steps)))
-		return err
+		tx.exec(fmt.Sprintf("PRAGMA user_version = %d", len(steps)))
+		return nil
 	})
 }
 
@@ -165,9 +166,10 @@ func (s *store) runWrites(batch []*pendingWrite) (err error) {
 		}
 		_ = tx.Rollback() // returns ErrTxDone after a commit
 	}()
-	shared := &transaction{tx, map[string]*sql.Stmt{}}
+	shared := newTransaction(tx)
 	for _, w := range batch {
-		if err := w.work(shared); err != nil {
+		err := w.work(shared)
+		if err = cmp.Or(shared.err, err); err != nil {
 			return err
 		}
 	}
@@ -178,28 +180,38 @@ func (s *store) runWrites(batch []*pendingWrite) (err error) {
 // about as long as running it. A query must be one statement; scripts use Tx directly.
 type transaction struct {
 	*sql.Tx
-	prepared map[string]*sql.Stmt // by their text
+	prepared  map[string]*sql.Stmt // by their text
+	described map[string]bool      // see describeExperiment
+	// err is the first error of a statement. After it, no statement runs, and nothing is committed,
+	// so that writers need not check for errors.
+	err error
 }
 
-// Exec is Tx.Exec. Arguments may be pointers to values, as those of columns are.
-func (t *transaction) Exec(query string, args ...any) (sql.Result, error) {
+func newTransaction(tx *sql.Tx) *transaction {
+	return &transaction{Tx: tx, prepared: map[string]*sql.Stmt{}, described: map[string]bool{}}
+}
+
+// exec runs a statement and reports whether it changed rows. Arguments may be pointers to values,
+// as those of columns are.
+func (t *transaction) exec(query string, args ...any) (changed bool) {
+	var result sql.Result
+	var n int64
 	stmt, err := t.statement(query)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		result, err = stmt.Exec(args...)
 	}
-	return stmt.Exec(args...)
+	if err == nil {
+		n, err = result.RowsAffected()
+	}
+	t.err = err
+	return n > 0
 }
 
 // insert adds a row to a table, and reports whether it did; it does nothing if a row with that
 // key exists. INSERT OR REPLACE would make SQLite copy every changed page.
-func (t *transaction) insert(table, columns string, values ...any) (bool, error) {
-	result, err := t.Exec("INSERT INTO "+table+"("+columns+") VALUES(?"+strings.Repeat(",?", len(values)-1)+
+func (t *transaction) insert(table, columns string, values ...any) bool {
+	return t.exec("INSERT INTO "+table+"("+columns+") VALUES(?"+strings.Repeat(",?", len(values)-1)+
 		") ON CONFLICT DO NOTHING", values...)
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
-	return n > 0, err
 }
 
 // Query is Tx.Query.
@@ -212,11 +224,11 @@ func (t *transaction) Query(query string, args ...any) (*sql.Rows, error) {
 }
 
 func (t *transaction) statement(query string) (stmt *sql.Stmt, err error) {
-	if stmt = t.prepared[query]; stmt == nil {
+	if stmt = t.prepared[query]; stmt == nil && t.err == nil {
 		stmt, err = t.Prepare(query)
 		t.prepared[query] = stmt
 	}
-	return stmt, err
+	return stmt, cmp.Or(t.err, err)
 }
 
 func (s *store) close() error {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -26,9 +27,7 @@ func TestStore_runWrites(t *testing.T) {
 	}()
 	put := func(key string, result error) func(*transaction) error {
 		return func(tx *transaction) error {
-			if _, err := tx.Exec("INSERT INTO meta(key, value) VALUES(?, '')", key); err != nil {
-				return err
-			}
+			tx.exec("INSERT INTO meta(key, value) VALUES(?, '')", key)
 			if key == "panics" {
 				panic(key)
 			}
@@ -113,5 +112,25 @@ func TestIsBusy(t *testing.T) {
 	}
 	if _, err := tx.Exec("no SQL"); err == nil || IsBusy(err) {
 		t.Errorf("%v is busy", err)
+	}
+}
+
+// TestTransaction_firstError checks that a failed statement ends the transaction: nothing runs
+// after it, and the write gets its error instead of one that follows from it.
+func TestTransaction_firstError(t *testing.T) {
+	s := openServer(t, Config{})
+	err := s.store.update(func(tx *transaction) error {
+		tx.insert("meta", "key, value", "before", "")
+		tx.exec("no SQL")
+		if tx.insert("meta", "key, value", "after", "") {
+			t.Error("a statement ran after an error")
+		}
+		if _, err := queryInt(tx, "SELECT 1"); !errors.Is(err, tx.err) {
+			t.Errorf("a query after an error: %v", err)
+		}
+		return errors.New("a consequence")
+	})
+	if n, countErr := queryInt(s.store.r, "SELECT count(*) FROM meta"); n != 0 || countErr != nil || !strings.Contains(fmt.Sprint(err), "syntax error") {
+		t.Errorf("%d rows, %v, %v", n, countErr, err)
 	}
 }

@@ -83,13 +83,13 @@ func (f *faultInjector) serve(c *call, rt route, now time.Time, work func() resp
 	}
 	switch failure {
 	case 0:
-		jsonAnswer(http.StatusInternalServerError, object{"message": "Internal Server Error"}).write(c.w)
+		newAnswer(http.StatusInternalServerError, object{"message": "Internal Server Error"}).write(c.w)
 	case 1:
 		htmlAnswer(http.StatusServiceUnavailable, "<html><h1>503 Service Unavailable</h1></html>").write(c.w)
 	case 2:
 		writeTooManyRequests(c.w, 1, object{"retryAfterSeconds": 1})
 	case 3:
-		response{http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte("429 - rate limit exceeded")}.write(c.w)
+		newAnswer(http.StatusTooManyRequests, "429 - rate limit exceeded").write(c.w)
 	case 4:
 		panic(http.ErrAbortHandler)
 	case 5:
@@ -151,6 +151,6 @@ func bucket(pattern string) string {
 // writeTooManyRequests answers 429 as Langfuse Cloud does.
 func writeTooManyRequests(w http.ResponseWriter, seconds int, details object) {
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))
-	jsonAnswer(http.StatusTooManyRequests,
+	newAnswer(http.StatusTooManyRequests,
 		object{"message": "Rate limit exceeded", "code": "rate_limited", "details": details}).write(w)
 }

@@ -109,7 +109,7 @@ func (s *Server) newMux() *http.ServeMux {
 // serveHTTP checks the host and dispatches to the API or to the pages.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if !loopback(r.Host) { // a web page that rebinds its name to this machine must not read the store
-		jsonAnswer(http.StatusForbidden, object{
+		newAnswer(http.StatusForbidden, object{
 			"message": "This server answers requests for loopback hosts only, not for " + textutil.Cut(r.Host, 100)}).write(w)
 		return
 	}
@@ -225,22 +225,23 @@ func respond(body any, err error) response {
 	var apiErr *apiError
 	switch ready, isReady := body.(response); {
 	case errors.As(err, &apiErr):
-		if text, isText := apiErr.body.(string); isText {
-			return response{apiErr.status, "text/plain; charset=utf-8", []byte(text)}
-		}
-		return jsonAnswer(apiErr.status, apiErr.body)
+		return newAnswer(apiErr.status, apiErr.body)
 	case err != nil:
-		return jsonAnswer(http.StatusInternalServerError, object{"message": "Internal Server Error", "error": err.Error()})
+		return newAnswer(http.StatusInternalServerError, object{"message": "Internal Server Error", "error": err.Error()})
 	case isReady:
 		return ready
 	}
-	return jsonAnswer(http.StatusOK, body)
+	return newAnswer(http.StatusOK, body)
 }
 
-func jsonAnswer(status int, body any) response {
+// newAnswer returns an answer with a string as plain text and any other body as JSON.
+func newAnswer(status int, body any) response {
+	if text, isText := body.(string); isText {
+		return response{status, "text/plain; charset=utf-8", []byte(text)}
+	}
 	text, err := textutil.MarshalJSON(body)
 	if err != nil {
-		return response{http.StatusInternalServerError, "text/plain; charset=utf-8", []byte(err.Error())}
+		return newAnswer(http.StatusInternalServerError, err.Error())
 	}
 	return response{status, "application/json; charset=utf-8", append(text, '\n')}
 }

@@ -61,7 +61,7 @@ func (s *Server) ingest(c *call) (any, error) {
 			}
 		}
 	}
-	answer := jsonAnswer(http.StatusMultiStatus, object{"successes": successes, "errors": failures})
+	answer := newAnswer(http.StatusMultiStatus, object{"successes": successes, "errors": failures})
 	if len(kept) == 0 {
 		return answer, nil
 	}

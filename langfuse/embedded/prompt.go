@@ -150,7 +150,7 @@ func (s *Server) createPrompt(c *call) (any, error) {
 		p, err = requirePrompt(tx, p.name, "", p.version)
 		return err
 	})
-	return jsonAnswer(http.StatusCreated, p.json()), err
+	return newAnswer(http.StatusCreated, p.json()), err
 }
 
 func readPrompt(f *form) prompt {

@@ -67,10 +67,11 @@ func (s *Server) deleteRun(c *call) (any, error) {
 
 // link adds an item to a run.
 type link struct {
-	id, runID, run        string
-	description, metadata sql.NullString
-	item, trace, span     string
-	version, created      int64
+	id, runID, run    string
+	description       sql.NullString
+	metadata          string // a JSON object or ""
+	item, trace, span string
+	version, created  int64
 }
 
 const linkColumns = `i.id, i.run_id, (SELECT r.name FROM runs r WHERE r.id = i.run_id), i.item_id, i.trace_id, i.observation_id,
@@ -96,7 +97,7 @@ func (l link) json() object {
 func (s *Server) linkItem(c *call) (any, error) {
 	f := c.form(smallBody)
 	l := link{id: uuid.NewString(), run: f.required("runName"), item: f.required("datasetItemId"),
-		description: f.nullText("runDescription"), trace: f.text("traceId"), span: f.text("observationId"), metadata: f.nullJSON("metadata")}
+		description: f.nullText("runDescription"), trace: f.text("traceId"), span: f.text("observationId"), metadata: metadataOf(f)}
 	l.version, _ = f.instant("datasetVersion")
 	created, _ := f.instant("createdAt")
 	l.created = cmp.Or(created, s.now())
@@ -144,24 +145,20 @@ func storeRunItem(tx *transaction, m message) error {
 }
 
 // findOrCreateRun returns the id of the run of a link. The first link determines description and
-// metadata. Metadata that is not an object is wrapped in one. If the link has a dataset version,
-// the metadata includes it.
+// metadata. If the link has a dataset version, the metadata includes it.
 func findOrCreateRun(tx *transaction, dataset string, l link) (string, error) {
 	id, exists, err := queryRow(tx, scanValue[string],
 		"SELECT id FROM runs WHERE dataset_id = ? AND name = ?", dataset, l.run)
 	if err != nil || exists {
 		return id, err
 	}
-	metadata := object{}
-	if l.metadata.Valid && json.Unmarshal([]byte(l.metadata.String), &metadata) != nil {
-		metadata = object{"metadata": json.RawMessage(l.metadata.String)}
-	}
+	version := ""
 	if l.version != 0 {
-		metadata["dataset_version"] = iso(l.version)
+		version = asText(object{"dataset_version": iso(l.version)})
 	}
 	id = uuid.NewString()
 	tx.exec("INSERT INTO runs(id, dataset_id, name, description, metadata, created, updated) VALUES(?,?,?,?,?,?,?)",
-		id, dataset, l.run, l.description, asText(metadata), l.created, l.created)
+		id, dataset, l.run, l.description, mergeJSON(l.metadata, version), l.created, l.created)
 	return id, nil
 }
 

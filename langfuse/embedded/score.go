@@ -64,7 +64,7 @@ func (s *Server) createScore(c *call) (any, error) {
 // deleteScore answers DELETE /scores/{id} with 202, also for an unknown id. The score is gone in
 // the next read, or after Config.DeleteDelay.
 func (s *Server) deleteScore(c *call) (any, error) {
-	return jsonAnswer(http.StatusAccepted, object{"message": "Score deletion request received successfully"}),
+	return newAnswer(http.StatusAccepted, object{"message": "Score deletion request received successfully"}),
 		s.enqueue(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")), experimentIDs{anyExperiment})
 }
 
@@ -109,23 +109,18 @@ func readScore(f *form) score {
 // readValue reads the value by its data type. Without a type, a number is NUMERIC and a string
 // CATEGORICAL.
 func (sc *score) readValue(f *form) {
-	raw := f.raw("value")
-	text, isText := "", len(raw) > 0 && raw[0] == '"'
-	if isText {
-		text = f.text("value")
+	if raw := f.raw("value"); len(raw) > 0 && raw[0] == '"' {
+		sc.text = f.nullText("value")
+	} else {
+		sc.value.Valid = f.decode("value", &sc.value.Float64, "number or string")
 	}
-	number, isNumber := 0.0, !isText && f.has("value")
-	if isNumber {
-		isNumber = f.decode("value", &number, "number or string") && !f.hasIssue("value")
-	}
+	number, isNumber, isText := sc.value.Float64, sc.value.Valid, sc.text.Valid
 	switch {
 	case sc.dataType == "" && isNumber:
 		sc.dataType = "NUMERIC"
 	case sc.dataType == "" && isText:
 		sc.dataType = "CATEGORICAL"
 	}
-	sc.value = sql.NullFloat64{Float64: number, Valid: isNumber}
-	sc.text = sql.NullString{String: text, Valid: isText}
 	numeric := sc.dataType == "NUMERIC" || sc.dataType == "BOOLEAN"
 	switch {
 	case numeric && !isNumber:
@@ -137,7 +132,7 @@ func (sc *score) readValue(f *form) {
 	case sc.dataType == "BOOLEAN" && number != 0 && number != 1:
 		f.addIssue("custom", "value", "Value must be either 0 or 1 for BOOLEAN")
 	case sc.dataType == "TEXT":
-		f.checkLength("value", text, 1, 500)
+		f.checkLength("value", sc.text.String, 1, 500)
 	}
 }
 

@@ -55,6 +55,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -226,18 +227,13 @@ const (
 // If both keys are set, it returns true; BaseURL is DefaultBaseURL if no address is set. If no
 // variable is set, it returns false and no error. In every other case it returns a *UsageError.
 func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
-	values := map[string]string{}
-	var set, missing []string
-	for _, name := range []string{EnvPublicKey, EnvSecretKey, EnvBaseURL, EnvHost} {
-		value, _ := lookup(name)
-		values[name] = strings.TrimSpace(value)
-		switch {
-		case values[name] != "":
-			set = append(set, name)
-		case name == EnvPublicKey, name == EnvSecretKey:
-			missing = append(missing, name)
-		}
+	value := func(name string) string {
+		text, _ := lookup(name)
+		return strings.TrimSpace(text)
 	}
+	isSet := func(name string) bool { return value(name) != "" }
+	missing := slices.DeleteFunc([]string{EnvPublicKey, EnvSecretKey}, isSet)
+	set := slices.DeleteFunc([]string{EnvPublicKey, EnvSecretKey, EnvBaseURL, EnvHost}, func(name string) bool { return !isSet(name) })
 	if len(set) == 0 {
 		return Config{}, false, nil
 	}
@@ -245,8 +241,8 @@ func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
 		return Config{}, false, &UsageError{fmt.Errorf("%s is set but %s is not: set %s too, or unset all LANGFUSE_* variables",
 			strings.Join(set, " and "), names, names)}
 	}
-	address := cmp.Or(values[EnvBaseURL], values[EnvHost], DefaultBaseURL)
-	return Config{PublicKey: values[EnvPublicKey], SecretKey: NewSecret(values[EnvSecretKey]), BaseURL: address}, true, nil
+	address := cmp.Or(value(EnvBaseURL), value(EnvHost), DefaultBaseURL)
+	return Config{PublicKey: value(EnvPublicKey), SecretKey: NewSecret(value(EnvSecretKey)), BaseURL: address}, true, nil
 }
 
 // Secret holds a key that must not be printed. Every way of formatting it gives "***". The zero

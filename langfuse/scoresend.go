@@ -1,6 +1,7 @@
 package langfuse
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -178,18 +179,11 @@ func nextScoreBatch(events []scoreEvent) int {
 
 // sendScores sends the events in one request and sets their results.
 func (c *Client) sendScores(ctx context.Context, events []scoreEvent) error {
-	size := len(`{"batch":[]}`)
-	for _, event := range events {
-		size += len(event.json) + 1
-	}
-	body := append(make([]byte, 0, size), `{"batch":[`...)
+	batch := make([][]byte, len(events))
 	for i, event := range events {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, event.json...)
+		batch[i] = event.json
 	}
-	body = append(body, "]}"...)
+	body := slices.Concat([]byte(`{"batch":[`), bytes.Join(batch, []byte{','}), []byte(`]}`))
 	var answer ingestionAnswer
 	if _, err := c.do(ctx, request{method: http.MethodPost, path: "ingestion", body: body}, &answer); err != nil {
 		return err

@@ -122,15 +122,8 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 
 // loopback reports whether a Host header, with or without port, names this machine.
 func loopback(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = strings.Trim(host, "[]")
-	}
-	if strings.EqualFold(name, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(name)
-	return ip != nil && ip.IsLoopback()
+	name := (&url.URL{Host: host}).Hostname()
+	return strings.EqualFold(name, "localhost") || net.ParseIP(name).IsLoopback()
 }
 
 // serve answers a request, with faults if they are configured.

@@ -41,22 +41,15 @@ func (m *message) unpack() error {
 	return err
 }
 
-// experimentIDs lists the experiments whose entry in the list of experiments a message may
-// change, by spans or by scores.
-type experimentIDs []string
-
 // anyExperiment stands for all experiments. An event with it may replace a span.
 const anyExperiment = "*"
 
-// add adds an id, unless it is empty or already in the list.
-func (r *experimentIDs) add(id string) {
-	if id != "" && !slices.Contains(*r, id) {
-		*r = append(*r, id)
-	}
-}
-
-// enqueue stores a message, which goes into the tables after the delay at the earliest.
-func (s *Server) enqueue(delay time.Duration, kind string, body []byte, experiments experimentIDs) error {
+// enqueue stores a message, which goes into the tables after the delay at the earliest. It may
+// change the entries of the experiments in the list of experiments, by spans or by scores. Their
+// ids may be empty or repeated.
+func (s *Server) enqueue(delay time.Duration, kind string, body []byte, experiments ...string) error {
+	slices.Sort(experiments)
+	experiments = slices.DeleteFunc(slices.Compact(experiments), func(id string) bool { return id == "" })
 	received, due := s.now(), int64(0)
 	if delay > 0 {
 		due = received + delay.Milliseconds()
@@ -66,11 +59,8 @@ func (s *Server) enqueue(delay time.Duration, kind string, body []byte, experime
 	defer release()
 	buffer.Grow(size)
 	packed := s2.Encode(buffer.AvailableBuffer()[:buffer.Available()], body)
-	return s.store.update(func(tx *transaction) error {
-		tx.exec("INSERT INTO inbox(due, received, mode, kind, packing, body, latest, experiments) VALUES(?,?,?,?,'s2',?,0,?)",
-			due, received, string(s.cfg.Mode), kind, packed, jsonList(experiments))
-		return nil
-	})
+	return s.store.exec("INSERT INTO inbox(due, received, mode, kind, packing, body, latest, experiments) VALUES(?,?,?,?,'s2',?,0,?)",
+		due, received, string(s.cfg.Mode), kind, packed, jsonList(experiments))
 }
 
 // maxSettleBytes is the uncompressed size of the messages that one transaction stores in the
@@ -135,10 +125,7 @@ func (s *Server) settleBatch(maxSeq int) (more bool, err error) {
 	if err == nil || failedSeq == 0 || isTransient(err) {
 		return true, err
 	}
-	return true, s.store.update(func(tx *transaction) error {
-		tx.exec("UPDATE inbox SET due = ?, problem = ? WHERE seq = ?", math.MaxInt64, err.Error(), failedSeq)
-		return nil
-	})
+	return true, s.store.exec("UPDATE inbox SET due = ?, problem = ? WHERE seq = ?", math.MaxInt64, err.Error(), failedSeq)
 }
 
 // store writes the content of a message to the tables.

@@ -69,7 +69,7 @@ func TestInbox_manyReaders(t *testing.T) {
 func TestInbox_unstorable(t *testing.T) {
 	r := newTestServer(t, Config{})
 	for _, kind := range []string{"smoke", "link", protobufSpans} {
-		if err := r.server.enqueue(0, kind, []byte("\xff"), nil); err != nil {
+		if err := r.server.enqueue(0, kind, []byte("\xff")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -40,7 +40,7 @@ func (s *Server) ingest(c *call) (any, error) {
 	}
 	successes, failures, kept := []acceptedEvent{}, []object{}, [][]byte{}
 	reader := eventReader{mode: s.cfg.Mode}
-	var experiments experimentIDs
+	var experiments []string
 	for raw := range textutil.JSONElements(batch) {
 		ev, err := reader.read(raw)
 		switch {
@@ -54,9 +54,9 @@ func (s *Server) ingest(c *call) (any, error) {
 			if !s.discards(ev) {
 				kept = append(kept, raw)
 				if ev.observation != nil { // it may replace a span
-					experiments.add(anyExperiment)
+					experiments = append(experiments, anyExperiment)
 				} else if ev.score != nil {
-					experiments.add(ev.score.run)
+					experiments = append(experiments, ev.score.run)
 				}
 			}
 		}
@@ -68,7 +68,7 @@ func (s *Server) ingest(c *call) (any, error) {
 	if len(kept) < len(successes)+len(failures) {
 		batch = slices.Concat([]byte{'['}, bytes.Join(kept, []byte{','}), []byte{']'})
 	}
-	return answer, s.enqueue(s.cfg.IngestionDelay, "events", batch, experiments)
+	return answer, s.enqueue(s.cfg.IngestionDelay, "events", batch, experiments...)
 }
 
 // acceptedEvent is an entry of successes.

@@ -56,14 +56,14 @@ func (s *Server) exportSpans(c *call) (any, error) {
 	case check.spans == 0:
 		return object{}, nil
 	}
-	return job, s.enqueue(s.cfg.IngestionDelay, kind, body, check.experiments)
+	return job, s.enqueue(s.cfg.IngestionDelay, kind, body, check.experiments...)
 }
 
 // spanCheck validates the spans of a request before they are stored and collects the experiments
 // that they may change.
 type spanCheck struct {
 	spans, bad  int // bad counts spans without an id
-	experiments experimentIDs
+	experiments []string
 
 	hasTrace, hasID bool   // of the current span
 	key, text       []byte // of the current attribute
@@ -121,7 +121,7 @@ func (check *spanCheck) message(descriptor protoreflect.MessageDescriptor, raw [
 	switch {
 	case descriptor.Name() == "KeyValue":
 		if string(check.key) == experimentKey+"id" {
-			check.experiments.add(string(check.text))
+			check.experiments = append(check.experiments, string(check.text))
 		}
 		check.key, check.text = nil, nil
 	case isSpan:

@@ -131,7 +131,7 @@ func (s *Server) storeLink(it item, l *link) error {
 	if err != nil || s.cfg.drops(DropRunItem, it.id) {
 		return err
 	}
-	return s.enqueue(s.cfg.IngestionDelay, "link", []byte(asText([]any{l.id, l.runID, it.id, l.trace, l.span, l.created})), nil)
+	return s.enqueue(s.cfg.IngestionDelay, "link", []byte(asText([]any{l.id, l.runID, it.id, l.trace, l.span, l.created})))
 }
 
 // storeRunItem stores a link in the table.

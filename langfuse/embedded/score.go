@@ -55,17 +55,15 @@ func (s *Server) createScore(c *call) (any, error) {
 	if body["id"] = sc.id; s.cfg.drops(DropScore, sc.id) {
 		return stored, nil
 	}
-	var experiments experimentIDs
-	experiments.add(sc.run)
 	event := object{"id": sc.id, "type": "score-create", "timestamp": iso(s.now()), "body": body}
-	return stored, s.enqueue(s.cfg.IngestionDelay, "events", []byte(asText([]object{event})), experiments)
+	return stored, s.enqueue(s.cfg.IngestionDelay, "events", []byte(asText([]object{event})), sc.run)
 }
 
 // deleteScore answers DELETE /scores/{id} with 202, also for an unknown id. The score is gone in
 // the next read, or after Config.DeleteDelay.
 func (s *Server) deleteScore(c *call) (any, error) {
 	return newAnswer(http.StatusAccepted, object{"message": "Score deletion request received successfully"}),
-		s.enqueue(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")), experimentIDs{anyExperiment})
+		s.enqueue(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")), anyExperiment)
 }
 
 // readScore reads the body of POST /scores and of score-create events. Exactly one of trace,

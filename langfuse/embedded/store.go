@@ -140,6 +140,14 @@ func (s *store) update(fn func(*transaction) error) error {
 	return <-own.done
 }
 
+// exec runs one statement in a transaction, as update does.
+func (s *store) exec(query string, args ...any) error {
+	return s.update(func(tx *transaction) error {
+		tx.exec(query, args...)
+		return nil
+	})
+}
+
 // commitWrites runs writes in one transaction and sends each its result. If one of several fails,
 // which is rare, the transaction is rolled back and each write runs in its own: savepoints would
 // make SQLite copy every changed page.

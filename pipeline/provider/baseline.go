@@ -16,9 +16,9 @@ import (
 // Baseline is the name of the rule-based extractor for --model.
 const Baseline = "baseline"
 
-func openBaseline(_ string, cfg Config) (Opened, error) {
+func openBaseline(string, Config) (Opened, error) {
 	info := Info{Provider: Baseline, Model: Baseline, Pipeline: Baseline + "@" + baselineVersion}
-	return Opened{Info: info, Extractor: newBaseline(cfg.Now)}, nil
+	return Opened{Info: info, Extractor: &baseline{newLexicon()}}, nil
 }
 
 // baselineVersion changes with every change of a rule, because that changes all scores.
@@ -36,18 +36,7 @@ const baselineVersion = "2"
 // The schema controls it: words in the name and description of a type say which kinds the type
 // accepts, words in the name and description of a relationship are cues, and source and target
 // types are respected. Without types nothing is extracted.
-type baseline struct {
-	now func() time.Time
-	*lexicon
-}
-
-// newBaseline returns the extractor. The clock only affects the times of calls.
-func newBaseline(now func() time.Time) *baseline {
-	if now == nil {
-		now = time.Now
-	}
-	return &baseline{now, newLexicon()}
-}
+type baseline struct{ *lexicon }
 
 // The bounds on the results of one document.
 const (
@@ -95,13 +84,13 @@ type document struct {
 // Time is linear in the text. Memory depends on the number of entities, which is bounded, as
 // are the mentions of each.
 func (e *baseline) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
-	call := outcome.Call{Name: "baseline-extract", Kind: "span", Provider: Baseline, Model: Baseline, Attempts: 1, Started: e.now().UTC()}
+	call := outcome.Call{Name: "baseline-extract", Kind: "span", Provider: Baseline, Model: Baseline, Attempts: 1, Started: time.Now().UTC()}
 	d := &document{baseline: e, lowerWords: map[string]bool{}, byName: map[string]*entity{},
 		cueIndex: map[string][]cueRef{}}
 	d.readTypes(doc)
 	d.readRelations(doc)
 	found, err := d.readText(ctx, doc.Text)
-	call.Ended = e.now().UTC()
+	call.Ended = time.Now().UTC()
 	if err != nil {
 		call.Error = err.Error()
 		return extraction.Extraction{}, []outcome.Call{call}, err

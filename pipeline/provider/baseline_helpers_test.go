@@ -49,11 +49,11 @@ func objects(pairs ...string) map[string]extraction.ObjectSchema {
 
 func newExtractor(tb testing.TB) *baseline {
 	tb.Helper()
-	return newBaseline(nil)
+	return &baseline{newLexicon()}
 }
 
 // testBaseline is shared by all tests, because an extractor keeps no state between documents.
-var testBaseline = newBaseline(nil)
+var testBaseline = &baseline{newLexicon()}
 
 func extract(tb testing.TB, doc extraction.Document) extraction.Extraction {
 	tb.Helper()

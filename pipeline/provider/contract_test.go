@@ -29,10 +29,7 @@ import (
 // contractKey is the key of the models under test; no message may show it.
 const contractKey = "contract-key-0123456789abcdef"
 
-// contractClock is the clock of models under test.
-func contractClock() time.Time { return time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC) }
-
-// openAt returns a model that sends to baseURL, with contractKey and contractClock.
+// openAt returns a model that sends to baseURL, with contractKey.
 type openAt func(t *testing.T, baseURL string) pipeline.Model
 
 // wireForm describes the answers of a provider.
@@ -54,7 +51,7 @@ type wireForm struct {
 
 // runContract tests the contract of pipeline.Model over HTTP, which every provider must keep: what
 // is sent, how often, and the result of each way in which a server can misbehave. open must use
-// contractKey and contractClock.
+// contractKey.
 func runContract(t *testing.T, open openAt, wire wireForm) {
 	t.Run("answers", func(t *testing.T) { testAnswers(t, open, wire) })
 	t.Run("parameters", func(t *testing.T) { testParameters(t, open, wire) })

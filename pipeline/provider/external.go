@@ -38,9 +38,7 @@ type ExternalConfig struct {
 	Model      string
 	Parameters pipeline.Parameters
 
-	// Dir is the working directory of the program, Env is added to its environment, and Stderr
-	// receives its standard error.
-	Dir    string
+	// Env is added to the environment of the program, and Stderr receives its standard error.
 	Env    []string
 	Stderr io.Writer
 
@@ -50,8 +48,6 @@ type ExternalConfig struct {
 
 	// MaxAnswer is the largest answer, in bytes; 0 means 64 MiB.
 	MaxAnswer int
-	// Now reads the clock for the times of calls; nil means time.Now.
-	Now func() time.Time
 }
 
 // External is an extractor that asks a team's own pipeline, for extractions or anything else.
@@ -90,9 +86,6 @@ const firstRequests = 10
 // is a *proc.StartError (69).
 func NewExternal(cfg ExternalConfig) (*External, error) {
 	cfg.MaxAnswer = cmp.Or(cfg.MaxAnswer, 64<<20)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	e := &External{cfg: cfg}
 	if err := e.open(); err != nil {
 		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("opening the pipeline: %w", err))
@@ -116,7 +109,7 @@ func (e *External) open() error {
 	}
 	e.target = proc.Shown(e.cfg.Target, append(os.Environ(), e.cfg.Env...))
 	e.pool, err = proc.New(proc.Config{
-		Command: words, Dir: e.cfg.Dir, Env: e.cfg.Env, Processes: e.cfg.Concurrency,
+		Command: words, Env: e.cfg.Env, Processes: e.cfg.Concurrency,
 		MaxLine: e.cfg.MaxAnswer, Accept: checkAnswer, Stderr: e.cfg.Stderr,
 	})
 	e.closer = e.pool
@@ -226,10 +219,10 @@ func (e *External) Ask(ctx context.Context, request map[string]any) (map[string]
 
 // exchange sends the n-th request and reads the calls, warnings and error in the answer.
 func (e *External) exchange(ctx context.Context, name string, n int64, request []byte) *externalAnswer {
-	span := outcome.Call{Name: name, Kind: "span", Provider: ExternalName, Model: e.cfg.Model, Attempts: 1, Started: e.cfg.Now().UTC()}
+	span := outcome.Call{Name: name, Kind: "span", Provider: ExternalName, Model: e.cfg.Model, Attempts: 1, Started: time.Now().UTC()}
 	raw, err := e.ask(ctx, request)
 	err = e.checkFirst(ctx, n, err)
-	span.Ended = e.cfg.Now().UTC()
+	span.Ended = time.Now().UTC()
 	if err == nil {
 		return readReport(raw, span)
 	}

@@ -3,7 +3,6 @@ package provider
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,7 +15,7 @@ import (
 func TestExternal_Ask(t *testing.T) {
 	const key = "sk-0123456789abcdef"
 	asker, err := NewExternal(ExternalConfig{
-		Target: "/bin/cat", Env: []string{"X_API_KEY=" + key}, Now: func() time.Time { return clock },
+		Target: "/bin/cat", Env: []string{"X_API_KEY=" + key},
 	})
 	if err != nil {
 		t.Skip(err)

@@ -88,9 +88,11 @@ func openExample(t *testing.T) *External {
 	if err != nil {
 		t.Skip("python3 is not installed here; the example needs it: ", err)
 	}
-	return openChild(t, "", func(c *ExternalConfig) {
-		c.Target, c.Dir, c.Concurrency = "'"+python+"' docs/examples/extract.py", root, 2
-	})
+	script, err := filepath.Abs(filepath.Join(root, "docs/examples/extract.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return openChild(t, "", func(c *ExternalConfig) { c.Target, c.Concurrency = "'"+python+"' '"+script+"'", 2 })
 }
 
 func TestExample_isOnThePageAndShort(t *testing.T) {

@@ -30,7 +30,7 @@ var clock = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // openChild returns an extractor over a child process with that behaviour; see respond.
 func openChild(t testing.TB, behaviour string, change func(*ExternalConfig)) *External {
 	t.Helper()
-	cfg := ExternalConfig{Target: "'" + os.Args[0] + "'", Env: []string{childMode + "=" + behaviour, "GORACE=atexit_sleep_ms=0"}, Now: func() time.Time { return clock }}
+	cfg := ExternalConfig{Target: "'" + os.Args[0] + "'", Env: []string{childMode + "=" + behaviour, "GORACE=atexit_sleep_ms=0"}}
 	if change != nil {
 		change(&cfg)
 	}

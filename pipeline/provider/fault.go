@@ -143,7 +143,7 @@ func (c *httpModel) statusFault(x *exchange) *pipeline.ModelError {
 	}
 	e := newFault(outcome.Provider, "%d: %s", x.Status, message)
 	if e.Retry = limit.Passing(x.Status); e.Retry {
-		e.RetryAfter = max(limit.RetryAfter(x.Header, c.Now()), reason.RetryDelay)
+		e.RetryAfter = max(limit.RetryAfter(x.Header, time.Now()), reason.RetryDelay)
 	}
 	advise := func(format string, args ...any) { e.Failure.Message += "; " + fmt.Sprintf(format, args...) }
 	switch {

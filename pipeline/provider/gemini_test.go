@@ -43,7 +43,7 @@ func openGeminiAt(t testing.TB, cfg modelConfig) pipeline.Model {
 	if cfg.Model == "" {
 		cfg.Model = "gemini-2.5-flash"
 	}
-	cfg.APIKey, cfg.Now = secret.New(contractKey), contractClock
+	cfg.APIKey = secret.New(contractKey)
 	model, err := newGemini(cfg)
 	if err != nil {
 		t.Fatal(err)

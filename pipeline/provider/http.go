@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/proc"
@@ -53,8 +52,6 @@ type modelConfig struct {
 	HTTPClient *http.Client
 	// Capabilities says what the model cannot do. The zero value can do everything.
 	Capabilities pipeline.Capabilities
-	// Now reads the clock, for a Retry-After that is a date. Nil means time.Now.
-	Now func() time.Time
 }
 
 // protocol is the API of a provider.
@@ -90,9 +87,6 @@ var headerName = textutil.Pattern("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 // newHTTPModel checks what every provider needs. Messages do not show keys.
 func newHTTPModel(provider string, cfg modelConfig, keyVariable, urlVariable string) *httpModel {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	cfg.BaseURL = strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
 	c := &httpModel{modelConfig: cfg, provider: provider, keyVariable: keyVariable, urlVariable: urlVariable, mask: newMask(cfg.APIKey, cfg.Headers)}
 	c.addProblem(strings.ContainsAny(cfg.BaseURL, "?#"), "the base URL (%s) must not have a query or a fragment",

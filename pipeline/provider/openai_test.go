@@ -40,7 +40,7 @@ func openOpenAIAt(t testing.TB, cfg modelConfig) pipeline.Model {
 	if cfg.Model == "" {
 		cfg.Model = "o3-mini" // a name for which go-openai changes parameters
 	}
-	cfg.APIKey, cfg.Now = secret.New(contractKey), contractClock
+	cfg.APIKey = secret.New(contractKey)
 	model, err := newOpenAI(cfg)
 	if err != nil {
 		t.Fatal(err)

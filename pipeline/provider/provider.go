@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/secret"
@@ -28,8 +27,6 @@ type Config struct {
 	Capabilities func(model string) pipeline.Capabilities
 	// HTTPClient sends the requests; nil means the default client of each provider.
 	HTTPClient *http.Client
-	// Now reads the clock for the times of calls; nil means time.Now.
-	Now func() time.Time
 }
 
 // Info identifies what was opened, in the metadata of a run.
@@ -111,7 +108,7 @@ func Open(spec string, cfg Config) (Opened, error) {
 
 // openHTTP opens a model over HTTP.
 func (c Config) openHTTP(provider string, newModel func(modelConfig) (pipeline.Model, error), cfg modelConfig) (Opened, error) {
-	cfg.HTTPClient, cfg.Now, cfg.Capabilities = c.HTTPClient, c.Now, c.Capabilities(cfg.Model)
+	cfg.HTTPClient, cfg.Capabilities = c.HTTPClient, c.Capabilities(cfg.Model)
 	model, err := newModel(cfg)
 	if err != nil {
 		return Opened{}, err

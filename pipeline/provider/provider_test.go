@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
@@ -17,9 +16,8 @@ import (
 )
 
 func TestOpen_baseline(t *testing.T) {
-	at := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
 	for _, spec := range []string{"baseline", " Baseline ", "BASELINE"} {
-		opened, err := provider.Open(spec, provider.Config{Now: func() time.Time { return at }})
+		opened, err := provider.Open(spec, provider.Config{})
 		if err != nil {
 			t.Fatalf("%q: %v", spec, err)
 		}
@@ -28,8 +26,8 @@ func TestOpen_baseline(t *testing.T) {
 			t.Errorf("%q: %+v", spec, info)
 		}
 		_, calls, err := extractor.Extract(context.Background(), extraction.Document{Text: "Ann"})
-		if err != nil || len(calls) != 1 || !calls[0].Started.Equal(at) || !calls[0].Ended.Equal(at) {
-			t.Errorf("%q: the clock was not passed on: %v %v", spec, calls, err)
+		if err != nil || len(calls) != 1 {
+			t.Errorf("%q: %v %v", spec, calls, err)
 		}
 	}
 }

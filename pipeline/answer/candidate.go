@@ -31,7 +31,7 @@ type candidate struct {
 	answerInList bool // a list whose first element has the lists
 	err          error
 	unknownList  string // an unknown key with a list of objects
-	repaired     bool   // the text is not valid JSON
+	respelled    bool   // a key has another spelling
 	problems     []string
 	warnings     []string
 }
@@ -51,7 +51,7 @@ func (c *candidate) hasUnits() bool {
 func readCandidate(text string, start int) *candidate {
 	s := &scanner{text: text, pos: start}
 	c := &candidate{start: start, lists: map[string]json.RawMessage{}, err: s.value()}
-	c.end, c.repaired = s.pos, s.repaired
+	c.end = s.pos
 	c.listOpen = c.err != nil && bytes.IndexByte(s.closers[:s.completeDepth], ']') >= 0
 	raw := s.completeJSON()
 	if raw[0] == '{' {
@@ -173,7 +173,7 @@ func (c *candidate) appendSpelled(raw []byte, unit json.RawMessage) (spelled []b
 		case !containsAny(known, name):
 			known = append(known, name)
 			if keyText != name {
-				c.repaired, key = true, fmt.Appendf(nil, "%q", name)
+				c.respelled, key = true, fmt.Appendf(nil, "%q", name)
 			}
 		}
 		raw = append(append(append(appendComma(raw), key...), ':'), value...)

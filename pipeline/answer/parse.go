@@ -26,6 +26,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -116,7 +117,7 @@ func newResult(text string, c *candidate) (Result, error) {
 		return Result{}, &Error{Problems: strings.Split(err.Error(), "\n")}
 	}
 	result := Result{Extraction: e, Truncated: c.isCut(), Warnings: append(c.warnings, warnings...)}
-	if c.repaired {
+	if c.respelled || !c.isCut() && !textutil.ValidJSON([]byte(text[c.start:c.end])) {
 		result.Warnings = append(result.Warnings, "the answer is not JSON as it stands, and was repaired")
 	}
 	if result.Truncated {

@@ -66,7 +66,7 @@ func TestParse(t *testing.T) {
 		"infinity":               {`{"entities":[{"name":"A","properties":{"a":NaN,"b":-Infinity}}]}`, "A:", true},
 		"a raw line break":       {"{\"entities\":[{\"name\":\"Ann\nLee\"}]}", "Ann\nLee:", true},
 		"a backslash":            {`{"entities":[{"name":"\alpha \u12"}]}`, `\alpha \u12:`, true},
-		"no-break spaces":        {"{\u00a0\"entities\"\u200b:\u2003[\ufeff]}", "", false},
+		"no-break spaces":        {"{\u00a0\"entities\"\u200b:\u2003[\ufeff]}", "", true},
 		"not UTF-8":              {"{\"entities\":[{\"name\":\"A\xff\"}]}", "A\ufffd:", false},
 		"references":             {`{"relationships":[{"source_ref":"e1","target":"B","type":"r"}],"entities":[{"temp_id":"e1","name":"A"}]}`, "A: A-r-B", false},
 		"braces in texts":        {`{"entities":[{"name":"{\"entities\":[]} [x] // y"}]}`, `{"entities":[]} [x] // y:`, false},

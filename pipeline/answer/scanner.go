@@ -2,6 +2,7 @@ package answer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,12 +22,11 @@ var errCut = errors.New("the text ends inside a value")
 // once, except for white space after a single quote, and stops at text that it does not
 // understand.
 type scanner struct {
-	text     string
-	pos      int
-	out      []byte
-	closers  []byte // closing brackets of the containers around pos
-	values   int
-	repaired bool // the text is not valid JSON
+	text    string
+	pos     int
+	out     []byte
+	closers []byte // closing brackets of the containers around pos
+	values  int
 
 	completeLen, completeDepth int // bytes of out that are complete, and the number of containers open there
 }
@@ -104,20 +104,15 @@ func (s *scanner) container(opening byte) error {
 // separator reads the commas before the next member or element. It stops before the closing
 // bracket.
 func (s *scanner) separator(closing byte, first bool) error {
-	err, commas := s.skipSpace(), 0
-	for ; err == nil && s.text[s.pos] == ','; commas++ {
+	err, comma := s.skipSpace(), first
+	for ; err == nil && s.text[s.pos] == ','; comma = true {
 		s.pos++
 		err = s.skipSpace()
 	}
-	if err != nil {
-		return err
+	if err == nil && !comma && s.text[s.pos] != closing {
+		err = s.unexpected("a comma or " + string(closing))
 	}
-	ends := s.text[s.pos] == closing
-	if commas == 0 && !first && !ends {
-		return s.unexpected("a comma or " + string(closing))
-	}
-	s.repaired = s.repaired || commas > 1 || commas == 1 && (first || ends)
-	return nil
+	return err
 }
 
 // key reads a key and the colon.
@@ -163,7 +158,6 @@ func (s *scanner) skipSpace() error {
 func (s *scanner) skipComment(end string) {
 	_, after, _ := strings.Cut(s.text[s.pos+2:], end)
 	s.pos = len(s.text) - len(after)
-	s.repaired = true
 }
 
 // literals maps words of Python and JavaScript to JSON.
@@ -184,15 +178,11 @@ func (s *scanner) literal() error {
 		return errCut
 	}
 	token := rest[:end]
-	output, known := literals[token]
+	output := cmp.Or(literals[token], token)
 	switch {
 	case token == "":
 		return s.unexpected("a value")
-	case known:
-		s.repaired = true
-	case json.Valid([]byte(token)):
-		output = token
-	default:
+	case !json.Valid([]byte(output)):
 		return fmt.Errorf("expected a value, found %q: write texts in double quotes", brief(token))
 	}
 	s.pos += end
@@ -206,7 +196,6 @@ func (s *scanner) literal() error {
 // apostrophe.
 func (s *scanner) quoted() error {
 	quote := s.text[s.pos]
-	s.repaired = s.repaired || quote == '\''
 	s.pos++
 	s.out = append(s.out, '"')
 	unwritten := s.pos // the first byte that has not been written
@@ -228,7 +217,6 @@ func (s *scanner) quoted() error {
 				return err
 			}
 		default: // a control character, or a double quote in single quotes
-			s.repaired = true
 			s.out = fmt.Appendf(s.out, `\u%04x`, c)
 			s.pos++
 		}
@@ -257,10 +245,8 @@ func (s *scanner) escape() error {
 	case size == 6 && notHex == nil, strings.IndexByte(`"\/bfnrt`, rest[1]) >= 0:
 		s.out = append(s.out, rest[:size]...)
 	case rest[1] == '\'':
-		s.repaired = true
 		s.out = append(s.out, '\'')
 	default:
-		s.repaired = true
 		s.out = append(s.out, '\\', '\\')
 		size = 1
 	}

@@ -79,7 +79,6 @@ func entityKey(e extraction.Entity) string {
 type member struct {
 	*extraction.Entity
 	part      int
-	order     int    // position in the order of appearance
 	name, typ string // folded for comparison
 }
 
@@ -93,7 +92,6 @@ type cluster struct {
 type merger struct {
 	merged    extraction.Extraction // all parts in order, united at the end
 	members   []member
-	clusters  []cluster
 	spellings map[string]string // folded name of an entity to its spelling
 	warnings  []string
 }
@@ -112,7 +110,7 @@ func (m *merger) add(part int, p chunkResult) {
 				s.Start, s.End = s.Start+p.chunk.Start, s.End+p.chunk.Start
 			}
 		}
-		m.members = append(m.members, member{Entity: e, part: part, order: len(m.members)})
+		m.members = append(m.members, member{Entity: e, part: part})
 	}
 	m.merged.Entities = concat(m.merged.Entities, entities)
 	m.merged.Relationships = concat(m.merged.Relationships, p.Extraction.Relationships)
@@ -126,7 +124,8 @@ func concat[T any](list, more []T) []T {
 	return append(list, more...)
 }
 
-// uniteEntities unites members of equal names and compatible types.
+// uniteEntities unites members of equal names and compatible types. The clusters are in the order
+// of their first members. Members without a name are not united.
 func (m *merger) uniteEntities() {
 	byName := map[string][]member{}
 	for i := range m.members {
@@ -134,43 +133,34 @@ func (m *merger) uniteEntities() {
 		e.name, e.typ = textutil.FoldName(e.Name), textutil.FoldType(e.Type)
 		byName[e.name] = append(byName[e.name], *e)
 	}
+	type key struct{ name, typ string }
+	var clusters []cluster
+	index, decisions := map[key]int{}, map[string]decision{}
 	for _, e := range m.members {
-		switch members := byName[e.name]; {
-		case e.name == "":
-			m.clusters = append(m.clusters, cluster{e.typ, []member{e}})
-		case members[0].order == e.order:
-			m.splitByType(members)
+		decided, known := decisions[e.name]
+		if !known && e.name != "" {
+			decided = m.vote(byName[e.name])
+			decisions[e.name] = decided
 		}
+		typ := decided.winner.typ
+		if decided.homonym || e.name == "" {
+			typ = cmp.Or(e.typ, typ)
+		}
+		i, known := index[key{e.name, typ}]
+		if !known || e.name == "" {
+			i = len(clusters)
+			index[key{e.name, typ}] = i
+			clusters = append(clusters, cluster{typ: typ})
+		}
+		clusters[i].members = append(clusters[i].members, e)
 	}
-	slices.SortFunc(m.clusters, func(a, b cluster) int { return cmp.Compare(a.members[0].order, b.members[0].order) })
 	m.merged.Entities = m.merged.Entities[:0]
-	for _, c := range m.clusters {
+	for _, c := range clusters {
 		e := c.unite()
 		m.merged.Entities = append(m.merged.Entities, e)
 		if name := c.members[0].name; name != "" && m.spellings[name] == "" {
 			m.spellings[name] = e.Name
 		}
-	}
-}
-
-// splitByType makes clusters of the members of one name.
-func (m *merger) splitByType(members []member) {
-	winner, types, homonym := vote(members)
-	if !homonym {
-		m.clusters = append(m.clusters, cluster{winner.typ, members})
-		if types > 1 {
-			m.warnings = append(m.warnings, fmt.Sprintf("entity %q: chunks disagree about its type; of %d %q is kept",
-				brief(members[0].Name), types, brief(winner.Type)))
-		}
-		return
-	}
-	byType := map[string][]member{}
-	for _, e := range members {
-		typ := cmp.Or(e.typ, winner.typ)
-		byType[typ] = append(byType[typ], e)
-	}
-	for typ, members := range byType {
-		m.clusters = append(m.clusters, cluster{typ, members})
 	}
 }
 
@@ -208,9 +198,15 @@ func (c cluster) unite() extraction.Entity {
 	return e
 }
 
-// vote returns the first member of the type under which most parts list a name, the number of
-// types, and whether one part lists the name under two types.
-func vote(members []member) (winner member, types int, homonym bool) {
+// decision is what the parts say about the type of a name.
+type decision struct {
+	winner  member // the first one of the type under which most parts list the name
+	homonym bool   // one part lists the name under two types
+}
+
+// vote decides on the members of one name. It warns if their types differ but the name is no
+// homonym.
+func (m *merger) vote(members []member) (d decision) {
 	type ballot struct {
 		part int
 		typ  string
@@ -222,16 +218,20 @@ func vote(members []member) (winner member, types int, homonym bool) {
 			continue
 		}
 		counted[b] = true
-		homonym = homonym || e.part == lastPart
+		d.homonym = d.homonym || e.part == lastPart
 		lastPart = e.part
 		count[e.typ]++
 	}
 	for _, e := range members {
-		if count[e.typ] > count[winner.typ] {
-			winner = e
+		if count[e.typ] > count[d.winner.typ] {
+			d.winner = e
 		}
 	}
-	return winner, len(count), homonym
+	if len(count) > 1 && !d.homonym {
+		m.warnings = append(m.warnings, fmt.Sprintf("entity %q: chunks disagree about its type; of %d %q is kept",
+			brief(members[0].Name), len(count), brief(d.winner.Type)))
+	}
+	return d
 }
 
 // statement is a relationship, folded for comparison.
@@ -241,33 +241,23 @@ type statement struct{ source, typ, target string }
 func (m *merger) uniteRelationships(v Vocabulary) {
 	swapped := v.swapped()
 	kept := m.merged.Relationships[:0]
-	index := map[statement]int{}
+	index := map[statement]int{} // of what was stated, also in its swapped forms
 	for _, r := range m.merged.Relationships {
 		s := statement{textutil.FoldName(r.Source), textutil.FoldType(r.Type), textutil.FoldName(r.Target)}
 		r.Source, r.Target = cmp.Or(m.spellings[s.source], r.Source), cmp.Or(m.spellings[s.target], r.Target)
 		if !r.Dangling() {
-			if first, known := findStatement(index, s, swapped); known {
+			if first, known := index[s]; known {
 				kept[first].Description = cmp.Or(kept[first].Description, r.Description)
 				continue
 			}
 			index[s] = len(kept)
+			for _, typ := range swapped[s.typ] {
+				index[statement{s.target, typ, s.source}] = len(kept)
+			}
 		}
 		kept = append(kept, r)
 	}
 	m.merged.Relationships = kept
-}
-
-// findStatement returns the index of a statement that was made before, also in its swapped form.
-func findStatement(index map[statement]int, s statement, swapped map[string][]string) (int, bool) {
-	if i, ok := index[s]; ok {
-		return i, true
-	}
-	for _, typ := range swapped[s.typ] {
-		if i, ok := index[statement{s.target, typ, s.source}]; ok {
-			return i, true
-		}
-	}
-	return 0, false
 }
 
 // Vocabulary says which relationship types state the same fact. It has the fields of

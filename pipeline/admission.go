@@ -143,14 +143,12 @@ func (b *Budget) amountOf(usd *float64, used, assumed outcome.Usage) amount {
 // listCost returns the cost of a usage by the price of the model, doubled above the MaxInput of
 // the price.
 func (b *Budget) listCost(u outcome.Usage) float64 {
-	price := b.price
-	price.MaxInput = 0
-	cost := price.Cost(u)
-	switch {
-	case cost == nil:
-		return max(0, float64(u.Input)*price.Input+float64(u.Output)*price.Output) / 1e6
-	case b.price.MaxInput > 0 && u.Input > b.price.MaxInput:
-		return 2 * *cost
+	if u.Cached < 0 || u.Cached > u.Input {
+		u.Cached = 0
 	}
-	return *cost
+	cost := max(0, b.price.sum(u))
+	if b.price.MaxInput > 0 && u.Input > b.price.MaxInput {
+		cost *= 2
+	}
+	return cost
 }

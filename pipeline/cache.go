@@ -119,30 +119,25 @@ func (c *Cache) load(ctx context.Context, key string) (Response, bool) {
 
 // store writes an answer unless it is too large, and remembers the first error.
 func (c *Cache) store(key string, response Response) {
-	if err := c.write(key, response); err != nil {
+	text, err := json.Marshal(response)
+	raw, name := marshal(cacheEntry{Format: cacheFormat, Key: key, Checksum: sha256Hex(text), Response: text}), c.file(key)
+	if len(raw) > MaxEntry {
+		return
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(name), 0o700)
+	}
+	if err == nil {
+		err = files.Write(name, func(w io.Writer) error {
+			_, err := w.Write(raw)
+			return err
+		})
+	}
+	if err != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.err = cmp.Or(c.err, fmt.Errorf("keeping an answer in the cache %s: %w", c.path, err))
 	}
-}
-
-func (c *Cache) write(key string, response Response) error {
-	raw, err := json.Marshal(response)
-	if err != nil {
-		return err
-	}
-	raw, err = json.Marshal(cacheEntry{Format: cacheFormat, Key: key, Checksum: sha256Hex(raw), Response: raw})
-	if err != nil || len(raw) > MaxEntry {
-		return err
-	}
-	name := c.file(key)
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
-	}
-	return files.Write(name, func(w io.Writer) error {
-		_, err := w.Write(raw)
-		return err
-	})
 }
 
 func sha256Hex(raw []byte) string { return fmt.Sprintf("%x", sha256.Sum256(raw)) }

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
@@ -161,12 +159,6 @@ type ModelError struct {
 // Error returns the message of the failure with its class.
 func (e *ModelError) Error() string { return e.Failure.Error() }
 
-// refused reports whether the provider refused the request or was not reached, and so did not
-// work on it.
-func (e *ModelError) refused() bool {
-	return e.Failure.Class != outcome.Timeout && (e.Status >= 400 || e.Unreached)
-}
-
 // Unwrap returns the failure and the cause.
 func (e *ModelError) Unwrap() []error { return []error{&e.Failure, e.Err} }
 
@@ -199,13 +191,8 @@ var schemaName = textutil.Pattern(`^[A-Za-z0-9_-]{1,64}$`)
 // changes and sends nothing. It does not check upper limits that differ between servers, for
 // example of the temperature or the context; the server does.
 func (c Capabilities) Check(req Request) error {
-	var problems []string
-	add := func(wrong bool, format string, args ...any) {
-		if wrong {
-			problems = append(problems, fmt.Sprintf(format, args...))
-		}
-	}
-	p := req.Parameters
+	var found problems
+	add, p := found.add, req.Parameters
 	if t := p.Temperature; t != nil {
 		add(c.NoTemperature, "the model takes no temperature: leave it out (it is %v)", *t)
 		add(!(*t >= 0) || math.IsInf(*t, 0), "the temperature is %v: it must be 0 or more", *t)
@@ -233,10 +220,7 @@ func (c Capabilities) Check(req Request) error {
 		}
 		add(!textutil.ValidJSON(s.JSON) || !bytes.HasPrefix(bytes.TrimSpace(s.JSON), []byte("{")), "the schema is not a JSON object")
 	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return cli.Usage("the request cannot be sent as it stands: %s", strings.Join(problems, "; "))
+	return found.err("the request cannot be sent as it stands")
 }
 
 // Priced returns a model that sets Response.CostUSD from the usage by Price.Cost. The price is
@@ -270,7 +254,8 @@ func (p *priced) Generate(ctx context.Context, req Request) (response Response, 
 		response.CostUSD = price.Cost(response.Usage)
 	}
 	fault, failed := errors.AsType[*ModelError](err)
-	if known && failed && response.Usage == (outcome.Usage{}) && fault.refused() {
+	notWorked := failed && fault.Failure.Class != outcome.Timeout && (fault.Status >= 400 || fault.Unreached)
+	if known && notWorked && response.Usage == (outcome.Usage{}) {
 		response.CostUSD = new(0.0)
 	}
 	return response, err
@@ -304,6 +289,10 @@ func (p Price) Cost(u outcome.Usage) *float64 {
 	if u.Input <= 0 || u.Output < 0 || u.Cached < 0 || u.Cached > u.Input || p.MaxInput > 0 && u.Input > p.MaxInput {
 		return nil
 	}
-	cost := (float64(u.Input-u.Cached)*p.Input + float64(u.Cached)*p.CachedInput + float64(u.Output)*p.Output) / 1e6
-	return &cost
+	return new(p.sum(u))
+}
+
+// sum returns the cost without regard to what is known.
+func (p Price) sum(u outcome.Usage) float64 {
+	return (float64(u.Input-u.Cached)*p.Input + float64(u.Cached)*p.CachedInput + float64(u.Output)*p.Output) / 1e6
 }

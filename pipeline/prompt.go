@@ -80,20 +80,16 @@ func ParseChat(raw []byte) (Template, error) {
 		return Template{}, promptError(fmt.Sprintf("a chat prompt is a list of messages with role and content: %v", err))
 	}
 	var t Template
-	var problems []string
+	var found problems
 	for i, m := range wire {
-		switch {
-		case m.Type == "placeholder" && m.Name == "":
-			problems = append(problems, fmt.Sprintf("message %d is a placeholder without a name", i+1))
-		case m.Type == "placeholder":
+		if m.Type == "placeholder" {
+			found.add(m.Name == "", "message %d is a placeholder without a name", i+1)
 			t.Messages = append(t.Messages, TemplateMessage{Placeholder: m.Name})
-		case m.Content == nil:
-			problems = append(problems, fmt.Sprintf("message %d has no content", i+1))
-		default:
+		} else if found.add(m.Content == nil, "message %d has no content", i+1); m.Content != nil {
 			t.Messages = append(t.Messages, TemplateMessage{Role: m.Role, Content: *m.Content})
 		}
 	}
-	return t, promptError(problems...)
+	return t, promptError(found...)
 }
 
 // SHA256 returns the hash of the messages in hexadecimal: for each message, one line with the
@@ -113,10 +109,8 @@ func (t Template) SHA256() string {
 func (t Template) Identifiers() []string {
 	var names []string
 	for _, m := range t.Messages {
-		for i, part := range splitIdentifiers(m.Content) {
-			if i%2 == 1 {
-				names = append(names, part)
-			}
+		for _, match := range identifierRegexp().FindAllStringSubmatch(m.Content, -1) {
+			names = append(names, match[1])
 		}
 	}
 	slices.Sort(names)
@@ -216,12 +210,8 @@ func substitute(text string, values map[string]string) (result string, ok bool) 
 // variable may be unused. The error, of exit code 64, holds every problem. Time is linear in
 // the template.
 func (t Template) Check(vars []Var, placeholders []string) error {
-	var problems []string
-	add := func(wrong bool, format string, args ...any) {
-		if wrong {
-			problems = append(problems, fmt.Sprintf(format, args...))
-		}
-	}
+	var found problems
+	add := found.add
 	for i, m := range t.Messages {
 		add(m.Placeholder == "" && !isRole(m.Role), "message %d has the role %q: known are system, user and assistant", i+1, brief(m.Role))
 		add(!utf8.ValidString(m.Content), "message %d is not valid UTF-8: convert the prompt first", i+1)
@@ -230,7 +220,7 @@ func (t Template) Check(vars []Var, placeholders []string) error {
 	known, documentNames := KnownVars(), []string{DocumentText}
 	for _, v := range vars {
 		if problem := v.problem(); problem != "" {
-			problems = append(problems, problem)
+			found = append(found, problem)
 			continue
 		}
 		add(slices.Contains(known, v.Name), "the variable %q is given twice", v.Name)
@@ -239,22 +229,20 @@ func (t Template) Check(vars []Var, placeholders []string) error {
 			documentNames = append(documentNames, v.Name)
 		}
 	}
-	problems = append(problems, t.missing(known, placeholders)...)
+	found = append(found, t.missing(known, placeholders)...)
 	add(!slices.ContainsFunc(t.Identifiers(), func(name string) bool { return slices.Contains(documentNames, name) }),
 		"the prompt never shows the document: write {{document_text}} where its text belongs")
-	return promptError(problems...)
+	return promptError(found...)
 }
 
 // CheckUse checks a template for another purpose than extraction: it must use only known
 // identifiers, and all needed ones. The error, of exit code 64, holds every problem.
 func (t Template) CheckUse(known []string, needed ...string) error {
-	problems, identifiers := t.missing(known, nil), t.Identifiers()
+	found, identifiers := problems(t.missing(known, nil)), t.Identifiers()
 	for _, name := range needed {
-		if !slices.Contains(identifiers, name) {
-			problems = append(problems, fmt.Sprintf("it never shows {{%s}}", name))
-		}
+		found.add(!slices.Contains(identifiers, name), "it never shows {{%s}}", name)
 	}
-	return promptError(problems...)
+	return promptError(found...)
 }
 
 // missing describes the identifiers and placeholders that have no value.
@@ -274,11 +262,23 @@ func describeMissing(kind string, names, known []string) []string {
 
 // promptError returns an error of exit code 64 with all problems of a template, its variables
 // or its values, or nil if there are none.
-func promptError(problems ...string) error {
-	if len(problems) == 0 {
+func promptError(found ...string) error { return problems(found).err("the prompt cannot be used") }
+
+// problems collects what is wrong with a prompt or a request.
+type problems []string
+
+func (p *problems) add(wrong bool, format string, args ...any) {
+	if wrong {
+		*p = append(*p, fmt.Sprintf(format, args...))
+	}
+}
+
+// err returns an error of exit code 64 that says what fails and why, or nil without problems.
+func (p problems) err(what string) error {
+	if len(p) == 0 {
 		return nil
 	}
-	return cli.Usage("the prompt cannot be used: %s", strings.Join(problems, "; "))
+	return cli.Usage("%s: %s", what, strings.Join(p, "; "))
 }
 
 // DefaultPromptName is the name of the built-in prompt, which is used if no other is named.

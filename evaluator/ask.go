@@ -211,9 +211,6 @@ func escapeTags(t pipeline.Template, texts map[string]string) {
 	}
 }
 
-// isPresent reports whether a JSON value is there and not null.
-func isPresent(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
 // excerpt returns the beginning of untrusted text as valid UTF-8, for a message.
 func excerpt(text []byte) string {
 	return textutil.Cut(string(bytes.TrimSpace(text)), maxShown)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/textutil"
 )
@@ -46,18 +47,10 @@ func (e *Evaluator) checkScript() error {
 	if len(words) < 2 || strings.HasPrefix(words[1], "-") || !interpreters().MatchString(filepath.Base(words[0])) {
 		return nil
 	}
-	if _, err := os.Stat(e.path(words[1])); err != nil {
+	if _, err := os.Stat(files.Resolve(e.cfg.Dir, words[1])); err != nil {
 		return &Fault{NotStarted, fmt.Sprintf("%s is to run %s, which cannot be opened: %v", words[0], words[1], err), err}
 	}
 	return nil
-}
-
-// path returns the path of a file in the script; it is relative to Config.Dir.
-func (e *Evaluator) path(word string) string {
-	if filepath.IsAbs(word) {
-		return word
-	}
-	return filepath.Join(e.cfg.Dir, word)
 }
 
 func (e *Evaluator) checkAddress(ctx context.Context) error {
@@ -149,7 +142,7 @@ func (e *Evaluator) Fingerprint() (string, error) {
 
 // addFile adds the digest of a file to h. A word that is not a regular file adds nothing.
 func (e *Evaluator) addFile(h io.Writer, word string) error {
-	path := e.path(word)
+	path := files.Resolve(e.cfg.Dir, word)
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil // an option, or a program in the PATH

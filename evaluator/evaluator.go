@@ -204,39 +204,34 @@ type Item struct {
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 }
 
-type message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
-
 // request is the wire form. It has the field names of the first generation, then those of the
 // second. An evaluator reads those that it knows.
 type request struct {
-	Question         string    `json:"question"`
-	Criteria         string    `json:"criteria"`
-	CandidateAnswer  string    `json:"candidate_answer"`
-	ReferenceAnswer  string    `json:"reference_answer"`
-	ExpectedMessages []message `json:"expected_messages"`
-	InputMessages    []message `json:"input_messages"`
-	OutputMessages   []message `json:"output_messages"`
-	GuidelineFiles   []string  `json:"guideline_files"`
-	InputFiles       []string  `json:"input_files"`
+	Question         string             `json:"question"`
+	Criteria         string             `json:"criteria"`
+	CandidateAnswer  string             `json:"candidate_answer"`
+	ReferenceAnswer  string             `json:"reference_answer"`
+	ExpectedMessages []pipeline.Message `json:"expected_messages"`
+	InputMessages    []pipeline.Message `json:"input_messages"`
+	OutputMessages   []pipeline.Message `json:"output_messages"`
+	GuidelineFiles   []string           `json:"guideline_files"`
+	InputFiles       []string           `json:"input_files"`
 
-	Input          []message `json:"input"`
-	Output         []message `json:"output"`
-	Answer         string    `json:"answer"`
-	ExpectedOutput []message `json:"expected_output"`
+	Input          []pipeline.Message `json:"input"`
+	Output         []pipeline.Message `json:"output"`
+	Answer         string             `json:"answer"`
+	ExpectedOutput []pipeline.Message `json:"expected_output"`
 
 	Item *Item `json:"item,omitempty"`
 }
 
 // encode returns the case as one line of JSON that ends in a newline.
 func (c Case) encode() ([]byte, error) {
-	question := []message{{"user", c.Question}}
-	answer := []message{{"assistant", c.Candidate}}
-	reference := []message{}
+	question := []pipeline.Message{{Role: "user", Content: c.Question}}
+	answer := []pipeline.Message{{Role: "assistant", Content: c.Candidate}}
+	reference := []pipeline.Message{}
 	if c.Reference != "" {
-		reference = append(reference, message{"assistant", c.Reference})
+		reference = append(reference, pipeline.Message{Role: "assistant", Content: c.Reference})
 	}
 	r := request{
 		Question: c.Question, Criteria: c.Criteria, CandidateAnswer: c.Candidate, ReferenceAnswer: c.Reference,
@@ -302,12 +297,12 @@ func parseVerdict(raw []byte) (Verdict, error) {
 	}
 	var v Verdict
 	problems := []error{v.readScore(fields["score"])}
-	if isPresent(fields["assertions"]) {
+	if !textutil.AbsentJSON(fields["assertions"]) {
 		problems = append(problems, v.readAssertions(fields["assertions"]))
 	} else {
 		problems = append(problems, v.readLists(fields))
 	}
-	if raw := fields["reasoning"]; isPresent(raw) && json.Unmarshal(raw, &v.Reasoning) != nil {
+	if raw := fields["reasoning"]; !textutil.AbsentJSON(raw) && json.Unmarshal(raw, &v.Reasoning) != nil {
 		problems = append(problems, fmt.Errorf("reasoning: expected a text, got %s", excerpt(raw)))
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -318,7 +313,7 @@ func parseVerdict(raw []byte) (Verdict, error) {
 
 func (v *Verdict) readScore(raw json.RawMessage) error {
 	switch {
-	case !isPresent(raw):
+	case textutil.AbsentJSON(raw):
 		return errors.New("score is missing")
 	case json.Unmarshal(raw, &v.Score) != nil:
 		return fmt.Errorf("score: expected a number, got %s", excerpt(raw))
@@ -338,7 +333,7 @@ func (v *Verdict) readLists(fields map[string]json.RawMessage) error {
 		raw := fields[list.key]
 		var texts []*string // a null would read as an empty text
 		switch {
-		case !isPresent(raw):
+		case textutil.AbsentJSON(raw):
 			problems = append(problems, fmt.Errorf("%s is missing", list.key))
 		case json.Unmarshal(raw, &texts) != nil || len(texts) > maxListed || slices.Contains(texts, nil):
 			problems = append(problems, fmt.Errorf("%s: expected a list of at most %d texts, got %s", list.key, maxListed, excerpt(raw)))

@@ -111,11 +111,8 @@ func (l *limited) Generate(ctx context.Context, req Request) (response Response,
 		if err == nil || c.final {
 			break
 		}
-		if pauseErr := c.pause(ctx, err); pauseErr != nil {
-			if !limit.StopsRun(pauseErr) {
-				pauseErr = errors.Join(pauseErr, err)
-			}
-			err = pauseErr
+		if stopped := c.pause(ctx, err); stopped != nil {
+			err = stopped
 			break
 		}
 	}
@@ -220,8 +217,8 @@ func (c *call) classify(ctx context.Context, response Response, err error) limit
 	return result
 }
 
-// pause announces that the request will be sent again, and waits. The caller has returned the
-// permit before.
+// pause announces that the request will be sent again after err, and waits. The caller has
+// returned the permit before.
 func (c *call) pause(ctx context.Context, err error) error {
 	limits, pause := c.cfg.Admission.State(), c.nextPause
 	if fault, ok := errors.AsType[*ModelError](err); ok && c.cfg.OnWait != nil {
@@ -245,7 +242,7 @@ func (c *call) pause(ctx context.Context, err error) error {
 	case <-limit.Stop(ctx):
 		return limit.ErrStopped
 	case <-ctx.Done():
-		return fmt.Errorf("waiting to send a request again: %w", ctx.Err())
+		return errors.Join(fmt.Errorf("waiting to send a request again: %w", ctx.Err()), err)
 	}
 }
 

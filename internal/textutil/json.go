@@ -15,11 +15,7 @@ import (
 // members before the fault if raw is invalid. raw must be UTF-8. Time is linear.
 func JSONMembers(raw []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
-		for key, value := range RawJSONMembers(raw) {
-			if !yield(JSONText(key), value) {
-				return
-			}
-		}
+		ReadJSONObject(raw, func(key []byte, value json.RawMessage) bool { return yield(JSONText(key), value) })
 	}
 }
 

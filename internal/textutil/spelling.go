@@ -96,21 +96,11 @@ func Nearest(word string, candidates []string) string {
 	best, edits := "", 0
 	for _, candidate := range slices.Sorted(slices.Values(candidates)) {
 		distance := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(candidate))
-		if distance <= allowedEdits(candidate) && (best == "" || distance < edits) {
+		if distance <= min(1+len(candidate)/4, 3) && (best == "" || distance < edits) {
 			best, edits = candidate, distance
 		}
 	}
 	return best
-}
-
-func allowedEdits(word string) int {
-	switch {
-	case len(word) <= 3:
-		return 1
-	case len(word) <= 7:
-		return 2
-	}
-	return 3
 }
 
 // Hint returns `; did you mean "x"?`, or "" if no candidate is near.

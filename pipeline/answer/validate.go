@@ -25,7 +25,7 @@ const maxTypesOfName = 64
 // entities or relationships, every type of them is allowed, also an empty one. The result has
 // at most 20 problems and a line with the number of the others, or is nil. Time is linear.
 func Validate(e extraction.Extraction, doc extraction.Document) []string {
-	v := &validator{types: typesOf(doc), typesByName: make(map[string][]string, len(e.Entities))}
+	v := &validator{types: typesOf(doc), schemas: doc.Relationships, typesByName: make(map[string][]string, len(e.Entities))}
 	for i, entity := range e.Entities {
 		v.checkEntity(i, entity)
 	}
@@ -40,6 +40,7 @@ func Validate(e extraction.Extraction, doc extraction.Document) []string {
 
 type validator struct {
 	types
+	schemas     map[string]extraction.RelationshipSchema
 	typesByName map[string][]string // types of the entities, by folded name
 	problems    []string
 	omitted     int
@@ -83,10 +84,10 @@ func (v *validator) checkRelationship(i int, r extraction.Relationship) {
 		v.addProblem("%s: the relationship_type is none of the relationship schemas: %s",
 			describeRelationship(i, r), typeList{v.relationships, r.Type})
 	}
-	if fault := v.checkEnd(r.Source, r.SourceRef, v.sources[kind]); fault != "" {
+	if fault := v.checkEnd(r.Source, r.SourceRef, v.schemas[kind].SourceTypes, v.sources[kind]); fault != "" {
 		v.addProblem("%s: the source %s", describeRelationship(i, r), fault)
 	}
-	if fault := v.checkEnd(r.Target, r.TargetRef, v.targets[kind]); fault != "" {
+	if fault := v.checkEnd(r.Target, r.TargetRef, v.schemas[kind].TargetTypes, v.targets[kind]); fault != "" {
 		v.addProblem("%s: the target %s", describeRelationship(i, r), fault)
 	}
 }
@@ -96,9 +97,9 @@ func describeRelationship(i int, r extraction.Relationship) string {
 }
 
 // checkEnd describes what is wrong with an end of a relationship, or returns "".
-func (v *validator) checkEnd(name, ref string, allowed endTypes) string {
+func (v *validator) checkEnd(name, ref string, allowed []string, folded map[string]bool) string {
 	kinds, exists := v.typesByName[textutil.FoldName(name)]
-	fits := func(kind string) bool { return kind == "" || allowed.folded[v.entities.fold(kind)] }
+	fits := func(kind string) bool { return kind == "" || folded[v.entities.fold(kind)] }
 	switch {
 	case ref != "":
 		return fmt.Sprintf("refers to %q, which is the id of no entity", brief(ref))
@@ -106,11 +107,11 @@ func (v *validator) checkEnd(name, ref string, allowed endTypes) string {
 		return "is empty"
 	case !exists:
 		return "is the name of no entity: add the entity, or leave the relationship out"
-	case len(allowed.types) == 0, slices.ContainsFunc(kinds, fits):
+	case len(allowed) == 0, slices.ContainsFunc(kinds, fits):
 		return ""
 	}
 	return fmt.Sprintf("is of the type %s, the schema allows %s",
-		brief(strings.Join(kinds, ", ")), brief(strings.Join(allowed.types, ", ")))
+		brief(strings.Join(kinds, ", ")), brief(strings.Join(allowed, ", ")))
 }
 
 // Normalise returns the extraction with the types in the spelling of the document's schemas, if
@@ -133,13 +134,9 @@ func Normalise(e extraction.Extraction, doc extraction.Document) extraction.Extr
 // types holds the allowed types of a document. It does not change once it is made.
 type types struct {
 	entities, relationships vocabulary
-	sources, targets        map[string]endTypes // by relationship type
-}
-
-// endTypes holds the entity types that may be at an end; if it is empty, every type may.
-type endTypes struct {
-	types  []string
-	folded map[string]bool
+	// sources and targets hold, by relationship type, the folded entity types that may be at an
+	// end; if there are none, every type may.
+	sources, targets map[string]map[string]bool
 }
 
 // typesKey is the key for extraction.Derive.
@@ -153,12 +150,12 @@ func makeTypes(doc extraction.Document) types {
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(doc.Objects))
 	}
-	t := types{sources: map[string]endTypes{}, targets: map[string]endTypes{}}
+	t := types{sources: map[string]map[string]bool{}, targets: map[string]map[string]bool{}}
 	t.entities = newVocabulary(names, func(key string) string { return doc.Objects[key].Name })
 	names = slices.Sorted(maps.Keys(doc.Relationships))
 	t.relationships = newVocabulary(names, func(key string) string { return doc.Relationships[key].Name })
 	for key, schema := range doc.Relationships {
-		t.sources[key], t.targets[key] = t.entities.newEndTypes(schema.SourceTypes), t.entities.newEndTypes(schema.TargetTypes)
+		t.sources[key], t.targets[key] = t.entities.foldAll(schema.SourceTypes), t.entities.foldAll(schema.TargetTypes)
 	}
 	return t
 }
@@ -212,12 +209,12 @@ func (v vocabulary) spell(name string) string {
 // fold returns equal texts for types that the schemas spell equally or that fold equally.
 func (v vocabulary) fold(kind string) string { return foldType(cmp.Or(v.spell(kind), kind)) }
 
-func (v vocabulary) newEndTypes(types []string) endTypes {
+func (v vocabulary) foldAll(types []string) map[string]bool {
 	folded := map[string]bool{}
 	for _, kind := range types {
 		folded[v.fold(kind)] = true
 	}
-	return endTypes{types, folded}
+	return folded
 }
 
 // typeList formats the types and the nearest one for a message. It does the work only if the

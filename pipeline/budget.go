@@ -102,11 +102,10 @@ func (b *Budget) For(model string) (*Budget, error) {
 	cfg := b.cfg
 	cfg.Model = model
 	other, err := NewBudget(cfg)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		other.account = b.account
 	}
-	other.account = b.account
-	return other, nil
+	return other, err
 }
 
 // Book charges what was spent elsewhere, for example by an earlier part of the run: the

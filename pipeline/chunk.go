@@ -136,16 +136,14 @@ func isAbbreviation(word string) bool {
 	if word == "" || len(word) > longestAbbreviation {
 		return false
 	}
-	for part := range strings.SplitSeq(word, ".") {
-		if utf8.RuneCountInString(part) > 2 {
-			return isCommonAbbreviation(strings.ToLower(word))
+	r, size := utf8.DecodeRuneInString(word)
+	if strings.Contains(word, ".") || strings.Trim(word, "0123456789") == "" || size == len(word) && unicode.IsLetter(r) {
+		isLong := func(part string) bool { return utf8.RuneCountInString(part) > 2 }
+		if !slices.ContainsFunc(strings.Split(word, "."), isLong) {
+			return true
 		}
 	}
-	if strings.Contains(word, ".") || strings.Trim(word, "0123456789") == "" {
-		return true
-	}
-	r, size := utf8.DecodeRuneInString(word)
-	return size == len(word) && unicode.IsLetter(r) || isCommonAbbreviation(strings.ToLower(word))
+	return isCommonAbbreviation(strings.ToLower(word))
 }
 
 func isCommonAbbreviation(word string) bool {

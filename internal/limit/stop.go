@@ -55,17 +55,14 @@ func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	inner, cancel := context.WithCancelCause(ctx)
 	t := &timeout{left: d, began: time.Now()}
 	t.timer = time.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
-	return timeoutContext{inner, t}, func() {
+	return timeoutContext{context.WithValue(inner, timeoutKey{}, t)}, func() {
 		t.stop()
 		cancel(context.Canceled)
 	}
 }
 
 // timeoutContext distinguishes a timeout from a cancellation.
-type timeoutContext struct {
-	context.Context
-	timeout *timeout
-}
+type timeoutContext struct{ context.Context }
 
 // Err returns why the context ended, or nil.
 func (c timeoutContext) Err() error {
@@ -73,14 +70,6 @@ func (c timeoutContext) Err() error {
 		return context.DeadlineExceeded
 	}
 	return c.Context.Err()
-}
-
-// Value returns the timeout for timeoutKey.
-func (c timeoutContext) Value(key any) any {
-	if key == (timeoutKey{}) {
-		return c.timeout
-	}
-	return c.Context.Value(key)
 }
 
 // PauseTimeout stops the clock of WithTimeout until the returned function is called, which must

@@ -300,7 +300,10 @@ func parseVerdict(raw []byte) (Verdict, error) {
 	if !textutil.AbsentJSON(fields["assertions"]) {
 		problems = append(problems, v.readAssertions(fields["assertions"]))
 	} else {
-		problems = append(problems, v.readLists(fields))
+		var hits, misses error
+		v.Hits, hits = readTexts("hits", fields["hits"])
+		v.Misses, misses = readTexts("misses", fields["misses"])
+		problems = append(problems, hits, misses)
 	}
 	if raw := fields["reasoning"]; !textutil.AbsentJSON(raw) && json.Unmarshal(raw, &v.Reasoning) != nil {
 		problems = append(problems, fmt.Errorf("reasoning: expected a text, got %s", excerpt(raw)))
@@ -323,25 +326,16 @@ func (v *Verdict) readScore(raw json.RawMessage) error {
 	return nil
 }
 
-// readLists reads hits and misses, the form of the first generation.
-func (v *Verdict) readLists(fields map[string]json.RawMessage) error {
-	var problems []error
-	for _, list := range []struct {
-		key string
-		to  *[]string
-	}{{"hits", &v.Hits}, {"misses", &v.Misses}} {
-		raw := fields[list.key]
-		var texts []*string // a null would read as an empty text
-		switch {
-		case textutil.AbsentJSON(raw):
-			problems = append(problems, fmt.Errorf("%s is missing", list.key))
-		case json.Unmarshal(raw, &texts) != nil || len(texts) > maxListed || slices.Contains(texts, nil):
-			problems = append(problems, fmt.Errorf("%s: expected a list of at most %d texts, got %s", list.key, maxListed, excerpt(raw)))
-		default:
-			*list.to = append([]string{}, cli.Each(texts, func(text *string) string { return *text })...)
-		}
+// readTexts reads a list of the first generation: hits or misses.
+func readTexts(key string, raw json.RawMessage) ([]string, error) {
+	var texts []*string // a null would read as an empty text
+	switch {
+	case textutil.AbsentJSON(raw):
+		return nil, fmt.Errorf("%s is missing", key)
+	case json.Unmarshal(raw, &texts) != nil || len(texts) > maxListed || slices.Contains(texts, nil):
+		return nil, fmt.Errorf("%s: expected a list of at most %d texts, got %s", key, maxListed, excerpt(raw))
 	}
-	return errors.Join(problems...)
+	return append([]string{}, cli.Each(texts, func(text *string) string { return *text })...), nil
 }
 
 // readAssertions reads assertions, the form of the second generation.

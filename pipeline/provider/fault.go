@@ -125,12 +125,6 @@ func (c *httpModel) excerpt(text any) string {
 	return textutil.Cut(c.mask.Text(fmt.Sprint(text)), maxReason)
 }
 
-// wrongKeyCodes are the codes with which servers report an invalid key with status 400.
-var wrongKeyCodes = []string{"API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key"}
-
-// noCreditCodes are the codes of a 429 that does not pass: no credit is left.
-var noCreditCodes = []string{"insufficient_quota", "billing_hard_limit_reached"}
-
 // statusFault explains a status that is not a success.
 func (c *httpModel) statusFault(x *exchange) *pipeline.ModelError {
 	reason := x.reason()
@@ -149,13 +143,14 @@ func (c *httpModel) statusFault(x *exchange) *pipeline.ModelError {
 	switch {
 	case x.Status == http.StatusTooManyRequests:
 		e.Failure.Class = outcome.RateLimited
-		if reason.has(noCreditCodes...) {
+		if reason.has("insufficient_quota", "billing_hard_limit_reached") { // it does not pass
 			e.Retry, e.RetryAfter = false, 0
 			advise("the account of %s has no credit left", c.keyVariable)
 		} else if e.RetryAfter > 0 {
 			advise("the server asks to wait %s", e.RetryAfter)
 		}
-	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden, reason.has(wrongKeyCodes...):
+	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden,
+		reason.has("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key"): // some servers answer with 400
 		advise("check %s: the key must be valid at %s and may use the model", c.keyVariable, c.BaseURL)
 	case x.Status == http.StatusNotFound, x.Status == http.StatusMethodNotAllowed:
 		advise("check that %s has the model %q, and %s", c.BaseURL, c.Model, c.urlVariable)

@@ -200,8 +200,11 @@ func (c *checker) schema(value any, path string, types []any) {
 		if needed := strings.Fields(k.types); len(needed) > 0 && !slices.ContainsFunc(needed, func(one string) bool { return slices.Contains(types, any(one)) }) {
 			c.problem(path, "Langfuse takes %q only beside \"type\": %q", name, needed[0])
 		}
+		// Ajv does not check definitions, which are checked at their references, and alternatives
+		// of which one accepts every value.
 		inner := k.schemas(schema[name])
-		if skipped(name, inner) {
+		isAlternatives := name == "anyOf" || name == "oneOf"
+		if k.kind == definitions || isAlternatives && slices.ContainsFunc(slices.Collect(maps.Values(inner)), empty) {
 			continue
 		}
 		innerTypes := map[int][]any{inPlace: types, propertyNames: {"string"}}[k.kind]
@@ -221,19 +224,6 @@ func (c *checker) schema(value any, path string, types []any) {
 		c.seen[ref] = true
 		c.schema(c.target(ref), ref, nil)
 	}
-}
-
-// skipped reports whether Ajv does not check the inner schemas of a keyword. These are
-// definitions, which are checked at their references, and alternatives of which one accepts
-// every value.
-func skipped(name string, inner map[string]any) bool {
-	switch name {
-	case "definitions", "$defs":
-		return true
-	case "anyOf", "oneOf":
-		return slices.ContainsFunc(slices.Collect(maps.Values(inner)), empty)
-	}
-	return false
 }
 
 // empty reports whether a schema accepts every value.

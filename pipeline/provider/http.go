@@ -156,8 +156,11 @@ func (c *httpModel) Generate(ctx context.Context, req pipeline.Request) (pipelin
 		answer, err = c.parseAnswer(x.Body)
 	}
 	answer.Attempts = 1
-	if text, ok := x.promptFiltered(); ok {
-		return pipeline.Response{Text: text, Finish: pipeline.FinishRefused, Attempts: 1}, nil
+	if x.Status == http.StatusBadRequest && x.Err == nil {
+		// So Azure reports that its filter declined the prompt.
+		if reason := x.reason(); reason.has("content_filter", "ResponsibleAIPolicyViolation") {
+			return pipeline.Response{Text: reason.Text, Finish: pipeline.FinishRefused, Attempts: 1}, nil
+		}
 	}
 	if err != nil || x.Flooded || !x.hasAnswer(answer.choices) {
 		if ctxErr := c.contextError(ctx, &x); ctxErr != nil {
@@ -175,16 +178,6 @@ func (c *httpModel) Generate(ctx context.Context, req pipeline.Request) (pipelin
 	e := newFault(outcome.InvalidOutput, "%s: %s: %s", c.provider, c.Model, answer.emptyMessage)
 	e.Status, e.Retry = x.Status, true // models answer differently each time
 	return answer.Response, e
-}
-
-// promptFiltered recognises the status 400 with which Azure reports that its filter declined
-// the prompt.
-func (x *exchange) promptFiltered() (string, bool) {
-	if x.Status != http.StatusBadRequest || x.Err != nil {
-		return "", false
-	}
-	reason := x.reason()
-	return reason.Text, reason.has("content_filter", "ResponsibleAIPolicyViolation")
 }
 
 // finishReason translates a finish reason of OpenAI (small letters) or Gemini (capitals).

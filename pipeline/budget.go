@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -241,11 +242,7 @@ func (r *recentMax) add(value int64) {
 func (r *recentMax) largest() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var largest int64
-	for _, value := range r.values {
-		largest = max(largest, value)
-	}
-	return largest
+	return slices.Max(r.values[:])
 }
 
 // Estimator is a Model that sends no requests: it adds up their estimated input and answers

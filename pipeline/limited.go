@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -222,10 +223,7 @@ func (c *call) classify(ctx context.Context, response Response, err error) limit
 func (c *call) pause(ctx context.Context, err error) error {
 	limits, pause := c.cfg.Admission.State(), c.nextPause
 	if fault, ok := errors.AsType[*ModelError](err); ok && c.cfg.OnWait != nil {
-		until := time.Now().Add(pause)
-		if limits.PausedUntil.After(until) {
-			until = limits.PausedUntil
-		}
+		until := slices.MaxFunc([]time.Time{time.Now().Add(pause), limits.PausedUntil}, time.Time.Compare)
 		c.cfg.OnWait(Wait{Until: until, Asked: fault.RetryAfter, Deadline: limits.GivesUp, Reason: fault.Error()})
 	}
 	if pause <= 0 {

@@ -222,11 +222,7 @@ func (m *merger) vote(members []member) (d decision) {
 		lastPart = e.part
 		count[e.typ]++
 	}
-	for _, e := range members {
-		if count[e.typ] > count[d.winner.typ] {
-			d.winner = e
-		}
-	}
+	d.winner = slices.MaxFunc(members, func(a, b member) int { return cmp.Compare(count[a.typ], count[b.typ]) })
 	if len(count) > 1 && !d.homonym {
 		m.warnings = append(m.warnings, fmt.Sprintf("entity %q: chunks disagree about its type; of %d %q is kept",
 			brief(members[0].Name), len(count), brief(d.winner.Type)))

@@ -203,12 +203,7 @@ func (d *document) readTypes(doc extraction.Document) {
 // the entity decides. An entity that is mostly of a kind that no type accepts has no type. On a
 // tie the first name wins.
 func (d *document) typeOf(e *entity) int {
-	strongest := kind(0)
-	for k := person; k < numKinds; k++ {
-		if e.evidence[k] > e.evidence[strongest] {
-			strongest = k
-		}
-	}
+	strongest := slices.Index(e.evidence[:], slices.Max(e.evidence[:]))
 	bestScore, bestType := float32(0.2), -1
 	if !d.usedKinds[strongest] && e.evidence[strongest] >= 3*float32(len(e.mentions)) {
 		bestScore = 2.9 // only a word of the type name can exceed it

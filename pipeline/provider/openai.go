@@ -121,12 +121,8 @@ func (*openAI) requestBody(model modelConfig, req pipeline.Request) ([]byte, err
 		w.Int("seed", *parameters.Seed)
 	}
 	w.Raw("stream", []byte("false"))
-	if parameters.Temperature != nil {
-		w.Float("temperature", *parameters.Temperature)
-	}
-	if parameters.TopP != nil {
-		w.Float("top_p", *parameters.TopP)
-	}
+	w.FloatIf("temperature", parameters.Temperature)
+	w.FloatIf("top_p", parameters.TopP)
 	w.Close()
 	if req.Sent != nil {
 		*req.Sent = bytes.Clone(w.B[begin:end]) // a copy, because it outlives the body

@@ -9,6 +9,7 @@ package provider
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"extraction-experiment/internal/cli"
@@ -133,9 +134,6 @@ func unknownSpec(spec string) error {
 
 // Variables returns the names of the environment variables that Open reads by Config.Getenv, in
 // display order.
-func Variables() (names []string) {
-	for _, r := range table() {
-		names = append(names, r.variables...)
-	}
-	return names
+func Variables() []string {
+	return slices.Concat(cli.Each(table(), func(r row) []string { return r.variables })...)
 }

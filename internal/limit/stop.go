@@ -56,7 +56,7 @@ func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	t := &timeout{left: d, began: time.Now()}
 	t.timer = time.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
 	return timeoutContext{context.WithValue(inner, timeoutKey{}, t)}, func() {
-		t.stop()
+		t.timer.Stop() // a call of resume may start it again, which has no effect anymore
 		cancel(context.Canceled)
 	}
 }
@@ -93,13 +93,12 @@ type timeout struct {
 	left    time.Duration // the remaining time when the clock was last started
 	began   time.Time     // when the clock was last started
 	waiting int
-	stopped bool
 }
 
 func (t *timeout) pause() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.waiting++; t.waiting == 1 && !t.stopped && t.timer.Stop() {
+	if t.waiting++; t.waiting == 1 && t.timer.Stop() {
 		t.left -= time.Since(t.began)
 	}
 }
@@ -107,15 +106,8 @@ func (t *timeout) pause() {
 func (t *timeout) resume() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.waiting--; t.waiting == 0 && !t.stopped {
+	if t.waiting--; t.waiting == 0 {
 		t.began = time.Now()
 		t.timer.Reset(max(t.left, 0))
 	}
-}
-
-func (t *timeout) stop() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.stopped = true
-	t.timer.Stop()
 }

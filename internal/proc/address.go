@@ -145,14 +145,5 @@ func (a *Address) unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	return &maskedError{a.cfg.Mask.Text(fmt.Sprintf("asking %s: %v", a.Shown, err)), err}
+	return &textutil.Reworded{Text: a.cfg.Mask.Text(fmt.Sprintf("asking %s: %v", a.Shown, err)), Err: err}
 }
-
-// maskedError is an error with a masked text.
-type maskedError struct {
-	text  string
-	cause error
-}
-
-func (e *maskedError) Error() string { return e.text }
-func (e *maskedError) Unwrap() error { return e.cause }

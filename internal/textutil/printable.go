@@ -91,3 +91,15 @@ func Counted[N int | int64](n N, noun string) string {
 	}
 	return fmt.Sprintf("%d %s", n, noun)
 }
+
+// Reworded is an error with another text, for example a masked one.
+type Reworded struct {
+	Text string
+	Err  error
+}
+
+// Error returns the text.
+func (e *Reworded) Error() string { return e.Text }
+
+// Unwrap returns the error whose text is replaced.
+func (e *Reworded) Unwrap() error { return e.Err }

@@ -11,6 +11,7 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -232,14 +233,5 @@ func (f *recordedError) restore() error {
 	if f.Text == "" {
 		return model
 	}
-	return &replayedError{text: f.Text, model: model}
+	return &textutil.Reworded{Text: f.Text, Err: model} // the text of the errors that had wrapped it
 }
-
-// replayedError is a ModelError with the text of the errors that had wrapped it.
-type replayedError struct {
-	text  string
-	model *pipeline.ModelError
-}
-
-func (e *replayedError) Error() string { return e.text }
-func (e *replayedError) Unwrap() error { return e.model }

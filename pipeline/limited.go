@@ -192,16 +192,15 @@ func (c *call) classify(ctx context.Context, response Response, err error) limit
 		return limit.Result{Kind: limit.Abandoned}
 	}
 	result.RetryAfter, result.Reason, result.Unreached = fault.RetryAfter, fault.Error(), fault.Unreached
+	c.nextPause = 0 // after a rejection, the pause of the limiter is enough
 	switch {
 	case fault.Failure.Class == outcome.RateLimited && fault.Retry:
 		result.Kind = limit.Rejected
 		if answers := c.cfg.Admission.State().Answers; c.rejections == 0 || answers > c.answersSeen {
 			c.rejections, c.answersSeen = c.rejections+1, answers
 		}
-		c.nextPause = 0 // the pause of the limiter is enough
 	case fault.Retry && fault.Failure.Class == outcome.InvalidOutput:
 		c.failures++ // the provider answered, but not usably
-		c.nextPause = 0
 	case fault.Retry:
 		result.Kind = limit.Failed
 		c.failures++

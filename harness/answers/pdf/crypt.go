@@ -26,10 +26,10 @@ type crypt struct {
 }
 
 // prepareCrypt derives the key from the password of the user or owner, or else from the empty
-// password. If neither works, it sets cryptErr.
-func (f *File) prepareCrypt() {
+// password. The error is the reason why the file cannot be decrypted.
+func (f *File) prepareCrypt() error {
 	if f.trailer["Encrypt"] == nil {
-		return
+		return nil
 	}
 	d := f.Dict(f.trailer["Encrypt"])
 	text := func(o Object) []byte { return []byte(resolveAs[String](f, o)) }
@@ -50,19 +50,19 @@ func (f *File) prepareCrypt() {
 	if c.method = "V2"; version >= 4 {
 		c.method = f.Name(f.Dict(f.Dict(d["CF"])[f.Name(d["StmF"])])["CFM"])
 	}
-	f.crypt = c
 	if f.Name(d["Filter"]) != "Standard" || version < 1 || version > 5 || version == 3 {
-		f.cryptErr = ErrUnsupportedEncryption
-		return
+		return ErrUnsupportedEncryption
 	}
 	for _, password := range []string{f.opt.Password, ""} {
 		if c.tryPassword(password, version); c.key != nil {
-			return
+			f.crypt = c
+			return nil
 		}
 	}
-	if f.cryptErr = ErrPassword; f.opt.Password != "" {
-		f.cryptErr = ErrWrongPassword
+	if f.opt.Password != "" {
+		return ErrWrongPassword
 	}
+	return ErrPassword
 }
 
 // tryPassword sets the key, or nil if password is neither the user's nor the owner's.
@@ -151,14 +151,12 @@ func (c *crypt) decrypt(ref Ref, data []byte) []byte {
 		sum := md5.Sum(slices.Concat(c.key, number, []byte(salt)))
 		return sum[:min(16, len(c.key)+5)]
 	}
-	switch {
-	case c.key == nil:
-		return data
-	case c.method == "V2":
+	switch c.method {
+	case "V2":
 		return applyRC4(objectKey(""), data)
-	case c.method == "AESV2":
+	case "AESV2":
 		return decryptCBC(objectKey("sAlT"), data)
-	case c.method == "AESV3":
+	case "AESV3":
 		return decryptCBC(c.key, data)
 	}
 	return data

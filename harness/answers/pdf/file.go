@@ -36,7 +36,6 @@ type File struct {
 	entries   map[int]entry
 	trailer   Dict
 	crypt     *crypt
-	cryptErr  error // why the file cannot be decrypted
 	objects   map[int]Object
 	depth     int // nesting of loads
 	cost      int64
@@ -58,7 +57,7 @@ const entryCost = 100
 // Open reads the structure of a file. It keeps data.
 //
 // Errors are ErrNotPDF, ErrPassword if a password is missing, ErrWrongPassword if it is wrong,
-// ErrUnsupportedEncryption, ErrDamaged, ErrBudget, and those of ctx.
+// ErrUnsupportedEncryption, ErrBudget, and those of ctx.
 func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 	opt.MaxDecoded = cmp.Or(opt.MaxDecoded, 512<<20)
 	header := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-"))
@@ -69,23 +68,15 @@ func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 		objects: map[int]Object{}}
 	objStreams := f.findObjects()
 	f.Repaired = f.isDamaged()
-	f.prepareCrypt()
-	if err := cmp.Or(f.budgetErr, f.cryptErr); err != nil {
+	cryptErr := f.prepareCrypt()
+	if err := cmp.Or(f.budgetErr, cryptErr); err != nil {
 		return nil, err
 	}
 	f.findStreamObjects(objStreams)
 	if f.pageTree() == nil {
 		f.findCatalogue()
 	}
-	switch end := f.data[max(0, len(f.data)-2048):]; {
-	case f.budgetErr != nil:
-		return nil, f.budgetErr
-	case f.pageTree() != nil:
-		return f, nil
-	case !bytes.Contains(end, []byte("%%EOF")):
-		return nil, fmt.Errorf("%w; its end is missing: it was cut off, copy it again", ErrDamaged)
-	}
-	return nil, ErrDamaged
+	return f, f.budgetErr
 }
 
 // pageTree returns the root of the page tree.

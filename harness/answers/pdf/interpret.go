@@ -1,6 +1,9 @@
 package pdf
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Limits of one page.
 const (
@@ -85,7 +88,7 @@ func (in *interpreter) execute(op string, args []Object) {
 			in.state, in.stack = in.stack[top], in.stack[:top]
 		}
 	case "cm":
-		in.transform(matrix{arg(6), arg(5), arg(4), arg(3), arg(2), arg(1)})
+		in.ctm = matrix{arg(6), arg(5), arg(4), arg(3), arg(2), arg(1)}.multiply(in.ctm)
 	case "BT":
 		in.textMatrix, in.lineMatrix = identity, identity
 	case "Tc":
@@ -122,18 +125,7 @@ func (in *interpreter) execute(op string, args []Object) {
 	}
 }
 
-// transform applies m before the map of the page.
-func (in *interpreter) transform(m matrix) {
-	if m = m.multiply(in.ctm); m.finite() {
-		in.ctm = m
-	}
-}
-
-func (in *interpreter) startLine(m matrix) {
-	if m.finite() {
-		in.textMatrix, in.lineMatrix = m, m
-	}
-}
+func (in *interpreter) startLine(m matrix) { in.textMatrix, in.lineMatrix = m, m }
 
 func (in *interpreter) nextLine() { in.startLine(translation(0, -in.leading).multiply(in.lineMatrix)) }
 
@@ -175,11 +167,7 @@ func (in *interpreter) showText(args []Object) {
 	}
 }
 
-func (in *interpreter) advance(x float64) {
-	if m := translation(x, 0).multiply(in.textMatrix); m.finite() {
-		in.textMatrix = m
-	}
-}
+func (in *interpreter) advance(x float64) { in.textMatrix = translation(x, 0).multiply(in.textMatrix) }
 
 // showString adds the glyphs of a string code by code, because a string may be as long as its
 // stream.
@@ -248,7 +236,7 @@ func (in *interpreter) draw(args []Object) {
 	content, _ := in.file.Decode(s) // use what was decoded before an error
 	saved, depth := in.state, len(in.stack)
 	if list := in.file.numbers(s.Dict["Matrix"], 6); list != nil {
-		in.transform(matrix(list))
+		in.ctm = matrix(list).multiply(in.ctm)
 	}
 	in.formDepth++
 	in.run(content, in.file.Dict(s.Dict["Resources"]))
@@ -263,23 +251,18 @@ var identity = translation(0, 0)
 
 func translation(x, y float64) matrix { return matrix{1, 0, 0, 1, x, y} }
 
-// multiply returns the map that applies first m and then n.
+// multiply returns the map that applies first m and then n, or n alone if m has hostile numbers,
+// so that nothing overflows.
 func (m matrix) multiply(n matrix) matrix {
-	return matrix{
+	product := matrix{
 		m[0]*n[0] + m[1]*n[2], m[0]*n[1] + m[1]*n[3],
 		m[2]*n[0] + m[3]*n[2], m[2]*n[1] + m[3]*n[3],
 		m[4]*n[0] + m[5]*n[2] + n[4], m[4]*n[1] + m[5]*n[3] + n[5],
 	}
-}
-
-// finite reports whether nothing overflowed.
-func (m matrix) finite() bool {
-	for _, v := range m {
-		if !(math.Abs(v) < 1e9) {
-			return false
-		}
+	if slices.ContainsFunc(product[:], func(v float64) bool { return !(math.Abs(v) < 1e9) }) {
+		return n
 	}
-	return true
+	return product
 }
 
 // pageMatrix returns the map to the page as it is viewed: with its corner at the origin, turned

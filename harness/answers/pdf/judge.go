@@ -205,27 +205,24 @@ func (a alphabet) isLikely(word string) bool {
 		previous = row
 	}
 	for _, r := range word {
-		addPair(a.index(r))
+		addPair(a.row(baseLetter(r)))
 	}
 	addPair(0)
 	return float64(bits) <= maxBits*float64(pairs)
 }
 
-// index returns the row of a letter, or -1.
-func (a alphabet) index(r rune) int {
-	r = baseLetter(r)
-	if !a.contains(r) {
-		return -1
+// row returns the row of a letter, or -1 if it is not in the alphabet.
+func (a alphabet) row(r rune) int {
+	if row := int(r-a.first) + 1; row > 0 && row < len(a.pairs) {
+		return row
 	}
-	return int(r-a.first) + 1
+	return -1
 }
-
-func (a alphabet) contains(r rune) bool { return r >= a.first && int(r-a.first) < len(a.pairs)-1 }
 
 // baseLetter returns a letter in lower case and without accents.
 func baseLetter(r rune) rune {
 	r = unicode.ToLower(r)
-	if latin.contains(r) || cyrillic.contains(r) {
+	if latin.row(r) > 0 || cyrillic.row(r) > 0 {
 		return r
 	}
 	if letter, ok := baseLetters[r]; ok {

@@ -21,10 +21,10 @@
 package pdf
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -103,14 +103,13 @@ func Read(ctx context.Context, data []byte, opt Options) (doc Document, err erro
 	if err != nil {
 		return doc, err
 	}
-	sum := sha256.Sum256(data)
-	doc = Document{SHA256: hex.EncodeToString(sum[:]), Repaired: file.Repaired}
+	doc = Document{SHA256: fmt.Sprintf("%x", sha256.Sum256(data)), Repaired: file.Repaired}
 	if n := file.Int(file.pageTree()["Count"]); n > len(pages) {
 		doc.DeclaredPages = n
 	}
 	fonts := map[Ref]*font{}
-	for _, p := range pages {
-		doc.Pages = append(doc.Pages, readPage(file, p, fonts))
+	for i, p := range pages {
+		doc.Pages = append(doc.Pages, readPage(file, i+1, p, fonts))
 		if file.budgetErr != nil {
 			return doc, file.budgetErr
 		}
@@ -119,8 +118,8 @@ func Read(ctx context.Context, data []byte, opt Options) (doc Document, err erro
 }
 
 // readPage reads a page. It does not fail: errors and panics become the problem of the page.
-func readPage(file *File, p pageNode, fonts map[Ref]*font) (page Page) {
-	page = Page{Number: p.Number, Kind: Unreadable}
+func readPage(file *File, number int, p pageNode, fonts map[Ref]*font) (page Page) {
+	page = Page{Number: number, Kind: Unreadable}
 	defer func() {
 		if fault := recover(); fault != nil {
 			page.Problem = fmt.Sprintf("the page cannot be interpreted: %v", fault)
@@ -155,7 +154,6 @@ func ReadFile(ctx context.Context, path string, opt Options) (Document, error) {
 
 // pageNode is a page with inherited attributes.
 type pageNode struct {
-	Number    int // from 1
 	Resources Dict
 	Box       [4]float64 // visible area: left, bottom, right, top
 	Rotate    int        // 0, 90, 180 or 270 degrees clockwise
@@ -163,7 +161,7 @@ type pageNode struct {
 }
 
 // Pages returns the pages in order. It leaves out branches that cannot be read, and visits each
-// node once.
+// node once. Errors are ErrBudget, ErrDamaged if there are no pages, and those of ctx.
 func (f *File) Pages() (pages []pageNode, err error) {
 	seen := map[int]bool{}
 	var walk func(o Object, page pageNode, depth int)
@@ -184,15 +182,18 @@ func (f *File) Pages() (pages []pageNode, err error) {
 		case len(pages) == maxPages:
 			f.budgetErr = fmt.Errorf("%w: it has more than %d pages", ErrBudget, maxPages)
 		default:
-			page.Number, page.dict = len(pages)+1, d
+			page.dict = d
 			pages = append(pages, page)
 		}
 	}
 	walk(f.Dict(f.trailer["Root"])["Pages"], pageNode{Box: [4]float64{0, 0, 612, 792}}, 0)
-	if f.budgetErr == nil && len(pages) == 0 {
-		return nil, ErrDamaged
+	switch end := f.data[max(0, len(f.data)-2048):]; {
+	case f.budgetErr != nil || len(pages) > 0:
+		return pages, f.budgetErr
+	case !bytes.Contains(end, []byte("%%EOF")):
+		return nil, fmt.Errorf("%w; its end is missing: it was cut off, copy it again", ErrDamaged)
 	}
-	return pages, f.budgetErr
+	return nil, ErrDamaged
 }
 
 // inherit overrides the inherited attributes with those of a node of the page tree.

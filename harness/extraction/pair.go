@@ -189,7 +189,7 @@ type Pairs struct {
 // Score reads pairs, one JSON object a line, and writes a line for each, in order, unless w is
 // nil. A line is {"id", "expected", "extracted", "error"?, "options"?}; "extracted": null is a
 // failure, and options of a line override those of Pairs. Lines are scored on all processors.
-// Some hundred lines are in memory at a time, and about 70 bytes for each id.
+// A few lines for each processor are in memory at a time, and about 70 bytes for each id.
 //
 // Unusable lines, and lines with the id of an earlier one, have no output line; after all
 // others are written, the error lists them with file and line. A read error, or a line of more
@@ -204,54 +204,49 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	in.Buffer(make([]byte, 0, 1<<20), maxLine)
 	var problems dataset.Problems
 	seen := map[[sha256.Size]byte]int{} // line of each id
-	number := 0
-	batches := func(yield func([]lineResult, error) bool) {
-		for {
-			lines, err := readLines(in, &number)
-			if len(lines) > 0 && !yield(lines, nil) {
+	lines := func(yield func(lineResult, error) bool) {
+		number := 0
+		for in.Scan() && in.Err() == nil {
+			number++
+			line := bytes.Clone(in.Bytes())
+			if number == 1 {
+				line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+			}
+			if len(bytes.TrimSpace(line)) > 0 && !yield(lineResult{line: number, text: line}, nil) {
 				return
 			}
-			if err != nil { // the input ends here; the lines before are scored
-				yield(nil, fmt.Errorf("reading %s: line %d: %w", p.Name, number, err))
-			}
-			if err != nil || len(lines) == 0 {
-				return
-			}
+		}
+		err := in.Err()
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("longer than %d bytes", maxLine)
+		}
+		if err != nil { // the input ends here; the lines before are scored
+			yield(lineResult{}, fmt.Errorf("reading %s: line %d: %w", p.Name, number+1, err))
 		}
 	}
-	score := func(lines []lineResult) ([]lineResult, error) {
-		scorer := lineScorer{base: base, options: p.Options, withOutput: w != nil}
-		for i := range lines {
-			scorer.scoreLine(&lines[i])
+	write := func(s lineResult) error {
+		if s.err != nil {
+			problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: s.err.Error()})
+			return nil
 		}
-		return lines, nil
-	}
-	emit := func(batch []lineResult) error {
-		for _, s := range batch {
-			if s.err != nil {
-				problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: s.err.Error()})
-				continue
+		if id := s.outcome.Item; id != "" {
+			hash := sha256.Sum256([]byte(id)) // bounds the memory of long ids
+			if firstLine, duplicate := seen[hash]; duplicate {
+				problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: fmt.Sprintf("the id %q is that of line %d", textutil.Cut(id, 100), firstLine)})
+				return nil
 			}
-			if id := s.outcome.Item; id != "" {
-				hash := sha256.Sum256([]byte(id)) // bounds the memory of long ids
-				if firstLine, duplicate := seen[hash]; duplicate {
-					problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: fmt.Sprintf("the id %q is that of line %d", textutil.Cut(id, 100), firstLine)})
-					continue
-				}
-				seen[hash] = s.line
-			}
-			if p.Scored != nil {
-				p.Scored(s.outcome)
-			}
-			if _, err := out.Write(s.text); err != nil {
-				return err
-			}
+			seen[hash] = s.line
 		}
-		return nil
+		if p.Scored != nil {
+			p.Scored(s.outcome)
+		}
+		_, err := out.Write(s.text)
+		return err
 	}
-	for batch, readErr := range stats.Parallel(0, batches, score) {
+	scorer := lineScorer{base: base, options: p.Options, withOutput: w != nil}
+	for s, readErr := range stats.Parallel(0, lines, scorer.scoreLine) {
 		if err = cmp.Or(ctx.Err(), readErr); err == nil {
-			err = emit(batch)
+			err = write(s)
 		}
 		if err != nil {
 			break
@@ -268,39 +263,8 @@ type lineResult struct {
 	err     error
 }
 
-// Bounds of a batch of lines.
-const (
-	batchLines = 64
-	batchBytes = 1 << 20
-)
-
-// readLines returns the next lines that are not blank; none at the end. With an error it
-// returns the lines before it.
-func readLines(in *bufio.Scanner, number *int) ([]lineResult, error) {
-	var lines []lineResult
-	for size := 0; len(lines) < batchLines && size < batchBytes && in.Scan() && in.Err() == nil; {
-		*number++
-		line := bytes.Clone(in.Bytes())
-		if *number == 1 {
-			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
-		}
-		if len(bytes.TrimSpace(line)) > 0 {
-			lines = append(lines, lineResult{line: *number, text: line})
-			size += len(line)
-		}
-	}
-	if in.Err() == nil {
-		return lines, nil
-	}
-	*number++ // the line that could not be read
-	if errors.Is(in.Err(), bufio.ErrTooLong) {
-		return lines, fmt.Errorf("longer than %d bytes", maxLine)
-	}
-	return lines, in.Err()
-}
-
 // scoreLine scores a line and replaces its text by the output line.
-func (l *lineScorer) scoreLine(s *lineResult) {
+func (l *lineScorer) scoreLine(s lineResult) (lineResult, error) {
 	s.outcome = outcome.Outcome{Seq: int64(s.line), Trial: 1, Attempt: 1}
 	out, err := l.score(s.text, &s.outcome)
 	s.text, s.err = nil, err
@@ -308,4 +272,5 @@ func (l *lineScorer) scoreLine(s *lineResult) {
 		s.text, s.err = textutil.MarshalJSON(out)
 		s.text = append(s.text, '\n')
 	}
+	return s, nil
 }

@@ -178,12 +178,23 @@ type Rate struct {
 	Upper *float64 `json:"upper"`
 }
 
-func newRate(count, of int) Rate {
-	r := Rate{Count: count, Of: of}
-	if lo, hi, ok := stats.BinomialInterval(count, of, confidence); ok {
-		r.Value, r.Lower, r.Upper = new(float64(count)/float64(of)), &lo, &hi
+func (r *Rate) add(count, of int) { r.Count, r.Of = r.Count+count, r.Of+of }
+
+// addIf counts one of the cases that the rate is about, and whether it is a hit.
+func (r *Rate) addIf(about, hit bool) {
+	if about {
+		r.Of++
 	}
-	return r
+	if about && hit {
+		r.Count++
+	}
+}
+
+// finish sets the value and its interval.
+func (r *Rate) finish() {
+	if lo, hi, ok := stats.BinomialInterval(r.Count, r.Of, confidence); ok {
+		r.Value, r.Lower, r.Upper = new(float64(r.Count)/float64(r.Of)), &lo, &hi
+	}
 }
 
 // Certification is the flip rate that the runs certify, and the numbers of runs for smaller ones.
@@ -205,27 +216,25 @@ type Needed struct {
 // tally accumulates the statistics over all fixtures.
 type tally struct {
 	Statistics
-	violations, flips, comparisons, unambiguous int
-	grades                                      map[labelGrade]int
-	runs                                        map[Label]int // valid runs
-	variance                                    stats.Moments
-	cost                                        stats.Sum
-	costKnown, costUnknown                      int
-}
-
-// labelGrade is the label of a fixture and the grade of one of its runs.
-type labelGrade struct {
-	label Label
-	grade evaluator.Grade
+	unambiguous            int // fixtures
+	variance               stats.Moments
+	cost                   stats.Sum
+	costKnown, costUnknown int
 }
 
 func (t *tally) add(r FixtureResult, answers []answer) {
+	pass, fail := r.Label == Pass, r.Label == Fail
 	for _, a := range answers {
-		if a.err != nil {
-			t.Faults[kindOf(a.err)]++
+		if fault, ok := errors.AsType[*evaluator.Fault](a.err); ok {
+			t.Faults[string(fault.Kind)]++
+		} else if a.err != nil {
+			t.Faults["other"]++
 		} else {
-			t.grades[labelGrade{r.Label, evaluator.GradeOf(a.verdict.Score)}]++
-			t.runs[r.Label]++
+			grade := evaluator.GradeOf(a.verdict.Score)
+			t.Agreement.addIf(pass || fail, string(grade) == string(r.Label))
+			t.FalsePass.addIf(fail, grade == evaluator.Pass)
+			t.FalseFail.addIf(pass, grade == evaluator.Fail)
+			t.Borderline.addIf(pass || fail, grade == evaluator.Borderline)
 		}
 		switch call := cmp.Or(a.verdict.Call, &outcome.Call{}); {
 		case a.err != nil && call.Usage.Total() == 0: // not billed; unusable answers with usage are
@@ -236,34 +245,23 @@ func (t *tally) add(r FixtureResult, answers []answer) {
 		}
 	}
 	t.ValidRuns += len(r.Scores)
-	t.violations += r.Violations
+	t.BoundViolations.add(r.Violations, len(r.Scores))
 	if r.Variance != nil {
 		t.variance.Add(*r.Variance)
 	}
-	if r.Label != Ambiguous {
+	if pass || fail {
 		t.unambiguous++
-		t.flips += r.Flips
-		t.comparisons += max(0, len(r.Scores)-1)
+		t.FlipRate.add(r.Flips, max(0, len(r.Scores)-1))
 	}
 }
 
 func (t *tally) statistics(cfg Config) Statistics {
-	rate := func(of int, grades ...labelGrade) Rate {
-		n := 0
-		for _, g := range grades {
-			n += t.grades[g]
-		}
-		return newRate(n, of)
-	}
-	s, both := t.Statistics, t.runs[Pass]+t.runs[Fail]
+	s := t.Statistics
 	s.Confidence = confidence
-	s.FlipRate = newRate(t.flips, t.comparisons)
 	s.Divisor = "comparisons with the first valid run of a pass or fail fixture; a fixture's own flip_rate is divided by its valid runs"
-	s.Agreement = rate(both, labelGrade{Pass, evaluator.Pass}, labelGrade{Fail, evaluator.Fail})
-	s.FalsePass = rate(t.runs[Fail], labelGrade{Fail, evaluator.Pass})
-	s.FalseFail = rate(t.runs[Pass], labelGrade{Pass, evaluator.Fail})
-	s.Borderline = rate(both, labelGrade{Pass, evaluator.Borderline}, labelGrade{Fail, evaluator.Borderline})
-	s.BoundViolations = newRate(t.violations, t.ValidRuns)
+	for _, r := range []*Rate{&s.FlipRate, &s.Agreement, &s.FalsePass, &s.FalseFail, &s.Borderline, &s.BoundViolations} {
+		r.finish()
+	}
 	s.Certification = t.certification(cfg)
 	s.MeanVariance = t.variance.MeanOrNil()
 	if _, top, ok := t.variance.Range(); ok {
@@ -277,7 +275,7 @@ func (t *tally) statistics(cfg Config) Statistics {
 
 func (t *tally) certification(cfg Config) Certification {
 	c := Certification{Needed: []Needed{}}
-	if hi, ok := stats.UpperRate(t.flips, t.comparisons, confidence); ok {
+	if hi, ok := stats.UpperRate(t.FlipRate.Count, t.FlipRate.Of, confidence); ok {
 		c.FlipRate = &hi
 	}
 	rates := []float64{0.1, 0.05, 0.01}
@@ -285,7 +283,7 @@ func (t *tally) certification(cfg Config) Certification {
 		rates = append([]float64{own}, slices.DeleteFunc(rates, func(rate float64) bool { return rate == own })...)
 	}
 	for _, rate := range rates {
-		if n, ok := stats.TrialsNeeded(t.flips, rate, confidence); ok && t.unambiguous > 0 {
+		if n, ok := stats.TrialsNeeded(t.FlipRate.Count, rate, confidence); ok && t.unambiguous > 0 {
 			perFixture := (n+t.unambiguous-1)/t.unambiguous + 1 // the first run is not compared
 			c.Needed = append(c.Needed, Needed{rate, n, perFixture})
 		}

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,13 +38,7 @@ func (r Report) Passed() bool { return r.Pass || r.Compatible && r.Consistent }
 
 // PassedFixtures returns the number of fixtures that passed.
 func (r Report) PassedFixtures() int {
-	n := 0
-	for _, f := range r.Fixtures {
-		if f.Pass {
-			n++
-		}
-	}
-	return n
+	return len(slices.DeleteFunc(slices.Clone(r.Fixtures), func(f FixtureResult) bool { return !f.Pass }))
 }
 
 // FixtureResult is the result of the runs of one fixture. Everything but Runs and Errors covers
@@ -85,7 +78,7 @@ func newReport(cfg Config, answers [][]answer) Report {
 		Runs: cfg.Runs, MaxFlipRate: cfg.MaxFlipRate, ScoreTolerance: cfg.ScoreTolerance,
 		Fingerprint: cfg.Fingerprint, Warnings: append([]string{}, cfg.Warnings...),
 	}
-	t := &tally{Statistics: Statistics{Faults: map[string]int{}}, grades: map[labelGrade]int{}, runs: map[Label]int{}}
+	t := &tally{Statistics: Statistics{Faults: map[string]int{}}}
 	for i, f := range cfg.Fixtures {
 		result := judge(cfg, f, answers[i])
 		t.add(result, answers[i])
@@ -179,14 +172,6 @@ func allowedScores(cfg Config, f Fixture) string {
 		return "at least " + decimal(1-cfg.ScoreTolerance)
 	}
 	return "at most " + decimal(cfg.ScoreTolerance)
-}
-
-// kindOf returns the kind of a fault, or other.
-func kindOf(err error) string {
-	if fault, ok := errors.AsType[*evaluator.Fault](err); ok {
-		return string(fault.Kind)
-	}
-	return "other"
 }
 
 // Terms describes the conditions of the certificate in one line.

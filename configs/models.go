@@ -34,23 +34,18 @@ type Model struct {
 	NoSchema bool `yaml:"no_schema"`
 }
 
-// Models has the properties of models by name. The zero value has none.
-type Models struct {
-	files []map[string]Model // in the order of precedence
-}
+// Models has the properties of models by name, file by file in the order of precedence.
+type Models []map[string]Model
 
 // modelFile is the form of a file of models.
-type modelFile struct {
-	Models map[string]Model `yaml:"models"`
-}
+type modelFile struct{ Models map[string]Model }
 
 // LoadModels reads a file of models in the form of models.yaml, or only the built-in one if path
 // is "". The built-in rows apply to models that the file does not match. Unknown keys, duplicate
 // names, values of the wrong type and unknown providers are errors. Invalid names and providers
 // are reported all at once.
 func LoadModels(path string) (Models, error) {
-	rows, err := loadRows(modelsFile, "the built-in models", path, parseModels)
-	return Models{rows}, err
+	return loadRows(modelsFile, "the built-in models", path, parseModels)
 }
 
 // loadRows reads the built-in rows and the file at path, whose rows take precedence. If path is
@@ -73,7 +68,7 @@ func loadRows[T any](builtin []byte, name, path string, parse func(text []byte, 
 // longest pattern. If that row has no provider, the next match with one sets it. Names are
 // case-sensitive.
 func (m Models) Lookup(name string) (Model, bool) {
-	matches := matchingRows(m.files, name)
+	matches := matchingRows(m, name)
 	if len(matches) == 0 {
 		return Model{}, false
 	}
@@ -116,16 +111,14 @@ type Price struct {
 	MaxInput int64
 }
 
-// Prices has the prices of models by name. The zero value has none.
-type Prices struct {
-	files []map[string]Price // in the order of precedence
-}
+// Prices has the prices of models by name, file by file in the order of precedence.
+type Prices []map[string]Price
 
 // priceFile is the form of a file of prices.
 type priceFile struct {
-	AsOf   string              `yaml:"as_of"`
-	Source string              `yaml:"source"`
-	Prices map[string]priceRow `yaml:"prices"`
+	AsOf   string `yaml:"as_of"`
+	Source string
+	Prices map[string]priceRow
 }
 
 // priceRow is the form of a price. A nil pointer is a missing price, which differs from a price
@@ -144,14 +137,13 @@ type priceRow struct {
 // Unknown keys, duplicate names and values that are not numbers from 0 are errors. Invalid names,
 // prices and dates are reported all at once.
 func LoadPrices(path string) (Prices, error) {
-	rows, err := loadRows(pricesFile, "the built-in prices", path, parsePrices)
-	return Prices{rows}, err
+	return loadRows(pricesFile, "the built-in prices", path, parsePrices)
 }
 
 // Lookup returns the price of a model, or false if none is known. The first file with a matching
 // row decides: its exact name, else its longest pattern. Names are case-sensitive.
 func (p Prices) Lookup(model string) (Price, bool) {
-	if found := matchingRows(p.files, model); len(found) > 0 {
+	if found := matchingRows(p, model); len(found) > 0 {
 		return found[0], true
 	}
 	return Price{}, false

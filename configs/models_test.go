@@ -37,10 +37,10 @@ func TestLoadModels_builtin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(models.files[0]) < 10 {
-		t.Errorf("only %d rows", len(models.files[0]))
+	if len(models[0]) < 10 {
+		t.Errorf("only %d rows", len(models[0]))
 	}
-	for name, row := range models.files[0] {
+	for name, row := range models[0] {
 		got, ok := models.Lookup(strings.Replace(name, "*", "-x", 1))
 		if !ok || got.Provider == "" {
 			t.Errorf("%s: got %+v, %v: every name belongs to a provider", name, got, ok)
@@ -138,6 +138,6 @@ func FuzzLoadModels(f *testing.F) {
 		if err != nil {
 			return
 		}
-		Models{files: []map[string]Model{rows}}.Lookup(name)
+		Models{rows}.Lookup(name)
 	})
 }

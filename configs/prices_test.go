@@ -26,7 +26,7 @@ func TestLoadPrices_builtin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := prices.files[0]
+	rows := prices[0]
 	if len(rows) < 20 {
 		t.Errorf("only %d rows", len(rows))
 	}
@@ -133,7 +133,7 @@ func FuzzLoadPrices(f *testing.F) {
 		if err != nil {
 			return
 		}
-		price, ok := Prices{files: []map[string]Price{rows}}.Lookup(model)
+		price, ok := Prices{rows}.Lookup(model)
 		if ok && (!(price.Input >= 0) || !(price.CachedInput >= 0) || !(price.Output >= 0)) {
 			t.Fatalf("%+v was let through", price)
 		}

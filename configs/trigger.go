@@ -71,13 +71,12 @@ const (
 	defaultRunName                   = "{dataset}-{time}"
 )
 
-// allowedNumbers returns the numeric settings that a file may allow, allowedTexts the others.
-// None of them names a program, an address or a file, or changes what a run may cost.
-func allowedNumbers() []string {
-	return []string{"prompt_version", "temperature", "top_p", "max_tokens", "seed", "trials", "limit"}
-}
-
-func allowedTexts() []string { return []string{"model", "prompt", "prompt_label", "two_stages"} }
+// The settings that a file may allow: allowedNumbers are numeric. None of them names a program,
+// an address or a file, or changes what a run may cost.
+var (
+	allowedTexts   = []string{"model", "prompt", "prompt_label", "two_stages"}
+	allowedNumbers = []string{"prompt_version", "temperature", "top_p", "max_tokens", "seed", "trials", "limit"}
+)
 
 // LoadTrigger reads a trigger file and sets its defaults: 20 runs a day, 5 that wait, and the
 // name {dataset}-{time}. The error joins all problems. It does not check the experiment files.
@@ -129,7 +128,7 @@ func LoadTrigger(path string) (Trigger, error) {
 // 0.7 and 0.70, or an error that names the allowed values. setting must be one that a file may
 // allow.
 func (a Allowed) Canonical(setting, value string) (string, error) {
-	if !slices.Contains(allowedNumbers(), setting) {
+	if !slices.Contains(allowedNumbers, setting) {
 		if slices.Contains(a.Values, value) {
 			return value, nil
 		}
@@ -152,8 +151,8 @@ func (a Allowed) Canonical(setting, value string) (string, error) {
 }
 
 func (a Allowed) check(setting string) error {
-	number := slices.Contains(allowedNumbers(), setting)
-	known := append(allowedTexts(), allowedNumbers()...)
+	number := slices.Contains(allowedNumbers, setting)
+	known := slices.Concat(allowedTexts, allowedNumbers)
 	switch {
 	case !slices.Contains(known, setting):
 		hint := textutil.Hint(setting, known)

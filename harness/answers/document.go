@@ -1,7 +1,6 @@
 package answers
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,7 +20,6 @@ type Document struct {
 	pdf.Document
 	index     *searchIndex
 	sentences *searchIndex
-	wording   map[string]string // wording in an answer by indexed sentence
 }
 
 // OpenDocument reads a PDF file and indexes it. It leaves unreadable pages out, so that nonsense is
@@ -31,7 +29,6 @@ func OpenDocument(ctx context.Context, path string, opt pdf.Options) (*Document,
 	if err != nil {
 		return nil, err
 	}
-	d := &Document{Path: path, Document: read, wording: map[string]string{}}
 	var pages, sentences []Passage
 	for _, p := range read.Pages {
 		if p.Kind != pdf.Readable {
@@ -39,15 +36,11 @@ func OpenDocument(ctx context.Context, path string, opt pdf.Options) (*Document,
 		}
 		pages = append(pages, Passage{Page: p.Number, Text: p.Text})
 		for _, s := range statements(p.Text) {
-			if s.answer != s.indexed {
-				d.wording[s.indexed] = s.answer
-			}
-			sentences = append(sentences, Passage{Page: p.Number, Text: s.indexed})
+			sentences = append(sentences, Passage{Page: p.Number, Text: s.indexed, wording: s.answer})
 		}
 	}
-	d.index = newIndex(splitPassages(pages, passageSize))
-	d.sentences = newIndex(sentences)
-	return d, nil
+	index := newIndex(splitPassages(pages, passageSize))
+	return &Document{Path: path, Document: read, index: index, sentences: newIndex(sentences)}, nil
 }
 
 // The names of the calls that record a search.
@@ -100,7 +93,6 @@ func (e Extractive) Answer(_ context.Context, question string) (Answer, []outcom
 		return Answer{Text: "В документе нет ответа на этот вопрос."}, []outcome.Call{call}, nil
 	}
 	best := found[0]
-	text := cmp.Or(e.Document.wording[best.Text], best.Text)
-	return Answer{Text: fmt.Sprintf("%s (стр. %d)", text, best.Page),
-		Pages: []int{best.Page}}, []outcome.Call{call}, nil
+	text := fmt.Sprintf("%s (стр. %d)", best.wording, best.Page)
+	return Answer{Text: text, Pages: []int{best.Page}}, []outcome.Call{call}, nil
 }

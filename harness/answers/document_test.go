@@ -66,7 +66,7 @@ func TestSentences_ends(t *testing.T) {
 // occurs once in one of the same length, and that a word counts once if it occurs twice in the
 // question.
 func TestIndex_Find_counts(t *testing.T) {
-	x := newIndex([]Passage{{1, "crane gate"}, {2, "crane crane"}})
+	x := newIndex([]Passage{{Page: 1, Text: "crane gate"}, {Page: 2, Text: "crane crane"}})
 	once, twice := x.Find("crane", 2), x.Find("crane crane", 2)
 	if len(once) != 2 || once[0].Page != 2 || once[0].Score <= once[1].Score || !reflect.DeepEqual(once, twice) {
 		t.Errorf("%+v, %+v", once, twice)
@@ -142,7 +142,7 @@ func TestTask_Do(t *testing.T) {
 // TestPassages checks that a search is recorded with question, results and times, and can be read
 // back.
 func TestPassages(t *testing.T) {
-	x := newIndex([]Passage{{1, "a crane"}, {2, "a gate"}})
+	x := newIndex([]Passage{{Page: 1, Text: "a crane"}, {Page: 2, Text: "a gate"}})
 	for _, name := range []string{retrieveCall, sentenceCall} {
 		found, call := x.findAndRecord(name, "Which crane?", 3)
 		if len(found) != 1 || string(call.Input) != `"Which crane?"` || call.Started.IsZero() || call.Ended.Before(call.Started) || time.Since(call.Ended) > time.Minute {

@@ -19,6 +19,8 @@ import (
 type Passage struct {
 	Page int    `json:"page"` // from 1
 	Text string `json:"text"`
+	// wording is that of a sentence in an answer; its Text has headings, too.
+	wording string
 }
 
 // Found is a passage with its score, which is above 0 and has no upper bound.
@@ -98,7 +100,7 @@ func splitPassages(pages []Passage, characters int) []Passage {
 	for _, p := range pages {
 		for _, text := range pipeline.Pieces(p.Text, characters, characters/8) {
 			if text = strings.TrimSpace(text); text != "" {
-				out = append(out, Passage{p.Page, text})
+				out = append(out, Passage{Page: p.Page, Text: text})
 			}
 		}
 	}

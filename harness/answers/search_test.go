@@ -30,7 +30,7 @@ func TestStems(t *testing.T) {
 // stems, average 8/3. "кран" is in two of them: idf = ln(1 + 1.5/2.5) = 0.4700. In the first f = 1,
 // so the score is 0.4700·2.2/(1 + 1.2·(0.25 + 0.75·0.75)) = 0.4700·2.2/1.975 = 0.5236.
 func TestIndex_Find(t *testing.T) {
-	index := newIndex([]Passage{{1, "новый кран"}, {2, "старый причал"}, {3, "кран поднимает тяжёлые плиты"}})
+	index := newIndex([]Passage{{Page: 1, Text: "новый кран"}, {Page: 2, Text: "старый причал"}, {Page: 3, Text: "кран поднимает тяжёлые плиты"}})
 	found := index.Find("Сколько кранов?", 5)
 	if len(found) != 2 || found[0].Page != 1 || found[1].Page != 3 || math.Abs(found[0].Score-0.5236) > 0.0001 {
 		t.Errorf("%+v", found)
@@ -58,7 +58,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add("Одна строка.\nДругая строка. И ещё одна.", 20)
 	f.Fuzz(func(t *testing.T, text string, size int) {
 		size = 5 + (size%500+500)%500
-		for _, p := range splitPassages([]Passage{{7, text}}, size) {
+		for _, p := range splitPassages([]Passage{{Page: 7, Text: text}}, size) {
 			if p.Page != 7 || strings.TrimSpace(p.Text) == "" || utf8.ValidString(text) && utf8.RuneCountInString(p.Text) > 2*size+2 {
 				t.Errorf("%q of %d", p.Text, size)
 			}

@@ -242,9 +242,6 @@ const SampleName = "extraction-eval"
 const SampleDescription = "Invented documents in five languages, from two sentences to several pages, " +
 	"annotated by hand with entities and relationships"
 
-// SampleFile is the name of the data file of the built-in dataset in configs/sample.
-const SampleFile = "extraction-eval.jsonl"
-
 //go:embed sample/extraction-eval.jsonl
 var sampleLines string
 

@@ -63,45 +63,23 @@ func cases() []loadCase {
 	}
 }
 
-// selected reports whether a comma-separated list of words includes the case. An empty list
-// includes all but the one that takes many minutes.
+// selected reports whether the name of the case begins with a word of a comma-separated list. An
+// empty list includes all but the one that takes many minutes.
 func (c loadCase) selected(words string) bool {
 	if words == "" {
 		return c.name != "many"
 	}
-	for word := range strings.SplitSeq(words, ",") {
-		if c.name == word || strings.HasPrefix(c.name, word+"-") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(words, ","), func(word string) bool { return strings.HasPrefix(c.name, word) })
 }
 
 func (c loadCase) items(scale float64) int { return max(1, int(float64(c.n)*scale)) }
 
-// ideal returns the time that the answers of the model take.
-func (c loadCase) ideal(scale float64) time.Duration {
-	if c.concurrency == 0 {
-		return 0
-	}
-	return time.Duration(float64(c.latency) * float64(c.items(scale)) / float64(c.concurrency))
-}
-
 // result is the measurement of one run.
 type result struct {
 	wall, cpu      time.Duration
-	peak           int64 // bytes of resident memory; 0 if unknown
-	runFile, store int64 // bytes
-	Allocations    uint64
-}
-
-// allocationsPerItem returns the allocations per item, or a dash if the binary does not report
-// them.
-func (r result) allocationsPerItem(n float64) string {
-	if r.Allocations == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.0f", float64(r.Allocations)/n)
+	peak           int64  // bytes of resident memory; 0 if unknown
+	runFile, store int64  // bytes
+	Allocations    uint64 // 0 if the binary does not report them
 }
 
 // run measures the case once, in a new folder. It keeps only the concurrency of the model that

@@ -71,13 +71,12 @@ func measure(ctx context.Context, o options) (err error) {
 			return fmt.Errorf("building cmd/experiment: %w\n%s", err, out)
 		}
 	}
-	if o.profile != "" {
-		if o.profile, err = filepath.Abs(o.profile); err != nil {
-			return err
+	for _, path := range []*string{&o.binary, &o.profile} {
+		if *path != "" {
+			if *path, err = filepath.Abs(*path); err != nil {
+				return err
+			}
 		}
-	}
-	if o.binary, err = filepath.Abs(o.binary); err != nil {
-		return err
 	}
 	chosen := slices.DeleteFunc(cases(), func(c loadCase) bool { return !c.selected(o.cases) })
 	if len(chosen) == 0 {
@@ -127,13 +126,16 @@ func median(results []result) result {
 
 func tableRow(c loadCase, o options, r result, peers []result) string {
 	n := float64(c.items(o.scale))
-	ideal := c.ideal(o.scale).Seconds()
-	ratio := "–"
-	if ideal > 0 {
+	ideal, ratio, allocations := 0.0, "–", "–"
+	if c.latency > 0 { // the time that the answers of the model take
+		ideal = c.latency.Seconds() * n / float64(c.concurrency)
 		ratio = fmt.Sprintf("%.2f", r.wall.Seconds()/ideal)
 	}
+	if r.Allocations > 0 {
+		allocations = fmt.Sprintf("%.0f", float64(r.Allocations)/n)
+	}
 	text := fmt.Sprintf("| %s | %.1f | %.3f | %s | %.3f | %d | %.1f | %.1f | %s |", c.name, ideal, r.wall.Seconds(), ratio,
-		float64(r.cpu)/float64(time.Millisecond)/n, r.peak>>20, float64(r.runFile)/n/1e3, float64(r.store)/n/1e3, r.allocationsPerItem(n))
+		float64(r.cpu)/float64(time.Millisecond)/n, r.peak>>20, float64(r.runFile)/n/1e3, float64(r.store)/n/1e3, allocations)
 	switch {
 	case len(peers) > 0:
 		peer := median(peers)

@@ -176,7 +176,7 @@ func damagedSample(t *testing.T) map[string]json.RawMessage {
 		must(t, err)
 		fmt.Fprintf(to, "%s\n", raw)
 	}
-	for item, err := range dataset.Read(configs.OpenSample(), dataset.JSONL, configs.SampleFile) {
+	for item, err := range dataset.Read(configs.OpenSample(), dataset.JSONL, configs.SampleName) {
 		must(t, err)
 		if len(undamaged) == 6 {
 			break

@@ -47,7 +47,7 @@ func newDeployment(t *testing.T, mode embedded.Mode) deployment {
 	must(t, err)
 	must(t, tracking.CreateDefaultPrompt(t.Context(), d.client))
 	items := func(yield func(dataset.Located, error) bool) { // a new sequence for each call
-		dataset.Read(configs.OpenSample(), dataset.JSONL, configs.SampleFile)(yield)
+		dataset.Read(configs.OpenSample(), dataset.JSONL, configs.SampleName)(yield)
 	}
 	_, err = seed.File(t.Context(), d.client, items, seed.Config{Dataset: configs.SampleName})
 	must(t, err)

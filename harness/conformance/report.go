@@ -99,6 +99,7 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 	r := FixtureResult{ID: f.ID, Label: f.Label, Runs: len(answers), Scores: []float64{}, Bounds: f.Bounds, Errors: []string{}, Reasons: []string{}}
 	var m stats.Moments
 	var first evaluator.Grade
+	least, most, allowed := allowedScores(cfg, f)
 	for run, a := range answers {
 		if a.err != nil {
 			r.Errors = append(r.Errors, fmt.Sprintf("run %d: %s", run+1, textutil.Brief(a.err.Error(), maxMessage)))
@@ -109,7 +110,7 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 		if first = cmp.Or(first, grade); grade != first {
 			r.Flips++
 		}
-		if !isAllowed(cfg, f, score) {
+		if score < least || score > most {
 			r.Violations++
 		}
 		r.Scores = append(r.Scores, score)
@@ -120,58 +121,54 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 		r.Mean, r.Variance, r.FlipRate = m.MeanOrNil(), &variance, new(float64(r.Flips)/float64(n))
 	}
 	r.Compatible = len(r.Errors) == 0
-	r.setVerdict(cfg, f)
+	r.setVerdict(cfg, allowed)
 	return r
 }
 
 // epsilon allows for binary arithmetic: 1 − 0.58 is a little more than 0.42.
 const epsilon = 1e-9
 
-// isAllowed reports whether the label of a fixture allows a score. A score equal to a bound is
-// allowed; for the tolerance, equality is that of the decimal numbers.
-func isAllowed(cfg Config, f Fixture, score float64) bool {
-	switch f.Label {
-	case Pass:
-		return score >= 1-cfg.ScoreTolerance-epsilon
-	case Fail:
-		return score <= cfg.ScoreTolerance+epsilon
+// allowedScores returns the least and the greatest score that the label of a fixture allows, and
+// describes them. For the tolerance, equality is that of the decimal numbers.
+func allowedScores(cfg Config, f Fixture) (least, most float64, text string) {
+	tolerance := cfg.ScoreTolerance
+	switch {
+	case f.Label == Ambiguous && f.Bounds == nil:
+		return 0, 1, "from 0 to 1"
+	case f.Label == Ambiguous:
+		return f.Bounds.Low, f.Bounds.High, fmt.Sprintf("from %g to %g", f.Bounds.Low, f.Bounds.High)
+	case f.Label == Pass:
+		least, most, text = 1-tolerance-epsilon, 1, "at least "+decimal(1-tolerance)
+	default:
+		least, most, text = 0, tolerance+epsilon, "at most "+decimal(tolerance)
 	}
-	return f.Bounds == nil || score >= f.Bounds.Low && score <= f.Bounds.High
+	if tolerance == 0 {
+		text = map[Label]string{Pass: "1", Fail: "0"}[f.Label]
+	}
+	return least, most, text
 }
 
-// setVerdict sets Consistent, Pass and Reasons from the scores.
-func (r *FixtureResult) setVerdict(cfg Config, f Fixture) {
+// setVerdict sets Consistent, Pass and Reasons from the scores; allowed describes those that the
+// label allows.
+func (r *FixtureResult) setVerdict(cfg Config, allowed string) {
 	if len(r.Scores) == 0 {
 		r.Reasons = append(r.Reasons, "no run was valid")
 		return
 	}
 	r.Consistent, r.Pass = r.Violations == 0, r.Compatible
 	if r.Violations > 0 {
-		reason := fmt.Sprintf("%d of %d scores are not %s", r.Violations, len(r.Scores), allowedScores(cfg, f))
-		if share := float64(r.Violations) / float64(len(r.Scores)); f.Label != Ambiguous && share <= cfg.MaxFlipRate {
+		reason := fmt.Sprintf("%d of %d scores are not %s", r.Violations, len(r.Scores), allowed)
+		if share := float64(r.Violations) / float64(len(r.Scores)); r.Label != Ambiguous && share <= cfg.MaxFlipRate {
 			reason += fmt.Sprintf(", which the flip rate of %.4g allows", cfg.MaxFlipRate)
 		} else {
 			r.Pass = false
 		}
 		r.Reasons = append(r.Reasons, reason)
 	}
-	if f.Label != Ambiguous && *r.FlipRate > cfg.MaxFlipRate {
+	if r.Label != Ambiguous && *r.FlipRate > cfg.MaxFlipRate {
 		r.Reasons = append(r.Reasons, fmt.Sprintf("flip rate %.4g is above %.4g", *r.FlipRate, cfg.MaxFlipRate))
 		r.Consistent, r.Pass = false, false
 	}
-}
-
-// allowedScores describes the scores that the label of a fixture allows.
-func allowedScores(cfg Config, f Fixture) string {
-	switch {
-	case f.Label == Ambiguous:
-		return fmt.Sprintf("from %g to %g", f.Bounds.Low, f.Bounds.High)
-	case cfg.ScoreTolerance == 0:
-		return map[Label]string{Pass: "1", Fail: "0"}[f.Label]
-	case f.Label == Pass:
-		return "at least " + decimal(1-cfg.ScoreTolerance)
-	}
-	return "at most " + decimal(cfg.ScoreTolerance)
 }
 
 // Terms describes the conditions of the certificate in one line.

@@ -242,8 +242,10 @@ func (l *Lexer) list(depth int, end Keyword) []Object {
 			continue
 		}
 		if n := len(list); o == Keyword("R") && n >= 2 {
-			if ref, ok := parseRef(list[n-2:]); ok {
-				list, o = list[:n-2], ref
+			num, ok1 := list[n-2].(int64)
+			gen, ok2 := list[n-1].(int64)
+			if ok1 && ok2 && num > 0 && gen >= 0 {
+				list, o = list[:n-2], Ref{int(num), int(gen)}
 			}
 		}
 		if l.elements++; l.elements <= maxElements {
@@ -251,12 +253,6 @@ func (l *Lexer) list(depth int, end Keyword) []Object {
 		}
 	}
 	return list
-}
-
-func parseRef(pair []Object) (Ref, bool) {
-	num, ok1 := pair[0].(int64)
-	gen, ok2 := pair[1].(int64)
-	return Ref{int(num), int(gen)}, ok1 && ok2 && num > 0 && gen >= 0
 }
 
 func (l *Lexer) dict(depth int) Dict {

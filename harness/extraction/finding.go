@@ -184,7 +184,7 @@ func (c claim) why(agree, have, total int) string {
 // applyClaims returns gold with the changes of the claims.
 func applyClaims(gold extraction.Extraction, claims ...claim) extraction.Extraction {
 	entities, relationships := slices.Clone(gold.Entities), slices.Clone(gold.Relationships)
-	removedEntities, removedRelationships := map[int]bool{}, map[int]bool{}
+	removed := map[string]map[int]bool{scoring.FaultEntity: {}, scoring.FaultRelationship: {}}
 	for _, c := range claims {
 		entity := c.subject().what == scoring.FaultEntity
 		switch {
@@ -192,10 +192,8 @@ func applyClaims(gold extraction.Extraction, claims ...claim) extraction.Extract
 			entities = append(entities, c.proposed.entity())
 		case c.expected == nil:
 			relationships = append(relationships, c.proposed.relationship())
-		case c.proposed == nil && entity:
-			removedEntities[c.index] = true
 		case c.proposed == nil:
-			removedRelationships[c.index] = true
+			removed[c.expected.what][c.index] = true
 		case entity:
 			e := &entities[c.index]
 			if textutil.FoldName(e.Name) != textutil.FoldName(c.proposed.name) {
@@ -214,7 +212,9 @@ func applyClaims(gold extraction.Extraction, claims ...claim) extraction.Extract
 			r.Source, r.Target, r.Type = c.proposed.name, c.proposed.target, c.proposed.kind
 		}
 	}
-	return extraction.Extraction{Entities: removeIndexes(entities, removedEntities), Relationships: removeIndexes(relationships, removedRelationships)}
+	return extraction.Extraction{
+		Entities: removeIndexes(entities, removed[scoring.FaultEntity]), Relationships: removeIndexes(relationships, removed[scoring.FaultRelationship]),
+	}
 }
 
 // removeIndexes removes elements from a list by their indexes.

@@ -213,17 +213,22 @@ func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded a
 		}
 	}
 	result := j.rules.Score(j.expected, extracted)
-	result.Faults = scoring.Classify(result, j.nameFinder())
+	var inDocument func(name string) bool // nil without a document
+	if j.document.Text != "" {
+		index := j.document.Document.Index()
+		inDocument = func(name string) bool {
+			_, found := index.Locate(name, 0)
+			return found
+		}
+		result.Scores = append(result.Scores, Grounding(index, extracted))
+	}
+	result.Faults = scoring.Classify(result, inDocument)
 	explanation, err := json.Marshal(result.Explanation)
 	if err != nil {
 		return experiment.Scored{}, fmt.Errorf("encoding the matches: %w", err)
 	}
-	scores := result.Scores
-	if j.document.Text != "" {
-		scores = append(scores, Grounding(j.document.Document.Index(), extracted))
-	}
 	return experiment.Scored{
-		Scores:      scores,
+		Scores:      result.Scores,
 		Groups:      result.Groups,
 		Causes:      causes(result.Faults),
 		Counts:      result.Counts.Map(),
@@ -244,17 +249,6 @@ func isEmpty(e extraction.Extraction) bool {
 func (j judge) Undelivered() []outcome.Score { return j.rules.Undelivered(j.expected) }
 
 func isAbsent(raw json.RawMessage) bool { return textutil.AbsentJSON(bytes.TrimSpace(raw)) }
-
-// nameFinder returns a function that searches the document for a name, or nil without a document.
-func (j judge) nameFinder() func(string) bool {
-	if j.document.Text == "" {
-		return nil
-	}
-	return func(name string) bool {
-		_, found := j.document.Document.Index().Locate(name, 0)
-		return found
-	}
-}
 
 // causes counts the faults by kind, most frequent first.
 func causes(faults []scoring.Fault) []outcome.Cause {

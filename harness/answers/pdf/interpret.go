@@ -71,11 +71,14 @@ func (in *interpreter) run(content []byte, resources Dict) {
 func (m matrix) area() float64 { return math.Hypot(m[0], m[1]) * math.Hypot(m[2], m[3]) }
 
 func (in *interpreter) execute(op string, args []Object) {
-	arg := func(i int) float64 { // i counts from 1 at the end
+	operand := func(i int) Object { // i counts from 1 at the end
 		if i > len(args) {
-			return 0
+			return nil
 		}
-		v, _ := in.file.Number(args[len(args)-i])
+		return args[len(args)-i]
+	}
+	arg := func(i int) float64 {
+		v, _ := in.file.Number(operand(i))
 		return max(-1e8, min(v, 1e8))
 	}
 	switch op {
@@ -102,7 +105,7 @@ func (in *interpreter) execute(op string, args []Object) {
 	case "Ts":
 		in.rise = arg(1)
 	case "Tf":
-		in.setFont(args, arg(1))
+		in.setFont(operand(2), arg(1))
 	case "TD":
 		in.leading = -arg(1)
 		fallthrough
@@ -119,9 +122,9 @@ func (in *interpreter) execute(op string, args []Object) {
 		in.nextLine()
 		fallthrough
 	case "Tj", "TJ":
-		in.showText(args)
+		in.showText(operand(1))
 	case "Do":
-		in.draw(args)
+		in.draw(operand(1))
 	}
 }
 
@@ -129,12 +132,12 @@ func (in *interpreter) startLine(m matrix) { in.textMatrix, in.lineMatrix = m, m
 
 func (in *interpreter) nextLine() { in.startLine(translation(0, -in.leading).multiply(in.lineMatrix)) }
 
-func (in *interpreter) setFont(args []Object, size float64) {
+func (in *interpreter) setFont(operand Object, size float64) {
 	in.size = size
-	if len(args) < 2 {
+	if operand == nil {
 		return
 	}
-	name, _ := args[len(args)-2].(Name)
+	name, _ := operand.(Name)
 	entry := in.file.Dict(in.resources["Font"])[name]
 	ref, shared := entry.(Ref)
 	d := in.file.Dict(entry)
@@ -147,13 +150,10 @@ func (in *interpreter) setFont(args []Object, size float64) {
 }
 
 // showText shows a string, or an array of strings with moves between them.
-func (in *interpreter) showText(args []Object) {
-	if len(args) == 0 {
-		return
-	}
+func (in *interpreter) showText(text Object) {
 	first := len(in.glyphs)
 	defer func() { in.widenLetters(in.glyphs[first:]) }()
-	switch o := args[len(args)-1].(type) {
+	switch o := text.(type) {
 	case String:
 		in.showString(o)
 	case Array:
@@ -217,11 +217,8 @@ func (in *interpreter) addGlyph(text string, width float64) {
 }
 
 // draw counts the area of an image, or executes a form.
-func (in *interpreter) draw(args []Object) {
-	if len(args) == 0 {
-		return
-	}
-	name, _ := args[len(args)-1].(Name)
+func (in *interpreter) draw(operand Object) {
+	name, _ := operand.(Name)
 	s := in.file.Stream(in.file.Dict(in.resources["XObject"])[name])
 	if s == nil {
 		return

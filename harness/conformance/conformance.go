@@ -259,7 +259,8 @@ func (t *tally) statistics(cfg Config) Statistics {
 	s := t.Statistics
 	s.Confidence = confidence
 	s.Divisor = "comparisons with the first valid run of a pass or fail fixture; a fixture's own flip_rate is divided by its valid runs"
-	for _, r := range []*Rate{&s.FlipRate, &s.Agreement, &s.FalsePass, &s.FalseFail, &s.Borderline, &s.BoundViolations} {
+	rates := []*Rate{&s.FlipRate, &s.Agreement, &s.FalsePass, &s.FalseFail, &s.Borderline, &s.BoundViolations}
+	for _, r := range rates {
 		r.finish()
 	}
 	s.Certification = t.certification(cfg)

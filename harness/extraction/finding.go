@@ -213,7 +213,8 @@ func applyClaims(gold extraction.Extraction, claims ...claim) extraction.Extract
 		}
 	}
 	return extraction.Extraction{
-		Entities: removeIndexes(entities, removed[scoring.FaultEntity]), Relationships: removeIndexes(relationships, removed[scoring.FaultRelationship]),
+		Entities:      removeIndexes(entities, removed[scoring.FaultEntity]),
+		Relationships: removeIndexes(relationships, removed[scoring.FaultRelationship]),
 	}
 }
 

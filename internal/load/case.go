@@ -69,7 +69,8 @@ func (c loadCase) selected(words string) bool {
 	if words == "" {
 		return c.name != "many"
 	}
-	return slices.ContainsFunc(strings.Split(words, ","), func(word string) bool { return strings.HasPrefix(c.name, word) })
+	begins := func(word string) bool { return strings.HasPrefix(c.name, word) }
+	return slices.ContainsFunc(strings.Split(words, ","), begins)
 }
 
 func (c loadCase) items(scale float64) int { return max(1, int(float64(c.n)*scale)) }

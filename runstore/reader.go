@@ -162,6 +162,8 @@ type Counts struct {
 	Done      int64 // items, in each trial, that have an outcome
 	Failed    int64 // part of Done
 	Published int64 // part of Done: link, spans and scores acknowledged
+	// ToWithdraw is the number of superseded attempts that Reader.ToWithdraw returns.
+	ToWithdraw int64
 }
 
 // Counts counts the items and the newest attempts. It reads all outcomes without their details,
@@ -173,9 +175,9 @@ func (r *Reader) Counts(ctx context.Context) (Counts, error) {
 	}
 	var c Counts
 	row := r.db.QueryRowContext(ctx, `
-		SELECT (SELECT count(*) FROM item), count(*), coalesce(sum(class <> ''), 0), coalesce(sum(published & 7 = 7), 0)
+		SELECT (SELECT count(*) FROM item), (SELECT count(*) FROM outcome WHERE published BETWEEN 10 AND 15), count(*), coalesce(sum(class <> ''), 0), coalesce(sum(published & 7 = 7), 0)
 		FROM outcome WHERE published & 8 = 0`)
-	if err := row.Scan(&c.Items, &c.Done, &c.Failed, &c.Published); err != nil {
+	if err := row.Scan(&c.Items, &c.ToWithdraw, &c.Done, &c.Failed, &c.Published); err != nil {
 		return Counts{}, faultOf(r.path, ErrRead, err)
 	}
 	c.Planned = c.Items * int64(max(h.Trials, 1))

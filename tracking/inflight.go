@@ -9,68 +9,64 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// The stages of a batch, in order.
-const (
-	stageLinks = iota
-	stageSpans
-	stageScores
-	stageCount
-)
+// maxRounds is the number of rounds under way at most, until the run has ended.
+const maxRounds = 3
 
 // inFlightBatch is a round under way. Its outcomes pass through the stages links, spans and
 // scores. Several rounds overlap: the links of one round, the spans of another and the
-// scores of a third can be under way at the same time, which helps with a slow server. A
-// stage waits for the same stage of the previous round until the run has ended; after that
-// it does not wait.
+// scores of a third can be under way at the same time, which helps with a slow server.
 type inFlightBatch struct {
 	*publisher
 	builders map[int]builder
 	batch    []runstore.Pending // all outcomes of the round
 	sendable []runstore.Pending // the outcomes whose trial has an experiment id
-	// incomplete holds the outcomes whose scores Langfuse did not all accept.
+	// incomplete holds the outcomes whose scores Langfuse did not all accept. It is nil if
+	// no scores were sent, because an earlier stage failed.
 	incomplete map[int64]bool
 
-	done     [stageCount]chan struct{} // closed when the stage is over
-	errs     [stageCount]error         // valid once done is closed
-	previous *inFlightBatch            // nil for the first round
+	linked      chan struct{} // closed when the links are done
+	linksFailed bool          // valid once linked is closed
+	done        chan struct{} // closed when the round is over
+	err         error         // valid once done is closed
 }
 
 // start begins a round in a goroutine of its own.
 func (p *publisher) start(ctx context.Context, batch []runstore.Pending, builders map[int]builder) {
-	f := &inFlightBatch{publisher: p, builders: builders, batch: batch, previous: p.inFlight.newest()}
+	f := &inFlightBatch{publisher: p, builders: builders, batch: batch, linked: make(chan struct{}), done: make(chan struct{})}
 	for _, o := range batch {
 		if _, ok := f.builders[o.Trial]; ok {
 			f.sendable = append(f.sendable, o)
 		}
 	}
-	for stage := range f.done {
-		f.done[stage] = make(chan struct{})
-	}
 	p.inFlight = append(p.inFlight, f)
 	go f.run(ctx)
 }
 
-// run carries out the stages. It skips the stages after a failed one. The stage of links
-// starts at once, because publisher.follow waits for the previous round before it starts one.
+// run carries out the stages, up to the first that fails. The stage of links starts at once,
+// because publisher.follow waits for the links of the previous round before it starts one.
 func (f *inFlightBatch) run(ctx context.Context) {
-	failed := false
-	for stage, send := range [stageCount]func(context.Context) error{f.sendLinks, f.sendSpans, f.sendScores} {
-		if f.previous != nil && stage != stageLinks {
-			select {
-			case <-f.previous.done[stage]:
-			case <-f.finished: // no further rounds will overlap
-			}
-		}
-		if !failed {
-			f.errs[stage] = send(ctx)
-			failed = f.errs[stage] != nil
-		}
-		if stage == stageSpans {
-			f.release()
-		}
-		close(f.done[stage])
+	defer close(f.done)
+	f.err = f.sendLinks(ctx)
+	f.linksFailed = f.err != nil
+	close(f.linked)
+	if f.err == nil {
+		f.err = f.inTurn(ctx, f.spansTurn, f.sendSpans)
 	}
-	f.previous = nil
+	f.release()
+	if f.err == nil {
+		f.err = f.inTurn(ctx, f.scoresTurn, f.sendScores)
+	}
+}
+
+// inTurn carries out a stage when no other round is in it. It does not wait once the run has
+// ended, because then no further rounds will overlap.
+func (p *publisher) inTurn(ctx context.Context, turn chan struct{}, send func(context.Context) error) error {
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-p.finished:
+	}
+	return send(ctx)
 }
 
 // release drops the parts of the outcomes that only spans need, so that they can be freed.
@@ -82,27 +78,25 @@ func (f *inFlightBatch) release() {
 	}
 }
 
-// inFlightBatches are the rounds under way, oldest first.
-type inFlightBatches []*inFlightBatch
-
-func (rounds inFlightBatches) newest() *inFlightBatch {
-	if len(rounds) == 0 {
+// newest returns the newest round under way, or nil.
+func (p *publisher) newest() *inFlightBatch {
+	if len(p.inFlight) == 0 {
 		return nil
 	}
-	return rounds[len(rounds)-1]
+	return p.inFlight[len(p.inFlight)-1]
 }
 
 // waitReady waits until another round may start: the links of the newest round are done and
-// at most two rounds are under way, or the run has finished. It returns false if the links of
-// the newest round failed.
-func (rounds inFlightBatches) waitReady(finished <-chan struct{}) bool {
-	f := rounds.newest()
+// fewer than maxRounds are under way, or the run has finished. It returns false if the links
+// of the newest round failed.
+func (p *publisher) waitReady(finished <-chan struct{}) bool {
+	f := p.newest()
 	if f == nil {
 		return true
 	}
-	awaited := []chan struct{}{f.done[stageLinks]}
-	if oldest := len(rounds) - stageCount; oldest >= 0 {
-		awaited = append(awaited, rounds[oldest].done[stageScores])
+	awaited := []chan struct{}{f.linked}
+	if oldest := len(p.inFlight) - maxRounds; oldest >= 0 {
+		awaited = append(awaited, p.inFlight[oldest].done)
 	}
 	for _, done := range awaited {
 		select {
@@ -110,49 +104,44 @@ func (rounds inFlightBatches) waitReady(finished <-chan struct{}) bool {
 		case <-finished:
 		}
 	}
-	return !limit.Closed(f.done[stageLinks]) || f.errs[stageLinks] == nil
+	return !limit.Closed(f.linked) || !f.linksFailed
 }
 
-// collect removes the rounds that are complete. It returns how many of their outcomes are
-// published or refused, and their errors.
-func (p *publisher) collect() (finished int, err error) {
+// collect removes the rounds that are complete, adds their outcomes to p.settled and p.sent,
+// and returns their errors.
+func (p *publisher) collect() error {
 	var problems []error
-	for len(p.inFlight) > 0 && limit.Closed(p.inFlight[0].done[stageScores]) {
+	for len(p.inFlight) > 0 && limit.Closed(p.inFlight[0].done) {
 		f := p.inFlight[0]
 		p.inFlight = p.inFlight[1:]
-		problems = append(problems, f.errs[:]...)
-		if f.errs[stageLinks] == nil && f.errs[stageSpans] == nil {
-			finished += p.countPublished(f)
+		problems = append(problems, f.err)
+		if f.incomplete != nil {
+			p.countPublished(f)
 		}
 	}
-	return finished, errors.Join(problems...)
+	return errors.Join(problems...)
 }
 
-// waitAll waits until all rounds are complete, and adds their results to those of a round.
-func (p *publisher) waitAll(done progress, problem error) (progress, error) {
+// waitAll waits until all rounds are complete, and returns their errors and problem.
+func (p *publisher) waitAll(problem error) error {
 	for _, f := range p.inFlight {
-		<-f.done[stageScores]
+		<-f.done
 	}
-	finished, err := p.collect()
-	done.finished += finished
-	return done, errors.Join(problem, err)
+	return errors.Join(problem, p.collect())
 }
 
-// countPublished updates and reports the number of published outcomes, and returns how many
-// outcomes of a batch are published or refused.
-func (p *publisher) countPublished(f *inFlightBatch) (finished int) {
+// countPublished updates the numbers of outcomes, and reports how many are published.
+func (p *publisher) countPublished(f *inFlightBatch) {
 	for _, o := range f.batch {
-		switch {
-		case p.refused.get(o.OID).part != 0:
-			finished++
-		case !f.incomplete[o.OID]:
-			finished++
+		if p.refusal(o.OID).part != 0 {
+			p.settled++
+		} else if !f.incomplete[o.OID] {
+			p.settled++
 			p.sent++
 		}
 	}
 	p.cfg.Published(p.sent)
 	p.cfg.Log.Debug("published", "outcomes", len(f.batch), "in all", p.sent)
-	return finished
 }
 
 // waitChange returns after d, after a commit, or when the run finishes or ctx is done. A d

@@ -72,16 +72,20 @@ const maxRequests = 64
 type publisher struct {
 	cfg    Config
 	header outcome.Header
-	// refused holds the outcomes that Langfuse refused for good. They stay unpublished in
-	// the run file.
-	refused refusalSet
-	// refusedRunScores holds the errors of scores of the run that Langfuse refused for good.
-	refusedRunScores []error
-	finished         <-chan struct{} // closed when the run has finished
-	inFlight         inFlightBatches
-	lastRead         int64         // the highest OID that a round has read
-	linkSlots        chan struct{} // holds a value for each request for a link under way
-	sent             int
+	// refused holds a refusal for each outcome that Langfuse refused for good, by OID. They
+	// stay unpublished in the run file.
+	refused sync.Map
+	// refusedRunScores holds the refused scores of the run as a whole.
+	refusedRunScores []refusal
+	finished         <-chan struct{}  // closed when the run has finished
+	inFlight         []*inFlightBatch // the rounds under way, oldest first
+	lastRead         int64            // the highest OID that a round has read
+	linkSlots        chan struct{}    // holds a value for each request for a link under way
+	// spansTurn and scoresTurn hold a value while a round is in that stage.
+	spansTurn, scoresTurn chan struct{}
+
+	sent             int  // outcomes that were published
+	settled          int  // outcomes that were published or refused
 	datasetUnchecked bool // checkDatasetOnce has yet to compare the dataset
 	serverChecked    bool // checkServerOnce has succeeded
 	// withdrawals holds the withdrawals under way, by the OID of the attempt.
@@ -123,8 +127,8 @@ func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
 		cfg.Withdrawing = func(int) {}
 	}
 	p := &publisher{
-		cfg: cfg, finished: finished, linkSlots: make(chan struct{}, maxRequests),
-		refused: refusalSet{byOID: map[int64]refusal{}}, withdrawals: map[int64]*withdrawal{},
+		cfg: cfg, finished: finished, linkSlots: make(chan struct{}, maxRequests), withdrawals: map[int64]*withdrawal{},
+		spansTurn: make(chan struct{}, 1), scoresTurn: make(chan struct{}, 1),
 	}
 	return p.follow(ctx)
 }
@@ -134,24 +138,25 @@ func (p *publisher) follow(ctx context.Context) error {
 	failures, ending := 0, false
 	for {
 		began := time.Now()
-		ready := p.inFlight.waitReady(p.finished)
+		ready := p.waitReady(p.finished)
 		last := limit.Closed(p.finished)
 		if last && !ending {
 			failures, ending = 0, true // failures during the run do not count
 		}
 		changed := p.cfg.Run.Changed() // before reading, so that no commit is missed
-		done, err := p.round(ctx, ready, last)
-		idle := done == progress{}
+		settled := p.settled
+		started, err := p.round(ctx, ready, last)
+		idle := started == 0 && p.settled == settled
 		ended := err == nil && idle && last
 		if ended {
 			err = p.finish(ctx)
 		}
-		if done.finished > 0 {
+		if p.settled > settled {
 			failures = 0
 		}
 		switch {
 		case ctx.Err() != nil:
-			_, _ = p.waitAll(done, nil) // unpublishedError counts the rest
+			_ = p.waitAll(nil) // unpublishedError counts the rest
 			return p.unpublishedError(context.Cause(ctx))
 		case errors.As(err, new(*WrongServerError)):
 			return err
@@ -169,7 +174,7 @@ func (p *publisher) follow(ctx context.Context) error {
 			p.waitChange(ctx, retryDelay(failures), nil, finished)
 		case ended:
 			return p.unpublishedError(nil)
-		case last || done.started >= roundSize:
+		case last || started >= roundSize:
 		case idle:
 			p.waitChange(ctx, 0, changed, p.finished)
 			p.waitForRound(ctx, time.Now())
@@ -191,49 +196,39 @@ func (p *publisher) finish(ctx context.Context) error {
 	return p.withdraw(ctx) // unpublishedError counts the rest
 }
 
-// progress is the result of a round.
-type progress struct {
-	started  int // outcomes in the round
-	finished int // outcomes newly published or refused, including those of earlier rounds
-}
-
-// round starts to send the next outcomes. If more will follow soon it does not wait until
-// they are sent; see inFlightBatch. Acknowledgements made before an error remain. If ready is
-// false, which is the result of inFlightBatches.waitReady, it sends nothing new. If last is
-// true the run has ended: round then sends the scores of the run concurrently with the last
-// outcomes, even if an earlier round started those.
-func (p *publisher) round(ctx context.Context, ready, last bool) (progress, error) {
-	var done progress
+// round starts to send the next outcomes, and returns their number. If more will follow soon
+// it does not wait until they are sent; see inFlightBatch. Acknowledgements made before an
+// error remain. If ready is false, which is the result of waitReady, it sends nothing new. If
+// last is true the run has ended: round then sends the scores of the run concurrently with
+// the last outcomes, even if an earlier round started those.
+func (p *publisher) round(ctx context.Context, ready, last bool) (started int, err error) {
 	if !ready {
-		return p.waitAll(done, nil)
+		return 0, p.waitAll(nil)
 	}
 	batch, err := p.nextBatch(ctx)
-	if err != nil {
-		return p.waitAll(done, err)
+	if err != nil || last && len(batch) == roundSize && !p.waitReady(nil) {
+		return 0, p.waitAll(err)
 	}
-	if last && len(batch) == roundSize && !p.inFlight.waitReady(nil) {
-		return p.waitAll(done, nil)
-	}
-	if done.started = len(batch); done.started > 0 {
+	if len(batch) > 0 {
 		builders, err := p.openTrials(ctx, batch)
 		if err != nil {
-			return p.waitAll(done, err)
+			return len(batch), p.waitAll(err)
 		}
 		p.start(ctx, batch, builders)
 	}
 	if last && len(batch) < roundSize && len(p.inFlight) > 0 {
-		return p.waitAll(done, p.sendRunScores(ctx))
+		return len(batch), p.waitAll(p.sendRunScores(ctx))
 	}
-	if f := p.inFlight.newest(); len(batch) == 0 && f != nil {
+	if f := p.newest(); len(batch) == 0 && f != nil {
 		select {
-		case <-f.done[stageScores]:
+		case <-f.done:
 		case <-p.finished:
 		}
 	}
-	if done.finished, err = p.collect(); err != nil {
-		return p.waitAll(done, err)
+	if err := p.collect(); err != nil {
+		return len(batch), p.waitAll(err)
 	}
-	return done, nil
+	return len(batch), nil
 }
 
 // nextBatch returns up to roundSize outcomes that are neither published nor refused. While
@@ -241,7 +236,7 @@ func (p *publisher) round(ctx context.Context, ready, last bool) (progress, erro
 // retried when no newer ones are left.
 func (p *publisher) nextBatch(ctx context.Context) ([]runstore.Pending, error) {
 	after := int64(0)
-	if f := p.inFlight.newest(); f != nil {
+	if f := p.newest(); f != nil {
 		after = f.batch[len(f.batch)-1].OID
 	}
 	for {
@@ -251,7 +246,7 @@ func (p *publisher) nextBatch(ctx context.Context) ([]runstore.Pending, error) {
 		}
 		after = page[len(page)-1].OID
 		p.lastRead = max(p.lastRead, after)
-		page = slices.DeleteFunc(page, func(o runstore.Pending) bool { return p.refused.get(o.OID).part != 0 })
+		page = slices.DeleteFunc(page, func(o runstore.Pending) bool { return p.refusal(o.OID).part != 0 })
 		if len(page) > 0 {
 			return page, nil
 		}
@@ -339,7 +334,7 @@ func (s Site) runURL(h outcome.Header, id string) string {
 func (f *inFlightBatch) sendLinks(ctx context.Context) error {
 	var todo []runstore.Pending
 	for _, o := range f.sendable {
-		if !o.Published.Has(runstore.Link) && f.refused.get(o.OID).part == 0 {
+		if !o.Published.Has(runstore.Link) && f.refusal(o.OID).part == 0 {
 			todo = append(todo, o)
 		}
 	}

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -128,7 +126,7 @@ func (f *inFlightBatch) sendScores(ctx context.Context) error {
 	scores := make([]langfuse.ScoreCreate, 0, capacity)
 	owners := make([]int, 0, capacity) // for each score, the index of its outcome in todo
 	for _, o := range f.sendable {
-		if o.Published.Has(runstore.Scores) || f.refused.get(o.OID).part == runstore.Spans {
+		if o.Published.Has(runstore.Scores) || f.refusal(o.OID).part == runstore.Spans {
 			continue
 		}
 		for _, s := range f.builders[o.Trial].scores(o) {
@@ -170,44 +168,35 @@ func (p *publisher) createScores(ctx context.Context, scores []langfuse.ScoreCre
 	return results
 }
 
-// refusal is the reason why Langfuse refused a part of an outcome for good.
+// refusal is the reason why Langfuse refused a part of an outcome, or a score of the run, for
+// good.
 type refusal struct {
+	oid  int64
 	part runstore.Published
-	item string
+	item string // "" for a score of the run
 	err  error
 }
 
-// refusalSet holds at most one refusal for each outcome. It is safe for concurrent use.
-type refusalSet struct {
-	mu    sync.Mutex
-	byOID map[int64]refusal
+// refusal returns the refusal of an outcome. Its part is 0 if there is none.
+func (p *publisher) refusal(oid int64) refusal {
+	stored, _ := p.refused.Load(oid)
+	r, _ := stored.(refusal)
+	return r
 }
 
-// get returns the refusal of an outcome. Its part is 0 if there is none.
-func (r *refusalSet) get(oid int64) refusal {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.byOID[oid]
-}
-
-// all returns the refusals in the order of their outcomes' OIDs.
-func (r *refusalSet) all() []refusal {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := make([]refusal, 0, len(r.byOID))
-	for _, oid := range slices.Sorted(maps.Keys(r.byOID)) {
-		list = append(list, r.byOID[oid])
+// refusals returns the refusals of outcomes by OID.
+func (p *publisher) refusals() (list []refusal) {
+	for _, r := range p.refused.Range {
+		list = append(list, r.(refusal))
 	}
+	slices.SortFunc(list, func(a, b refusal) int { return cmp.Compare(a.oid, b.oid) })
 	return list
 }
 
 // refuse records that Langfuse refused a part of an outcome for good. Only the first refusal
 // of an outcome counts. After a refused link, the other parts are sent all the same.
 func (p *publisher) refuse(o runstore.Pending, part runstore.Published, err error) {
-	p.refused.mu.Lock()
-	defer p.refused.mu.Unlock()
-	if p.refused.byOID[o.OID].part == 0 {
-		p.refused.byOID[o.OID] = refusal{part, o.Item, err}
+	if _, known := p.refused.LoadOrStore(o.OID, refusal{o.OID, part, o.Item, err}); !known {
 		p.cfg.Log.Debug("Langfuse refuses a result for good", "item", o.Item, "error", err)
 	}
 }
@@ -236,9 +225,13 @@ func (r *reason) String() string {
 // refusalError returns an error that lists all refusals by reason, or nil if there are none.
 func (p *publisher) refusalError() error {
 	var reasons []*reason
-	reasonOf := func(err error, origin ...string) *reason {
-		text := err.Error()
-		if score, ok := errors.AsType[*langfuse.ScoreError](err); ok {
+	for _, r := range append(p.refusals(), p.refusedRunScores...) {
+		text := r.err.Error()
+		var origin []string
+		if r.item != "" {
+			origin = append(origin, fmt.Sprintf("item %q", r.item))
+		}
+		if score, ok := errors.AsType[*langfuse.ScoreError](r.err); ok {
 			text = score.Err.Error()
 			origin = append(origin, fmt.Sprintf("score %q", score.Name))
 		}
@@ -247,13 +240,11 @@ func (p *publisher) refusalError() error {
 			i = len(reasons)
 			reasons = append(reasons, &reason{text: text, firstItem: strings.Join(origin, ", ")})
 		}
-		return reasons[i]
-	}
-	for _, refusal := range p.refused.all() {
-		reasonOf(refusal.err, fmt.Sprintf("item %q", refusal.item)).items++
-	}
-	for _, err := range p.refusedRunScores {
-		reasonOf(err).runScores++
+		if r.item != "" {
+			reasons[i].items++
+		} else {
+			reasons[i].runScores++
+		}
 	}
 	if len(reasons) == 0 {
 		return nil
@@ -315,12 +306,9 @@ func (p *publisher) unpublishedError(cause error) error {
 		return errors.Join(cause, err)
 	}
 	refused := p.refusalError()
-	unsent := &UnpublishedError{Left: counts.Done - counts.Published, Err: errors.Join(refused, cause)}
+	unsent := &UnpublishedError{Left: counts.Done - counts.Published, Withdrawn: int(counts.ToWithdraw), Err: errors.Join(refused, cause)}
 	if !p.runScoresSent && counts.Done > 0 {
 		_, unsent.Totals, err = p.cfg.Run.Footer(ctx)
-	}
-	if err == nil {
-		unsent.Withdrawn, err = p.countRetracted(ctx)
 	}
 	switch {
 	case err != nil:
@@ -333,17 +321,6 @@ func (p *publisher) unpublishedError(cause error) error {
 		unsent.Err = errors.New("publishing stopped early")
 	}
 	unsent.Refused = cause == nil && refused != nil && unsent.Withdrawn == 0 &&
-		unsent.Left == int64(len(p.refused.all())) && unsent.Totals == (len(p.refusedRunScores) > 0)
+		unsent.Left == int64(len(p.refusals())) && unsent.Totals == (len(p.refusedRunScores) > 0)
 	return unsent
-}
-
-// countRetracted returns the number of attempts whose scores have yet to be deleted.
-func (p *publisher) countRetracted(ctx context.Context) (n int, err error) {
-	for after := int64(0); ; {
-		page, err := p.cfg.Run.ToWithdraw(ctx, after, roundSize)
-		if err != nil || len(page) == 0 {
-			return n, err
-		}
-		n, after = n+len(page), page[len(page)-1].OID
-	}
 }

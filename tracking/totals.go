@@ -161,7 +161,7 @@ func (p *publisher) createRunScores(ctx context.Context, experiment string,
 	for _, failure := range p.createScores(ctx, totalScores(p.header, experiment, totals)) {
 		taken = taken && failure == nil
 		if errors.Is(failure, langfuse.ErrRefused) {
-			p.refusedRunScores = append(p.refusedRunScores, failure)
+			p.refusedRunScores = append(p.refusedRunScores, refusal{err: failure})
 		} else {
 			err = cmp.Or(err, failure)
 		}

@@ -178,7 +178,7 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 		m.cases[item.ID] = g
 	}
 	m.countCases()
-	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
+	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Depth: runstore.Full}) {
 		if err != nil {
 			return Report{}, err
 		}

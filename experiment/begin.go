@@ -290,7 +290,7 @@ func (e *execution) restoreSpent(ctx context.Context) error {
 }
 
 func visitOutcomes(ctx context.Context, run *runstore.Reader, visit func(outcome.Outcome)) error {
-	for o, err := range run.Outcomes(ctx, runstore.Query{Brief: true}) {
+	for o, err := range run.Outcomes(ctx, runstore.Query{Depth: runstore.Brief}) {
 		if err != nil {
 			return err
 		}

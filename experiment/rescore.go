@@ -214,7 +214,7 @@ func (r *rescorer) addOutcomes(ctx context.Context) error {
 	scorers, scoreCtx := errgroup.WithContext(ctx)
 	scorers.SetLimit(runtime.GOMAXPROCS(0))
 	r.to.Expect(maxCommits)
-	for before, err := range r.From.Outcomes(scoreCtx, runstore.Query{Newest: true, Detail: true}) {
+	for before, err := range r.From.Outcomes(scoreCtx, runstore.Query{Newest: true, Depth: runstore.Full}) {
 		if err != nil {
 			scorers.Go(func() error { return err })
 			break

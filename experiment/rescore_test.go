@@ -61,7 +61,7 @@ func TestRescore(t *testing.T) {
 		t.Fatalf("%v, %+v, %d moved", err, footer, moved)
 	}
 	want := map[string]outcome.Class{"i00": "", "i01": outcome.Provider, "i02": "", "i03": ""}
-	for o, err := range to.Outcomes(t.Context(), runstore.Query{Detail: true}) {
+	for o, err := range to.Outcomes(t.Context(), runstore.Query{Depth: runstore.Full}) {
 		noError(t, err)
 		class, known := want[o.Item]
 		delete(want, o.Item)
@@ -102,7 +102,7 @@ func TestRescore_carries(t *testing.T) {
 	if _, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}, Moved: func(outcome.Outcome, outcome.Outcome) {}}, to, []string{"judge", "silent"}); err != nil {
 		t.Fatal(err)
 	}
-	for o, err := range to.Outcomes(t.Context(), runstore.Query{Detail: true}) {
+	for o, err := range to.Outcomes(t.Context(), runstore.Query{Depth: runstore.Full}) {
 		noError(t, err)
 		judge, _ := outcome.Lookup(o.Scores, "judge")
 		silent, ok := outcome.Lookup(o.Scores, "silent")

@@ -33,7 +33,7 @@ func (r RunFile) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error]
 
 // OfTrial is Outcomes for one trial; 0 means all trials.
 func (r RunFile) OfTrial(ctx context.Context, trial int) iter.Seq2[outcome.Outcome, error] {
-	return r.Reader.Outcomes(ctx, runstore.Query{Newest: true, Judged: true, Trial: trial})
+	return r.Reader.Outcomes(ctx, runstore.Query{Newest: true, Depth: runstore.Judged, Trial: trial})
 }
 
 // Items yields ids and hashes of the items. It reads whole items, which can be large, only if

@@ -118,7 +118,7 @@ func carryOut(t *testing.T, ctx context.Context, cfg experiment.RunnerConfig) (m
 	r := experiment.NewRunner(cfg)
 	footer, runErr := r.Run(ctx)
 	found := map[string]outcome.Outcome{}
-	for o, err := range cfg.Run.Outcomes(context.Background(), runstore.Query{Detail: true}) {
+	for o, err := range cfg.Run.Outcomes(context.Background(), runstore.Query{Depth: runstore.Full}) {
 		noError(t, err)
 		if _, duplicate := found[o.Item]; duplicate {
 			t.Errorf("%s has two outcomes", o.Item)

@@ -17,7 +17,7 @@ import (
 // except for the cost, which includes all. order is the order in which scores are shown; see
 // outcome.SummaryConfig.
 func Summarise(ctx context.Context, run *runstore.Reader, order []string) (outcome.Summary, error) {
-	return summarise(ctx, run, order, runstore.Query{Brief: true})
+	return summarise(ctx, run, order, runstore.Query{Depth: runstore.Brief})
 }
 
 // SummariseBrief is like Summarise, without what needs the details of outcomes, for example groups and
@@ -89,7 +89,7 @@ func (e *execution) summarise() (outcome.Summary, error) {
 			return s, err
 		}
 	}
-	return tally(ctx, e.run.Reader, e.cfg.Order, runstore.Query{Brief: true})
+	return tally(ctx, e.run.Reader, e.cfg.Order, runstore.Query{Depth: runstore.Brief})
 }
 
 // fillPublication fills in how much of a run is in Langfuse, and where.

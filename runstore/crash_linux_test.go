@@ -106,7 +106,7 @@ func checkReader(t *testing.T, path string, after int) {
 func checkContains(t *testing.T, r *Reader, committed []string) {
 	t.Helper()
 	found := map[string]bool{}
-	for _, o := range collect(t, r, Query{Detail: true}) {
+	for _, o := range collect(t, r, Query{Depth: Full}) {
 		found[o.Item] = true
 	}
 	if len(found) < len(committed) || len(committed) == 0 {

@@ -11,7 +11,7 @@ import (
 func TestOutcomes_brief(t *testing.T) {
 	run := newRun(t, 20)
 	commitOutcomes(t, run, 20, 300)
-	whole := collect(t, run.Reader, Query{Detail: true})
+	whole := collect(t, run.Reader, Query{Depth: Full})
 	long := 0
 	for i := range whole {
 		if len(whole[i].Output)+len(whole[i].Calls)+len(whole[i].Explanation) > 0 {
@@ -22,7 +22,7 @@ func TestOutcomes_brief(t *testing.T) {
 			whole[i].Scores[k].Counts = nil
 		}
 	}
-	if diff := cmp.Diff(whole, collect(t, run.Reader, Query{Brief: true})); diff != "" || long == 0 {
+	if diff := cmp.Diff(whole, collect(t, run.Reader, Query{Depth: Brief})); diff != "" || long == 0 {
 		t.Errorf("(-whole +brief), %d with long parts\n%s", long, diff)
 	}
 }
@@ -32,7 +32,7 @@ func BenchmarkOutcomes(b *testing.B) {
 	const n = 5000
 	run := newRun(b, n)
 	commitOutcomes(b, run, n, 3000)
-	for name, q := range map[string]Query{"row": {}, "brief": {Brief: true}, "full": {Detail: true}} {
+	for name, q := range map[string]Query{"row": {}, "brief": {Depth: Brief}, "full": {Depth: Full}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				for _, err := range run.Outcomes(b.Context(), q) {

@@ -167,7 +167,7 @@ func (e *exporter) allItems(ctx context.Context) error {
 // allOutcomes writes the outcomes like allItems. If items are lost it also looks for their
 // outcomes one by one, because pages do not have those.
 func (e *exporter) allOutcomes(ctx context.Context) error {
-	outcomes := Paged(func(last Pending) ([]Pending, error) { return e.page(ctx, Query{Detail: true}, last.Outcome) })
+	outcomes := Paged(func(last Pending) ([]Pending, error) { return e.page(ctx, Query{Depth: Full}, last.Outcome) })
 	last, err := writeRows(outcomes, e.outcome)
 	if errors.Is(err, ErrDamaged) || err == nil && e.loss.Items > 0 {
 		done := rowKey{id: last.Item, trial: last.Trial, attempt: last.Attempt, row: math.MaxInt64}
@@ -240,7 +240,7 @@ func (e *exporter) outcomeAt(ctx context.Context, k rowKey) error {
 	if k.id == "" {
 		return fault(e.path, ErrDamaged, fmt.Errorf("it belongs to item number %d, which cannot be found", k.seq))
 	}
-	page, err := e.outcomes(ctx, depthFull, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "o.oid = ?", 1,
+	page, err := e.outcomes(ctx, Full, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "o.oid = ?", 1,
 		k.id, k.row)
 	switch {
 	case err != nil:

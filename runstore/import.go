@@ -115,7 +115,7 @@ func (im *importer) atLine(err error) error {
 // insert does nothing, because Build has written the header.
 func (l headerLine) insert(*tx) error { return nil }
 
-func (l experimentLine) insert(t *tx) error { return t.setExperiment(l.Experiment) }
+func (l experimentLine) insert(t *tx) error { return t.setExperiment(l.Experiment, false) }
 
 // insert writes the footer if there is one. It removes the fingerprint of a damaged run, which
 // describes more items than the export has.

@@ -117,7 +117,7 @@ func TestImport_ofExportIsIdentity(t *testing.T) {
 		if diff := cmp.Diff(text, export(t, imported)); diff != "" {
 			t.Errorf("seed %d: %s", seed, diff)
 		}
-		same := cmp.Diff(collect(t, run.Reader, Query{Newest: true, Detail: true}), collect(t, imported, Query{Newest: true, Detail: true}))
+		same := cmp.Diff(collect(t, run.Reader, Query{Newest: true, Depth: Full}), collect(t, imported, Query{Newest: true, Depth: Full}))
 		if same != "" {
 			t.Errorf("seed %d, newest: %s", seed, same)
 		}

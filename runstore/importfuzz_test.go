@@ -59,7 +59,7 @@ func storedLine(t *testing.T, line importable) []byte {
 		noError(t, err)
 		o.Usage, err = decodeTokens(l.tokens)
 		noError(t, err)
-		noError(t, decodeDetail(l.body, l.large, &o, depthFull))
+		noError(t, decodeDetail(l.body, l.large, &o, Full))
 		written = outcomeLine{kindOutcome, o}
 	}
 	var text bytes.Buffer

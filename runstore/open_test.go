@@ -102,7 +102,7 @@ func TestLoad_damagedRowIsNamed(t *testing.T) {
 		commitOutcomes(t, run, 3, 0)
 		noError(t, run.writer.submit(t.Context(), 0, func(t *tx) error { return t.exec(statement) }))
 		var last error
-		for _, err := range run.Outcomes(t.Context(), Query{Detail: true}) {
+		for _, err := range run.Outcomes(t.Context(), Query{Depth: Full}) {
 			last = err
 		}
 		if !errors.Is(last, ErrDamaged) || name != "type" && !strings.Contains(last.Error(), "item-000001") {

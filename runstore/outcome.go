@@ -115,39 +115,29 @@ func (t *tx) whyNotAdded(o outcome.Outcome) error {
 // Query selects outcomes. The zero value selects all attempts, without detail.
 type Query struct {
 	Newest  bool            // only the newest attempt of each item and trial
-	Detail  bool            // with Detail, and with comments and counts of scores
-	Judged  bool            // with Detail except Calls, for comparisons
-	Brief   bool            // with Detail except Output, Calls, Explanation and counts of scores, for sums
+	Depth   Depth           // how much of each is read
 	Trial   int             // only this trial; 0 means all
 	Item    string          // only this item; "" means all
 	Classes []outcome.Class // only these classes; empty means all
 }
 
-// depth is how much of an outcome is read.
-type depth int
+// Depth is how much of an outcome is read.
+type Depth int
 
+// The depths, each with all of the one before.
 const (
-	depthRow    depth = iota // only the row
-	depthBrief               // the part of the detail that sums need
-	depthJudged              // without calls
-	depthFull
+	// RowOnly is without Detail, and without comments and counts of scores.
+	RowOnly Depth = iota
+	// Brief adds what sums need: Detail except Output, Calls and Explanation, and the comments.
+	Brief
+	// Judged adds what comparisons need: all except Calls.
+	Judged
+	// Full is everything.
+	Full
 )
 
-func (q Query) depth() depth {
-	switch {
-	case q.Detail:
-		return depthFull
-	case q.Judged:
-		return depthJudged
-	case q.Brief:
-		return depthBrief
-	}
-	return depthRow
-}
-
 // Outcomes yields outcomes ordered by the bytes of the item id, by trial and by attempt.
-// Without Query.Detail the scores have no Comment and no Counts, which are stored with the
-// detail. Outcomes reads a page of about 500 rows or 4 MiB while the loop handles the previous
+// Outcomes reads a page of about 500 rows or 4 MiB while the loop handles the previous
 // one, each in a transaction of its own. The loop may therefore be slow, and may write to the
 // run, but the next page may not show that yet. An error ends the sequence; ErrDamaged names
 // the outcome that cannot be read.
@@ -171,7 +161,7 @@ func (v view) page(ctx context.Context, q Query, last outcome.Outcome) ([]Pendin
 		last.Item, last.Item, last.Trial, last.Attempt)
 	// CROSS JOIN fixes the order of the loops, items by the index on id and then the outcomes
 	// of each item, so that SQLite need not sort.
-	return v.outcomes(ctx, q.depth(), "item i CROSS JOIN outcome o ON o.seq = i.seq",
+	return v.outcomes(ctx, q.Depth, "item i CROSS JOIN outcome o ON o.seq = i.seq",
 		where+" ORDER BY i.id, o.trial, o.attempt", maxPageRows, args...)
 }
 
@@ -196,18 +186,17 @@ func (q Query) conditions(where string, args ...any) (string, []any) {
 }
 
 // outcomes reads a page of outcomes.
-func (v view) outcomes(ctx context.Context, d depth, from, where string, limit int, args ...any) ([]Pending, error) {
+func (v view) outcomes(ctx context.Context, d Depth, from, where string, limit int, args ...any) ([]Pending, error) {
 	found, err := v.features(ctx)
 	if err != nil {
 		return nil, err
 	}
 	columns := outcomeColumns + optionalColumns(found.sums, "o.sum")
-	if d != depthRow {
-		columns, from = columns+", d.body"+optionalColumns(found.sums, "d.sum"), from+" LEFT JOIN detail d ON d.oid = o.oid"
+	if d > RowOnly {
+		from += " LEFT JOIN detail d ON d.oid = o.oid"
 	}
-	if d >= depthJudged {
-		columns += optionalColumns(found.packed, "d.large, d.large_sum")
-	}
+	columns += optionalColumns(d > RowOnly, "d.body") + optionalColumns(d > RowOnly && found.sums, "d.sum") +
+		optionalColumns(d >= Judged && found.packed, "d.large, d.large_sum")
 	scanner := outcomeScan{view: v, depth: d}
 	return queryPage(ctx, v, func(rows *sql.Rows) (o Pending, size int, err error) {
 		if scanner.names == nil { // read after the first row, so that it has all names that the rows refer to
@@ -257,36 +246,30 @@ func appendScores(b []byte, w *scoreNames, scores []outcome.Score) []byte {
 }
 
 func appendScore(b []byte, w *scoreNames, s outcome.Score) []byte {
-	flags := flagsOf(s)
-	b = append(appendName(b, w, s.Name), flags)
-	if flags&hasReason != 0 {
+	b = append(appendName(b, w, s.Name), 0)
+	flags := len(b) - 1
+	flag := func(set bool, bit byte) bool {
+		if set {
+			b[flags] |= bit
+		}
+		return set
+	}
+	flag(s.Boolean, isBoolean)
+	flag(s.Vacuous, isVacuous)
+	if flag(s.Reason != "", hasReason) {
 		b = appendName(b, w, s.Reason)
 	}
-	if flags&hasRatio != 0 {
+	if flag(s.Ratio != nil, hasRatio) {
 		b = binary.AppendVarint(b, s.Ratio.Num)
 		b = binary.AppendVarint(b, s.Ratio.Den)
 	}
-	if flags&hasFloat != 0 {
+	if flag(s.Value != nil, hasValue) && flag(s.Ratio == nil || quotient(*s.Ratio) != *s.Value, hasFloat) {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*s.Value))
 	}
-	if flags&hasWeight != 0 {
+	if flag(s.Weight != nil, hasWeight) {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*s.Weight))
 	}
 	return b
-}
-
-func flagsOf(s outcome.Score) byte {
-	exact := s.Value != nil && s.Ratio != nil && quotient(*s.Ratio) == *s.Value
-	return flagIf(s.Value != nil, hasValue) | flagIf(s.Ratio != nil, hasRatio) |
-		flagIf(s.Reason != "", hasReason) | flagIf(s.Value != nil && !exact, hasFloat) |
-		flagIf(s.Boolean, isBoolean) | flagIf(s.Vacuous, isVacuous) | flagIf(s.Weight != nil, hasWeight)
-}
-
-func flagIf(set bool, bit byte) byte {
-	if set {
-		return bit
-	}
-	return 0
 }
 
 // quotient returns the value of a ratio, or NaN, which equals no value, if Den is 0.

@@ -21,7 +21,7 @@ func TestRun_whatIsCommittedIsReadAgain(t *testing.T) {
 	noError(t, run.Commit(t.Context(), want))
 	want.Seq = 2 // Commit fills it in
 
-	got := collect(t, run.Reader, Query{Detail: true})
+	got := collect(t, run.Reader, Query{Depth: Full})
 	if diff := cmp.Diff([]outcome.Outcome{want}, got); diff != "" {
 		t.Error("with detail (-want +got):\n", diff)
 	}
@@ -103,7 +103,7 @@ func TestOutcomes_queries(t *testing.T) {
 		"item":         {Query{Item: "item-000002"}, "2.1.1 2.1.2"},
 		"unknown item": {Query{Item: "item-00000"}, ""},
 		"class":        {Query{Newest: true, Classes: []outcome.Class{outcome.Timeout, outcome.Item}}, "1.2.2"},
-		"success":      {Query{Classes: []outcome.Class{outcome.OK}, Detail: true}, "1.1.1 2.1.2"},
+		"success":      {Query{Classes: []outcome.Class{outcome.OK}, Depth: Full}, "1.1.1 2.1.2"},
 	}
 	for name, test := range tests {
 		var got []string

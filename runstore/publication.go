@@ -146,22 +146,22 @@ func (r *Reader) Committed(ctx context.Context, after int64, limit int) ([]Pendi
 // and without their details. If there are none it reads all outcomes, which takes about 0.1 s
 // for 200,000.
 func (r *Reader) Acknowledged(ctx context.Context, bits Published, limit int) ([]Pending, error) {
-	return r.pending(ctx, depthRow, "outcome o JOIN item i ON i.seq = o.seq", "o.published & ? <> 0", limit, bits)
+	return r.pending(ctx, RowOnly, "outcome o JOIN item i ON i.seq = o.seq", "o.published & ? <> 0", limit, bits)
 }
 
 // Attempts returns all attempts of an item in a trial, in order of commit and without their
 // details. It returns none if the run does not have the item.
 func (r *Reader) Attempts(ctx context.Context, item string, trial int) ([]Pending, error) {
-	return r.pending(ctx, depthRow, "item i JOIN outcome o ON o.seq = i.seq", "i.id = ? AND o.trial = ?", maxPageRows,
+	return r.pending(ctx, RowOnly, "item i JOIN outcome o ON o.seq = i.seq", "i.id = ? AND o.trial = ?", maxPageRows,
 		item, trial)
 }
 
 // pendingAfter returns outcomes with their details, starting after the OID after.
 func (r *Reader) pendingAfter(ctx context.Context, condition string, after int64, limit int) ([]Pending, error) {
-	return r.pending(ctx, depthFull, "outcome o JOIN item i ON i.seq = o.seq", condition+" AND o.oid > ?", limit, after)
+	return r.pending(ctx, Full, "outcome o JOIN item i ON i.seq = o.seq", condition+" AND o.oid > ?", limit, after)
 }
 
-func (r *Reader) pending(ctx context.Context, d depth, from, where string, limit int, args ...any) ([]Pending, error) {
+func (r *Reader) pending(ctx context.Context, d Depth, from, where string, limit int, args ...any) ([]Pending, error) {
 	page, err := r.outcomes(ctx, d, from, where+" ORDER BY o.oid", limit, args...)
 	if err != nil {
 		return nil, err
@@ -180,33 +180,27 @@ type Experiment struct {
 // id may not, because everything sent refers to it: the error for another id matches
 // ErrDuplicate. Other errors are those of Commit.
 func (r *Run) SetExperiment(ctx context.Context, e Experiment) error {
-	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setExperiment(e) })
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setExperiment(e, false) })
 }
 
 // ReplaceExperiment replaces the id of a trial after Langfuse did so: a run that is deleted
 // there and linked again gets a new id. The caller has to send everything again that refers to
 // the old id. The errors are those of Commit.
 func (r *Run) ReplaceExperiment(ctx context.Context, e Experiment) error {
-	return r.writer.submit(ctx, 0, func(t *tx) error { return t.putExperiment(e) })
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setExperiment(e, true) })
 }
 
-func (t *tx) setExperiment(e Experiment) error {
-	current, ok, err := t.Experiment(context.Background(), e.Trial)
-	if err != nil {
-		return err
-	}
-	if ok && current.ID != e.ID {
-		return fmt.Errorf("setting the experiment of trial %d: %s, but %s %w", e.Trial, e.ID, current.ID, ErrDuplicate)
-	}
-	return t.putExperiment(e)
-}
-
-func (t *tx) putExperiment(e Experiment) error {
+func (t *tx) setExperiment(e Experiment, replace bool) error {
 	if e.Trial < 1 || e.ID == "" {
 		return fmt.Errorf("setting the experiment of trial %d: trials count from 1, and an id is needed", e.Trial)
 	}
-	return t.exec(`INSERT INTO experiment(trial, langfuse_id, url) VALUES(?, ?, ?)
-		ON CONFLICT(trial) DO UPDATE SET langfuse_id = excluded.langfuse_id, url = excluded.url`, e.Trial, e.ID, e.URL)
+	changed, err := rowsChanged(t.conn.ExecContext(context.Background(), `INSERT INTO experiment(trial, langfuse_id, url) VALUES(?, ?, ?)
+		ON CONFLICT(trial) DO UPDATE SET langfuse_id = excluded.langfuse_id, url = excluded.url
+		WHERE ? OR langfuse_id = excluded.langfuse_id`, e.Trial, e.ID, e.URL, replace))
+	if err == nil && changed == 0 {
+		err = fmt.Errorf("setting the experiment of trial %d: %s, but another id %w", e.Trial, e.ID, ErrDuplicate)
+	}
+	return err
 }
 
 // Experiment returns the recorded identity of a trial. ok is false if there is none.

@@ -147,7 +147,7 @@ func (r *Reader) Check(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, err := range r.Outcomes(ctx, Query{Detail: true}) {
+	for _, err := range r.Outcomes(ctx, Query{Depth: Full}) {
 		if err != nil {
 			return err
 		}

@@ -30,9 +30,10 @@ type outcomeRow struct {
 	brief          json.RawMessage // kept there in place of Output, unless nil
 }
 
-// body is the JSON of the column body of detail. Sums need all of it. Notes has one element
-// for each score of the row. Output, calls and explanation are in the column large, as another
-// outcome.Detail; in files of version 1 they are in body.
+// body is the JSON of the column body of detail. Sums need all of it except the counts of
+// Notes, which take most of the time to decode. Notes has one element for each score of the
+// row. Output, calls and explanation are in the column large, as another outcome.Detail; in
+// files of version 1 they are in body.
 type body struct {
 	outcome.Detail
 	Notes []note `json:"notes,omitempty"`
@@ -40,13 +41,13 @@ type body struct {
 
 // note is the part of a score that the row does not have.
 type note struct {
-	Comment string         `json:"comment,omitempty"`
-	Counts  outcome.Counts `json:"counts,omitempty"`
+	Comment string          `json:"comment,omitempty"`
+	Counts  json.RawMessage `json:"counts,omitempty"`
 }
 
-func (n note) write(w *textutil.JSONWriter) {
-	w.TextIf("comment", n.Comment)
-	n.Counts.WriteIf(w)
+func writeNote(s outcome.Score, w *textutil.JSONWriter) {
+	w.TextIf("comment", s.Comment)
+	s.Counts.WriteIf(w)
 }
 
 func badOutcome(o outcome.Outcome, err error) error {
@@ -129,17 +130,6 @@ func timeOf(ns sql.NullInt64) time.Time {
 	return time.Unix(0, ns.Int64).UTC()
 }
 
-func notesOf(scores []outcome.Score) []note {
-	if !slices.ContainsFunc(scores, func(s outcome.Score) bool { return s.Comment != "" || len(s.Counts) > 0 }) {
-		return nil
-	}
-	notes := make([]note, len(scores))
-	for i, s := range scores {
-		notes[i] = note{s.Comment, s.Counts}
-	}
-	return notes
-}
-
 // compactDetail checks the JSON values of a detail and removes white space between their
 // tokens.
 func compactDetail(d *outcome.Detail) error {
@@ -172,42 +162,20 @@ func encodeDetail(o outcome.Outcome, scratch []byte) (text, large []byte, err er
 	o.Output, o.Calls, o.Explanation = nil, nil, nil
 	bodyJSON := textutil.JSONWriter{B: append(make([]byte, 0, 1024), '{')}
 	o.Detail.Write(&bodyJSON)
-	if notes := notesOf(o.Scores); notes != nil {
-		textutil.WriteJSONList(&bodyJSON, "notes", notes, note.write)
+	if slices.ContainsFunc(o.Scores, func(s outcome.Score) bool { return s.Comment != "" || len(s.Counts) > 0 }) {
+		textutil.WriteJSONList(&bodyJSON, "notes", o.Scores, writeNote)
 	}
 	bodyJSON.Close()
 	return bodyJSON.B, largeJSON.B, errors.Join(largeJSON.Err, bodyJSON.Err)
 }
 
-// briefBody is a body without the counts of notes, which take most of the time to decode and
-// which sums do not need.
-type briefBody struct {
-	outcome.Detail
-	Notes []struct {
-		Comment string `json:"comment"`
-	} `json:"notes"`
-}
-
-// decodeBrief decodes a body without the large parts and without the counts of notes.
-func (b *body) decodeBrief(text []byte) error {
-	var decoded briefBody
-	err := json.Unmarshal(text, &decoded)
-	b.Detail = decoded.Detail
-	b.Output, b.Calls, b.Explanation = nil, nil, nil
-	for _, n := range decoded.Notes {
-		b.Notes = append(b.Notes, note{Comment: n.Comment})
-	}
-	return err
-}
-
 // decodeDetail decodes the columns body and large into the detail and the scores of an outcome,
 // as far as d requires.
-func decodeDetail(text, large []byte, o *outcome.Outcome, d depth) (err error) {
+func decodeDetail(text, large []byte, o *outcome.Outcome, d Depth) error {
 	var b body
-	if d == depthBrief {
-		err = b.decodeBrief(text)
-	} else {
-		err = json.Unmarshal(text, &b)
+	err := json.Unmarshal(text, &b)
+	if d == Brief {
+		b.Output, b.Calls, b.Explanation = nil, nil, nil
 	}
 	for key, value := range textutil.JSONMembers(large) { // valid, according to its checksum
 		switch key {
@@ -216,37 +184,37 @@ func decodeDetail(text, large []byte, o *outcome.Outcome, d depth) (err error) {
 		case "explanation":
 			b.Explanation = bytes.Clone(value)
 		case "calls":
-			if d == depthFull {
+			if d == Full {
 				err = errors.Join(err, json.Unmarshal(value, &b.Calls))
 			}
 		}
 	}
+	o.Detail = b.Detail
+	if err == nil && len(b.Notes) > 0 && len(b.Notes) != len(o.Scores) {
+		return fmt.Errorf("its detail has notes on %d scores of %d", len(b.Notes), len(o.Scores))
+	}
+	for i, n := range b.Notes {
+		if err != nil {
+			break
+		}
+		o.Scores[i].Comment = n.Comment
+		if d != Brief && n.Counts != nil {
+			err = o.Scores[i].Counts.UnmarshalJSON(n.Counts)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("its detail cannot be decoded: %w", err)
-	}
-	o.Detail = b.Detail
-	return setNotes(o, b.Notes)
-}
-
-// setNotes sets the comments and counts of the scores.
-func setNotes(o *outcome.Outcome, notes []note) error {
-	if len(notes) > 0 && len(notes) != len(o.Scores) {
-		return fmt.Errorf("its detail has notes on %d scores of %d", len(notes), len(o.Scores))
-	}
-	for i, n := range notes {
-		o.Scores[i].Comment, o.Scores[i].Counts = n.Comment, n.Counts
 	}
 	return nil
 }
 
 const outcomeColumns = "o.oid, o.published, i.id, o.seq, o.trial, o.attempt, o.class, o.started, o.ended, o.latency, o.tokens, o.cost, o.scores"
 
-// outcomeScan scans the rows of view.outcomes: outcomeColumns and the checksum, except at
-// depthRow also the body with its checksum, and from depthJudged on also large with its
-// checksum.
+// outcomeScan scans the rows of view.outcomes: outcomeColumns, the checksum, and body and large
+// with their checksums, which are NULL if the depth does not require them.
 type outcomeScan struct {
 	view
-	depth depth
+	depth Depth
 	names *scoreNames
 }
 
@@ -260,9 +228,9 @@ func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (s Pending, size 
 		rowSum, detailSum sql.NullInt64 // checksums of the row and of its detail
 		largeSum          sql.NullInt64 // checksum of large
 	)
-	targets := []any{&s.OID, &s.Published, &s.Item, &s.Seq, &s.Trial, &s.Attempt, &s.Class,
-		&started, &ended, &s.Latency, &tokens, &cost, &scores, &rowSum, &text, &detailSum, &packed, &largeSum}
-	if err := rows.Scan(targets[:len(targets)-[...]int{depthRow: 4, depthBrief: 2, depthJudged: 0, depthFull: 0}[c.depth]]...); err != nil {
+	err = rows.Scan(&s.OID, &s.Published, &s.Item, &s.Seq, &s.Trial, &s.Attempt, &s.Class,
+		&started, &ended, &s.Latency, &tokens, &cost, &scores, &rowSum, &text, &detailSum, &packed, &largeSum)
+	if err != nil {
 		return s, 0, err
 	}
 	s.Started, s.Ended = timeOf(started), timeOf(ended)
@@ -276,7 +244,7 @@ func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (s Pending, size 
 		err = sumOfOutcome(s.Outcome, started, ended, tokens, scores).check(rowSum, "its row")
 	}
 	var large []byte
-	if err == nil && c.depth != depthRow {
+	if err == nil && c.depth != RowOnly {
 		if err = sumOfDetail(s.Outcome, text).check(detailSum, "its detail"); err == nil {
 			large, err = c.unpack(ctx, packed)
 		}

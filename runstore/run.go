@@ -348,7 +348,8 @@ func lockRun(path string) (*os.File, error) {
 		case !held:
 			return nil, fault(path, ErrLocked, errors.Join(lockHolder(f), f.Close()))
 		case isCurrent(f):
-			if err := writeOwner(f); err != nil {
+			// lockHolder reads the id. Its width is fixed, so that it replaces that of a killed process.
+			if _, err := fmt.Fprintf(f, "%-20d\n", os.Getpid()); err != nil {
 				return nil, fault(path, ErrWrite, errors.Join(err, unlock(f)))
 			}
 			return f, nil
@@ -368,15 +369,6 @@ func retryLock(f *os.File) (held bool, err error) {
 		time.Sleep(2 * time.Millisecond)
 	}
 	return false, nil
-}
-
-// writeOwner writes the process id into a lock file; see lockHolder.
-func writeOwner(f *os.File) error {
-	if err := f.Truncate(0); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(f, "%d\n", os.Getpid())
-	return err
 }
 
 // unlock removes the lock file and then releases the lock. It removes the file first, because

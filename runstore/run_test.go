@@ -96,7 +96,7 @@ func TestRun_concurrentCommits(t *testing.T) {
 	}
 	for range 20 { // read meanwhile
 		last := ""
-		for o, err := range run.Outcomes(t.Context(), Query{Detail: true}) {
+		for o, err := range run.Outcomes(t.Context(), Query{Depth: Full}) {
 			noError(t, err)
 			if o.Item <= last {
 				t.Fatalf("%s after %s", o.Item, last)

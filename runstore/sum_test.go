@@ -72,8 +72,14 @@ func downgrade(t *testing.T, path string) {
 	t.Helper()
 	r := mustLoad(t, path)
 	var details []string
-	for o := range r.Outcomes(t.Context(), Query{Detail: true}) {
-		text, err := json.Marshal(body{o.Detail, notesOf(o.Scores)})
+	for o := range r.Outcomes(t.Context(), Query{Depth: Full}) {
+		stored := body{Detail: o.Detail}
+		for _, s := range o.Scores {
+			counts, err := json.Marshal(s.Counts)
+			noError(t, err)
+			stored.Notes = append(stored.Notes, note{s.Comment, counts})
+		}
+		text, err := json.Marshal(stored)
 		noError(t, err)
 		details = append(details, string(text))
 	}
@@ -99,7 +105,7 @@ func TestPack_dictionaryTwice(t *testing.T) {
 	} {
 		execSQL(t, run.Path(), statement)
 		r := mustLoad(t, run.Path())
-		if got := len(collect(t, r, Query{Detail: true})); got != 40 {
+		if got := len(collect(t, r, Query{Depth: Full})); got != 40 {
 			t.Errorf("%s: %d outcomes", statement, got)
 		}
 		noError(t, errors.Join(r.Check(t.Context()), r.Close()))
@@ -117,7 +123,7 @@ func TestPack_dictionaryLost(t *testing.T) {
 	noError(t, reopened.Commit(t.Context(), testOutcome(1, 3000)))
 	for id, want := range map[string]error{"item-000000": ErrDamaged, "item-000001": nil} {
 		var got error
-		for _, err := range reopened.Outcomes(t.Context(), Query{Item: id, Detail: true}) {
+		for _, err := range reopened.Outcomes(t.Context(), Query{Item: id, Depth: Full}) {
 			got = err
 		}
 		if !errors.Is(got, want) {
@@ -242,7 +248,7 @@ func TestSum_olderFile(t *testing.T) {
 	check := func(outcomes int) error {
 		r := mustLoad(t, path)
 		defer func() { noError(t, r.Close()) }()
-		if got := len(collect(t, r, Query{Detail: true})); got != outcomes {
+		if got := len(collect(t, r, Query{Depth: Full})); got != outcomes {
 			t.Errorf("%d outcomes, want %d", got, outcomes)
 		}
 		return r.Check(context.Background())

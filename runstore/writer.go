@@ -273,16 +273,17 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 	if err := t.setPersistLog(1); err != nil {
 		return t, err
 	}
-	quick := func(ctx context.Context) error { _, err := t.quickCheck(ctx); return err }
-	for _, check := range []func(context.Context) error{t.check, t.checkLog, quick} {
-		if err := check(ctx); err != nil {
-			return t, err
-		}
+	if err := t.check(ctx); err != nil {
+		return t, err
 	}
-	for _, pragma := range []string{"journal_mode=WAL", "synchronous=FULL", "cache_size=-2000"} {
-		if err := t.exec("PRAGMA " + pragma); err != nil {
-			return t, err
-		}
+	if err := t.checkLog(ctx); err != nil {
+		return t, err
+	}
+	if _, err := t.quickCheck(ctx); err != nil {
+		return t, err
+	}
+	if err := t.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-2000"); err != nil {
+		return t, err
 	}
 	if err := t.upgrade(ctx); err != nil {
 		return t, err

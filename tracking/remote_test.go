@@ -53,7 +53,7 @@ func testReadRun(t *testing.T, w *world, check func(*world, *testing.T, *runstor
 func (w *world) checkOutcomes(t *testing.T, run *runstore.Run, got tracking.Remote) {
 	t.Helper()
 	var want []outcome.Outcome
-	for _, o := range collect(t, run.Outcomes(t.Context(), runstore.Query{Newest: true, Detail: true})) {
+	for _, o := range collect(t, run.Outcomes(t.Context(), runstore.Query{Newest: true, Depth: runstore.Full})) {
 		o.Calls, o.Explanation = nil, nil
 		for i := range o.Scores {
 			o.Scores[i].Comment = ""

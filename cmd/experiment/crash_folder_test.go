@@ -155,7 +155,7 @@ func outcomes(t testing.TB, path string) (outcome.Header, map[string]outcome.Out
 	header, err := r.Header(t.Context())
 	must(t, err)
 	found := map[string]outcome.Outcome{}
-	for o, err := range r.Outcomes(t.Context(), runstore.Query{Detail: true}) {
+	for o, err := range r.Outcomes(t.Context(), runstore.Query{Depth: runstore.Full}) {
 		must(t, err)
 		if _, duplicate := found[o.Item]; duplicate {
 			t.Errorf("%s: %s has two outcomes", path, o.Item)

@@ -99,7 +99,7 @@ func TestHostile(t *testing.T) {
 	r, err := runstore.Load(f.runFile("hostile.jsonl", "r"))
 	must(t, err)
 	defer func() { must(t, r.Close()) }()
-	for o, err := range r.Outcomes(t.Context(), runstore.Query{Brief: true}) {
+	for o, err := range r.Outcomes(t.Context(), runstore.Query{Depth: runstore.Brief}) {
 		must(t, err)
 		if class, ok := want[o.Item]; !ok || o.Class != class {
 			t.Errorf("%s: class %q, want %q: %+v", o.Item, o.Class, class, o.Failure)

@@ -59,7 +59,7 @@ func (d deployment) newestOf(name string) (outcome.Header, map[string]outcome.Ou
 	header, err := r.Header(d.t.Context())
 	must(d.t, err)
 	newest := map[string]outcome.Outcome{}
-	for o, err := range r.Outcomes(d.t.Context(), runstore.Query{Newest: true, Detail: true}) {
+	for o, err := range r.Outcomes(d.t.Context(), runstore.Query{Newest: true, Depth: runstore.Full}) {
 		must(d.t, err)
 		newest[tracking.TraceID(header, o)] = o
 	}

@@ -58,7 +58,7 @@ func grow(b *testing.B, path string, n int) {
 	run, err := runstore.Open(path)
 	must(b, err)
 	var model outcome.Outcome
-	for o, err := range run.Outcomes(b.Context(), runstore.Query{Detail: true}) {
+	for o, err := range run.Outcomes(b.Context(), runstore.Query{Depth: runstore.Full}) {
 		must(b, err)
 		model = o
 	}

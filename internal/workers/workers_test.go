@@ -171,7 +171,7 @@ func (f *fixture) checkOutcomes(items int) map[string]int {
 	}
 	defer run.Close()
 	by, seen := map[string]int{}, map[string]bool{}
-	for o, err := range run.Outcomes(f.Context(), runstore.Query{Detail: true}) {
+	for o, err := range run.Outcomes(f.Context(), runstore.Query{Depth: runstore.Full}) {
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func WriteAnswers(ctx context.Context, run *runstore.Reader, summary outcome.Sum
 		// An item that is not a question has failed, as its outcome says.
 		questions[item.ID], _ = answers.ReadItem(item.Item)
 	}
-	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
+	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Depth: runstore.Full}) {
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func Whole(ctx context.Context, run *runstore.Reader, documents bool) (report.Ru
 		view, err := itemView(&decoder, header, item, o)
 		return &view, err
 	}
-	outcomes := run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true})
+	outcomes := run.Outcomes(ctx, runstore.Query{Newest: true, Depth: runstore.Full})
 	return report.Run{Summary: summary, Items: stats.Parallel(0, outcomes, view)}, nil
 }
 
@@ -72,7 +72,7 @@ func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (repo
 		return report.ItemView{}, err
 	}
 	found := outcome.Outcome{Item: id, Trial: trial}
-	for found, err = range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true, Item: id, Trial: trial}) {
+	for found, err = range run.Outcomes(ctx, runstore.Query{Newest: true, Depth: runstore.Full, Item: id, Trial: trial}) {
 		if err != nil {
 			return report.ItemView{}, err
 		}

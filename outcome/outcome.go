@@ -308,13 +308,12 @@ func (w Waits) Sum() time.Duration {
 }
 
 // Before returns the time of the waits before t.
-func (w Waits) Before(t time.Time) time.Duration {
-	var sum time.Duration
+func (w Waits) Before(t time.Time) (sum time.Duration) {
 	for _, one := range w {
 		if one.to.After(t) {
-			return sum + max(0, t.Sub(one.from))
+			one.to = t
 		}
-		sum += one.to.Sub(one.from)
+		sum += max(0, one.to.Sub(one.from))
 	}
 	return sum
 }

@@ -240,7 +240,7 @@ func (e *exporter) outcomeAt(ctx context.Context, k rowKey) error {
 	if k.id == "" {
 		return fault(e.path, ErrDamaged, fmt.Errorf("it belongs to item number %d, which cannot be found", k.seq))
 	}
-	page, err := e.outcomes(ctx, Full, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "o.oid = ?", 1,
+	page, err := e.outcomes(ctx, Full, "NULL", "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "o.oid = ?", 1,
 		k.id, k.row)
 	switch {
 	case err != nil:

@@ -161,7 +161,7 @@ func (v view) page(ctx context.Context, q Query, last outcome.Outcome) ([]Pendin
 		last.Item, last.Item, last.Trial, last.Attempt)
 	// CROSS JOIN fixes the order of the loops, items by the index on id and then the outcomes
 	// of each item, so that SQLite need not sort.
-	return v.outcomes(ctx, q.Depth, "item i CROSS JOIN outcome o ON o.seq = i.seq",
+	return v.outcomes(ctx, q.Depth, "NULL", "item i CROSS JOIN outcome o ON o.seq = i.seq",
 		where+" ORDER BY i.id, o.trial, o.attempt", maxPageRows, args...)
 }
 
@@ -185,13 +185,13 @@ func (q Query) conditions(where string, args ...any) (string, []any) {
 	return where, args
 }
 
-// outcomes reads a page of outcomes.
-func (v view) outcomes(ctx context.Context, d Depth, from, where string, limit int, args ...any) ([]Pending, error) {
+// outcomes reads a page of outcomes. corrected is the SQL expression of Pending.Corrected.
+func (v view) outcomes(ctx context.Context, d Depth, corrected, from, where string, limit int, args ...any) ([]Pending, error) {
 	found, err := v.features(ctx)
 	if err != nil {
 		return nil, err
 	}
-	columns := outcomeColumns + optionalColumns(found.sums, "o.sum")
+	columns := outcomeColumns + ", " + corrected + optionalColumns(found.sums, "o.sum")
 	if d > RowOnly {
 		from += " LEFT JOIN detail d ON d.oid = o.oid"
 	}

@@ -116,10 +116,10 @@ func (r *Run) Unpublished(ctx context.Context, after int64, limit int) ([]Pendin
 		case i == 0:
 			return r.Reader.Unpublished(ctx, after, limit)
 		default:
-			return r.addCorrections(ctx, page[:i])
+			return page[:i], nil
 		}
 	}
-	return r.addCorrections(ctx, page)
+	return page, nil
 }
 
 // Waiting returns the number of outcomes that this process has committed after an OID, up to
@@ -162,11 +162,8 @@ func (r *Reader) pendingAfter(ctx context.Context, condition string, after int64
 }
 
 func (r *Reader) pending(ctx context.Context, d Depth, from, where string, limit int, args ...any) ([]Pending, error) {
-	page, err := r.outcomes(ctx, d, from, where+" ORDER BY o.oid", limit, args...)
-	if err != nil {
-		return nil, err
-	}
-	return r.addCorrections(ctx, page)
+	const corrected = "(SELECT value FROM meta WHERE key = printf('" + correctedKey + "', o.oid))"
+	return r.outcomes(ctx, d, corrected, from, where+" ORDER BY o.oid", limit, args...)
 }
 
 // Experiment is the identity of a trial in Langfuse.
@@ -242,7 +239,7 @@ func (r *Run) Reset(ctx context.Context, resets ...Reset) error {
 }
 
 func (t *tx) reset(reset Reset) error {
-	ctx, key := context.Background(), correctedKey(reset.OID)
+	ctx, key := context.Background(), fmt.Sprintf(correctedKey, reset.OID)
 	n, err := rowsChanged(t.prepared[sqlReset].Exec(int64(reset.Bits), reset.OID))
 	if err := checkBits(reset.Bits, n > 0, err); err != nil || reset.Corrected.IsZero() {
 		return err
@@ -254,32 +251,8 @@ func (t *tx) reset(reset Reset) error {
 	return t.setMeta(key, reset.Corrected.UTC())
 }
 
-// correctedKey returns the meta key of a correction. Keys sort like OIDs.
-func correctedKey(oid int64) string { return fmt.Sprintf("corrected:%019d", oid) }
-
-// addCorrections sets Corrected of outcomes, which must be sorted by OID.
-func (r *Reader) addCorrections(ctx context.Context, page []Pending) ([]Pending, error) {
-	if len(page) == 0 {
-		return nil, nil
-	}
-	times := map[string]time.Time{}
-	_, err := queryPage(ctx, r.view, func(rows *sql.Rows) (none struct{}, _ int, err error) {
-		var key, text string
-		if err := rows.Scan(&key, &text); err != nil {
-			return none, 0, err
-		}
-		var t time.Time
-		if err := json.Unmarshal([]byte(text), &t); err != nil {
-			return none, 0, fault(r.path, ErrDamaged, fmt.Errorf("%s: %w", key, err))
-		}
-		times[key] = t
-		return none, 0, nil
-	}, "SELECT key, value FROM meta WHERE key BETWEEN ? AND ?", correctedKey(page[0].OID), correctedKey(page[len(page)-1].OID))
-	for i := range page {
-		page[i].Corrected = times[correctedKey(page[i].OID)]
-	}
-	return page, err
-}
+// correctedKey is the form of the meta keys of corrections, which have the OID.
+const correctedKey = "corrected:%019d"
 
 func deletingKey(oid int64) string { return fmt.Sprintf("deleting:%d", oid) }
 

@@ -210,7 +210,7 @@ func decodeDetail(text, large []byte, o *outcome.Outcome, d Depth) error {
 
 const outcomeColumns = "o.oid, o.published, i.id, o.seq, o.trial, o.attempt, o.class, o.started, o.ended, o.latency, o.tokens, o.cost, o.scores"
 
-// outcomeScan scans the rows of view.outcomes: outcomeColumns, the checksum, and body and large
+// outcomeScan scans the rows of view.outcomes: outcomeColumns, the correction, the checksum, and body and large
 // with their checksums, which are NULL if the depth does not require them.
 type outcomeScan struct {
 	view
@@ -224,12 +224,13 @@ func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (s Pending, size 
 		started, ended    sql.NullInt64
 		cost              sql.NullFloat64
 		tokens, scores    sql.RawBytes
+		corrected         sql.RawBytes
 		text, packed      sql.RawBytes
 		rowSum, detailSum sql.NullInt64 // checksums of the row and of its detail
 		largeSum          sql.NullInt64 // checksum of large
 	)
 	err = rows.Scan(&s.OID, &s.Published, &s.Item, &s.Seq, &s.Trial, &s.Attempt, &s.Class,
-		&started, &ended, &s.Latency, &tokens, &cost, &scores, &rowSum, &text, &detailSum, &packed, &largeSum)
+		&started, &ended, &s.Latency, &tokens, &cost, &scores, &corrected, &rowSum, &text, &detailSum, &packed, &largeSum)
 	if err != nil {
 		return s, 0, err
 	}
@@ -239,6 +240,9 @@ func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (s Pending, size 
 	}
 	if s.Scores, err = decodeScores(scores, c.names); err == nil {
 		s.Usage, err = decodeTokens(tokens)
+	}
+	if err == nil && corrected != nil {
+		err = json.Unmarshal(corrected, &s.Corrected)
 	}
 	if err == nil {
 		err = sumOfOutcome(s.Outcome, started, ended, tokens, scores).check(rowSum, "its row")

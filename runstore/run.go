@@ -66,12 +66,9 @@ type Run struct {
 //
 // Errors: ErrExists if path exists, ErrLocked, ErrWrite.
 func Create(path string, h outcome.Header) (*Run, error) {
-	l, err := reserve(path)
+	l, err := createFile(path, h, nil)
 	if err != nil {
 		return nil, err
-	}
-	if err := createFile(path, h, nil); err != nil {
-		return nil, errors.Join(err, unlock(l))
 	}
 	return openLocked(path, l)
 }
@@ -80,22 +77,68 @@ func Create(path string, h outcome.Header) (*Run, error) {
 // fill has returned, so that an error of fill or a crash leaves no run. The errors are those
 // of Create, Close and fill.
 func Build(path string, h outcome.Header, fill func(*Run) error) error {
-	l, err := reserve(path)
+	l, err := createFile(path, h, fill)
 	if err != nil {
 		return err
 	}
-	return errors.Join(createFile(path, h, fill), unlock(l))
+	return unlock(l)
 }
 
-// reserve checks that path does not exist, creates its folder and locks the run.
-func reserve(path string) (*os.File, error) {
-	if _, err := os.Lstat(path); err == nil {
-		return nil, fault(path, ErrExists, nil)
+// createFile locks a new run, builds its file, calls fill unless it is nil, and then gives the
+// file its name. It returns the lock.
+func createFile(path string, h outcome.Header, fill func(*Run) error) (l *os.File, err error) {
+	if err := checkIsNew(path); err != nil {
+		return nil, err
 	}
 	if err := makeFolder(path); err != nil {
 		return nil, fault(path, ErrWrite, err)
 	}
-	return lockRun(path)
+	if l, err = lockRun(path); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			l, err = nil, errors.Join(err, unlock(l))
+		}
+	}()
+	if err := checkIsNew(path); err != nil { // created between the first check and the lock
+		return l, err
+	}
+	if h.Format == 0 {
+		h.Format = outcome.FormatVersion
+	}
+	var fillErr error
+	err = removeLeftovers(path)
+	if err == nil {
+		err = files.Write(path, func(w io.Writer) error {
+			name := w.(*os.File).Name()
+			err := build(name, h)
+			if err == nil && fill != nil {
+				fillErr = fillFile(name, fill)
+			}
+			return errors.Join(err, fillErr)
+		})
+	}
+	if fillErr != nil {
+		if f, ok := errors.AsType[*Fault](fillErr); ok {
+			f.Path = path
+		}
+		return l, fillErr
+	}
+	if err == nil {
+		err = files.SyncFolder(filepath.Dir(path))
+	}
+	if err != nil {
+		return l, fault(path, ErrWrite, err)
+	}
+	return l, nil
+}
+
+func checkIsNew(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fault(path, ErrExists, nil)
+	}
+	return nil
 }
 
 // Open opens an existing run for writing, whether it has a footer, was interrupted or
@@ -145,42 +188,6 @@ func removeLeftovers(path string) error {
 		}
 	}
 	return err
-}
-
-// createFile builds a run file, calls fill unless it is nil, and then gives the file its
-// name. The caller holds the lock.
-func createFile(path string, h outcome.Header, fill func(*Run) error) error {
-	if _, err := os.Lstat(path); err == nil { // created between reserve's check and its lock
-		return fault(path, ErrExists, nil)
-	}
-	if h.Format == 0 {
-		h.Format = outcome.FormatVersion
-	}
-	var fillErr error
-	err := removeLeftovers(path)
-	if err == nil {
-		err = files.Write(path, func(w io.Writer) error {
-			name := w.(*os.File).Name()
-			err := build(name, h)
-			if err == nil && fill != nil {
-				fillErr = fillFile(name, fill)
-			}
-			return errors.Join(err, fillErr)
-		})
-	}
-	if fillErr != nil {
-		if f, ok := errors.AsType[*Fault](fillErr); ok {
-			f.Path = path
-		}
-		return fillErr
-	}
-	if err == nil {
-		err = files.SyncFolder(filepath.Dir(path))
-	}
-	if err != nil {
-		return fault(path, ErrWrite, err)
-	}
-	return nil
 }
 
 // fillFile opens the new run at path, calls fill and closes the run.

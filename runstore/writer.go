@@ -49,11 +49,10 @@ type writer struct {
 	finished  chan struct{} // closed when the goroutine has ended
 	failure   error         // owned by the goroutine until finished is closed
 
-	stopOnce sync.Once
-	mu       sync.Mutex
-	stopped  bool
-	senders  sync.WaitGroup
-	changed  chan struct{} // closed, and made again, at every commit
+	closing sync.RWMutex // held for reading by whoever waits for a write
+	stopped bool
+	mu      sync.Mutex
+	changed chan struct{} // closed, and made again, at every commit; guarded by mu
 }
 
 func startWriter(path string) (*writer, error) {
@@ -82,15 +81,11 @@ func (w *writer) submit(ctx context.Context, bytes int, apply func(*tx) error) e
 
 // enqueue is like submit for a write; it sets wr.done.
 func (w *writer) enqueue(ctx context.Context, wr *write) error {
-	w.mu.Lock()
+	w.closing.RLock()
+	defer w.closing.RUnlock()
 	if w.stopped {
-		w.mu.Unlock()
 		return fault(w.path, ErrClosed, nil)
 	}
-	w.senders.Add(1)
-	w.mu.Unlock()
-	defer w.senders.Done()
-
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -117,7 +112,10 @@ func (w *writer) loop() {
 			}
 			wr.done <- results[i]
 		}
-		w.notifyChanged()
+		w.mu.Lock()
+		close(w.changed)
+		w.changed = make(chan struct{})
+		w.mu.Unlock()
 	}
 }
 
@@ -194,13 +192,6 @@ func (w *writer) rollBack(cause error) error {
 	return faultOf(w.path, ErrWrite, errors.Join(cause, err))
 }
 
-func (w *writer) notifyChanged() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	close(w.changed)
-	w.changed = make(chan struct{})
-}
-
 // Expect adds more, which may be negative, to the number of outcomes that will be committed
 // soon. A transaction waits briefly for them; by default it waits for none.
 func (r *Run) Expect(more int) { r.writer.expected.Add(int64(more)) }
@@ -220,17 +211,16 @@ func (r *Run) Changed() <-chan struct{} {
 // stop refuses new writes and waits until the queued ones are done. It returns false if it
 // was called before.
 func (w *writer) stop() (first bool) {
-	w.stopOnce.Do(func() {
-		first = true
-		w.mu.Lock()
-		w.stopped = true
-		w.mu.Unlock()
-		w.senders.Wait()
-		close(w.queue)
-		<-w.finished
-		close(w.changed)
-	})
-	return first
+	w.closing.Lock()
+	defer w.closing.Unlock()
+	if w.stopped {
+		return false
+	}
+	w.stopped = true
+	close(w.queue)
+	<-w.finished
+	close(w.changed)
+	return true
 }
 
 // close stops the writer if necessary, writes the log back and closes the connection.

@@ -84,9 +84,11 @@ type publisher struct {
 	// spansTurn and scoresTurn hold a value while a round is in that stage.
 	spansTurn, scoresTurn chan struct{}
 
-	sent             int  // outcomes that were published
-	settled          int  // outcomes that were published or refused
-	datasetUnchecked bool // checkDatasetOnce has yet to compare the dataset
+	sent    int // outcomes that were published
+	settled int // outcomes that were published or refused
+	// datasetUnchecked is true if the dataset of the run is still to be compared. It is not if
+	// there was no earlier attempt to publish: then it has just been read from here.
+	datasetUnchecked bool
 	serverChecked    bool // checkServerOnce has succeeded
 	// withdrawals holds the withdrawals under way, by the OID of the attempt.
 	withdrawals map[int64]*withdrawal
@@ -269,8 +271,11 @@ func (p *publisher) openTrials(ctx context.Context, batch []runstore.Pending) (m
 	if err := p.checkServerOnce(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.checkDatasetOnce(ctx); err != nil {
-		return nil, err
+	if p.datasetUnchecked {
+		if err := p.cfg.checkDataset(ctx, p.header); err != nil {
+			return nil, err
+		}
+		p.datasetUnchecked = false
 	}
 	builders := map[int]builder{}
 	for i := range batch {

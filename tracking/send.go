@@ -29,37 +29,32 @@ func (f *inFlightBatch) sendSpans(ctx context.Context) error {
 	}
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	failure := f.batchSpans(ctx, maxBytes, func(outcomes []runstore.Pending, spans []langfuse.Span) {
-		group.Go(func() error { return f.export(inner, outcomes, spans) })
-	})
-	return errors.Join(failure, group.Wait())
-}
-
-// batchSpans builds the spans of the batch and passes them to send in groups of up to
-// maxBytes and langfuse.DefaultBatchSpans. A single outcome may exceed both.
-func (f *inFlightBatch) batchSpans(ctx context.Context, maxBytes int,
-	send func([]runstore.Pending, []langfuse.Span)) error {
 	var outcomes []runstore.Pending
 	var spans []langfuse.Span
 	total := 0
+	send := func() {
+		o, s := outcomes, spans
+		group.Go(func() error { return f.export(inner, o, s) })
+		outcomes, spans, total = nil, nil, 0
+	}
 	for _, o := range f.sendable {
 		if o.Published.Has(runstore.Spans) {
 			continue
 		}
 		added, size, err := f.spans(ctx, o)
 		if err != nil {
-			return err
+			return errors.Join(err, group.Wait())
 		}
+		// A single outcome may exceed both bounds.
 		if len(outcomes) > 0 && (total+size > maxBytes || len(spans)+len(added) > langfuse.DefaultBatchSpans) {
-			send(outcomes, spans)
-			outcomes, spans, total = nil, nil, 0
+			send()
 		}
 		outcomes, spans, total = append(outcomes, o), append(spans, added...), total+size
 	}
 	if len(outcomes) > 0 {
-		send(outcomes, spans)
+		send()
 	}
-	return nil
+	return group.Wait()
 }
 
 // export sends the spans of outcomes in one request. If the server refuses the request for

@@ -383,15 +383,3 @@ func (p *publisher) checkServerOnce(ctx context.Context) (err error) {
 	p.serverChecked, p.datasetUnchecked = err == nil, known != ""
 	return err
 }
-
-// checkDatasetOnce checks that this server has the dataset of the run. It does not check a
-// run without an earlier attempt to publish: its dataset has just been read from here. After
-// a success it does nothing.
-func (p *publisher) checkDatasetOnce(ctx context.Context) error {
-	if !p.datasetUnchecked {
-		return nil
-	}
-	err := p.cfg.checkDataset(ctx, p.header)
-	p.datasetUnchecked = err != nil
-	return err
-}

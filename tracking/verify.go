@@ -51,14 +51,11 @@ type VerifyConfig struct {
 // client (ExitCode 69 if the server cannot be reached, or if the deadline passes before the
 // first look has ended), and a *WrongServerError if the run was published to another server.
 func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
-	header, err := cfg.Run.Header(ctx)
-	if err == nil {
-		_, _, err = cfg.checkPlace(ctx, cfg.Run, header)
-	}
+	v, err := openVerifier(ctx, cfg)
 	if err != nil {
 		return Verdict{}, err
 	}
-	return newVerifier(cfg, header).poll(ctx)
+	return v.poll(ctx)
 }
 
 // Repair verifies a run, repairs the differences, and verifies it again. It returns the
@@ -79,17 +76,13 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 // *UnpublishedError.
 func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, after Verdict, err error) {
 	cfg.Run = publish.Run.Reader
-	header, err := cfg.Run.Header(ctx)
+	v, err := openVerifier(ctx, cfg)
 	if err == nil {
-		_, _, err = cfg.checkPlace(ctx, cfg.Run, header)
-	}
-	if err == nil {
-		err = cfg.checkDataset(ctx, header)
+		err = cfg.checkDataset(ctx, v.header)
 	}
 	if err != nil {
 		return before, after, err
 	}
-	v := newVerifier(cfg, header)
 	firstCtx := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
@@ -166,6 +159,15 @@ type verifier struct {
 	others         []OtherScore // on the traces of verified outcomes
 	verdict        Verdict
 	repairs        repairs
+}
+
+// openVerifier returns the verifier of a run that belongs to this server.
+func openVerifier(ctx context.Context, cfg VerifyConfig) (*verifier, error) {
+	header, err := cfg.Run.Header(ctx)
+	if err == nil {
+		_, _, err = cfg.checkPlace(ctx, cfg.Run, header)
+	}
+	return newVerifier(cfg, header), err
 }
 
 func newVerifier(cfg VerifyConfig, header outcome.Header) *verifier {

@@ -213,9 +213,8 @@ func CountsOf(m map[string]int64) Counts {
 	}
 	c := make(Counts, 0, len(m))
 	for name, n := range m {
-		c = append(c, Count{name, n})
+		c.Set(name, n)
 	}
-	slices.SortFunc(c, func(a, b Count) int { return strings.Compare(a.Name, b.Name) })
 	return c
 }
 

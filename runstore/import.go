@@ -61,7 +61,7 @@ func (im *importer) next() (importable, error) {
 		return nil, im.atLine(fmt.Errorf("it is longer than %d bytes", maxLine))
 	case err != nil:
 		return nil, fmt.Errorf("reading %s after line %d: %w", im.file, im.line-1, err)
-	case !im.parser.ended():
+	case im.parser.kind != kindFooter:
 		return nil, im.atLine(errors.New("the export ends without its footer: it was cut off"))
 	}
 	return nil, nil
@@ -143,9 +143,6 @@ type lineParser struct {
 
 // maxTrials bounds the trials of an imported run.
 const maxTrials = 10_000
-
-// ended reports whether the footer was parsed.
-func (p *lineParser) ended() bool { return p.kind == kindFooter }
 
 // parse parses a line into a headerLine, experimentLine, itemRow, *outcomeRow or footerLine.
 func (p *lineParser) parse(text []byte) (importable, error) {

@@ -28,7 +28,7 @@ func parseAll(text []byte) (lines []importable, whole bool) {
 		}
 		lines = append(lines, line)
 	}
-	return lines, scanner.Err() == nil && p.ended()
+	return lines, scanner.Err() == nil && p.kind == kindFooter
 }
 
 // storedLine converts a line to the form of the tables and back, and returns it as Export writes
@@ -49,7 +49,7 @@ func storedLine(t *testing.T, line importable) []byte {
 				SourceTraceID: from.Trace, SourceObservationID: from.Observation,
 			}}
 	case *outcomeRow:
-		w := &scoreNames{index: map[string]int{}}
+		w := &scoreNames{}
 		o := outcome.Outcome{
 			Item: l.Item, Seq: l.Seq, Trial: l.Trial, Attempt: l.Attempt, Class: l.Class,
 			Started: timeOf(l.started), Ended: timeOf(l.ended), Latency: l.Latency, CostUSD: l.CostUSD,

@@ -61,11 +61,6 @@ func pack(e *zstd.Encoder, value []byte) []byte {
 	return e.EncodeAll(value, append(make([]byte, 0, len(value)/4), packedForm))
 }
 
-func newEncoder(id uint32, dictionary []byte) (*zstd.Encoder, error) {
-	return zstd.NewWriter(nil, zstd.WithEncoderDictRaw(id, dictionary), zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(128<<10), zstd.WithEncoderConcurrency(1))
-}
-
 // encoderFor returns the encoder of a kind. If the file has no dictionary of the kind, encoderFor
 // stores the beginning of sample as dictionary, which is durable when it returns. If sample is
 // too short for a dictionary it returns nil.
@@ -101,7 +96,8 @@ func sumOfDictionary(id uint32, content []byte) sum {
 
 // add adds a dictionary to the encoders and the decoder. The caller holds c.mu.
 func (c *codec) add(kind string, id uint32, content []byte) error {
-	encoder, err := newEncoder(id, content)
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderDictRaw(id, content), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(128<<10), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return err
 	}

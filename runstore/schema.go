@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -175,33 +176,24 @@ const (
 // scoreNames is the list of names and reasons of scores. It only grows.
 type scoreNames struct {
 	list  []string
-	index map[string]int // position of each word, from 1
-	dirty bool           // has words that are not saved
+	dirty bool // has words that are not saved
 }
 
 // intern returns the position of a word, from 1. It adds a missing word, or returns 0 if the
 // list is full or the word too long.
 func (w *scoreNames) intern(word string) int {
-	if n, ok := w.index[word]; ok {
-		return n
+	if i := slices.Index(w.list, word); i >= 0 {
+		return i + 1
 	}
 	if len(w.list) >= maxScoreNames || len(word) > maxScoreNameLength {
 		return 0
 	}
 	w.list = append(w.list, word)
-	w.index[word] = len(w.list)
 	w.dirty = true
 	return len(w.list)
 }
 
 func (v view) scoreNames(ctx context.Context) (*scoreNames, error) {
 	list, _, err := readMeta[[]string](ctx, v, keyScoreNames)
-	if err != nil {
-		return nil, err
-	}
-	w := &scoreNames{list: list, index: map[string]int{}}
-	for i, word := range w.list {
-		w.index[word] = i + 1
-	}
-	return w, nil
+	return &scoreNames{list: list}, err
 }

@@ -18,7 +18,7 @@ import (
 func TestScores_decodeIsTheInverse(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		want := drawOutcome(rt, "x", 1).Scores
-		w := &scoreNames{index: map[string]int{}}
+		w := &scoreNames{}
 		got, err := decodeScores(appendScores(nil, w, want), w)
 		noError(t, err)
 		for i := range want {
@@ -34,7 +34,7 @@ func TestScores_decodeIsTheInverse(t *testing.T) {
 // errors, and never decode to other scores.
 func TestScores_damaged(t *testing.T) {
 	third, half := 1.0/3, 0.5
-	w := &scoreNames{index: map[string]int{}}
+	w := &scoreNames{}
 	good := appendScores(nil, w, []outcome.Score{
 		{Name: "f1", Value: &third, Ratio: &outcome.Ratio{Num: 1, Den: 3}, Weight: &half, Vacuous: true},
 		{Name: "judge", Value: &half, Boolean: true},
@@ -62,7 +62,7 @@ func TestScores_damaged(t *testing.T) {
 }
 
 func FuzzScores(f *testing.F) {
-	w := &scoreNames{index: map[string]int{}}
+	w := &scoreNames{}
 	f.Add(appendScores(nil, w, testOutcome(1, 0).Scores))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		scores, err := decodeScores(b, w)

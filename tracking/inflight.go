@@ -108,16 +108,29 @@ func (p *publisher) waitReady(finished <-chan struct{}) bool {
 }
 
 // collect removes the rounds that are complete, adds their outcomes to p.settled and p.sent,
-// and returns their errors.
+// reports how many are published, and returns the errors of the rounds.
 func (p *publisher) collect() error {
 	var problems []error
 	for len(p.inFlight) > 0 && limit.Closed(p.inFlight[0].done) {
 		f := p.inFlight[0]
 		p.inFlight = p.inFlight[1:]
 		problems = append(problems, f.err)
-		if f.incomplete != nil {
-			p.countPublished(f)
+		if f.incomplete == nil {
+			continue
 		}
+		for _, o := range f.batch {
+			refused := p.refusal(o.OID).part != 0
+			if refused || !f.incomplete[o.OID] {
+				p.settled++
+			}
+			if !refused && !f.incomplete[o.OID] {
+				p.sent++
+			}
+		}
+		if p.cfg.Published != nil {
+			p.cfg.Published(p.sent)
+		}
+		p.cfg.Log.Debug("published", "outcomes", len(f.batch), "in all", p.sent)
 	}
 	return errors.Join(problems...)
 }
@@ -128,20 +141,6 @@ func (p *publisher) waitAll(problem error) error {
 		<-f.done
 	}
 	return errors.Join(problem, p.collect())
-}
-
-// countPublished updates the numbers of outcomes, and reports how many are published.
-func (p *publisher) countPublished(f *inFlightBatch) {
-	for _, o := range f.batch {
-		if p.refusal(o.OID).part != 0 {
-			p.settled++
-		} else if !f.incomplete[o.OID] {
-			p.settled++
-			p.sent++
-		}
-	}
-	p.cfg.Published(p.sent)
-	p.cfg.Log.Debug("published", "outcomes", len(f.batch), "in all", p.sent)
 }
 
 // waitChange returns after d, after a commit, or when the run finishes or ctx is done. A d

@@ -122,9 +122,6 @@ func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
 	cfg.LastTries = cmp.Or(cfg.LastTries, 3)
 	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Minute)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	if cfg.Published == nil {
-		cfg.Published = func(int) {}
-	}
 	if cfg.Withdrawing == nil {
 		cfg.Withdrawing = func(int) {}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -177,13 +176,6 @@ func hasExperiment(ctx context.Context, run *runstore.Reader, h outcome.Header) 
 		}
 	}
 	return false, nil
-}
-
-// showsAny reports whether the server has the trace of any of the outcomes.
-func (s Site) showsAny(ctx context.Context, h outcome.Header, sent []runstore.Pending) (bool, error) {
-	ids := cli.Each(sent, func(o runstore.Pending) string { return TraceID(h, o.Outcome) })
-	traces, err := s.readTraces(ctx, ids, langfuse.TraceParts{})
-	return len(traces) > 0, err
 }
 
 // find looks for a run by its name in the views of the server, and returns the first view

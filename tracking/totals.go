@@ -116,6 +116,8 @@ func (p *publisher) sendRunScores(ctx context.Context) error {
 	return err
 }
 
+// sendTrialScores sends the run scores of a trial. It adds those that Langfuse refuses for good
+// to p.refusedRunScores, and returns the first of the other errors.
 func (p *publisher) sendTrialScores(ctx context.Context, trial int, ended time.Time) error {
 	known, opened, err := p.cfg.Run.Experiment(ctx, trial)
 	if err != nil || !opened {
@@ -146,20 +148,9 @@ func (p *publisher) sendTrialScores(ctx context.Context, trial int, ended time.T
 			return err
 		}
 	}
-	if taken, err := p.createRunScores(ctx, known.ID, totals); err != nil || !taken {
-		return err
-	}
 	totals.Acknowledged = true
-	return p.cfg.Run.SetTotals(context.WithoutCancel(ctx), totals)
-}
-
-// createRunScores sends scores and reports whether Langfuse accepted all of them. It adds
-// those refused for good to p.refusedRunScores, and returns the first of the other errors.
-func (p *publisher) createRunScores(ctx context.Context, experiment string,
-	totals runstore.Totals) (taken bool, err error) {
-	taken = true
-	for _, failure := range p.createScores(ctx, totalScores(p.header, experiment, totals)) {
-		taken = taken && failure == nil
+	for _, failure := range p.createScores(ctx, totalScores(p.header, known.ID, totals)) {
+		totals.Acknowledged = totals.Acknowledged && failure == nil
 		if errors.Is(failure, langfuse.ErrRefused) {
 			p.refusedRunScores = append(p.refusedRunScores, refusal{err: failure})
 		} else {
@@ -167,9 +158,12 @@ func (p *publisher) createRunScores(ctx context.Context, experiment string,
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("the scores of the run: %w", err)
+		return fmt.Errorf("the scores of the run: %w", err)
 	}
-	return taken, err
+	if !totals.Acknowledged {
+		return nil
+	}
+	return p.cfg.Run.SetTotals(context.WithoutCancel(ctx), totals)
 }
 
 // totalScores returns the run scores of a trial as requests to Langfuse, sorted by name.

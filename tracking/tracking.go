@@ -29,6 +29,7 @@ import (
 	"strconv"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -339,8 +340,9 @@ func (s Site) checkPlace(
 	if hasID, err := hasExperiment(ctx, run, header); err != nil || !hasID && len(sent) == 0 {
 		return known, true, err
 	}
-	shown, err := s.showsAny(ctx, header, sent)
-	if err == nil && !shown {
+	ids := cli.Each(sent, func(o runstore.Pending) string { return TraceID(header, o.Outcome) })
+	shown, err := s.readTraces(ctx, ids, langfuse.TraceParts{})
+	if err == nil && len(shown) == 0 {
 		err = newElsewhereError(header.Name, known, s.place())
 	}
 	return known, false, err

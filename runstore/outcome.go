@@ -186,7 +186,9 @@ func (q Query) conditions(where string, args ...any) (string, []any) {
 }
 
 // outcomes reads a page of outcomes. corrected is the SQL expression of Pending.Corrected.
-func (v view) outcomes(ctx context.Context, d Depth, corrected, from, where string, limit int, args ...any) ([]Pending, error) {
+func (v view) outcomes(
+	ctx context.Context, d Depth, corrected, from, where string, limit int, args ...any,
+) ([]Pending, error) {
 	found, err := v.features(ctx)
 	if err != nil {
 		return nil, err

@@ -191,7 +191,8 @@ func (t *tx) setExperiment(e Experiment, replace bool) error {
 	if e.Trial < 1 || e.ID == "" {
 		return fmt.Errorf("setting the experiment of trial %d: trials count from 1, and an id is needed", e.Trial)
 	}
-	changed, err := rowsChanged(t.conn.ExecContext(context.Background(), `INSERT INTO experiment(trial, langfuse_id, url) VALUES(?, ?, ?)
+	changed, err := rowsChanged(t.conn.ExecContext(context.Background(), `
+		INSERT INTO experiment(trial, langfuse_id, url) VALUES(?, ?, ?)
 		ON CONFLICT(trial) DO UPDATE SET langfuse_id = excluded.langfuse_id, url = excluded.url
 		WHERE ? OR langfuse_id = excluded.langfuse_id`, e.Trial, e.ID, e.URL, replace))
 	if err == nil && changed == 0 {

@@ -32,7 +32,9 @@ type inFlightBatch struct {
 
 // start begins a round in a goroutine of its own.
 func (p *publisher) start(ctx context.Context, batch []runstore.Pending, builders map[int]builder) {
-	f := &inFlightBatch{publisher: p, builders: builders, batch: batch, linked: make(chan struct{}), done: make(chan struct{})}
+	f := &inFlightBatch{
+		publisher: p, builders: builders, batch: batch, linked: make(chan struct{}), done: make(chan struct{}),
+	}
 	for _, o := range batch {
 		if _, ok := f.builders[o.Trial]; ok {
 			f.sendable = append(f.sendable, o)

@@ -301,7 +301,9 @@ func (p *publisher) unpublishedError(cause error) error {
 		return errors.Join(cause, err)
 	}
 	refused := p.refusalError()
-	unsent := &UnpublishedError{Left: counts.Done - counts.Published, Withdrawn: int(counts.ToWithdraw), Err: errors.Join(refused, cause)}
+	unsent := &UnpublishedError{
+		Left: counts.Done - counts.Published, Withdrawn: int(counts.ToWithdraw), Err: errors.Join(refused, cause),
+	}
 	if !p.runScoresSent && counts.Done > 0 {
 		_, unsent.Totals, err = p.cfg.Run.Footer(ctx)
 	}

@@ -40,6 +40,7 @@ import (
 	"slices"
 	"strconv"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
@@ -66,7 +67,7 @@ func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) 
 	}
 	c = c.withDefaults(opened.header)
 	if c.Metric == "" {
-		return Comparison{}, errors.New("comparing: the base names no primary score: name one")
+		return Comparison{}, cli.Usage("comparing: the base names no primary score: choose one with --metric")
 	}
 	out := Comparison{Metric: c.Metric, ClusterBy: c.ClusterBy, Seed: c.Seed, Candidates: []Result{}}
 	for _, cand := range candidates {

@@ -199,7 +199,7 @@ func parseBaseURL(address string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(address))
 	switch {
 	case err != nil:
-		return "", errors.New("the base URL cannot be read as a URL: expected something like " + DefaultBaseURL)
+		return "", errors.New("the base URL cannot be read as a URL: it begins with http:// or https://, such as " + DefaultBaseURL)
 	case u.User != nil:
 		return "", errors.New("the base URL must not contain a user or password: the keys are given on their own")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
@@ -238,7 +238,7 @@ func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
 		return Config{}, false, nil
 	}
 	if names := strings.Join(missing, " and "); names != "" {
-		return Config{}, false, &UsageError{fmt.Errorf("%s is set but %s is not: set %s too, or unset all LANGFUSE_* variables",
+		return Config{}, false, &UsageError{fmt.Errorf("there is %s without %s: set %s too, or unset all LANGFUSE_* variables",
 			strings.Join(set, " and "), names, names)}
 	}
 	address := cmp.Or(value(EnvBaseURL), value(EnvHost), DefaultBaseURL)

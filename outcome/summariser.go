@@ -40,6 +40,7 @@ type Summariser struct {
 	failures      map[Class]*failureTally
 	groups        map[groupKey]Group
 	invalidGroups int
+	notCounted    int // failed outcomes without the primary score
 	causes        map[groupKey]*causeTally
 
 	itemWarnings  itemWarnings
@@ -88,7 +89,10 @@ func (s *Summariser) Add(o Outcome) {
 		s.addCauses(o)
 		s.addPrimary(o)
 	}
-	primary, _ := Lookup(o.Scores, s.header.Scorer.Primary)
+	primary, defined := Lookup(o.Scores, s.header.Scorer.Primary)
+	if o.Failed() && !defined && s.header.Scorer.Primary != "" {
+		s.notCounted++
+	}
 	if o.NothingExpected || primary.Vacuous {
 		s.items.NothingToFind++
 	}
@@ -207,6 +211,8 @@ func (s *Summariser) warnings() []string {
 		n := s.scores[name].notFinite
 		warn(n > 0, "%s: not finite, and taken for undefined: %s", name, textutil.Counted(n, "value"))
 	}
+	warn(s.notCounted > 0, "no %s, not even 0, for %d of %s: their expected output is missing or cannot be used",
+		s.header.Scorer.Primary, s.notCounted, textutil.Counted(s.items.Failed, "failed outcome"))
 	rows := textutil.Counted(s.invalidGroups, "row")
 	warn(s.invalidGroups > 0, "left out of the breakdown by type: %s with a negative or absurd count", rows)
 	return append(list, s.itemWarnings.list()...)

@@ -186,15 +186,10 @@ func (v SummaryView) nothingToFind() (notes []string) {
 	return notes
 }
 
-// humanAgreement formats the human agreement by a score, with the distance to the farther end of
-// its interval, because the nearer end may be clipped at a bound of the score.
+// humanAgreement formats the human agreement by a score, with its interval.
 func (v SummaryView) humanAgreement(score string) string {
 	stat := v.Ceiling.Stat(score)
-	text := Score(stat.Mean, 3)
-	if ci := stat.CI95; ci != nil {
-		text += " ±" + ratio(max(ci[1]-*stat.Mean, *stat.Mean-ci[0]))
-	}
-	return text
+	return Score(stat.Mean, 3) + textIf(stat.CI95 != nil, " ("+Interval(stat.CI95)+")")
 }
 
 // Interval formats an interval.

@@ -63,7 +63,8 @@ func StepSummary(env cli.Env, write func(io.Writer) error) error {
 // TextOptions returns the layout of a report for standard output. The width is COLUMNS or
 // that of the terminal. In a file or pipe, tables are not cut and text has 100 columns.
 func TextOptions(env cli.Env, where []string) report.Options {
-	opt := report.Options{Color: isTerminal(os.Stdout) && env.Getenv("NO_COLOR") == "", Where: where}
+	opt := report.Options{Where: where,
+		Color: isTerminal(os.Stdout) && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb"}
 	if opt.Width = env.Columns(); opt.Width == 0 {
 		opt.Width, opt.Whole = 100, true
 	}

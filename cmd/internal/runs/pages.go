@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html/template"
 	"io"
 	"io/fs"
 	"maps"
@@ -166,7 +167,14 @@ func (a *trackingWriter) Write(p []byte) (int, error) {
 	return a.out.Write(p)
 }
 
-// writeError writes an error as plain text with its HTTP status.
+// errorPage is a page for a status and an escaped text. It fits a phone.
+const errorPage = `<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>%d</title>
+<style>body { font: 1rem/1.5 system-ui; margin: 2rem; color-scheme: light dark; overflow-wrap: anywhere; white-space: pre-wrap }</style>
+<body><p>%s</p><p><a href="/">All runs</a></p></body></html>
+`
+
+// writeError writes an error as a page with its HTTP status.
 func writeError(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	if errors.As(err, new(notFound)) {
@@ -174,7 +182,10 @@ func writeError(w http.ResponseWriter, err error) {
 	} else if cli.ExitCode(err) == cli.ExitUsage {
 		status = http.StatusBadRequest
 	}
-	http.Error(w, textutil.Cut(textutil.Block(err.Error()), 4<<10), status)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	text := textutil.Cut(textutil.Block(err.Error()), 4<<10)
+	_, _ = fmt.Fprintf(w, errorPage, status, template.HTMLEscapeString(text)) // an error means that nobody reads it
 }
 
 // runsFolder returns the folder of the run files. Page addresses are paths below it.
@@ -311,7 +322,7 @@ func findByID(ctx context.Context, id string) (string, error) {
 			return pagePath(e.Path), err
 		}
 	}
-	return "", notFound(fmt.Sprintf("no run of this folder has the id %q", id))
+	return "", notFound(fmt.Sprintf("no run of this folder has the id %q: a run of another program is in the API only", id))
 }
 
 func hasID(ctx context.Context, e runstore.Entry, id string) (found bool, err error) {

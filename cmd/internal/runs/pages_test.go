@@ -98,6 +98,7 @@ func TestSite(t *testing.T) {
 		"no page":               {"GET", "/etc/passwd", 404, "there is no page /etc/passwd"},
 		"writing":               {"POST", "/", 405, "Method Not Allowed"},
 		"deleting":              {"DELETE", "/runs/p/d/a%20b.run", 405, "Method Not Allowed"},
+		"a name of HTML":        {"GET", "/<b>x", 404, "there is no page /&lt;b&gt;x"},
 		"zero byte":             {"GET", "/runs/a%00b.run", 404, `there is no run a\x00b`},
 	} {
 		status, body, header := get(t, server, tt.method, tt.path)
@@ -107,7 +108,7 @@ func TestSite(t *testing.T) {
 		if status != tt.status || !strings.Contains(body, tt.want) {
 			t.Errorf("%s: %d %q, want %d %q", name, status, body, tt.status, tt.want)
 		}
-		if wantType := map[bool]string{true: "text/html; charset=utf-8", false: "text/plain; charset=utf-8"}[status == 200]; status/100 != 3 && header.Get("Content-Type") != wantType {
+		if wantType := map[bool]string{true: "text/html; charset=utf-8", false: "text/plain; charset=utf-8"}[status != 405]; status/100 != 3 && header.Get("Content-Type") != wantType {
 			t.Errorf("%s: type %q", name, header.Get("Content-Type"))
 		}
 		if header.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(header.Get("Content-Security-Policy"), "frame-ancestors 'none'") || header.Get("Cache-Control") != "no-store" {
@@ -137,7 +138,7 @@ func TestSite_errors(t *testing.T) {
 		cfg.pages["GET /{$}"] = func(_ context.Context, w io.Writer, _ *http.Request) error { return writePage(w) }
 	})
 	writePage = func(io.Writer) error { return errors.New("the disk is \x1b[31mgone") }
-	if status, body, _ := get(t, server, "GET", "/"); status != 500 || body != "the disk is \\x1b[31mgone\n" {
+	if status, body, _ := get(t, server, "GET", "/"); status != 500 || !strings.Contains(body, "<p>the disk is \\x1b[31mgone</p>") {
 		t.Errorf("%d %q", status, body)
 	}
 	writePage = func(io.Writer) error { return cli.Usage("no item of the runs has a score x") }

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
@@ -28,9 +29,9 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// permissionError gives an error of missing permission the exit code 74.
-func permissionError(err error) error {
-	if errors.Is(err, os.ErrPermission) {
+// folderError gives the exit code 74 to errors of missing permission, and of a file in place of a folder.
+func folderError(err error) error {
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
 		return cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
 	}
 	return err
@@ -40,7 +41,7 @@ func permissionError(err error) error {
 func List(ctx context.Context) ([]runstore.Entry, error) {
 	entries, err := runstore.List(ctx, settings.Folder)
 	for i, e := range entries {
-		entries[i].Err = permissionError(e.Err)
+		entries[i].Err = folderError(e.Err)
 	}
 	if err != nil {
 		return entries, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
@@ -82,7 +83,11 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 		return "", err
 	}
 	var found, names, elsewhere []string
+	var hidden error // why runs cannot be listed
 	for _, e := range entries {
+		if e.Err != nil && filepath.Ext(e.Path) != runstore.Extension {
+			hidden = e.Err
+		}
 		switch of := e.Header.Dataset.Name; {
 		case e.Err != nil && named != e.Header.Name: // experiment runs shows the error
 			if e.Placed(dataset, named) { // opening the file gives the error
@@ -106,6 +111,9 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 			named, strings.Join(found, ", "))
 	case len(elsewhere) > 0:
 		return "", cli.Usage("there is no run %q of dataset %q; there is one of %s", named, dataset, strings.Join(elsewhere, ", "))
+	}
+	if hidden != nil {
+		return "", hidden
 	}
 	return "", cli.Usage("there is no run %q in this folder%s", named, cmp.Or(textutil.Hint(named, names), "; experiment runs lists those that are"))
 }

@@ -165,7 +165,7 @@ func folderError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return cli.Errorf(cli.ExitIO, "%w: runs are kept in %s below the current folder; go to a folder that can be written", err, Folder)
+	return cli.Errorf(cli.ExitIO, "%w: runs are kept in %s below the current folder; go to a folder that can be written, or make room on the disk", err, Folder)
 }
 
 // Describe describes the server in one line.

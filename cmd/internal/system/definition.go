@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -124,10 +123,15 @@ func pipelineIdentity(target string) (Identity, error) {
 			name = append(name, filepath.Base(word))
 		}
 	}
-	files := slices.DeleteFunc(words[1:], func(word string) bool {
-		info, err := os.Stat(word)
-		return err != nil || !info.Mode().IsRegular()
-	})
+	var files []string
+	for _, word := range words[1:] {
+		if _, value, joined := strings.Cut(word, "="); joined && strings.HasPrefix(word, "-") {
+			word = value
+		}
+		if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() {
+			files = append(files, word)
+		}
+	}
 	if program, err := exec.LookPath(words[0]); err == nil && len(files) == 0 {
 		files = []string{program}
 	}

@@ -39,6 +39,9 @@ func TestIdentify(t *testing.T) {
 	if x, y := pipe("sh "+first), pipe("sh "+other); x.Hash == y.Hash {
 		t.Errorf("two versions of a script: %v, %v", x, y)
 	}
+	if x, y := pipe("sh run.sh --step="+first), pipe("sh run.sh --step="+other); x.Name != y.Name || x.Hash == y.Hash {
+		t.Errorf("two versions of a file in an option: %v, %v", x, y)
+	}
 	if x, y := pipe("http://gpu1:9000/extract?key=1"), pipe("http://gpu2:8000/extract"); x != y || x.Name != "pipeline /extract" {
 		t.Errorf("one service on two hosts: %v, %v", x, y)
 	}

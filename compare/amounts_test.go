@@ -204,7 +204,7 @@ func TestCompare_says(t *testing.T) {
 	}
 	without := newRun("b", .5)
 	without.header.Scorer.Primary = ""
-	if _, err := c.Compare(t.Context(), without, newRun("c", .5)); err == nil || !strings.Contains(err.Error(), "names no primary score") {
+	if _, err := c.Compare(t.Context(), without, newRun("c", .5)); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "names no primary score") {
 		t.Error(err)
 	}
 	c.Gate.Inconclusive = "maybe"

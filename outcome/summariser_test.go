@@ -3,6 +3,7 @@ package outcome
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"runtime"
 	"strings"
 	"testing"
@@ -183,6 +184,26 @@ func TestSummary_allFailed(t *testing.T) {
 	}
 	if len(got.Worst) != 0 {
 		t.Errorf("a failed item is among the worst: %v", got.Worst)
+	}
+}
+
+// TestSummary_notCounted checks the warning about failed outcomes whose expected output defines no score, so that
+// they do not count as 0. A scored outcome without the score is not one of them.
+func TestSummary_notCounted(t *testing.T) {
+	s := NewSummariser(header(), SummaryConfig{})
+	for _, o := range []Outcome{
+		{Item: "scored", Scores: []Score{{Name: "f1", Value: new(1.0)}}},
+		{Item: "no gold"},
+		{Item: "failed", Class: Provider, Scores: []Score{{Name: "f1"}}},
+		{Item: "failed, bad gold", Class: Item},
+	} {
+		s.Add(o)
+	}
+	// the mean with failures as 0 is over "scored" and "failed" only
+	got := s.Summary()
+	want := "no f1, not even 0, for 1 of 2 failed outcomes: their expected output is missing or cannot be used"
+	if f1, _ := got.Scores.Lookup("f1"); *f1.FailuresAsZero != 0.5 || !slices.Equal(got.Warnings, []string{want}) {
+		t.Errorf("%v, %q", *f1.FailuresAsZero, got.Warnings)
 	}
 }
 

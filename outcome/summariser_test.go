@@ -3,8 +3,8 @@ package outcome
 import (
 	"encoding/json"
 	"math"
-	"slices"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"

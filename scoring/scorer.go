@@ -89,6 +89,13 @@ func (s *Scorer) typeText(raw string) string {
 	return text
 }
 
+// Converse reports whether a(x, y) states the same fact as b(y, x): the types are inverse, or the
+// same symmetric one.
+func (s *Scorer) Converse(a, b string) bool {
+	b = s.typeText(b)
+	return slices.ContainsFunc(s.converses[s.typeText(a)], func(c converse) bool { return c.typ == b })
+}
+
 // resolveAliases maps each type of an alias table to the type that stands for it and all types
 // connected with it: one that is no alias if there is any, and of several the first in
 // alphabetical order.

@@ -121,7 +121,7 @@ func TestTally_rates(t *testing.T) {
 func auditOne(t *testing.T, text, expected string, outputs ...string) []Doubt {
 	t.Helper()
 	input, err := json.Marshal(map[string]any{"document_text": text, "object_schemas": map[string]any{"Person": map[string]any{}, "City": map[string]any{}, "Port": map[string]any{}},
-		"relationship_schemas": map[string]any{"lives_in": map[string]any{"source_types": []string{"Person"}, "target_types": []string{"City"}}, "parent_of": map[string]any{}}})
+		"relationship_schemas": map[string]any{"lives_in": map[string]any{"source_types": []string{"Person"}, "target_types": []string{"City"}}, "parent_of": map[string]any{}, "sibling_of": map[string]any{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +180,21 @@ func TestAudit_kinds(t *testing.T) {
 		{"a relationship of another name", list(ada, `{"source_name":"Lovelace","relationship_type":"lives_in","target_name":"London"}`),
 			list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`), "other_name: lives_in(Lovelace, London) → lives_in(Ada Lovelace, London)"},
 		{"another type, in other letters", list(`{"name":"London","type":"Person"}`, ""), list(`{"name":"LONDON","type":"City"}`, ""), "other_type: London (Person) → London (City)"},
+		{"another type, of an alias", list(`{"name":"Ada Lovelace","type":"City","aliases":["Ada"]}`, ""), list(`{"name":"Ada","type":"Person"}`, ""),
+			"other_type: Ada Lovelace (City) → Ada Lovelace (Person)"},
+		{"another name and type", list(`{"name":"Lovelace","type":"City"}`, ""), list(ada, ""), "other_name: Lovelace (City) → Ada Lovelace (Person)"},
+		{"another type, of a name that the text does not have", list(`{"name":"Ada Lovelace","type":"City"}`, ""),
+			list(`{"name":"Ada Lovelack","type":"Person"}`, ""), ""},
+		{"another end of a symmetric type", list(ada, `{"source_name":"Ada Lovelace","relationship_type":"sibling_of","target_name":"Charles Babbage"}`),
+			list(ada, `{"source_name":"Babbage","relationship_type":"sibling_of","target_name":"Ada Lovelace"}`),
+			"other_name: sibling_of(Ada Lovelace, Charles Babbage) → sibling_of(Ada Lovelace, Babbage)"},
+		{"another end, of the inverse type", list(ada, `{"source_name":"Ada Lovelace","relationship_type":"parent_of","target_name":"Charles Babbage"}`),
+			list(ada, `{"source_name":"Babbage","relationship_type":"child_of","target_name":"Ada Lovelace"}`),
+			"other_name: parent_of(Ada Lovelace, Charles Babbage) → parent_of(Ada Lovelace, Babbage)"},
+		{"the other direction, of an alias", list(`{"name":"Ada Lovelace","type":"Person","aliases":["Ada"]}`, `{"source_name":"Ada Lovelace","relationship_type":"parent_of","target_name":"Anne"}`),
+			list(ada, `{"source_name":"Anne","relationship_type":"parent_of","target_name":"Ada"}`), "reversed: parent_of(Ada Lovelace, Anne) → parent_of(Anne, Ada Lovelace)"},
+		{"an end twice", list(ada, `{"source_name":"Ada","relationship_type":"parent_of","target_name":"Ada Lovelace"}`),
+			list(ada, `{"source_name":"Ada","relationship_type":"parent_of","target_name":"Ada"}`), "other_name: parent_of(Ada, Ada Lovelace) → parent_of(Ada, Ada)"},
 		{"an alias, too", list(`{"name":"Ada Lovelace","type":"Person","aliases":["Anne"]}`, ""), list(ada+`,{"name":"anne","type":"Person"}`, ""), ""},
 		{"in other letters", list(ada, ""), list(`{"name":"ADA LOVELACE","type":"person"}`, ""), ""},
 		{"of no type", list(ada, ""), list(`{"name":"Ada Lovelace"}`, ""), ""},
@@ -434,6 +449,15 @@ func TestCorrected(t *testing.T) {
 	got, err = Corrected(json.RawMessage(typed), auditOne(t, "London", typed, city, city))
 	if want := strings.Replace(typed, "Person", "City", 1); err != nil || string(got) != want {
 		t.Errorf("%v\n%s\n%s", err, got, want)
+	}
+	// So does the name, for systems that have an alias, and what refers to it. One says the name, one the alias.
+	const lived = `{"entities":[{"name":"Ada Lovelace","type":"City","aliases":["Ada"],"mentions":[{"quote":"Ada Lovelace","start":0,"end":12}]}],` +
+		`"relationships":[{"source_name":"Ada Lovelace","target_name":"London","relationship_type":"lives_in"}]}`
+	alias, full := `{"entities":[{"name":"Ada","type":"Person"}]}`, `{"entities":[{"name":"Ada Lovelace","type":"Person"}]}`
+	list := slices.DeleteFunc(auditOne(t, "Ada Lovelace, or Ada, in London", lived, alias, full), func(d Doubt) bool { return d.Kind != OtherType })
+	got, err = Corrected(json.RawMessage(lived), list)
+	if want := strings.Replace(lived, "City", "Person", 1); err != nil || len(list) != 1 || string(got) != want {
+		t.Errorf("%v %+v\n%s\n%s", err, list, got, want)
 	}
 	// Relationships, and an entity whose mentions do not fit its new name.
 	const before = `{"entities":[{"name":"Lovelace","type":"Person","mentions":[{"quote":"Lovelace","start":4,"end":12}]}],"relationships":[

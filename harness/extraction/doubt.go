@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/scoring"
 	"extraction-experiment/seed"
@@ -21,7 +22,7 @@ const (
 	NotFound      DoubtKind = "not_found"     // the text has the name, but few systems find it
 	NotInText     DoubtKind = "not_in_text"   // the text does not have the name
 	NotInGold     DoubtKind = "not_in_gold"   // systems agree on an element that gold does not have
-	OtherType     DoubtKind = "other_type"    // systems agree on another type
+	OtherType     DoubtKind = "other_type"    // systems agree on another type; names stay
 	OtherName     DoubtKind = "other_name"    // systems agree on a longer, shorter or similar name
 	Reversed      DoubtKind = "reversed"      // systems agree on the other direction
 	Contradiction DoubtKind = "contradiction" // gold contradicts itself or its schemas
@@ -219,8 +220,13 @@ func (r *comparison) mostCommonType(kinds []string) string {
 func (r *comparison) goldNames(name string) bool {
 	name = textutil.FoldName(name)
 	return slices.ContainsFunc(r.gold.Entities, func(e extraction.Entity) bool {
-		return slices.ContainsFunc(append([]string{e.Name}, e.Aliases...), func(known string) bool { return textutil.FoldName(known) == name })
+		return slices.Contains(foldedNames(e), name)
 	})
+}
+
+// foldedNames returns the name and the aliases of an entity.
+func foldedNames(e extraction.Entity) []string {
+	return cli.Each(append([]string{e.Name}, e.Aliases...), textutil.FoldName)
 }
 
 // stancesOf returns the stances on a statement of only one system.
@@ -311,26 +317,29 @@ func (r *comparison) removal(gold claim, changed bool) (claim, bool) {
 // changes returns the claims that an element of gold should be replaced, one for each
 // replacement of at least two systems.
 func (r *comparison) changes(gold claim) []claim {
-	systemsByForm := map[string][]int{}
+	systemsByForm, proposals := map[string][]int{}, map[string]*element{}
 	for s, other := range gold.others {
 		if other != nil {
-			form := other.folded()
+			proposed := r.inPlaceOf(*other, *gold.expected)
+			form := proposed.folded()
 			systemsByForm[form] = append(systemsByForm[form], s)
+			proposals[form] = cmp.Or(proposals[form], &proposed)
 		}
 	}
 	var list []claim
-	for _, systems := range systemsByForm {
-		proposed := gold.others[systems[0]].inPlaceOf(*gold.expected)
-		if len(systems) < 2 || proposed.folded() == gold.expected.folded() { // the second if only the type is missing
+	for form, systems := range systemsByForm {
+		if len(systems) < 2 || form == gold.expected.folded() { // the second if only the type is missing
 			continue
 		}
 		c := gold
-		c.proposed, c.kind = &proposed, kindOfChange(*gold.expected, proposed)
-		if r.lacksType(proposed) || c.kind == OtherName && r.invents(*gold.expected, proposed) {
+		c.proposed = proposals[form]
+		c.kind = kindOfChange(*gold.expected, *c.proposed)
+		if r.lacksType(*c.proposed) || r.invents(*gold.expected, *c.proposed) {
 			continue
 		}
 		goldKind := r.goldFindings[gold.place()].Kind
-		c.suspect = c.kind == OtherType && gold.expected.what == scoring.FaultEntity && goldKind == seed.UnknownType || c.kind == Reversed && goldKind == seed.EndType
+		c.suspect = gold.expected.what == scoring.FaultEntity && goldKind == seed.UnknownType ||
+			c.kind == Reversed && goldKind == seed.EndType
 		c.stances, c.others = slices.Clone(gold.stances), slices.Clone(gold.others)
 		for s, st := range c.stances {
 			switch {
@@ -348,30 +357,56 @@ func (r *comparison) changes(gold claim) []claim {
 
 // invents reports whether a change introduces a name that the text does not have.
 func (r *comparison) invents(gold, proposed element) bool {
-	missing := func(old, name string) bool {
-		return textutil.FoldName(old) != textutil.FoldName(name) && !r.contains(name)
-	}
-	return missing(gold.name, proposed.name) || missing(gold.target, proposed.target)
+	return slices.ContainsFunc([]string{proposed.name, proposed.target}, func(name string) bool {
+		return !gold.hasEnd(name) && !r.contains(name)
+	})
 }
 
-// inPlaceOf returns the element of gold with the changes of the systems; a missing type and an
-// equally folded name stay.
-func (e element) inPlaceOf(gold element) element {
+// inPlaceOf returns the element of gold with the changes of a system. A missing type stays, and
+// so does a name if the system has another one of the same entity. What the system says with
+// a symmetric or inverse type gets the type and direction of gold.
+func (r *comparison) inPlaceOf(e, gold element) element {
+	for _, name := range []*string{&e.name, &e.target} {
+		for _, own := range []string{gold.name, gold.target} {
+			if !gold.hasEnd(*name) && r.sameEntity(own, *name) {
+				*name = own
+			}
+		}
+	}
 	if gold.what == scoring.FaultEntity {
 		e.kind = cmp.Or(e.kind, gold.kind)
-		if textutil.FoldName(e.name) == textutil.FoldName(gold.name) {
-			e.name = gold.name
-		}
+	} else if e.crosses(gold) && r.rules.Converse(gold.kind, e.kind) {
+		e.name, e.target, e.kind = e.target, e.name, gold.kind
 	}
 	return e
 }
 
+// sameEntity reports whether two names are equal if folded, or an entity of gold has both.
+func (r *comparison) sameEntity(a, b string) bool {
+	a, b = textutil.FoldName(a), textutil.FoldName(b)
+	return a == b || slices.ContainsFunc(r.gold.Entities, func(e extraction.Entity) bool {
+		names := foldedNames(e)
+		return slices.Contains(names, a) && slices.Contains(names, b)
+	})
+}
+
+// hasEnd reports whether an element has a name, other than as an alias.
+func (e element) hasEnd(name string) bool { return name == e.name || name == e.target }
+
+// crosses reports whether a relationship has an end of gold in the other direction, and none in
+// the same.
+func (e element) crosses(gold element) bool {
+	return (e.name == gold.target || e.target == gold.name) && e.name != gold.name && e.target != gold.target
+}
+
+// kindOfChange returns OtherName if a name changes, even if the type changes too.
 func kindOfChange(gold, other element) DoubtKind {
+	sameType := textutil.FoldType(gold.kind) == textutil.FoldType(other.kind)
 	switch {
-	case textutil.FoldType(gold.kind) != textutil.FoldType(other.kind):
-		return OtherType
-	case gold.what == scoring.FaultRelationship && textutil.FoldName(gold.name) == textutil.FoldName(other.target):
+	case gold.what == scoring.FaultRelationship && sameType && other.crosses(gold):
 		return Reversed
+	case !sameType && gold.hasEnd(other.name) && gold.hasEnd(other.target):
+		return OtherType
 	}
 	return OtherName
 }

@@ -170,6 +170,9 @@ func (c claim) why(agree, have, total int) string {
 	if c.kind == NotInGold && c.suspect {
 		return count + " have it, and a relationship of gold names it"
 	}
+	if c.kind == OtherName && textutil.FoldType(c.expected.kind) != textutil.FoldType(c.proposed.kind) {
+		return count + " have this other name and type"
+	}
 	return map[DoubtKind]string{
 		NotFound:      noneFound + ", and the text has the name",
 		NotInText:     "the text does not have the name; " + noneFound,

@@ -192,21 +192,12 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 	return p.writeTo(w)
 }
 
-// Moves shows how the mean of each run would change if all shown findings were right, one by one
-// and in sum.
+// Moves shows how the mean of each run would change if all shown findings were right.
 func (a Audit) Moves() Table {
 	t := Table{Title: "If all of these were right", Columns: []Column{name("system"), number(scoring.EntityF1), number(scoring.RelationshipF1)}}
 	for _, s := range a.Systems {
-		moved := map[string]float64{}
-		for _, d := range a.Findings {
-			for _, e := range d.Effects {
-				if e.System == s.Name && e.Run != nil {
-					moved[e.Score] += *e.Run
-				}
-			}
-		}
-		if len(moved) > 0 {
-			t.add(s.Name, fmt.Sprintf("%+.3f", moved[scoring.EntityF1]), fmt.Sprintf("%+.3f", moved[scoring.RelationshipF1]))
+		if len(s.Moves) > 0 {
+			t.add(s.Name, Delta(new(s.Moves[scoring.EntityF1])), Delta(new(s.Moves[scoring.RelationshipF1])))
 		}
 	}
 	return t

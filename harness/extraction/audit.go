@@ -71,6 +71,9 @@ type AuditedSystem struct {
 	Name          string      `json:"name"`
 	Entities      systemRates `json:"entities"`
 	Relationships systemRates `json:"relationships"`
+	// Moves is how much the mean of each score of the run would change if gold had all Findings.
+	// Of two about one element of gold, only the one with the higher doubt counts.
+	Moves map[string]float64 `json:"moves"`
 }
 
 // Audit finds gold that may be wrong, from the extractions of several systems.
@@ -125,7 +128,7 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	a.rates = map[string]rates{scoring.FaultEntity: entities, scoring.FaultRelationship: relationships}
 	result.Weight.Entities, result.Weight.Relationships = entities.weight, relationships.weight
 	for s, name := range cfg.Systems {
-		result.Systems = append(result.Systems, AuditedSystem{name, entities.systems[s], relationships.systems[s]})
+		result.Systems = append(result.Systems, AuditedSystem{name, entities.systems[s], relationships.systems[s], map[string]float64{}})
 	}
 	_, err = a.eachItem(ctx, every, func(id string, r *comparison) func() {
 		claims := r.claims()
@@ -284,11 +287,26 @@ func (a *audit) addEffects(ctx context.Context) error {
 		byItem[d.Item] = append(byItem[d.Item], d)
 	}
 	_, err := a.eachItem(ctx, func(id string) bool { return len(byItem[id]) > 0 }, func(id string, r *comparison) func() {
+		var claims []claim
+		changed := map[string]bool{} // by claim.place
 		for _, d := range byItem[id] {
 			d.Gold = dataset.GoldHash(r.expected)
 			d.complete(a.cfg.Systems, r, a.result.Items)
+			if d.claim.expected == nil {
+				claims = append(claims, d.claim)
+			} else if place := d.claim.place(); !changed[place] {
+				changed[place] = true
+				claims = append(claims, d.claim)
+			}
 		}
-		return func() {}
+		together := r.effects(a.cfg.Systems, a.result.Items, claims...)
+		return func() {
+			for _, e := range together {
+				if s := slices.Index(a.cfg.Systems, e.System); e.Run != nil {
+					a.result.Systems[s].Moves[e.Score] += *e.Run
+				}
+			}
+		}
 	})
 	return err
 }

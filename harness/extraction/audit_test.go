@@ -233,6 +233,30 @@ func TestAudit_effects(t *testing.T) {
 	}
 }
 
+// TestAudit_moves checks the effect of all findings together. Both systems have another name in the
+// entity and in the relationship, so that both are right only with both findings: each F1 goes from
+// 0 to 1, in one of two items. Of two other names of one entity, only the first counts.
+func TestAudit_moves(t *testing.T) {
+	const gold = `{"entities":[{"name":"Lovelace","type":"Person"}],"relationships":[{"source_name":"Lovelace","relationship_type":"lives_in","target_name":"London"}]}`
+	const none, input = `{"entities":[]}`, `{"document_text":"Ada Lovelace lived in London."}`
+	full := strings.ReplaceAll(gold, "Lovelace", "Ada Lovelace")
+	items := []AuditItem{auditItem("a", input, gold, full, full), auditItem("b", input, none, none, none)}
+	r := damagedData{items: items}.audit(t, 10)
+	for _, s := range r.Systems {
+		if want := map[string]float64{scoring.EntityF1: 0.5, scoring.RelationshipF1: 0.5}; len(r.Findings) != 2 || !cmp.Equal(s.Moves, want) {
+			t.Errorf("%v, want %v, with %+v", s, want, r.Findings)
+		}
+	}
+	of := func(name string) string { return `{"entities":[{"name":"` + name + `"}]}` }
+	items = []AuditItem{auditItem("a", input, of("Lovelace"), of("Ada Lovelace"), of("Ada Lovelace"), of("Lovelace lived"), of("Lovelace lived"))}
+	r = damagedData{items: items}.audit(t, 10)
+	for i, s := range r.Systems {
+		if want := []float64{1, 1, 0, 0}[i]; len(r.Findings) != 2 || s.Moves[scoring.EntityF1] != want {
+			t.Errorf("%v, want %v, with %+v", s, want, r.Findings)
+		}
+	}
+}
+
 // TestAudit_says checks what a finding says about each system, and the order, doubt and change of
 // findings. At first, of five systems, two have another type, one has that of gold, one a third
 // type, and one failed.

@@ -136,7 +136,12 @@ func (d *Doubt) complete(systems []string, r *comparison, items int) {
 	}
 	n := countStances(c.stances)
 	d.Reason = c.why(n[agrees], n[against], len(c.stances)-n[absent])
-	changed := applyClaims(r.gold, c)
+	d.Effects = r.effects(systems, items, c)
+}
+
+// effects returns how the scores of each system would change with the claims.
+func (r *comparison) effects(systems []string, items int, claims ...claim) (list []Effect) {
+	changed := applyClaims(r.gold, claims...)
 	for s, output := range r.outputs {
 		if output == nil {
 			continue
@@ -151,10 +156,11 @@ func (d *Doubt) complete(systems []string, r *comparison, items int) {
 				effect.Run = new((*newScore.Value - *oldScore.Value) / float64(items))
 			}
 			if defined && *oldScore.Value != *newScore.Value || (oldScore.Value == nil) != (newScore.Value == nil) {
-				d.Effects = append(d.Effects, effect)
+				list = append(list, effect)
 			}
 		}
 	}
+	return list
 }
 
 // why returns a sentence with the evidence for the claim.

@@ -15,7 +15,7 @@ func newAudit(text string) report.Audit {
 	yes, no, value := true, false, 0.5
 	a := report.Audit{Dataset: text}
 	a.Items, a.Total = 4, 5
-	a.Systems = []harness.AuditedSystem{{Name: text}, {Name: "second"}}
+	a.Systems = []harness.AuditedSystem{{Name: text, Moves: map[string]float64{"entity_f1": 0.0004}}, {Name: "second"}}
 	for _, d := range []harness.Doubt{
 		{Key: "k1", Kind: harness.NotInGold, Doubt: 0.93, Proposed: text},
 		{Key: "k2", Kind: harness.NotFound, Doubt: 0.5, Expected: text},

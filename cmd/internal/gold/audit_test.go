@@ -114,7 +114,7 @@ func TestAudit_decisions(t *testing.T) {
 		d.Decisions = append(d.Decisions, decision{f.Item, f.Key, f.Gold, verdict})
 	}
 	raw, err := json.Marshal(d)
-	if err := errors.Join(err, os.WriteFile("decisions.json", raw, 0o600)); err != nil {
+	if err := errors.Join(err, os.WriteFile("decisions.json", append([]byte("\ufeff"), raw...), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if code, _, stderr := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl"); code != 0 {

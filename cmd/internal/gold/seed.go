@@ -1,6 +1,7 @@
 package gold
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -200,7 +201,8 @@ func withLangfuse(c *urfave.Context, env cli.Env, do func(*settings.Langfuse) er
 	return errors.Join(do(lf), lf.Close())
 }
 
-// readFlagFile reads and parses the file of a flag. Without the flag it returns the zero value.
+// readFlagFile reads and parses the file of a flag, without a byte order mark. Without the flag it
+// returns the zero value.
 func readFlagFile[T any](c *urfave.Context, flag, what string, parse func([]byte) (T, error)) (value T, err error) {
 	path := c.String(flag)
 	if path == "" {
@@ -210,7 +212,7 @@ func readFlagFile[T any](c *urfave.Context, flag, what string, parse func([]byte
 	if err != nil {
 		return value, cli.Usage("reading %s: %w", what, err)
 	}
-	if value, err = parse(raw); err != nil {
+	if value, err = parse(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))); err != nil {
 		return value, fmt.Errorf("%s: %w", path, err)
 	}
 	return value, nil

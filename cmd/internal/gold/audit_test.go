@@ -153,6 +153,47 @@ func TestAudit_decisions(t *testing.T) {
 	}
 }
 
+// TestAudit_fileNow: the file of the dataset, in this folder or where --dataset says, has other gold
+// for one item since the runs, and metadata for another, which a decision about that keeps.
+func TestAudit_fileNow(t *testing.T) {
+	auditFolder(t)
+	all := auditJSON(t, nil, "s1", "s2").Findings
+	now := `{"id":"a","input":{"document_text":"Ada"},"expectedOutput":{"entities":[]}}` + "\n" +
+		`{"id":"b","input":{"document_text":"Ada"},"metadata":{"by":"Eve"},"expectedOutput":{"entities":[{"name":"Ada Lovelace"},{"name":"Isaac Newton"}]}}` + "\n" +
+		`{"id":"c","input":{"document_text":"Nobody."},"expectedOutput":{"entities":[]}}` + "\n"
+	if err := errors.Join(os.Mkdir("data", 0o700), os.WriteFile("data/items.jsonl", []byte(now), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if a := auditJSON(t, nil, "s1", "s2"); a.Outdated != 0 || len(a.Findings) != 2 {
+		t.Errorf("without the file: %+v", a)
+	}
+	if a := auditJSON(t, nil, "s1", "s2", "--dataset", "data/items.jsonl"); a.Outdated != 1 || len(a.Findings) != 1 {
+		t.Errorf("--dataset: %+v", a)
+	}
+	if err := os.Rename("data/items.jsonl", "items.jsonl"); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		raw := fmt.Sprintf(`{"decisions":[{"item":%q,"finding":%q,"gold":%q,"verdict":"rejected"}]}`, f.Item, f.Key, f.Gold)
+		if err := os.WriteFile("decisions.json", []byte(raw), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl")
+		if changed := f.Item == "a"; changed != (code == cli.ExitUsage) || changed != strings.Contains(stderr, "its gold has changed") {
+			t.Errorf("%s: %d: %s", f.Item, code, stderr)
+		}
+	}
+	if raw, err := os.ReadFile("corrected.jsonl"); err != nil || !strings.Contains(string(raw), `"by":"Eve"`) {
+		t.Errorf("%v: %s", err, raw)
+	}
+	if err := os.WriteFile("items.jsonl", []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := audit(t, nil, "s1", "s2"); code != cli.ExitUsage || !strings.Contains(stderr, "reading the dataset items.jsonl as it is now") {
+		t.Errorf("%d: %s", code, stderr)
+	}
+}
+
 // TestAudit_firstTrialLacks: a run that was stopped at the end of its first trial has items of
 // later trials only.
 func TestAudit_firstTrialLacks(t *testing.T) {

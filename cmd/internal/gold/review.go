@@ -1,16 +1,19 @@
 package gold
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -62,13 +65,27 @@ func parseDecisions(raw []byte) (d decisions, err error) {
 type currentGold struct {
 	gold      string   // hash of the expected output
 	confirmed []string // keys of the findings that people rejected for this gold
+	metadata  json.RawMessage
 }
 
-// readDataset reads the current gold of the dataset, from Langfuse or from the run. Memory: a hash
-// for each item.
-func (a *auditor) readDataset(ctx context.Context) error {
+// readDataset reads the current gold of the dataset: from Langfuse, or for a dataset in a file from
+// path, without path from the file of its name in this folder, and without that from the run.
+// Memory: a hash for each item, and metadata if it is not in Langfuse.
+func (a *auditor) readDataset(ctx context.Context, path string) error {
 	a.gold = map[string]currentGold{}
-	if a.header.Dataset.ID == "" { // a file: the items of the run have the reviews
+	if a.header.Dataset.ID == "" {
+		path = cmp.Or(path, a.header.Dataset.Name)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			for page, err := range experiment.File(path).Pages(ctx) {
+				if err != nil {
+					return cli.Usage("reading the dataset %s as it is now: %w", path, err)
+				}
+				for _, item := range page {
+					a.gold[item.ID] = newCurrentGold(item.Expected, item.Metadata)
+				}
+			}
+			return nil
+		}
 		for item, err := range a.runs[0].Reader.Items(ctx) {
 			if err != nil {
 				return err
@@ -85,13 +102,15 @@ func (a *auditor) readDataset(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading the dataset %q as it is now: %w", name, err)
 		}
-		a.gold[item.ID] = newCurrentGold(item.ExpectedOutput, item.Metadata)
+		now := newCurrentGold(item.ExpectedOutput, item.Metadata)
+		now.metadata = nil // applyDecisions reads it again
+		a.gold[item.ID] = now
 	}
 	return nil
 }
 
 func newCurrentGold(expected, metadata json.RawMessage) currentGold {
-	s := currentGold{gold: dataset.GoldHash(expected)}
+	s := currentGold{gold: dataset.GoldHash(expected), metadata: metadata}
 	for _, review := range seed.Reviews(metadata) {
 		if review.Verdict == seed.Confirmed && review.Gold == s.gold {
 			s.confirmed = append(s.confirmed, review.Findings...)
@@ -145,6 +164,7 @@ func (a *auditor) applyDecisions(ctx context.Context, id string, accepted, rejec
 		return dataset.Item{}, err
 	}
 	item := full.Item
+	item.Metadata = a.gold[id].metadata
 	if a.langfuse != nil { // other tools may have changed the metadata
 		now, err := a.langfuse.Client.GetDatasetItem(ctx, id)
 		if err != nil {

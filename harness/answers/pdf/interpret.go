@@ -44,6 +44,7 @@ type interpreter struct {
 	textMatrix, lineMatrix matrix
 	formDepth              int
 	resources              Dict
+	marked                 markedContent
 }
 
 // run executes a content stream, with its own resources or, if they are nil, the current ones.
@@ -123,6 +124,10 @@ func (in *interpreter) execute(op string, args []Object) {
 		fallthrough
 	case "Tj", "TJ":
 		in.showText(operand(1))
+	case "BMC", "BDC":
+		in.beginMarked(operand(1))
+	case "EMC":
+		in.endMarked()
 	case "Do":
 		in.draw(operand(1))
 	}
@@ -231,14 +236,15 @@ func (in *interpreter) draw(operand Object) {
 		return
 	}
 	content, _ := in.file.Decode(s) // use what was decoded before an error
-	saved, depth := in.state, len(in.stack)
+	saved, depth, marked := in.state, len(in.stack), in.marked
+	in.marked = markedContent{}
 	if list := in.file.numbers(s.Dict["Matrix"], 6); list != nil {
 		in.ctm = matrix(list).multiply(in.ctm)
 	}
 	in.formDepth++
 	in.run(content, in.file.Dict(s.Dict["Resources"]))
 	in.formDepth--
-	in.state, in.stack = saved, in.stack[:min(depth, len(in.stack))]
+	in.state, in.stack, in.marked = saved, in.stack[:min(depth, len(in.stack))], marked
 }
 
 // matrix is an affine map: x' = a·x + c·y + e, y' = b·x + d·y + f.

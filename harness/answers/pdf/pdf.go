@@ -35,7 +35,7 @@ import (
 )
 
 // Version changes when the text of a page may change.
-const Version = "6"
+const Version = "7"
 
 // Document is the text of a file.
 type Document struct {

@@ -35,6 +35,9 @@ type ModelAnswerer struct {
 // and a truncated answer fail with class invalid_output; other errors are those of the model.
 func (a ModelAnswerer) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
 	found, search := a.Document.index.findAndRecord(retrieveCall, question, a.Passages)
+	if len(found) == 0 {
+		search.Warnings = []string{"no passage was found for the question, so that the model got none"}
+	}
 	calls := []outcome.Call{search}
 	messages, err := compile(a.Prompt, question, found)
 	if err != nil {

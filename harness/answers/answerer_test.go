@@ -72,7 +72,7 @@ func TestModelAnswerer(t *testing.T) {
 	if !strings.Contains(user, "(стр. 3)\nКлючевые показатели") || !strings.Contains(user, "? {{passages}}") || asked.Parameters.Temperature == nil {
 		t.Errorf("the model was asked %q", user)
 	}
-	if len(calls) != 2 || calls[0].Name != "retrieve" || calls[1].Usage.Input != 9 || calls[1].Kind != "generation" {
+	if len(calls) != 2 || calls[0].Name != "retrieve" || calls[0].Warnings != nil || calls[1].Usage.Input != 9 || calls[1].Kind != "generation" {
 		t.Errorf("calls %+v", calls)
 	}
 	for want, response := range map[string]pipeline.Response{
@@ -80,6 +80,9 @@ func TestModelAnswerer(t *testing.T) {
 	} {
 		answer = response
 		_, calls, err := asking.Answer(t.Context(), "?")
+		if len(calls[0].Warnings) != 1 || !strings.HasPrefix(calls[0].Warnings[0], "no passage was found") {
+			t.Errorf("a question without passages has the warnings %q", calls[0].Warnings)
+		}
 		if f := outcome.FailureOf(err, outcome.OK); f.Class != outcome.InvalidOutput || !strings.Contains(f.Message, want) || calls[1].Error == "" {
 			t.Errorf("%s: %v", want, err)
 		}

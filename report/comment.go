@@ -4,10 +4,12 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -16,6 +18,7 @@ type Check struct {
 	Name      string          // of the check
 	Candidate outcome.Summary // zero if there is no candidate
 	Base      string          // describes age and extent of the base; empty without one
+	Commit    string          // of the candidate in a CI job
 	// Comparison has one candidate. Without it, NotCompared says why, and Gate holds the rules
 	// about the candidate alone. If NotJudged is set, nothing was judged.
 	Comparison  *compare.Comparison
@@ -114,7 +117,21 @@ func (c Check) headline(view ResultView, compared bool) string {
 func (c Check) sides() string {
 	name, about := c.Candidate.Run.Name, SummaryView{Summary: c.Candidate}.About()
 	text := " · " + code(name) + " " + code(strings.Join(append(about, Count(c.Candidate.Items.Failed)+" failed"), " · "))
-	return textIf(name != "", text) + textIf(c.Base != "", " · base "+code(c.Base))
+	base := c.Base
+	if c.Comparison != nil {
+		if system := systemOf(c.Comparison.Base.Summary); system != systemOf(c.Candidate) {
+			base += textIf(system != "", ", of another system: "+system)
+		}
+	}
+	return textIf(name != "", text) + textIf(base != "", " · base "+code(base)) +
+		textIf(c.Commit != "", " · commit "+code(c.Commit[:min(12, len(c.Commit))]))
+}
+
+// systemOf describes the system of a run. The label of a prompt is not part of it.
+func systemOf(s outcome.Summary) string {
+	s.Run.PromptLabel = ""
+	parts := append(nonEmpty(textutil.Line(s.Run.Model)), SummaryView{Summary: s}.system()...)
+	return strings.Join(slices.Compact(parts), " · ")
 }
 
 // changes lists what differs from the base.

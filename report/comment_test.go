@@ -11,6 +11,23 @@ import (
 	"extraction-experiment/report"
 )
 
+// TestCheck_Comment_base: the base's system stands in the comment only if it is another one.
+func TestCheck_Comment_base(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]string{
+		"gpt-4o": " · base `b, 2 days old` · commit `0123456789ab`\n",
+		"mini":   " · base `b, 2 days old, of another system: mini · openai` · commit `0123456789ab`\n",
+	} {
+		check := hostileCheck(1)
+		check.Base, check.Commit = "b, 2 days old", "0123456789abcdef"
+		check.Candidate.Run = outcome.RunInfo{Name: "c", Model: "gpt-4o", Provider: "openai"}
+		check.Comparison.Base.Summary.Run = outcome.RunInfo{Name: "b", Model: model, Provider: "openai"}
+		if text := check.Comment("", 65_536); !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+}
+
 // hostileCheck returns a check whose names look like a tag, a mention, a fence, a row or a marker.
 func hostileCheck(items int) report.Check {
 	const bad = "</details><img src=x onerror=alert(1)> @team #12 ``` | [x](javascript:1) <!-- -->\n# title"

@@ -42,7 +42,7 @@ func TestCheck_job(t *testing.T) {
 	server := httptest.NewServer(host)
 	t.Cleanup(server.Close)
 	f := newFolder(t, "GITHUB_ACTIONS=true", "GITHUB_API_URL="+server.URL, "GITHUB_SERVER_URL=https://github.example", "GITHUB_REPOSITORY=o/r",
-		"GITHUB_REF=refs/pull/7/merge", "GITHUB_RUN_ID=99", "GITHUB_TOKEN=sesame", "GITHUB_STEP_SUMMARY=")
+		"GITHUB_REF=refs/pull/7/merge", "GITHUB_RUN_ID=99", "GITHUB_SHA=0123456789abcdef", "GITHUB_TOKEN=sesame", "GITHUB_STEP_SUMMARY=")
 	must(t, os.WriteFile(f.path("items.jsonl"), []byte(`{"id":"a","input":{"document_text":"Ada Lovelace wrote.","object_schemas":{"Person":{}}},"expectedOutput":{"entities":[{"name":"Ada Lovelace"}]}}`+"\n"), 0o600))
 	f.run(t, 0, "--dataset", "items.jsonl", "--name", "base", "--quiet")
 	for i, want := range []string{"the comment was created", "the comment was updated"} {
@@ -50,7 +50,7 @@ func TestCheck_job(t *testing.T) {
 		if !strings.Contains(c.stderr.String(), want) || len(host.comments) != 1 {
 			t.Fatalf("check %d: %d comments, %s", i+1, len(host.comments), c.stderr.String())
 		}
-		if body := host.comments[0]["body"].(string); strings.TrimSpace(body) != strings.TrimSpace(c.stdout.String()) || !strings.Contains(body, "[job and report](<https://github.example/o/r/actions/runs/99>)") {
+		if body := host.comments[0]["body"].(string); strings.TrimSpace(body) != strings.TrimSpace(c.stdout.String()) || !strings.Contains(body, "` · commit `0123456789ab`\n") || !strings.Contains(body, "[job and report](<https://github.example/o/r/actions/runs/99>)") {
 			t.Errorf("the comment is\n%s\nand what was printed\n%s", body, c.stdout.String())
 		}
 	}

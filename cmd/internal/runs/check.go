@@ -119,6 +119,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 			p.Add("--resume and --retry-failed continue the run of --name: give its name")
 		}
 	}
+	k.Commit = commit(c.Context, env.Getenv)
 	k.metadata = Metadata(env.Getenv, ReadRevision())
 	maps.Copy(k.metadata, p.Pairs("metadata", runValues.All("metadata")))
 	if k.dataset == "" {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -116,6 +117,18 @@ func Metadata(getenv func(string) string, git Revision) map[string]string {
 	}
 	maps.DeleteFunc(metadata, func(_, value string) bool { return value == "" })
 	return metadata
+}
+
+// commit returns the commit of a CI job as its pull request shows it: the head of the branch,
+// not the merge that GitHub checks out. Outside CI it is empty.
+func commit(ctx context.Context, getenv func(string) string) string {
+	var event struct {
+		Pull struct{ Head struct{ SHA string } } `json:"pull_request"`
+	}
+	if raw, err := files.Read(ctx, getenv("GITHUB_EVENT_PATH"), maxResponse); err == nil {
+		_ = json.Unmarshal(raw, &event)
+	}
+	return cmp.Or(event.Pull.Head.SHA, getenv("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"), Metadata(getenv, Revision{})[metaSHA])
 }
 
 const (

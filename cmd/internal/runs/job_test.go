@@ -3,6 +3,7 @@ package runs
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -40,6 +41,26 @@ func TestMetadata(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestCommit: on a pull request it is the head of the branch, not the merge that is checked out.
+func TestCommit(t *testing.T) {
+	t.Parallel()
+	event := filepath.Join(t.TempDir(), "event.json")
+	if err := os.WriteFile(event, []byte(`{"pull_request": {"head": {"sha": "feed"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, env := range map[string]map[string]string{
+		"":     {},
+		"abc":  {"GITHUB_ACTIONS": "true", "GITHUB_SHA": "abc"},
+		"feed": {"GITHUB_ACTIONS": "true", "GITHUB_SHA": "abc", "GITHUB_EVENT_PATH": event},
+		"def":  {"GITLAB_CI": "true", "CI_COMMIT_SHA": "def"},
+		"dad":  {"GITLAB_CI": "true", "CI_COMMIT_SHA": "def", "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "dad"},
+	} {
+		if got := commit(t.Context(), func(name string) string { return env[name] }); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

@@ -294,10 +294,12 @@ func (h *commentAPI) call(ctx context.Context, method, address string, body []by
 	switch status := response.StatusCode; {
 	case err != nil:
 		return err
+	case method == http.MethodDelete && status == http.StatusNotFound: // another job has deleted it
 	case status >= 300:
 		text := strings.ReplaceAll(string(answer), h.token, "***")
 		err := fmt.Errorf("%s %s: %s: %.200q", method, address, response.Status, text)
-		if status == http.StatusForbidden || status == http.StatusUnauthorized || status == http.StatusNotFound {
+		limited := response.Header.Get("Retry-After") != "" || strings.Contains(strings.ToLower(text), "rate limit")
+		if status == http.StatusForbidden && !limited || status == http.StatusUnauthorized || status == http.StatusNotFound {
 			return fmt.Errorf("%w: %w", err, errDenied)
 		}
 		return err

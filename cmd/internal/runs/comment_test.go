@@ -2,6 +2,7 @@ package runs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,7 +17,10 @@ type fakeHost struct {
 	mu       sync.Mutex
 	comments []comment
 	sent     []string
-	status   int // of every answer, if it is not 0
+	status   int    // of every answer, if it is not 0
+	message  string // of these answers
+	after    string // their Retry-After
+	raced    bool   // another job deletes each comment just before
 	onPost   func(*fakeHost)
 }
 
@@ -29,7 +33,8 @@ func (f *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if f.status != 0 {
-		http.Error(w, "no: sesame", f.status)
+		w.Header().Set("Retry-After", f.after)
+		http.Error(w, "no: sesame "+f.message, f.status)
 		return
 	}
 	var id int64
@@ -59,6 +64,9 @@ func (f *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	case r.Method == http.MethodDelete:
 		f.comments = slices.Delete(f.comments, index, index+1)
+		if f.raced {
+			http.NotFound(w, r)
+		}
 	default:
 		f.comments[index].Body = body.Body
 	}
@@ -98,7 +106,8 @@ func TestComment(t *testing.T) {
 	if n := len(f.comments); n != 152 || !strings.HasPrefix(f.comments[150].Body, "second") || !strings.HasPrefix(f.comments[151].Body, "other") {
 		t.Errorf("%d comments, the last: %+v", n, f.comments[150:])
 	}
-	// If two jobs post at once, one comment remains.
+	// If two jobs post at once, one comment remains, even if the other job deletes first.
+	f.raced = true
 	f.onPost = func(f *fakeHost) {
 		f.comments = append(f.comments, f.newComment("github-actions[bot]", "the other job\n"+Marker("c")))
 	}
@@ -121,6 +130,19 @@ func TestComment_gitlab(t *testing.T) {
 	}
 	if len(f.comments) != 1 || !strings.HasPrefix(f.comments[0].Body, "updated") || !slices.Contains(f.sent, "POST /api/v4/projects/5/merge_requests/7/notes") {
 		t.Errorf("%+v, sent %q", f.comments, f.sent)
+	}
+}
+
+// TestComment_limited: a rate limit, which has the status of a refusal, is not called one.
+func TestComment_limited(t *testing.T) {
+	t.Parallel()
+	for _, f := range []*fakeHost{{status: http.StatusForbidden, after: "60"},
+		{status: http.StatusForbidden, message: "You have exceeded a secondary rate limit."}} {
+		env := githubEnv(t, f, pull)
+		_, err := Comment(t.Context(), func(n string) string { return env[n] }, "x"+Marker("a"), Marker("a"))
+		if err == nil || errors.Is(err, errDenied) || !strings.Contains(err.Error(), "403 Forbidden") {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -138,6 +138,16 @@ func (r *refusal) err() error {
 	return &refusedError{*r}
 }
 
+// stopCause returns why no unit can be tried, with the name of the worker. An interruption and a
+// budget are of the whole run.
+func (r result) stopCause() error {
+	err := r.Stop.err()
+	if r.Stop.Stopped || r.Stop.Budget != nil {
+		return err
+	}
+	return fmt.Errorf("worker %s: %w", r.Worker, err)
+}
+
 // refusedError is an error of the other side whose type is unknown here.
 type refusedError struct{ refusal }
 

@@ -303,7 +303,7 @@ func (o *Coordinator) handleResult(ctx context.Context, msg jetstream.Msg) error
 				close(o.stopping)
 			}
 		})
-		err = o.queue.GiveBack(ctx, w.Unit, r.Stop.err())
+		err = o.queue.GiveBack(ctx, w.Unit, r.stopCause())
 	default:
 		err = o.queue.Deliver(ctx, w.Unit, r.toDone())
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -65,6 +66,7 @@ type job struct {
 
 	takeCtx    context.Context // ends with the run, or when the worker is told to stop
 	stopTaking context.CancelFunc
+	stopLogged sync.Once // one line for all units in hand
 
 	// Guarded by the mutex of the worker.
 	inHand    map[string]jetstream.Msg // by unit key
@@ -394,6 +396,9 @@ func (j *job) Deliver(ctx context.Context, u *experiment.Unit, done experiment.D
 func (j *job) GiveBack(ctx context.Context, u *experiment.Unit, cause error) error {
 	defer func() { <-j.slots }()
 	if cause != nil {
+		if !errors.Is(cause, limit.ErrStopped) {
+			j.stopLogged.Do(func() { j.cfg.Log.Error("stops a run", "run", j.run.Name, "reason", cause.Error()) })
+		}
 		return j.deliver(ctx, u, result{Worker: j.cfg.Name, Stop: newRefusal(cause)})
 	}
 	j.release(j.message(u), jetstream.Msg.Nak)

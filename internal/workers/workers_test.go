@@ -1,11 +1,13 @@
 package workers
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/testkit/natsserver"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
@@ -76,6 +79,7 @@ type fixture struct {
 	datasetPath string
 	runPath     string
 	trials      int
+	log         *slog.Logger // of the workers; may be nil
 }
 
 // newFixture starts a server and writes a dataset with that number of items.
@@ -114,7 +118,7 @@ func (f *fixture) startWorker(name string, do lengthTask) (stop, kill func(), co
 	go func() {
 		defer close(ended)
 		_ = conn.Work(ctx, WorkerConfig{
-			Name: name, Concurrency: 4, Systems: []string{"length"}, Stop: stopping,
+			Name: name, Concurrency: 4, Systems: []string{"length"}, Stop: stopping, Log: f.log,
 			Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
 				return Opened{Task: do}, nil
 			},
@@ -242,18 +246,20 @@ func TestWork_failures(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 40)
 	var stopped atomic.Bool
-	f.startWorker("a", func(_ context.Context, item experiment.Item) error {
+	var log bytes.Buffer
+	f.log = slog.New(slog.NewTextHandler(&log, nil))
+	stop, _, _ := f.startWorker("a", func(_ context.Context, item experiment.Item) error {
 		switch {
 		case item.ID == "item-00003":
 			return &outcome.Failure{Class: outcome.RateLimited, Message: "too many"}
 		case item.ID == "item-00020" && !stopped.Swap(true):
-			return &refusedError{refusal{Text: "the budget is used up", Code: 5}}
+			return &refusedError{refusal{Text: "the key is wrong", Code: 5}}
 		}
 		return nil
 	})
 	result, err := f.run(t.Context(), false, nil, nil)
 	var coded interface{ ExitCode() int }
-	if !errors.As(err, &coded) || coded.ExitCode() != 5 || !strings.Contains(err.Error(), "the budget is used up") {
+	if !errors.As(err, &coded) || coded.ExitCode() != 5 || !strings.Contains(err.Error(), "worker a: the key is wrong") {
 		t.Fatalf("got %v", err)
 	}
 	if result.Summary.Items.Scored == 40 {
@@ -266,6 +272,10 @@ func TestWork_failures(t *testing.T) {
 	f.checkOutcomes(40)
 	if len(result.Summary.Failures) != 1 || result.Summary.Failures[0].Class != outcome.RateLimited {
 		t.Errorf("failures: %+v", result.Summary.Failures)
+	}
+	stop()
+	if !strings.Contains(log.String(), `msg="stops a run" run=r reason="the key is wrong"`) {
+		t.Errorf("the worker logs %s", log.String())
 	}
 	f.checkEmpty()
 }
@@ -500,6 +510,24 @@ func TestConnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
+}
+
+// TestResult_stopCause checks that the cause names the worker that has it, and stops the run with
+// the same exit code.
+func TestResult_stopCause(t *testing.T) {
+	t.Parallel()
+	for want, cause := range map[string]error{
+		"worker w: no more calls are made": &limit.TrippedError{Reason: "401", Why: "the key is wrong"},
+		"worker w: gone":                   &refusedError{refusal{Text: "gone", Code: 5}},
+		limit.ErrStopped.Error():           limit.ErrStopped,
+		"budget":                           &pipeline.BudgetError{},
+	} {
+		got := result{Worker: "w", Stop: newRefusal(cause)}.stopCause()
+		if !limit.StopsRun(got) || cli.ExitCode(got) != cli.ExitCode(cause) || !strings.Contains(got.Error(), want) ||
+			strings.HasPrefix(got.Error(), "worker w: ") != strings.HasPrefix(want, "worker w: ") {
+			t.Errorf("%q, exit code %d, want %q", got, cli.ExitCode(got), want)
+		}
+	}
 }
 
 // FuzzMessages checks that untrusted messages cause no panic, and that a decoded result has no

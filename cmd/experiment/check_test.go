@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
+
+	"extraction-experiment/internal/cli"
 )
 
 // fakeGitHub stores the comments of one pull request and serves them to the token of a job.
@@ -71,6 +74,24 @@ func TestCheck_job(t *testing.T) {
 	}
 	if len(host.comments) != 1 || host.comments[0]["id"] != 1 {
 		t.Errorf("--comment false: %v", host.comments)
+	}
+}
+
+// TestCheck_resume: a check that was stopped says how to resume the check, and not only its run.
+func TestCheck_resume(t *testing.T) {
+	model := newPaidModel(t)
+	f := newFolder(t, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+model.url+"/r")
+	must(t, os.WriteFile(f.path("items.jsonl"), []byte(itemsFile), 0o600))
+	args := []string{"check", "--dataset", "items.jsonl", "--model", "openai/gpt-4o-mini", "--budget-tokens"}
+	c := f.run(t, cli.ExitInterrupted, append(args, "1")...)
+	advice := regexp.MustCompile(`resume with: experiment (check .*--name (check-[0-9.-]+)) --budget-tokens MORE --resume`)
+	found := advice.FindStringSubmatch(c.stderr.String())
+	if found == nil {
+		t.Fatalf("no advice: %s", c.stderr.String())
+	}
+	c = f.run(t, cli.ExitOK, append(args, "100000", "--name", found[2], "--resume")...)
+	if !strings.Contains(c.stdout.String(), "not compared") {
+		t.Errorf("resumed: %s", c.stdout.String())
 	}
 }
 

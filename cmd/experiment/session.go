@@ -149,7 +149,11 @@ func (s session) adviseResume(cfg runConfig, err error) error {
 	if err == nil || !errors.Is(err, experiment.ErrInterrupted) && code != cli.ExitInterrupted && code != cli.ExitIO {
 		return err
 	}
-	return cli.Errorf(code, "%w; resume with: %s", err, resumeAdvice(withName(s.env.Args, cfg.generatedName), err))
+	args := s.env.Resume // of a check, which judges its run
+	if args == nil {
+		args = withName(s.env.Args, cfg.generatedName)
+	}
+	return cli.Errorf(code, "%w; resume with: %s", err, resumeAdvice(args, err))
 }
 
 // printVerdict prints the result of --verify on standard error and returns its error.

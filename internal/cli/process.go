@@ -27,6 +27,7 @@ const release = "0.2.0"
 // Env is the environment of a command; tests replace it.
 type Env struct {
 	Args   []string // without the program's name
+	Resume []string // if not nil, the command line that resumes what Args began
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer

@@ -67,17 +67,18 @@ func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Con
 
 // check is the state of one check.
 type check struct {
-	env       cli.Env
-	values    settings.Values // of checkTable
-	runArgs   []string        // the command line of the candidate's run
-	run       func(context.Context, cli.Env) int
-	dataset   string
-	candidate string            // name of the candidate's run
-	metadata  map[string]string // of the candidate's run
-	cfg       compare.Config
-	maxAge    time.Duration
-	refresh   *float64
-	base      Base
+	env        cli.Env
+	values     settings.Values // of checkTable
+	runArgs    []string        // the command line of the candidate's run
+	resumeArgs []string        // the command line that resumes the check
+	run        func(context.Context, cli.Env) int
+	dataset    string
+	candidate  string            // name of the candidate's run
+	metadata   map[string]string // of the candidate's run
+	cfg        compare.Config
+	maxAge     time.Duration
+	refresh    *float64
+	base       Base
 	report.Check
 }
 
@@ -113,8 +114,10 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	k := &check{env: env, values: settings.Resolve(c, checkTable(), env.Getenv, file.Check.Lookup, path)}
 	p := &settings.Problems{Values: k.values}
 	k.dataset, k.candidate = runValues.Text("dataset"), runValues.Text("name")
+	k.resumeArgs = env.Args
 	if from := runValues["name"].From; k.candidate == "" || from == path {
 		k.candidate = GeneratedName(cmp.Or(k.candidate, "check"))
+		k.resumeArgs = slices.Concat(env.Args, []string{"--name", k.candidate})
 		if runValues.On("resume") || !slices.Contains([]string{"", "false"}, runValues.Text("retry-failed")) {
 			p.Add("--resume and --retry-failed continue the run of --name: give its name")
 		}
@@ -172,7 +175,7 @@ func runArgs(c *urfave.Context, runTable []settings.Setting, name string) []stri
 // not stop it: it handles signals itself.
 func (k *check) command(ctx context.Context, out io.Writer, args []string) int {
 	env := k.env
-	env.Args, env.Stdout = args, out
+	env.Args, env.Resume, env.Stdout = args, k.resumeArgs, out
 	return k.run(context.WithoutCancel(ctx), env)
 }
 

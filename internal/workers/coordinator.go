@@ -281,7 +281,7 @@ func (o *Coordinator) State() string {
 		}
 	}
 	if o.redelivered > 0 {
-		text += fmt.Sprintf(", %d handed out again", o.redelivered)
+		text += fmt.Sprintf(", units handed out again %s", textutil.Counted(o.redelivered, "time"))
 	}
 	return text
 }
@@ -295,8 +295,8 @@ func (o *Coordinator) Close() error {
 		defer o.permits.Close()
 	}
 	if o.redelivered > 0 { // no worker holds a unit any more
-		o.conn.cfg.Note(textutil.Counted(o.redelivered, "unit") +
-			" handed out again, to another worker: their earlier cost is not in the summary")
+		o.conn.cfg.Note("units were handed out again " + textutil.Counted(o.redelivered, "time") +
+			": what their earlier tries cost is not in the summary")
 	}
 	o.background.Wait()
 	var problems []error

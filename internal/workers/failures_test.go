@@ -300,6 +300,31 @@ func TestWork_stoppedBefore(t *testing.T) {
 	}
 }
 
+// TestCoordinator_redelivered checks that the texts speak of deliveries, of which a unit may have
+// several.
+func TestCoordinator_redelivered(t *testing.T) {
+	t.Parallel()
+	f := newServerFixture(t, 2*time.Second)
+	var notes []string
+	conn, err := Connect(t.Context(), Config{Address: f.server.URL(), Note: func(text string) { notes = append(notes, text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	o, err := conn.Coordinate(t.Context(), Run{ID: "0123", Name: "r", Timeout: time.Minute}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes, o.redelivered = nil, 5
+	if text := o.State(); text != "no worker is there, units handed out again 5 times" {
+		t.Errorf("the progress says %q", text)
+	}
+	const want = "units were handed out again 5 times: what their earlier tries cost is not in the summary"
+	if err := o.Close(); err != nil || len(notes) != 1 || notes[0] != want {
+		t.Errorf("the notes are %q, %v", notes, err)
+	}
+}
+
 // TestWork_resultTooLarge checks that a result that is too large fails its item and keeps its
 // calls.
 func TestWork_resultTooLarge(t *testing.T) {

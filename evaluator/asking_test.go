@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"extraction-experiment/evaluator"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
@@ -211,5 +213,58 @@ func TestCheck(t *testing.T) {
 		if (err == nil) != tt.want || err != nil && (!errors.As(err, &fault) || !fault.Unavailable() || fault.ExitCode() != 69) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestEvaluate_neverReached checks that an address that refuses every connection is given up after the
+// first evaluation, unless it was there before.
+func TestEvaluate_neverReached(t *testing.T) {
+	t.Parallel()
+	for name, there := range map[string]bool{"never there": false, "there before": true} {
+		server := httptest.NewServer(http.NotFoundHandler())
+		e := newEvaluator(t, evaluator.Config{URL: server.URL, Pause: time.Millisecond})
+		if there {
+			if err := e.Check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		server.Close()
+		for range 2 {
+			_, err := e.Evaluate(t.Context(), question)
+			var fault *evaluator.Fault
+			if !errors.As(err, &fault) || !fault.Unavailable() || strings.Contains(err.Error(), "no more calls are made") == there {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestEvaluate_addressAtOnce checks that four evaluations are sent to an address before one is answered.
+func TestEvaluate_addressAtOnce(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	all := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not noticed
+		if asked.Add(1) == 4 {
+			close(all)
+		}
+		select {
+		case <-all:
+			fmt.Fprint(w, goodVerdict)
+		case <-r.Context().Done():
+		}
+	}))
+	defer server.Close()
+	e := newEvaluator(t, evaluator.Config{URL: server.URL, Timeout: 20 * time.Second})
+	var group errgroup.Group
+	for range 4 {
+		group.Go(func() error {
+			_, err := e.Evaluate(t.Context(), question)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
 	}
 }

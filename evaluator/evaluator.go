@@ -94,7 +94,7 @@ func New(cfg Config) (*Evaluator, error) {
 	e := &Evaluator{cfg: cfg, mask: secret.NewMasker(append(os.Environ(), cfg.Env...), cfg.Script)}
 	problems := []error{e.mask.CheckArguments(cfg.Script)}
 	addProblem := func(text string) { problems = append(problems, errors.New("evaluator: "+text)) }
-	model, targets := cfg.Model, 0
+	model, start, targets := cfg.Model, 0, 0
 	if len(cfg.Script) > 0 {
 		targets++
 		if cfg.Script[0] == "" {
@@ -105,7 +105,7 @@ func New(cfg Config) (*Evaluator, error) {
 		targets++
 		addr, err := proc.NewAddress(proc.AddressConfig{URL: cfg.URL, Token: cfg.Token, MaxAnswer: maxOutput})
 		problems = append(problems, err)
-		e.address, model = addr, address{addr}
+		e.address, model, start = addr, address{addr}, limit.Start // timeouts alone would never widen a window of 1
 	}
 	if cfg.Model != nil {
 		targets++
@@ -118,7 +118,7 @@ func New(cfg Config) (*Evaluator, error) {
 		addProblem("give exactly one of a script, a URL and a model")
 	}
 	if model != nil {
-		e.limiter = limit.New(limit.Config{MaxConcurrent: maxConcurrent, Backoff: cfg.Pause})
+		e.limiter = limit.New(limit.Config{MaxConcurrent: maxConcurrent, Start: start, Backoff: cfg.Pause})
 		e.limited = cfg.withLimits(model, e.limiter, nil)
 	}
 	if err := errors.Join(problems...); err != nil {

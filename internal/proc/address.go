@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -146,4 +147,12 @@ func (a *Address) unanswered(ctx context.Context, err error) error {
 		err = ctx.Err()
 	}
 	return &textutil.Reworded{Text: a.cfg.Mask.Text(fmt.Sprintf("asking %s: %v", a.Shown, err)), Err: err}
+}
+
+// Unreached reports whether an error means a refused connection or an unknown host. A timeout
+// of connecting does not count.
+func Unreached(err error) bool {
+	var name *net.DNSError
+	var network *net.OpError
+	return errors.As(err, &name) || errors.As(err, &network) && (network.Op == "dial" || network.Op == "proxyconnect") && !network.Timeout()
 }

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -78,7 +79,7 @@ func (c *httpModel) connectionFault(x *exchange) *pipeline.ModelError {
 		e = newFault(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", c.BaseURL, text,
 			c.urlVariable)
 	}
-	e.Retry, e.Unreached = !isPermanent(err), isUnreached(err)
+	e.Retry, e.Unreached = !isPermanent(err), proc.Unreached(err)
 	return e
 }
 
@@ -110,14 +111,6 @@ func isPermanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var name *net.DNSError
 	return errors.As(err, &certificate) || errors.As(err, &name) && name.IsNotFound
-}
-
-// isUnreached reports whether an error means a refused connection or an unknown host. A timeout
-// of connecting does not count.
-func isUnreached(err error) bool {
-	var name *net.DNSError
-	var network *net.OpError
-	return errors.As(err, &name) || errors.As(err, &network) && (network.Op == "dial" || network.Op == "proxyconnect") && !network.Timeout()
 }
 
 // excerpt cuts and masks a part of an answer or an error for a message.

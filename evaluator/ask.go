@@ -120,6 +120,9 @@ func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.R
 // disagree on their value.
 func parseObject(raw []byte) (map[string]json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(raw)
+	if bytes.HasPrefix(trimmed, []byte("\ufeff")) {
+		return nil, errors.New("that begins with a byte order mark (BOM), which JSON does not allow: print UTF-8 without one")
+	}
 	if !utf8.Valid(trimmed) || !json.Valid(trimmed) || trimmed[0] != '{' {
 		return nil, errors.New("that is not one JSON object, without NaN and in UTF-8; print all else to standard error")
 	}

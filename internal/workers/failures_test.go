@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -116,6 +117,8 @@ func TestWork_comesAgain(t *testing.T) {
 	f := newServerFixture(t, 400*time.Millisecond)
 	var calls atomic.Int64
 	finish, ended := make(chan struct{}), make(chan error, 1)
+	again := logWatch{text: "in hand that is handed out again"}
+	f.log = slog.New(slog.NewTextHandler(&again, nil))
 	f.startWorker("a", func(context.Context, experiment.Item) error {
 		calls.Add(1)
 		<-finish
@@ -129,14 +132,24 @@ func TestWork_comesAgain(t *testing.T) {
 	f.server.Stop()
 	time.Sleep(2 * f.lease)
 	f.server.Restart(false)
-	waitFor(t, "second delivery", func() bool {
-		units, err := o.conn.js.Consumer(t.Context(), unitStream, "0123")
-		return err == nil && units.CachedInfo().NumRedelivered > 0
-	})
+	waitFor(t, "second delivery", again.found.Load)
 	close(finish)
 	if err := <-ended; err != nil || calls.Load() != 1 {
 		t.Errorf("%d calls, %v", calls.Load(), err)
 	}
+}
+
+// logWatch notices a text in a log.
+type logWatch struct {
+	text  string
+	found atomic.Bool
+}
+
+func (w *logWatch) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), w.text) {
+		w.found.Store(true)
+	}
+	return len(line), nil
 }
 
 // TestWork_serverAway checks that Work waits for a server that is away when Work begins.

@@ -342,7 +342,8 @@ func (j *job) decodeUnit(ctx context.Context, msg jetstream.Msg) *experiment.Uni
 		j.inHand[keyOf(msg.Subject())] = msg
 	}
 	j.mu.Unlock()
-	if held != nil { // its lease expired while the connection was lost; the first delivery's result ends this one too
+	if held != nil { // the first delivery's result ends this one too
+		j.cfg.Log.Info("has an item in hand that is handed out again: its lease ended while the connection was lost", "item", u.ID)
 		return nil
 	}
 	if deliveries(msg) <= maxDeliveries {

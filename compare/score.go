@@ -143,7 +143,7 @@ func (c *column) repeats(d *column) bool {
 // score calculates the comparison of one score from its column, without Pooled and Weighted.
 func (c Config) score(name string, col *column) Score {
 	s := col.score
-	s.Name, s.Verdict = name, Unclear // setVerdicts sets the verdict when the p-values are corrected
+	s.Name, s.Verdict = name, Unclear // judge sets the verdict when the p-values are corrected
 	if s.LowerIsBetter = c.isLowerBetter(name); s.LowerIsBetter {
 		s.Wins, s.Losses = s.Losses, s.Wins
 	}

@@ -1,7 +1,6 @@
 package langfuse
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -179,11 +178,18 @@ func nextScoreBatch(events []scoreEvent) int {
 
 // sendScores sends the events in one request and sets their results.
 func (c *Client) sendScores(ctx context.Context, events []scoreEvent) error {
-	batch := make([][]byte, len(events))
-	for i, event := range events {
-		batch[i] = event.json
+	size := len(`{"batch":[]}`)
+	for _, event := range events {
+		size += len(event.json) + 1
 	}
-	body := slices.Concat([]byte(`{"batch":[`), bytes.Join(batch, []byte{','}), []byte(`]}`))
+	body := append(make([]byte, 0, size), `{"batch":[`...)
+	for i, event := range events {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, event.json...)
+	}
+	body = append(body, "]}"...)
 	var answer ingestionAnswer
 	if _, err := c.do(ctx, request{method: http.MethodPost, path: "ingestion", body: body}, &answer); err != nil {
 		return err

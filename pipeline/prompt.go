@@ -140,6 +140,18 @@ var (
 	identifierRegexp = textutil.Pattern(`\{\{[ \t\r\n]*(` + namePattern + `)[ \t\r\n]*\}\}`)
 )
 
+// splitIdentifiers splits a text at its identifiers. The elements with odd index are the identifiers. Time
+// is linear.
+func splitIdentifiers(text string) []string {
+	var parts []string
+	start := 0
+	for _, match := range identifierRegexp().FindAllStringSubmatchIndex(text, -1) {
+		parts = append(parts, text[start:match[0]], text[match[2]:match[3]])
+		start = match[1]
+	}
+	return append(parts, text[start:])
+}
+
 // MaxCompiled is the most bytes that Compile returns, so that a template that repeats a long
 // document does not fill the memory.
 const MaxCompiled = 64 << 20
@@ -173,20 +185,22 @@ func Compile(t Template, vars Vars) ([]Message, error) {
 	return compiled, nil
 }
 
-// substitute inserts values into a text, but no more once they are longer than MaxCompiled. ok is
-// false if a value is missing.
+// substitute inserts values into a text and stops once it is longer than MaxCompiled. ok is false if
+// a value is missing.
 func substitute(text string, values map[string]string) (result string, ok bool) {
-	size, missing := 0, false
-	result = identifierRegexp().ReplaceAllStringFunc(text, func(match string) string {
-		value, known := values[strings.Trim(match, "{} \t\r\n")]
-		missing = missing || !known
-		if size > MaxCompiled {
-			return ""
+	parts, size := splitIdentifiers(text), 0
+	for i := range parts {
+		if i%2 == 1 {
+			if parts[i], ok = values[parts[i]]; !ok {
+				return "", false
+			}
 		}
-		size += len(value)
-		return value
-	})
-	return result, !missing
+		if size += len(parts[i]); size > MaxCompiled {
+			parts = parts[:i+1]
+			break
+		}
+	}
+	return strings.Join(parts, ""), true
 }
 
 // Check refuses a template that cannot work, before any item is run. It must have messages,

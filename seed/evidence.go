@@ -80,7 +80,7 @@ type evidenceSearch struct {
 	rules         EvidenceRules
 	observationID string            // id of the chosen observation, or ""
 	parent        map[string]string // parent id by observation id
-	whole         bool              // all observations count
+	related       map[string]bool   // ids of the observations whose evidence counts
 	private       bool              // reasons do not show text values of scores
 }
 
@@ -88,8 +88,7 @@ type evidenceSearch struct {
 // chosen observation, and on its ancestors and descendants counts; evidence on other observations
 // does not. If the whole trace was chosen, all observations count.
 func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map[string][]completedItem, rules EvidenceRules, src source) evidenceSearch {
-	es := evidenceSearch{trace: trace, queues: queues, rules: rules, observationID: src.id,
-		whole: src.whole || src.id == "", parent: map[string]string{}}
+	es := evidenceSearch{trace: trace, queues: queues, rules: rules, observationID: src.id, parent: map[string]string{}, related: map[string]bool{}}
 	// The result must not depend on the order in which the server lists scores.
 	es.scores = slices.SortedFunc(slices.Values(scores), func(a, b langfuse.Score) int {
 		return cmp.Or(b.Timestamp.Compare(a.Timestamp), cmp.Compare(a.ID, b.ID))
@@ -97,14 +96,15 @@ func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map
 	for _, o := range trace.Observations {
 		es.parent[o.ID] = o.ParentID
 	}
+	for _, id := range es.above(src.id) {
+		es.related[id] = true
+	}
+	for id := range es.parent {
+		if src.whole || src.id == "" || slices.Contains(es.above(id), src.id) {
+			es.related[id] = true
+		}
+	}
 	return es
-}
-
-// related reports whether evidence on an observation counts.
-func (es evidenceSearch) related(id string) bool {
-	_, known := es.parent[id]
-	return slices.Contains(es.above(es.observationID), id) ||
-		known && (es.whole || slices.Contains(es.above(id), es.observationID))
 }
 
 // above returns an observation and its ancestors, nearest first. It stops at a cycle.
@@ -128,7 +128,7 @@ func (es evidenceSearch) subject(s langfuse.Score) (id string, ok bool) {
 // concerns reports whether a score is about the trace or a related observation.
 func (es evidenceSearch) concerns(s langfuse.Score) bool {
 	id, ok := es.subject(s)
-	return ok && (id == "" || es.related(id))
+	return ok && (id == "" || es.related[id])
 }
 
 // find returns the strongest evidence, the newest among equals, or the reason why there is none. A
@@ -163,7 +163,7 @@ func (es evidenceSearch) find() (Evidence, string) {
 func (es evidenceSearch) queueEvidence() (Evidence, bool) {
 	items := slices.Clone(es.queues[es.trace.ID])
 	for _, o := range es.trace.Observations { // in this order, so that the first of equals wins
-		if es.related(o.ID) {
+		if es.related[o.ID] {
 			items = append(items, es.queues[o.ID]...)
 		}
 	}

@@ -156,9 +156,7 @@ type seeder struct {
 	cfg      Config
 	show     func(dataset.Located, Change)
 	existing map[string]digest // existing items by id
-	// similar is nil unless items are from traces: only then similar documents are searched for, and
-	// archived items are not reactivated.
-	similar *similarDocuments
+	similar  *similarDocuments // nil unless items are from traces
 	// For items from traces: existing items with reviews, without input, by id, and the id and the
 	// observation of an existing item by source trace.
 	reviewed, bySource map[string]dataset.Item
@@ -168,6 +166,10 @@ type seeder struct {
 	failedInRow   int // failed writes since the last successful one
 	unansweredErr error
 }
+
+// fromTraces reports whether items are from traces. Then similar documents are searched for, and
+// archived items stay archived.
+func (s *seeder) fromTraces() bool { return s.similar != nil }
 
 // open finds or creates the dataset, updates it if its description or schemas differ, and reads it
 // once to remember the digest of every item.
@@ -197,7 +199,7 @@ func (s *seeder) open(ctx context.Context) error {
 		}
 		item := itemOf(stored)
 		s.existing[item.ID] = digestOf(item)
-		if s.similar != nil {
+		if s.fromTraces() {
 			s.similar.put(item.ID, s.similar.sketchOf(item))
 			s.bySource[item.SourceTraceID] = dataset.Item{ID: item.ID, SourceObservationID: item.SourceObservationID}
 			if item.Input = nil; len(Reviews(item.Metadata)) > 0 {
@@ -228,7 +230,7 @@ const (
 func (s *seeder) write(ctx context.Context, produce func(write func(dataset.Located)) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(maxWrites)
-	if s.similar != nil && s.cfg.DryRun { // the traces are shown in order
+	if s.fromTraces() && s.cfg.DryRun { // the traces are shown in order
 		group.SetLimit(1)
 	}
 	sem := semaphore.NewWeighted(maxWriteBytes)
@@ -272,7 +274,7 @@ func (s *seeder) writeItem(ctx context.Context, located dataset.Located) error {
 	}
 	changes, kept := digestOf(located.Item).changesOver(stored)
 	switch {
-	case archived && s.similar != nil:
+	case archived && s.fromTraces():
 		change.Action = Unchanged
 		s.warn(located, LeftArchived, "", "was archived in Langfuse and stays so")
 	case known:

@@ -305,7 +305,7 @@ type Schemas struct {
 // ParseSchemas parses {"input": SCHEMA, "expectedOutput": SCHEMA}; both are optional. The error has
 // the exit code of malformed input.
 func ParseSchemas(raw []byte) (s Schemas, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))))
+	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
 	if err = decoder.Decode(&s); err != nil {
 		return s, cli.Usage("reading the schemas: %w; expected {\"input\": SCHEMA, \"expectedOutput\": SCHEMA}", err)

@@ -192,15 +192,18 @@ func decodeCall(line []byte, model string) (x recordedCall, err error) {
 	if err := dec.Decode(&x); err != nil {
 		return x, fmt.Errorf("this is not an exchange: %w", err)
 	}
-	var keyed struct {
-		Model string `json:"model"`
+	if quoted, _ := json.Marshal(model); !bytes.HasPrefix(x.Request, fmt.Appendf(nil, `{"model":%s,`, quoted)) { // another model, or another spelling
+		var keyed struct {
+			Model string `json:"model"`
+		}
+		if err := json.Unmarshal(x.Request, &keyed); err != nil {
+			return x, fmt.Errorf("the request cannot be read: %w", err)
+		}
+		if keyed.Model != model {
+			return x, fmt.Errorf("the request is for the model %.60q and the cassette for %.60q", keyed.Model, model)
+		}
 	}
-	err = json.Unmarshal(x.Request, &keyed)
 	switch {
-	case err != nil:
-		return x, fmt.Errorf("the request cannot be read: %w", err)
-	case keyed.Model != model:
-		return x, fmt.Errorf("the request is for the model %.60q and the cassette for %.60q", keyed.Model, model)
 	case dec.More():
 		return x, errors.New("something follows the exchange")
 	case x.Key != requestKey(x.Request):

@@ -120,7 +120,8 @@ func Metadata(getenv func(string) string, git Revision) map[string]string {
 }
 
 // commit returns the commit of a CI job as its pull request shows it: the head of the branch,
-// not the merge that GitHub checks out. Outside CI it is empty.
+// not the merge that GitHub checks out. Outside CI it is empty. It is only shown, so a file of the
+// event that cannot be read is no error.
 func commit(ctx context.Context, getenv func(string) string) string {
 	var event struct {
 		Pull struct{ Head struct{ SHA string } } `json:"pull_request"`

@@ -41,7 +41,7 @@ func Rows(ctx context.Context) ([]Listed, error) {
 		if e.Err == nil {
 			l.Row, l.Err = cachedRowOf(ctx, e.Path, previous, current)
 		}
-		l.Err = folderError(l.Err)
+		l.Err = readError(l.Err)
 		listed = append(listed, l)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -29,8 +29,8 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// folderError gives the exit code 74 to errors of missing permission, and of a file in place of a folder.
-func folderError(err error) error {
+// readError gives the exit code 74 to errors of missing permission, and of a file in place of a folder.
+func readError(err error) error {
 	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
 		return cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
 	}
@@ -41,7 +41,7 @@ func folderError(err error) error {
 func List(ctx context.Context) ([]runstore.Entry, error) {
 	entries, err := runstore.List(ctx, settings.Folder)
 	for i, e := range entries {
-		entries[i].Err = folderError(e.Err)
+		entries[i].Err = readError(e.Err)
 	}
 	if err != nil {
 		return entries, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)

@@ -18,7 +18,7 @@ type span struct {
 	text         string
 }
 
-// beginMarked begins marked content with properties: a dictionary or its name, or anything else for none.
+// beginMarked begins marked content with properties: a dictionary or its name, or nil for none.
 func (in *interpreter) beginMarked(properties Object) {
 	if name, ok := properties.(Name); ok {
 		properties = in.file.Dict(in.resources["Properties"])[name]

@@ -22,6 +22,7 @@ func TestActualText(t *testing.T) {
 		"UTF-8":                        {"/Span<</ActualText<EFBBBFD096>>> BDC (x) Tj EMC", "Ж"},
 		"signs of PDFDocEncoding":      {"/Span<</ActualText(a\\204b\\240\\344)>> BDC (x) Tj EMC", "a—b€ä"},
 		"a named list of properties":   {"/Span/Named BDC (x) Tj EMC (d) Tj", "namedd"},
+		"a tag of the same name":       {"/Named BMC (x) Tj EMC (d) Tj", "xd"},
 		"content inside":               {"/Span<</ActualText(one)>> BDC /P BMC (x) Tj EMC /P<</MCID 1>> BDC (y) Tj EMC EMC ( two) Tj", "one two"},
 		"a span inside":                {"/Span<</ActualText(one)>> BDC /Span<</ActualText(x)>> BDC (y) Tj EMC (z) Tj EMC ( two) Tj", "one two"},
 		"none, or not usable":          {"/P BMC (a) Tj EMC /P/None BDC (b) Tj EMC /Span<</ActualText 5>> BDC (c) Tj EMC", "abc"},

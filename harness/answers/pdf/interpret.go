@@ -124,7 +124,9 @@ func (in *interpreter) execute(op string, args []Object) {
 		fallthrough
 	case "Tj", "TJ":
 		in.showText(operand(1))
-	case "BMC", "BDC":
+	case "BMC": // with a tag only
+		in.beginMarked(nil)
+	case "BDC":
 		in.beginMarked(operand(1))
 	case "EMC":
 		in.endMarked()

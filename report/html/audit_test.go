@@ -2,6 +2,7 @@ package html
 
 import (
 	"io"
+	"slices"
 	"testing"
 
 	"extraction-experiment/extraction"
@@ -86,6 +87,12 @@ func auditKeyboard(t *testing.T, chromium *testkit.Chromium) {
 	b.Viewport(400, 800)
 	want(b, `document.documentElement.scrollWidth <= 400`, true)
 	b.WantNoComplaints()
+
+	later := newAudit("Ada") // with the findings in another order, one of them about other gold
+	slices.Reverse(later.Findings)
+	later.Findings[0].Gold = "11ff"
+	b = openPage(t, chromium, auditPage(t, later))
+	want(b, verdicts, "-,rejected,-")
 }
 
 func auditHostile(t *testing.T, chromium *testkit.Chromium) {

@@ -168,7 +168,7 @@ func depthsOf(list []Observation) map[string]int {
 // Audit writes the page of an audit: every finding with its places in the document, what each
 // system says, and what would change. The reader accepts or rejects findings by mouse or
 // keyboard and saves the decisions as a file for "experiment audit --decisions"; the browser
-// stores them. The error is that of w.
+// stores them by dataset, finding and gold. The error is that of w.
 func Audit(w io.Writer, a report.Audit) error {
 	out := newWriter(w, auditScripts, Config{})
 	out.titles = []string{"Audit of " + clipName(a.Dataset)}

@@ -3,16 +3,21 @@
 const meta = JSON.parse(document.querySelector("script.meta").textContent);
 const cards = Array.from(document.querySelectorAll(".finding"));
 const about = new Map(meta.findings.map((f) => [f.finding, f]));
-const store = "audit:" + meta.findings.map((f) => f.finding + f.gold).join(",");
-const decided = new Map(remembered().filter(([key]) => about.has(key)));
+// The browser stores the decisions about a dataset by finding and gold, so that a page of a later
+// audit has those about the same gold.
+const store = "audit:" + meta.dataset;
+const stored = remembered();
+const decided = new Map(meta.findings.map((f) => [f.finding, stored[f.finding + f.gold]]).filter(([, verdict]) => verdict));
 let at = -1;
 
 // Some browsers store nothing for files; then only the open page has the decisions.
 function remembered() {
-  try { return JSON.parse(localStorage.getItem(store)) || []; } catch { return []; }
+  try { return JSON.parse(localStorage.getItem(store)) || {}; } catch { return {}; }
 }
-function remember() {
-  try { localStorage.setItem(store, JSON.stringify(Array.from(decided))); } catch { /* as above */ }
+function remember(key, verdict) {
+  const all = remembered(); // another page may have stored something since
+  all[key + about.get(key).gold] = verdict || undefined;
+  try { localStorage.setItem(store, JSON.stringify(all)); } catch { /* as above */ }
 }
 
 function show() {
@@ -29,7 +34,7 @@ function show() {
 function decide(card, verdict) {
   const key = card.dataset.finding;
   if (verdict) decided.set(key, verdict); else decided.delete(key);
-  remember();
+  remember(key, verdict);
   show();
 }
 

@@ -58,7 +58,14 @@ func (p Publication) ShowsAll() bool { return p.Form == 0 || p.Mentions }
 // AllScores in Publication.Scores publishes every score.
 const AllScores = "all"
 
-// PublicationForm is the form in which new runs are published.
+// PublicationForm is the form in which new runs are published. A change in what is sent needs a
+// new form.
+//
+//	0  the form before there was a Publication: all scores, in the environment of the spans;
+//	   real times; failed calls have the level ERROR
+//	1  few scores (Publication.Scores), in an environment of their own; spans exclude waiting;
+//	   only failed items have the level ERROR; metadata of roots has the outcome, and that of
+//	   runs no empty values
 const PublicationForm = 1
 
 // The default environments, which are those of Langfuse's own experiment runners: its pages

@@ -75,7 +75,7 @@ func TestSpanPeriods_any(t *testing.T) {
 			o.Calls, o.Ended = append(o.Calls, c), latest(o.Ended, c.Ended)
 		}
 		o.Latency = o.Ended.Sub(o.Started) - outcome.WaitsOf(o.Calls).Sum()
-		root, calls := spanPeriods(outcome.Header{Publication: outcome.Publication{Form: 1}}, o)
+		root, calls := spanPeriods(outcome.Header{Publication: outcome.Publication{Form: outcome.PublicationForm}}, o)
 		if root.end.Sub(root.start) != o.Latency || !root.start.Equal(start) {
 			t.Fatalf("root %v", root)
 		}
@@ -111,8 +111,8 @@ func TestBuilder_output(t *testing.T) {
 		publication outcome.Publication
 		want        string
 	}{
-		"today":            {outcome.Publication{Form: 1}, given},
-		"asked for":        {outcome.Publication{Form: 1, Mentions: true}, all},
+		"today":            {outcome.Publication{Form: outcome.PublicationForm}, given},
+		"asked for":        {outcome.Publication{Form: outcome.PublicationForm, Mentions: true}, all},
 		"by older version": {outcome.Publication{}, all},
 	} {
 		b := builder{header: outcome.Header{Publication: tt.publication}}

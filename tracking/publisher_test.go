@@ -289,13 +289,16 @@ func TestPublisher_publishedScores(t *testing.T) {
 	few := []string{"entity_f1", "error"}
 	all := []string{"entity_f1", "error", "grounded_rate"}
 	current := []string{"entity_f1_as_zero", "entity_f1_pooled", "items_failed", "items_planned", "items_scored"}
+	today := func(named ...string) outcome.Publication {
+		return outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: "default", Scores: named}
+	}
 	for name, tt := range map[string]struct {
 		form          outcome.Publication
 		items, totals []string
 	}{
-		"of today": {outcome.Publication{Form: 1, ScoreEnvironment: "default"}, few, current},
-		"named":    {outcome.Publication{Form: 1, ScoreEnvironment: "default", Scores: []string{"grounded_rate"}}, all, current},
-		"all":      {outcome.Publication{Form: 1, ScoreEnvironment: "default", Scores: []string{outcome.AllScores}}, all, current},
+		"of today": {today(), few, current},
+		"named":    {today("grounded_rate"), all, current},
+		"all":      {today(outcome.AllScores), all, current},
 		"of before": {outcome.Publication{}, all, []string{
 			"entity_f1_mean", "entity_f1_pooled", "error_mean", "grounded_rate_mean", "grounded_rate_pooled", "items_failed", "items_planned", "items_scored"}},
 	} {

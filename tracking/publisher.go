@@ -6,27 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
-)
-
-// Bounds of one round of publishing; see Publish.
-const (
-	roundSize     = 200              // outcomes in a round at most
-	roundMin      = 20               // waiting outcomes that start a round
-	roundInterval = roundWaitMax / 5 // between the starts of two rounds at least
-	roundWaitMax  = time.Second      // after the start of the last round, fewer than roundMin are enough
-	retryDelayMin = time.Second      // after the first failure; doubles with each further one
-	retryDelayMax = 30 * time.Second
 )
 
 // Site is a Langfuse server.
@@ -77,10 +64,10 @@ type publisher struct {
 	refused sync.Map
 	// refusedRunScores holds the refused scores of the run as a whole.
 	refusedRunScores []refusal
-	finished         <-chan struct{}  // closed when the run has finished
-	inFlight         []*inFlightBatch // the rounds under way, oldest first
-	lastRead         int64            // the highest OID that a round has read
-	linkSlots        chan struct{}    // holds a value for each request for a link under way
+	finished         <-chan struct{} // closed when the run has finished
+	rounds           []*round        // those under way, oldest first
+	lastRead         int64           // the highest OID that a round has read
+	linkSlots        chan struct{}   // holds a value for each request for a link under way
 	// spansTurn and scoresTurn hold a value while a round is in that stage.
 	spansTurn, scoresTurn chan struct{}
 
@@ -144,7 +131,7 @@ func (p *publisher) follow(ctx context.Context) error {
 		}
 		changed := p.cfg.Run.Changed() // before reading, so that no commit is missed
 		settled := p.settled
-		started, err := p.round(ctx, ready, last)
+		started, err := p.nextRound(ctx, ready, last)
 		idle := started == 0 && p.settled == settled
 		ended := err == nil && idle && last
 		if ended {
@@ -193,63 +180,6 @@ func (p *publisher) finish(ctx context.Context) error {
 		return err
 	}
 	return p.withdraw(ctx) // unpublishedError counts the rest
-}
-
-// round starts to send the next outcomes, and returns their number. If more will follow soon
-// it does not wait until they are sent; see inFlightBatch. Acknowledgements made before an
-// error remain. If ready is false, which is the result of waitReady, it sends nothing new. If
-// last is true the run has ended: round then sends the scores of the run concurrently with
-// the last outcomes, even if an earlier round started those.
-func (p *publisher) round(ctx context.Context, ready, last bool) (started int, err error) {
-	if !ready {
-		return 0, p.waitAll(nil)
-	}
-	batch, err := p.nextBatch(ctx)
-	if err != nil || last && len(batch) == roundSize && !p.waitReady(nil) {
-		return 0, p.waitAll(err)
-	}
-	if len(batch) > 0 {
-		builders, err := p.openTrials(ctx, batch)
-		if err != nil {
-			return len(batch), p.waitAll(err)
-		}
-		p.start(ctx, batch, builders)
-	}
-	if last && len(batch) < roundSize && len(p.inFlight) > 0 {
-		return len(batch), p.waitAll(p.sendRunScores(ctx))
-	}
-	if f := p.newest(); len(batch) == 0 && f != nil {
-		select {
-		case <-f.done:
-		case <-p.finished:
-		}
-	}
-	if err := p.collect(); err != nil {
-		return len(batch), p.waitAll(err)
-	}
-	return len(batch), nil
-}
-
-// nextBatch returns up to roundSize outcomes that are neither published nor refused. While
-// rounds are under way it returns only outcomes after theirs, so that failed outcomes are
-// retried when no newer ones are left.
-func (p *publisher) nextBatch(ctx context.Context) ([]runstore.Pending, error) {
-	after := int64(0)
-	if f := p.newest(); f != nil {
-		after = f.batch[len(f.batch)-1].OID
-	}
-	for {
-		page, err := p.cfg.Run.Unpublished(ctx, after, roundSize)
-		if err != nil || len(page) == 0 {
-			return nil, err
-		}
-		after = page[len(page)-1].OID
-		p.lastRead = max(p.lastRead, after)
-		page = slices.DeleteFunc(page, func(o runstore.Pending) bool { return p.refusal(o.OID).part != 0 })
-		if len(page) > 0 {
-			return page, nil
-		}
-	}
 }
 
 func (p *publisher) ack(ctx context.Context, stage runstore.Published, outcomes []runstore.Pending) error {
@@ -328,73 +258,4 @@ func (s Site) runURL(h outcome.Header, id string) string {
 		return langfuse.ExperimentsURL(base, project)
 	}
 	return "" // v3 shows only traces
-}
-
-// sendLinks sends the links of the batch concurrently. It sends none to a server that does
-// not store links. If an item was deleted, sendLinks refuses the outcome and goes on with
-// the others; the trace of the item is sent all the same.
-func (f *inFlightBatch) sendLinks(ctx context.Context) error {
-	var todo []runstore.Pending
-	for _, o := range f.sendable {
-		if !o.Published.Has(runstore.Link) && f.refusal(o.OID).part == 0 {
-			todo = append(todo, o)
-		}
-	}
-	if f.header.Dataset.ID == "" || !f.cfg.Server.StoresLinks() {
-		return f.ack(ctx, runstore.Link, todo)
-	}
-	var mu sync.Mutex
-	var done []runstore.Pending
-	group, inner := errgroup.WithContext(ctx)
-	for _, o := range todo {
-		f.linkSlots <- struct{}{}
-		group.Go(func() error {
-			defer func() { <-f.linkSlots }()
-			_, err := f.sendLink(inner, o, f.builders[o.Trial].metadata)
-			if errors.Is(err, langfuse.ErrNotFound) {
-				f.refuse(o, runstore.Link, unlinkableError(f.header, err, "its trace and scores were sent without"))
-				return nil
-			}
-			if err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				done = append(done, o)
-			}
-			return err
-		})
-	}
-	failure := group.Wait()
-	return errors.Join(f.ack(ctx, runstore.Link, done), failure)
-}
-
-// unlinkableError returns the error for a deleted item, with the same text for every item.
-func unlinkableError(h outcome.Header, err error, consequence string) error {
-	if answer, ok := errors.AsType[*langfuse.APIError](err); ok {
-		err = answer
-	}
-	return fmt.Errorf("cannot be linked any more, because the item or its dataset %q was deleted in Langfuse; %s: %w", h.Dataset.Name, consequence, err)
-}
-
-// sendLink sends one link and returns the id of the run.
-func (p *publisher) sendLink(ctx context.Context, o runstore.Pending, metadata map[string]string) (string, error) {
-	h := p.header
-	id := identify(h, o.Outcome)
-	link := langfuse.DatasetRunItemCreate{
-		RunName:        RunName(h, o.Trial),
-		RunDescription: description(h),
-		Metadata:       metadata,
-		DatasetItemID:  o.Item,
-		TraceID:        id.trace(),
-		ObservationID:  id.span(0),
-	}
-	if p.cfg.Server.DatasetVersions() {
-		link.DatasetVersion = h.Dataset.Version
-	}
-	runID, err := p.cfg.Client.CreateDatasetRunItem(ctx, link)
-	gone := errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound)
-	if gone && !p.cfg.Server.StoresLinks() {
-		// This server would only compute the id, and not store the link.
-		return langfuse.ExperimentID(p.cfg.Server.Project.ID, h.Dataset.ID, link.RunName), nil
-	}
-	return runID, err
 }

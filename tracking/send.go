@@ -8,23 +8,94 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 )
+
+// sendLinks sends the links of the batch concurrently. It sends none to a server that does
+// not store links. If an item was deleted, sendLinks refuses the outcome and goes on with
+// the others; the trace of the item is sent all the same.
+func (r *round) sendLinks(ctx context.Context) error {
+	var todo []runstore.Pending
+	for _, o := range r.sendable {
+		if !o.Published.Has(runstore.Link) && r.refusal(o.OID).part == 0 {
+			todo = append(todo, o)
+		}
+	}
+	if r.header.Dataset.ID == "" || !r.cfg.Server.StoresLinks() {
+		return r.ack(ctx, runstore.Link, todo)
+	}
+	var mu sync.Mutex
+	var done []runstore.Pending
+	group, inner := errgroup.WithContext(ctx)
+	for _, o := range todo {
+		r.linkSlots <- struct{}{}
+		group.Go(func() error {
+			defer func() { <-r.linkSlots }()
+			_, err := r.sendLink(inner, o, r.builders[o.Trial].metadata)
+			if errors.Is(err, langfuse.ErrNotFound) {
+				r.refuse(o, runstore.Link, unlinkableError(r.header, err, "its trace and scores were sent without"))
+				return nil
+			}
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				done = append(done, o)
+			}
+			return err
+		})
+	}
+	failure := group.Wait()
+	return errors.Join(r.ack(ctx, runstore.Link, done), failure)
+}
+
+// unlinkableError returns the error for a deleted item, with the same text for every item.
+func unlinkableError(h outcome.Header, err error, consequence string) error {
+	if answer, ok := errors.AsType[*langfuse.APIError](err); ok {
+		err = answer
+	}
+	return fmt.Errorf("cannot be linked any more, because the item or its dataset %q was deleted in Langfuse; %s: %w", h.Dataset.Name, consequence, err)
+}
+
+// sendLink sends one link and returns the id of the run.
+func (p *publisher) sendLink(ctx context.Context, o runstore.Pending, metadata map[string]string) (string, error) {
+	h := p.header
+	id := identify(h, o.Outcome)
+	link := langfuse.DatasetRunItemCreate{
+		RunName:        RunName(h, o.Trial),
+		RunDescription: description(h),
+		Metadata:       metadata,
+		DatasetItemID:  o.Item,
+		TraceID:        id.trace(),
+		ObservationID:  id.span(0),
+	}
+	if p.cfg.Server.DatasetVersions() {
+		link.DatasetVersion = h.Dataset.Version
+	}
+	runID, err := p.cfg.Client.CreateDatasetRunItem(ctx, link)
+	gone := errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound)
+	if gone && !p.cfg.Server.StoresLinks() {
+		// This server would only compute the id, and not store the link.
+		return langfuse.ExperimentID(p.cfg.Server.Project.ID, h.Dataset.ID, link.RunName), nil
+	}
+	return runID, err
+}
 
 // sendSpans sends the spans of the batch, with the spans of many outcomes in one request and
 // up to four requests at once. The embedded server gets smaller requests one at a time: it
 // answers at once, and this process would hold each request three times, as spans, as sent
 // and as received.
-func (f *inFlightBatch) sendSpans(ctx context.Context) error {
+func (r *round) sendSpans(ctx context.Context) error {
 	atOnce, maxBytes := 4, langfuse.DefaultBatchBytes
-	if f.cfg.Embedded {
+	if r.cfg.Embedded {
 		atOnce, maxBytes = 1, 512<<10
 	}
 	group, inner := errgroup.WithContext(ctx)
@@ -34,14 +105,14 @@ func (f *inFlightBatch) sendSpans(ctx context.Context) error {
 	total := 0
 	send := func() {
 		o, s := outcomes, spans
-		group.Go(func() error { return f.export(inner, o, s) })
+		group.Go(func() error { return r.export(inner, o, s) })
 		outcomes, spans, total = nil, nil, 0
 	}
-	for _, o := range f.sendable {
+	for _, o := range r.sendable {
 		if o.Published.Has(runstore.Spans) {
 			continue
 		}
-		added, size, err := f.spans(ctx, o)
+		added, size, err := r.spans(ctx, o)
 		if err != nil {
 			return errors.Join(err, group.Wait())
 		}
@@ -59,21 +130,21 @@ func (f *inFlightBatch) sendSpans(ctx context.Context) error {
 
 // export sends the spans of outcomes in one request. If the server refuses the request for
 // good, export sends each outcome alone, so that only a bad one is refused.
-func (f *inFlightBatch) export(ctx context.Context, outcomes []runstore.Pending, spans []langfuse.Span) error {
-	err := f.cfg.Client.ExportSpans(ctx, f.cfg.Runner, spans)
+func (r *round) export(ctx context.Context, outcomes []runstore.Pending, spans []langfuse.Span) error {
+	err := r.cfg.Client.ExportSpans(ctx, r.cfg.Runner, spans)
 	switch {
 	case err == nil:
-		return f.ack(ctx, runstore.Spans, outcomes)
+		return r.ack(ctx, runstore.Spans, outcomes)
 	case !isRefusal(err):
 		return err
 	case len(outcomes) == 1:
-		f.refuse(outcomes[0], runstore.Spans, err)
+		r.refuse(outcomes[0], runstore.Spans, err)
 		return nil
 	}
 	for i, o := range outcomes {
-		alone, _, err := f.spans(ctx, o)
+		alone, _, err := r.spans(ctx, o)
 		if err == nil {
-			err = f.export(ctx, outcomes[i:i+1], alone)
+			err = r.export(ctx, outcomes[i:i+1], alone)
 		}
 		if err != nil {
 			return err
@@ -84,10 +155,10 @@ func (f *inFlightBatch) export(ctx context.Context, outcomes []runstore.Pending,
 
 // spans returns the spans of an outcome and their approximate size in bytes: a fixed part
 // for each span, and its inputs and outputs.
-func (f *inFlightBatch) spans(ctx context.Context, o runstore.Pending) (spans []langfuse.Span, size int, err error) {
+func (r *round) spans(ctx context.Context, o runstore.Pending) (spans []langfuse.Span, size int, err error) {
 	item := o.Source
 	if item == nil {
-		stored, err := f.cfg.Run.Item(ctx, o.Item)
+		stored, err := r.cfg.Run.Item(ctx, o.Item)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -98,7 +169,7 @@ func (f *inFlightBatch) spans(ctx context.Context, o runstore.Pending) (spans []
 	for _, call := range o.Calls {
 		size += perSpan + len(call.Input) + len(call.Output)
 	}
-	return f.builders[o.Trial].spans(*item, o.Outcome), size, nil
+	return r.builders[o.Trial].spans(*item, o.Outcome), size, nil
 }
 
 // isRefusal reports whether an error means that the same request can never succeed.
@@ -115,36 +186,36 @@ const scoreBatch = 100
 
 // sendScores sends the scores of the batch. It does not acknowledge an outcome if Langfuse
 // did not accept all of its scores; another round sends them again, unchanged.
-func (f *inFlightBatch) sendScores(ctx context.Context) error {
-	capacity := len(f.sendable) * (len(scoring.Headlines()) + 1) // enough unless the user publishes more
-	todo := make([]runstore.Pending, 0, len(f.sendable))
+func (r *round) sendScores(ctx context.Context) error {
+	capacity := len(r.sendable) * (len(scoring.Headlines()) + 1) // enough unless the user publishes more
+	todo := make([]runstore.Pending, 0, len(r.sendable))
 	scores := make([]langfuse.ScoreCreate, 0, capacity)
 	owners := make([]int, 0, capacity) // for each score, the index of its outcome in todo
-	for _, o := range f.sendable {
-		if o.Published.Has(runstore.Scores) || f.refusal(o.OID).part == runstore.Spans {
+	for _, o := range r.sendable {
+		if o.Published.Has(runstore.Scores) || r.refusal(o.OID).part == runstore.Spans {
 			continue
 		}
-		for _, s := range f.builders[o.Trial].scores(o) {
+		for _, s := range r.builders[o.Trial].scores(o) {
 			scores, owners = append(scores, s), append(owners, len(todo))
 		}
 		todo = append(todo, o)
 	}
-	f.incomplete = map[int64]bool{}
+	r.incomplete = map[int64]bool{}
 	var failure error
-	for i, err := range f.createScores(ctx, scores) {
+	for i, err := range r.createScores(ctx, scores) {
 		if err == nil {
 			continue
 		}
 		o := todo[owners[i]]
-		f.incomplete[o.OID] = true
+		r.incomplete[o.OID] = true
 		if errors.Is(err, langfuse.ErrRefused) {
-			f.refuse(o, runstore.Scores, err)
+			r.refuse(o, runstore.Scores, err)
 		} else {
 			failure = cmp.Or(failure, err)
 		}
 	}
-	done := slices.DeleteFunc(todo, func(o runstore.Pending) bool { return f.incomplete[o.OID] })
-	return errors.Join(f.ack(ctx, runstore.Scores, done), failure)
+	done := slices.DeleteFunc(todo, func(o runstore.Pending) bool { return r.incomplete[o.OID] })
+	return errors.Join(r.ack(ctx, runstore.Scores, done), failure)
 }
 
 // createScores sends scores in requests of up to 100, concurrently. It returns one error or

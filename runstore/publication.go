@@ -270,8 +270,8 @@ func (r *Reader) SeenScores(ctx context.Context, oid int64) (scores []string, er
 	return scores, err
 }
 
-// Totals are the scores of a trial as a whole in Langfuse.
-type Totals struct {
+// RunScores are the scores of a trial as a whole in Langfuse.
+type RunScores struct {
 	Trial  int                `json:"trial"`
 	Values map[string]float64 `json:"values"` // by score name
 	At     time.Time          `json:"at"`     // the timestamp of the scores
@@ -279,20 +279,21 @@ type Totals struct {
 	Acknowledged bool `json:"acknowledged"`
 }
 
-func totalsKey(trial int) string { return fmt.Sprintf("totals:%d", trial) }
+// runScoresKey returns the meta key of the scores of a trial. Files have it under its old name.
+func runScoresKey(trial int) string { return fmt.Sprintf("totals:%d", trial) }
 
-// SetTotals records the scores of a trial as a whole, and whether they are acknowledged. The
+// SetRunScores records the scores of a trial as a whole, and whether they are acknowledged. The
 // errors are those of Commit.
-func (r *Run) SetTotals(ctx context.Context, totals Totals) error {
-	if totals.Trial < 1 {
-		return fmt.Errorf("setting the totals of trial %d: trials count from 1", totals.Trial)
+func (r *Run) SetRunScores(ctx context.Context, scores RunScores) error {
+	if scores.Trial < 1 {
+		return fmt.Errorf("setting the run scores of trial %d: trials count from 1", scores.Trial)
 	}
-	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setMeta(totalsKey(totals.Trial), totals) })
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setMeta(runScoresKey(scores.Trial), scores) })
 }
 
-// Totals returns the value of the last SetTotals for a trial. ok is false if there is none.
-func (r *Reader) Totals(ctx context.Context, trial int) (t Totals, ok bool, err error) {
-	t, ok, err = readMeta[Totals](ctx, r.view, totalsKey(trial))
-	t.Trial = trial
-	return t, ok, err
+// RunScores returns the value of the last SetRunScores for a trial. ok is false if there is none.
+func (r *Reader) RunScores(ctx context.Context, trial int) (scores RunScores, ok bool, err error) {
+	scores, ok, err = readMeta[RunScores](ctx, r.view, runScoresKey(trial))
+	scores.Trial = trial
+	return scores, ok, err
 }

@@ -69,23 +69,23 @@ func TestReset_corrected(t *testing.T) {
 	}
 }
 
-func TestTotals(t *testing.T) {
+func TestRunScores(t *testing.T) {
 	run := newRun(t, 0)
 	ctx := t.Context()
-	if _, ok, err := run.Totals(ctx, 1); err != nil || ok {
+	if _, ok, err := run.RunScores(ctx, 1); err != nil || ok {
 		t.Errorf("before: %v %v", ok, err)
 	}
-	want := Totals{Trial: 1, Values: map[string]float64{"items_scored": 3, "entity_f1_mean": 0.1}, At: testTime}
-	noError(t, run.SetTotals(ctx, want))
+	want := RunScores{Trial: 1, Values: map[string]float64{"items_scored": 3, "entity_f1_mean": 0.1}, At: testTime}
+	noError(t, run.SetRunScores(ctx, want))
 	want.Acknowledged = true
-	noError(t, run.SetTotals(ctx, want))
-	got, ok, err := run.Totals(ctx, 1)
+	noError(t, run.SetRunScores(ctx, want))
+	got, ok, err := run.RunScores(ctx, 1)
 	noError(t, err)
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Error(diff)
 	}
-	if err := run.SetTotals(ctx, Totals{}); err == nil {
-		t.Error("totals of no trial are taken")
+	if err := run.SetRunScores(ctx, RunScores{}); err == nil {
+		t.Error("scores of no trial are taken")
 	}
 }
 

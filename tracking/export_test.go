@@ -9,7 +9,7 @@ import (
 )
 
 // RunScores returns the scores on the run itself, by name.
-var RunScores = runScores
+var RunScores = runScoreValues
 
 // ScoreID returns the id of a score of an attempt.
 func ScoreID(run *runstore.Run, t *testing.T, item string, attempt int, name string) string {

@@ -307,21 +307,21 @@ func (s Site) deleteScores(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// resetTotals schedules the run scores of a trial to be sent again, with a timestamp of at
+// resetRunScores schedules the run scores of a trial to be sent again, with a timestamp of at
 // least at, or with their old timestamp if at is zero. If v.publish is nil it does nothing.
-func (v *verifier) resetTotals(ctx context.Context, trial int, at time.Time) error {
+func (v *verifier) resetRunScores(ctx context.Context, trial int, at time.Time) error {
 	if v.publish == nil {
 		return nil
 	}
-	totals, known, err := v.publish.Run.Totals(ctx, trial)
+	scores, known, err := v.publish.Run.RunScores(ctx, trial)
 	if err != nil || !known {
-		return err // without stored totals the publisher sends them anyway
+		return err // without stored scores the publisher sends them anyway
 	}
-	totals.Acknowledged = false
+	scores.Acknowledged = false
 	if !at.IsZero() {
-		totals.At = latest(at, totals.At.Add(time.Millisecond))
+		scores.At = latest(at, scores.At.Add(time.Millisecond))
 	}
-	return v.publish.Run.SetTotals(ctx, totals)
+	return v.publish.Run.SetRunScores(ctx, scores)
 }
 
 // fromAPI reports whether a program wrote the score through the API. Other scores come from

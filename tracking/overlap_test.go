@@ -127,7 +127,7 @@ func TestPublisher_lastRound(t *testing.T) {
 func lastRound(t *testing.T, first, all int) {
 	w := newWorldIn(t, embedded.ModeV3)
 	run := w.newRunOf(t, "base", all, first)
-	links, rest, totals := newArrivals(int64(first)), newArrivals(int64(all)), newArrivals(1)
+	links, rest, scores := newArrivals(int64(first)), newArrivals(int64(all)), newArrivals(1)
 	var opened atomic.Bool
 	w.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		switch {
@@ -136,11 +136,11 @@ func lastRound(t *testing.T, first, all int) {
 			rest.add()
 			if opened.Swap(true) {
 				rest.await(t, "links of the last round while others waited for their answer")
-				totals.await(t, "scores of the run while links waited for their answer")
+				scores.await(t, "scores of the run while links waited for their answer")
 			}
 		case strings.HasSuffix(r.URL.Path, "/ingestion"):
 			if len(scoredSpans(t, r)) == 0 {
-				totals.add()
+				scores.add()
 			}
 		}
 		return false

@@ -294,7 +294,7 @@ func TestPublisher_publishedScores(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		form          outcome.Publication
-		items, totals []string
+		items, scores []string
 	}{
 		"of today": {today(), few, current},
 		"named":    {today("grounded_rate"), all, current},
@@ -322,11 +322,11 @@ func TestPublisher_publishedScores(t *testing.T) {
 			if got := slices.Sorted(maps.Keys(names)); !slices.Equal(got, tt.items) {
 				t.Errorf("items have the scores %v, want %v", got, tt.items)
 			}
-			if got := slices.Sorted(maps.Keys(w.totals(t, run))); !slices.Equal(got, tt.totals) {
-				t.Errorf("the run has the scores %v, want %v", got, tt.totals)
+			if got := slices.Sorted(maps.Keys(w.runScores(t, run))); !slices.Equal(got, tt.scores) {
+				t.Errorf("the run has the scores %v, want %v", got, tt.scores)
 			}
 			verdict, err := w.verify(t, run)
-			if want := 2*(len(tt.items)-1) + 3; err != nil || !verdict.OK() || verdict.Checked.Scores != want || verdict.Checked.RunScores != len(tt.totals) {
+			if want := 2*(len(tt.items)-1) + 3; err != nil || !verdict.OK() || verdict.Checked.Scores != want || verdict.Checked.RunScores != len(tt.scores) {
 				t.Errorf("%v, %+v; want %d scores", err, verdict, want)
 			}
 		})

@@ -84,7 +84,7 @@ func (v *verifier) checkRunID(ctx context.Context, trial int, id string, ref lan
 	if err := v.publish.Run.ReplaceExperiment(ctx, e); err != nil {
 		return err
 	}
-	return v.resetTotals(ctx, trial, time.Now())
+	return v.resetRunScores(ctx, trial, time.Now())
 }
 
 // views returns the views that must show the run. A run over a file is not in the list of
@@ -144,7 +144,7 @@ func (v *verifier) compareRunScores(ctx context.Context, trial int, ref langfuse
 	if err != nil {
 		return err
 	}
-	want := totalScores(v.header, ref.ID, runstore.Totals{Trial: trial, Values: values})
+	want := runScoreRequests(v.header, ref.ID, runstore.RunScores{Trial: trial, Values: values})
 	var stored []langfuse.Score
 	for s, err := range v.cfg.Client.ListRunScores(ctx, v.cfg.Server, ref) {
 		if err != nil {
@@ -158,7 +158,7 @@ func (v *verifier) compareRunScores(ctx context.Context, trial int, ref langfuse
 	v.verdict.Checked.RunScores += c.matched
 	v.addComparison(c, trial, "", "")
 	if c.wrong {
-		return v.resetTotals(ctx, trial, c.correctionTime(v.cfg.Server))
+		return v.resetRunScores(ctx, trial, c.correctionTime(v.cfg.Server))
 	}
 	return nil
 }

@@ -322,8 +322,8 @@ func (p *publisher) refusalError() error {
 // Publish.
 type UnpublishedError struct {
 	Left int64 // outcomes that are not completely published
-	// Totals is true if the scores of the run as a whole are not published.
-	Totals bool
+	// RunScores is true if the scores of the run as a whole are not published.
+	RunScores bool
 	// Withdrawn is the number of replaced attempts whose scores Langfuse still shows, or
 	// may yet show.
 	Withdrawn int
@@ -343,7 +343,7 @@ func (e *UnpublishedError) Error() string {
 		}
 		parts = append(parts, fmt.Sprintf("%s %s scored and not published", textutil.Counted(e.Left, "result"), verb))
 	}
-	if e.Totals {
+	if e.RunScores {
 		parts = append(parts, "the scores of the run as a whole are not published")
 	}
 	if e.Withdrawn > 0 {
@@ -376,19 +376,19 @@ func (p *publisher) unpublishedError(cause error) error {
 		Left: counts.Done - counts.Published, Withdrawn: int(counts.ToWithdraw), Err: errors.Join(refused, cause),
 	}
 	if !p.runScoresSent && counts.Done > 0 {
-		_, unsent.Totals, err = p.cfg.Run.Footer(ctx)
+		_, unsent.RunScores, err = p.cfg.Run.Footer(ctx)
 	}
 	switch {
 	case err != nil:
 		return errors.Join(cause, err)
-	case unsent.Left == 0 && !unsent.Totals && unsent.Withdrawn == 0:
+	case unsent.Left == 0 && !unsent.RunScores && unsent.Withdrawn == 0:
 		return nil
-	case unsent.Err == nil && unsent.Left == 0 && !unsent.Totals:
+	case unsent.Err == nil && unsent.Left == 0 && !unsent.RunScores:
 		unsent.Err = errors.New("Langfuse has not shown all of them yet, or takes its time with deletions")
 	case unsent.Err == nil:
 		unsent.Err = errors.New("publishing stopped early")
 	}
 	unsent.Refused = cause == nil && refused != nil && unsent.Withdrawn == 0 &&
-		unsent.Left == int64(len(p.refusals())) && unsent.Totals == (len(p.refusedRunScores) > 0)
+		unsent.Left == int64(len(p.refusals())) && unsent.RunScores == (len(p.refusedRunScores) > 0)
 	return unsent
 }

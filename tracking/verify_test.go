@@ -342,7 +342,7 @@ func TestModes_runDeleted(t *testing.T) {
 		if err != nil || current.ID == old.ID || after.Experiments[0] != current.ID {
 			t.Errorf("the id was %s, is %s, verified as %s; %v", old.ID, current.ID, after.Experiments, err)
 		}
-		if got := s.totals(t, s.run); got["items_planned"] != 6 {
+		if got := s.runScores(t, s.run); got["items_planned"] != 6 {
 			t.Errorf("the scores of the run with the new id: %v", got)
 		}
 	})

@@ -31,7 +31,7 @@ const (
 	pooledSuffix = "_pooled"
 )
 
-// runScores returns the scores on the run itself, by name:
+// runScoreValues returns the scores on the run itself, by name:
 //   - how many items were planned, scored and failed, because Langfuse shows means without
 //     the number of items;
 //   - of the primary score, the mean with failed items as 0 (entity_f1_as_zero) and the pooled
@@ -40,7 +40,7 @@ const (
 //
 // It omits undefined values. With Form 0 it returns the mean and the pooled value of every
 // score instead.
-func runScores(h outcome.Header, s outcome.Summary) map[string]float64 {
+func runScoreValues(h outcome.Header, s outcome.Summary) map[string]float64 {
 	values := map[string]float64{
 		itemsPlanned: float64(s.Items.Planned),
 		itemsScored:  float64(s.Items.Scored),
@@ -88,7 +88,7 @@ func sumTrial(ctx context.Context, run *runstore.Reader, h outcome.Header, trial
 	}
 	s := sum.Summary()
 	s.Items.Planned = int(planned)
-	return runScores(h, s), nil
+	return runScoreValues(h, s), nil
 }
 
 // sendRunScores sends the run scores of every trial if the run has ended. It sends scores
@@ -127,30 +127,30 @@ func (p *publisher) sendTrialScores(ctx context.Context, trial int, ended time.T
 	if p.cfg.Summary != nil && p.header.Trials <= 1 {
 		var s outcome.Summary
 		s, err = p.cfg.Summary()
-		values = runScores(p.header, s)
+		values = runScoreValues(p.header, s)
 	} else {
 		values, err = sumTrial(ctx, p.cfg.Run.Reader, p.header, trial)
 	}
 	if err != nil {
 		return err
 	}
-	totals, sent, err := p.cfg.Run.Totals(ctx, trial)
+	scores, sent, err := p.cfg.Run.RunScores(ctx, trial)
 	if err != nil {
 		return err
 	}
-	same := sent && maps.Equal(totals.Values, values)
-	if same && totals.Acknowledged {
+	same := sent && maps.Equal(scores.Values, values)
+	if same && scores.Acknowledged {
 		return nil
 	}
 	if !same {
-		totals = runstore.Totals{Trial: trial, Values: values, At: latest(ended, totals.At.Add(time.Millisecond))}
-		if err := p.cfg.Run.SetTotals(ctx, totals); err != nil {
+		scores = runstore.RunScores{Trial: trial, Values: values, At: latest(ended, scores.At.Add(time.Millisecond))}
+		if err := p.cfg.Run.SetRunScores(ctx, scores); err != nil {
 			return err
 		}
 	}
-	totals.Acknowledged = true
-	for _, failure := range p.createScores(ctx, totalScores(p.header, known.ID, totals)) {
-		totals.Acknowledged = totals.Acknowledged && failure == nil
+	scores.Acknowledged = true
+	for _, failure := range p.createScores(ctx, runScoreRequests(p.header, known.ID, scores)) {
+		scores.Acknowledged = scores.Acknowledged && failure == nil
 		if errors.Is(failure, langfuse.ErrRefused) {
 			p.refusedRunScores = append(p.refusedRunScores, refusal{err: failure})
 		} else {
@@ -160,23 +160,23 @@ func (p *publisher) sendTrialScores(ctx context.Context, trial int, ended time.T
 	if err != nil {
 		return fmt.Errorf("the scores of the run: %w", err)
 	}
-	if !totals.Acknowledged {
+	if !scores.Acknowledged {
 		return nil
 	}
-	return p.cfg.Run.SetTotals(context.WithoutCancel(ctx), totals)
+	return p.cfg.Run.SetRunScores(context.WithoutCancel(ctx), scores)
 }
 
-// totalScores returns the run scores of a trial as requests to Langfuse, sorted by name.
-func totalScores(h outcome.Header, experiment string, totals runstore.Totals) []langfuse.ScoreCreate {
-	var scores []langfuse.ScoreCreate
-	for _, name := range slices.Sorted(maps.Keys(totals.Values)) {
-		scores = append(scores, langfuse.ScoreCreate{
-			ID: digest(16, h.RunUID, "run score", RunName(h, totals.Trial), name), Name: name,
-			Value: langfuse.NumberValue(totals.Values[name]), Type: langfuse.ScoreNumeric,
-			DatasetRunID: experiment, Environment: h.ScoreEnvironment(), Timestamp: totals.At,
+// runScoreRequests returns the run scores of a trial as requests to Langfuse, sorted by name.
+func runScoreRequests(h outcome.Header, experiment string, scores runstore.RunScores) []langfuse.ScoreCreate {
+	var requests []langfuse.ScoreCreate
+	for _, name := range slices.Sorted(maps.Keys(scores.Values)) {
+		requests = append(requests, langfuse.ScoreCreate{
+			ID: digest(16, h.RunUID, "run score", RunName(h, scores.Trial), name), Name: name,
+			Value: langfuse.NumberValue(scores.Values[name]), Type: langfuse.ScoreNumeric,
+			DatasetRunID: experiment, Environment: h.ScoreEnvironment(), Timestamp: scores.At,
 		})
 	}
-	return scores
+	return requests
 }
 
 func latest(a, b time.Time) time.Time {

@@ -23,8 +23,8 @@ func finish(t *testing.T, run *runstore.Run, ended time.Time) {
 	}
 }
 
-// totals reads the scores on the run itself from Langfuse.
-func (w *world) totals(t *testing.T, run *runstore.Run) map[string]float64 {
+// runScores reads the scores on the run itself from Langfuse.
+func (w *world) runScores(t *testing.T, run *runstore.Run) map[string]float64 {
 	t.Helper()
 	e, ok, err := run.Experiment(t.Context(), 1)
 	if err != nil || !ok {
@@ -40,13 +40,13 @@ func (w *world) totals(t *testing.T, run *runstore.Run) map[string]float64 {
 	return values
 }
 
-// TestPublisher_totals: the scores on the run are sent once it has ended, are not sent again, and
+// TestPublisher_runScores: the scores on the run are sent once it has ended, are not sent again, and
 // are replaced when an item is run again.
-func TestPublisher_totals(t *testing.T) {
+func TestPublisher_runScores(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 7)
 	w.mustPublish(t, run)
-	if got := w.totals(t, run); len(got) != 0 {
+	if got := w.runScores(t, run); len(got) != 0 {
 		t.Errorf("the run has not ended, and has the scores %v", got)
 	}
 	finish(t, run, start.Add(time.Minute))
@@ -57,7 +57,7 @@ func TestPublisher_totals(t *testing.T) {
 		"items_planned": 7, "items_scored": 5, "items_failed": 2,
 		"entity_f1_as_zero": 9.0 / 28, "entity_f1_pooled": 0.45,
 	}
-	if diff := cmp.Diff(want, w.totals(t, run)); diff != "" {
+	if diff := cmp.Diff(want, w.runScores(t, run)); diff != "" {
 		t.Error(diff)
 	}
 	calls := w.calls.Load()
@@ -69,7 +69,7 @@ func TestPublisher_totals(t *testing.T) {
 	w.mustPublish(t, run)
 	want["items_scored"], want["items_failed"] = 6, 1
 	want["entity_f1_as_zero"], want["entity_f1_pooled"] = 13.0/28, 13.0/24
-	if diff := cmp.Diff(want, w.totals(t, run)); diff != "" {
+	if diff := cmp.Diff(want, w.runScores(t, run)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -104,9 +104,9 @@ func commitSecond(t *testing.T, run *runstore.Run, i int, value float64) {
 	}
 }
 
-// TestPublisher_totalsFail: the error says that the scores of the run are missing although
+// TestPublisher_runScoresFail: the error says that the scores of the run are missing although
 // everything else is published. The next call sends the same scores.
-func TestPublisher_totalsFail(t *testing.T) {
+func TestPublisher_runScoresFail(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 2)
 	w.mustPublish(t, run)
@@ -114,12 +114,12 @@ func TestPublisher_totalsFail(t *testing.T) {
 	w.refuse("ingestion", http.StatusBadGateway)
 	err := w.publish(t, run)
 	var left *tracking.UnpublishedError
-	if !errors.As(err, &left) || left.Left != 0 || !left.Totals || left.ExitCode() != 69 {
+	if !errors.As(err, &left) || left.Left != 0 || !left.RunScores || left.ExitCode() != 69 {
 		t.Fatalf("got %v", err)
 	}
 	w.front.Store(nil)
 	w.mustPublish(t, run)
-	if got := w.totals(t, run); got["items_planned"] != 2 {
+	if got := w.runScores(t, run); got["items_planned"] != 2 {
 		t.Errorf("%v", got)
 	}
 }

@@ -244,7 +244,7 @@ func outcomeFrom(item langfuse.RunItem, trial int, scores map[string]langfuse.Sc
 	return o
 }
 
-// scoreFrom is the inverse of builder.scores. It returns false for a score that is a text.
+// scoreFrom is the inverse of scoreRequests. It returns false for a score that is a text.
 func scoreFrom(s langfuse.Score) (outcome.Score, bool) {
 	value, ok := s.Value.Number()
 	out := outcome.Score{Name: s.Name, Value: &value, Boolean: s.Type == langfuse.ScoreBoolean, Comment: s.Comment}

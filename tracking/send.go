@@ -195,7 +195,7 @@ func (r *round) sendScores(ctx context.Context) error {
 		if o.Published.Has(runstore.Scores) || r.refusal(o.OID).part == runstore.Spans {
 			continue
 		}
-		for _, s := range r.builders[o.Trial].scores(o) {
+		for _, s := range scoreRequests(r.header, o) {
 			scores, owners = append(scores, s), append(owners, len(todo))
 		}
 		todo = append(todo, o)

@@ -22,7 +22,7 @@ import (
 // use the same name.
 const rootName = "experiment-item-run"
 
-// builder builds the spans and scores of the outcomes of one trial.
+// builder builds the spans of the outcomes of one trial.
 type builder struct {
 	header outcome.Header
 	// shared are the attributes that every span of the trial has.
@@ -292,22 +292,22 @@ func publishes(h outcome.Header, score string) bool {
 		slices.Contains(p.Scores, score) || slices.Contains(p.Scores, outcome.AllScores)
 }
 
-// scores returns the published scores of an outcome that have a value. They are attached to
+// scoreRequests returns the published scores of an outcome that have a value. They are attached to
 // the root span, and their metadata holds the counts from which the value was computed. Their
 // timestamp is the end of the item, or the time of the correction if that is later.
-func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
-	id := identify(b.header, o.Outcome)
+func scoreRequests(h outcome.Header, o runstore.Pending) []langfuse.ScoreCreate {
+	id := identify(h, o.Outcome)
 	trace, root := id.trace(), id.span(0)
 	scores := make([]langfuse.ScoreCreate, 0, len(scoring.Headlines())+1)
 	for _, s := range o.Scores {
-		if s.Value == nil || !publishes(b.header, s.Name) {
+		if s.Value == nil || !publishes(h, s.Name) {
 			continue
 		}
 		score := langfuse.ScoreCreate{
 			ID: id.score(s.Name), Name: scoreName(s.Name), Value: langfuse.NumberValue(*s.Value), Type: langfuse.ScoreNumeric,
 			TraceID: trace, ObservationID: root,
 			Comment:     textutil.Cut(s.Comment, maxComment),
-			Environment: b.header.ScoreEnvironment(),
+			Environment: h.ScoreEnvironment(),
 			Timestamp:   latest(latest(o.Started, o.Ended), o.Corrected),
 		}
 		if s.Boolean {

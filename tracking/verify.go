@@ -324,7 +324,7 @@ func (v *verifier) compareOutcome(o runstore.Pending, id string, trace langfuse.
 	}
 	var c Checked
 	findings := append(v.missingViews(o, stored), v.compareSpans(o, stored, &c)...)
-	want := (builder{header: v.header}).scores(o)
+	want := scoreRequests(v.header, o)
 	compared := compareScores(want, isOwnScore(v.header, o.Outcome), scores)
 	c.Scores += compared.matched
 	if compared.wrong { // changed scores are sent with a later timestamp

@@ -167,7 +167,7 @@ func (p *publisher) mayAppear(ctx context.Context, o runstore.Pending, w *withdr
 
 // scoreIDs returns the ids of the published scores of an attempt.
 func scoreIDs(h outcome.Header, o runstore.Pending) []string {
-	return cli.Each(builder{header: h}.scores(o), func(s langfuse.ScoreCreate) string { return s.ID })
+	return cli.Each(scoreRequests(h, o), func(s langfuse.ScoreCreate) string { return s.ID })
 }
 
 // readableScores returns the ids of the scores that Langfuse shows.

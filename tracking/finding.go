@@ -2,16 +2,11 @@ package tracking
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
-	"extraction-experiment/runstore"
 )
 
 // Kind is the way in which Langfuse differs from the run file.
@@ -193,28 +188,6 @@ func (v Verdict) mayResolve(sent bool) bool {
 	return n == v.Total() || sent && v.NeedsDecisionCount == 0
 }
 
-// stillChanged returns the findings of changed scores that were in the verdict before they
-// were sent again, too.
-func (v *Verdict) stillChanged(before Verdict) []*Finding {
-	var findings []*Finding
-	for i := range v.Findings {
-		f := &v.Findings[i]
-		same := func(b Finding) bool { return b.Kind == ChangedScore && b.ScoreID == f.ScoreID }
-		if f.Kind == ChangedScore && slices.ContainsFunc(before.Findings, same) {
-			findings = append(findings, f)
-		}
-	}
-	return findings
-}
-
-// explainUnchanged adds an explanation to the findings of stillChanged.
-func (v *Verdict) explainUnchanged(before Verdict) {
-	for _, f := range v.stillChanged(before) {
-		f.Detail += "; sent again, and Langfuse keeps it: it was stored with a later time, by a clock that is ahead; " +
-			"its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"
-	}
-}
-
 // Err returns a *DifferentError if there are findings, or nil.
 func (v Verdict) Err() error {
 	if v.OK() {
@@ -244,194 +217,11 @@ func (e *DifferentError) ExitCode() int {
 	return 1
 }
 
-// repairs collects the changes that would repair the differences of a page.
-type repairs struct {
-	resets  []runstore.Reset
-	deletes []string // ids of scores
-}
-
-// resend schedules parts of an outcome to be sent again, unchanged.
-func (r *repairs) resend(oid int64, part runstore.Published) {
-	r.resets = append(r.resets, runstore.Reset{OID: oid, Bits: part})
-}
-
-// apply writes the repairs into the run file, where the publisher finds them, deletes
-// doubled scores, and empties r. If v.publish is nil it only empties r.
-func (r *repairs) apply(ctx context.Context, v *verifier) error {
-	pending := *r
-	*r = repairs{}
-	if v.publish == nil {
-		return nil
-	}
-	if err := v.publish.Run.Reset(ctx, pending.resets...); err != nil {
-		return err
-	}
-	// Langfuse showed each of these scores, so it has stored them and will not lose the
-	// deletion. The next verification shows whether they are gone.
-	if err := v.cfg.deleteScores(ctx, pending.deletes); err != nil {
-		return fmt.Errorf("deleting doubled scores: %w", err)
-	}
-	return nil
-}
-
-// deleteUnchanged deletes the scores that were sent again without effect, and reports whether
-// they are gone. The caller must not send them again before that, because the deletion would
-// remove the new score too.
-func (v *verifier) deleteUnchanged(ctx context.Context, before, after Verdict, try int) (gone bool, err error) {
-	ids := cli.Each(after.stillChanged(before), func(f *Finding) string { return f.ScoreID })
-	if try == 0 || len(ids) == 0 {
-		return true, nil
-	}
-	// Langfuse showed each of these scores, so no deletion can come before its score.
-	if err := v.cfg.deleteScores(ctx, ids); err != nil {
-		return false, fmt.Errorf("deleting scores that Langfuse keeps: %w", err)
-	}
-	err = v.cfg.Wait.Until(ctx, func(ctx context.Context) (bool, error) {
-		left, err := v.cfg.readableScores(ctx, ids)
-		gone = len(left) == 0
-		return gone, err
-	})
-	if _, late := errors.AsType[*langfuse.NotYetError](err); late {
-		err = nil
-	}
-	return gone, err
-}
-
-// deleteScores deletes scores. It ignores those that do not exist.
-func (s Site) deleteScores(ctx context.Context, ids []string) error {
-	for _, id := range ids {
-		if err := s.Client.DeleteScore(ctx, id); err != nil && !errors.Is(err, langfuse.ErrNotFound) {
-			return err
-		}
-	}
-	return nil
-}
-
-// resetRunScores schedules the run scores of a trial to be sent again, with a timestamp of at
-// least at, or with their old timestamp if at is zero. If v.publish is nil it does nothing.
-func (v *verifier) resetRunScores(ctx context.Context, trial int, at time.Time) error {
-	if v.publish == nil {
-		return nil
-	}
-	scores, known, err := v.publish.Run.RunScores(ctx, trial)
-	if err != nil || !known {
-		return err // without stored scores the publisher sends them anyway
-	}
-	scores.Acknowledged = false
-	if !at.IsZero() {
-		scores.At = latest(at, scores.At.Add(time.Millisecond))
-	}
-	return v.publish.Run.SetRunScores(ctx, scores)
-}
-
-// fromAPI reports whether a program wrote the score through the API. Other scores come from
-// people and from evaluators that Langfuse runs.
-func fromAPI(s langfuse.Score) bool {
-	return s.AuthorUserID == "" && (s.Source == "" || s.Source == "API")
-}
-
-// comparison is the result of comparing the expected scores of a trace or of a run with the
-// stored ones.
-type comparison struct {
-	findings []Finding
-	matched  int
-	wrong    bool     // an expected score is missing or changed
-	changed  bool     // an expected score is changed
-	doubles  []string // ids of doubled scores to delete
-	others   []OtherScore
-	newest   time.Time // the latest timestamp of the changed scores
-}
-
-// compareScores compares expected scores with the stored ones by id. It ignores scores with
-// other names, and scores of people and of evaluators that Langfuse runs. A score that a
-// program wrote under an expected name is a double if derived reports that the run derives
-// its id, or if it has the same subject and environment as the expected score and that one
-// exists. Otherwise it is listed as a score of another program. A double is to be deleted if
-// its id is derived or if it has the expected value. compareScores sorts stored.
-func compareScores(want []langfuse.ScoreCreate, derived func(id string) bool, stored []langfuse.Score) comparison {
-	byID := map[string]langfuse.Score{}
-	for _, s := range stored {
-		byID[s.ID] = s
-	}
-	var c comparison
-	ownIDs, names := map[string]bool{}, map[string]bool{}
-	present := map[string]langfuse.ScoreCreate{} // expected scores that are stored, by name
-	for _, w := range want {
-		ownIDs[w.ID], names[w.Name] = true, true
-		s, found := byID[w.ID]
-		if found {
-			present[w.Name] = w
-		}
-		c.addOwn(w, s, found)
-	}
-	slices.SortFunc(stored, func(a, b langfuse.Score) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-	})
-	for _, s := range stored {
-		if !ownIDs[s.ID] && names[s.Name] && fromAPI(s) {
-			c.addForeign(s, present[s.Name], derived(s.ID))
-		}
-	}
+// add returns c with the counts of d added, except Shown and RunScores.
+func (c Checked) add(d Checked) Checked {
+	c.Items += d.Items
+	c.Spans += d.Spans
+	c.Prompts += d.Prompts
+	c.Scores += d.Scores
 	return c
-}
-
-// addOwn compares an expected score with the stored score of the same id.
-func (c *comparison) addOwn(w langfuse.ScoreCreate, s langfuse.Score, found bool) {
-	f := Finding{Kind: ChangedScore, Score: w.Name, ScoreID: w.ID}
-	switch {
-	case !found:
-		f = Finding{Kind: MissingScore, Score: w.Name, Detail: w.Value.String() + " is not there"}
-	case s.Name != w.Name:
-		f.Detail = fmt.Sprintf("it is called %q there", textutil.Cut(s.Name, maxQuote))
-	case s.Value != w.Value:
-		f.Detail = fmt.Sprintf("%s instead of %s", quoteValue(s.Value), w.Value)
-	default:
-		c.matched++
-		return
-	}
-	if found {
-		c.changed, c.newest = true, latest(c.newest, s.Timestamp)
-	}
-	c.wrong, c.findings = true, append(c.findings, f)
-}
-
-// addForeign adds a stored score that has an expected name but another id. w is the expected
-// score of that name if it is stored, otherwise zero. derived says that the run derives the
-// id of s.
-func (c *comparison) addForeign(s langfuse.Score, w langfuse.ScoreCreate, derived bool) {
-	sameSubject := w.ID != "" && s.Subject.ID == cmp.Or(w.ObservationID, w.DatasetRunID) &&
-		s.Environment == cmp.Or(w.Environment, "default")
-	f := Finding{
-		Kind: DoubledScore, Score: s.Name, ScoreID: s.ID,
-		Detail: fmt.Sprintf("also there as %s, with the value %s", s.ID, quoteValue(s.Value)),
-	}
-	switch {
-	case derived, sameSubject && s.Value == w.Value:
-		c.doubles = append(c.doubles, s.ID)
-	case sameSubject:
-		f.NeedsDecision = true
-		f.Detail += fmt.Sprintf(" beside %s, by another program: its author must decide which counts; "+
-			"delete score %s in Langfuse, or give it another name", w.Value, s.ID)
-	default:
-		c.others = append(c.others, OtherScore{Score: s.Name, ID: s.ID, Value: s.Value.String(), Environment: s.Environment})
-		return
-	}
-	c.findings = append(c.findings, f)
-}
-
-// maxQuote bounds a text from the server in a finding, in bytes.
-const maxQuote = 80
-
-// quoteValue returns a value for a finding, cut to maxQuote, because values can be long
-// texts.
-func quoteValue(v langfuse.ScoreValue) string { return textutil.Cut(v.String(), maxQuote) }
-
-// correctionTime returns a timestamp for corrected scores that is later than all that the
-// server has stored, so that they replace the changed ones. If nothing was changed it returns
-// the zero time, because missing scores are sent unchanged.
-func (c comparison) correctionTime(server langfuse.Server) time.Time {
-	if !c.changed {
-		return time.Time{}
-	}
-	return latest(time.Now().Add(max(0, server.Skew)), c.newest.Add(time.Millisecond)).UTC()
 }

@@ -16,16 +16,6 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// Site is a Langfuse server.
-type Site struct {
-	Client *langfuse.Client
-	// Server is the result of the client's Probe.
-	Server langfuse.Server
-	// Embedded marks the embedded server of this folder. It has no pages to link to, and
-	// shows everything that it accepted at once.
-	Embedded bool
-}
-
 // Config configures Publish. Site.Client and Run are required.
 type Config struct {
 	Site
@@ -155,9 +145,9 @@ func (p *publisher) follow(ctx context.Context) error {
 			}
 			finished := p.finished
 			if last {
-				finished = nil
+				finished = nil // it is closed
 			}
-			p.waitChange(ctx, retryDelay(failures), nil, finished)
+			p.waitChange(ctx, min(retryDelayMin<<min(failures-1, 10), retryDelayMax), nil, finished)
 		case ended:
 			return p.unpublishedError(nil)
 		case last || started >= roundSize:
@@ -246,16 +236,19 @@ func (p *publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 	return id, p.ack(ctx, runstore.Link, []runstore.Pending{*o})
 }
 
-// runURL returns the address of the page of a run, or "" if there is none.
-func (s Site) runURL(h outcome.Header, id string) string {
-	base, project := s.Client.BaseURL(), s.Server.Project.ID
-	switch {
-	case s.Embedded:
-		return ""
-	case h.Dataset.ID != "":
-		return langfuse.RunURL(base, project, h.Dataset.ID, id)
-	case s.Server.NewReads:
-		return langfuse.ExperimentsURL(base, project)
+// checkServerOnce reads the header, checks that this is the server of the run, and records
+// the server in the run file before anything is sent. After a success it does nothing.
+func (p *publisher) checkServerOnce(ctx context.Context) (err error) {
+	if p.serverChecked {
+		return nil
 	}
-	return "" // v3 shows only traces
+	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
+		return err
+	}
+	known, movable, err := p.cfg.checkPlace(ctx, p.cfg.Run.Reader, p.header)
+	if err == nil && movable && known != p.cfg.place() {
+		err = p.cfg.Run.SetServer(ctx, p.cfg.place())
+	}
+	p.serverChecked, p.datasetUnchecked = err == nil, known != ""
+	return err
 }

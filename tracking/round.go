@@ -243,7 +243,3 @@ func (p *publisher) waitForRound(ctx context.Context, began time.Time) {
 		p.waitChange(ctx, remaining, changed, p.finished)
 	}
 }
-
-func retryDelay(failures int) time.Duration {
-	return min(retryDelayMin<<min(failures-1, 10), retryDelayMax)
-}

@@ -54,7 +54,7 @@ func (b builder) spans(item dataset.Item, o outcome.Outcome) []langfuse.Span {
 	id := identify(b.header, o)
 	trace, root := id.trace(), id.span(0)
 	// v4 has no tables of traces and runs. It derives them from the spans.
-	common := append(clone(b.shared),
+	common := append(slices.Clip(b.shared),
 		langfuse.TextAttribute("langfuse.experiment.item.id", o.Item),
 		langfuse.TextAttribute("langfuse.experiment.item.root_observation_id", root))
 	rootPeriod, calls := spanPeriods(b.header, o)
@@ -73,7 +73,7 @@ func (b builder) spans(item dataset.Item, o outcome.Outcome) []langfuse.Span {
 func (b builder) root(item dataset.Item, o outcome.Outcome, at period, common []langfuse.Attribute) langfuse.Span {
 	span := langfuse.Span{
 		Name: rootName, Start: at.start, End: at.end,
-		Attributes: append(clone(common),
+		Attributes: append(slices.Clip(common),
 			langfuse.TextAttribute("langfuse.observation.type", "span"),
 			langfuse.TextAttribute("langfuse.observation.input", cmp.Or(jsonField(item.Input), "null")),
 			langfuse.TextAttribute("langfuse.observation.output", cmp.Or(jsonField(b.output(o)), "null")),
@@ -96,7 +96,7 @@ func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute
 	kind := cmp.Or(call.Kind, "span")
 	span := langfuse.Span{
 		Name: call.Name, Start: at.start, End: at.end,
-		Attributes: append(clone(common), langfuse.TextAttribute("langfuse.observation.type", kind)),
+		Attributes: append(slices.Clip(common), langfuse.TextAttribute("langfuse.observation.type", kind)),
 	}
 	add := func(key, value string) {
 		if value != "" {
@@ -234,10 +234,6 @@ func usageDetails(u outcome.Usage) string {
 	return textutil.UnsafeString(w.B)
 }
 
-func clone(attributes []langfuse.Attribute) []langfuse.Attribute {
-	return append(make([]langfuse.Attribute, 0, len(attributes)+8), attributes...)
-}
-
 // maxField bounds one input or output on a span, in bytes. A span with a few of them stays
 // within the limits of servers.
 const maxField = 2 << 20
@@ -306,14 +302,13 @@ func scoreRequests(h outcome.Header, o runstore.Pending) []langfuse.ScoreCreate 
 		score := langfuse.ScoreCreate{
 			ID: id.score(s.Name), Name: scoreName(s.Name), Value: langfuse.NumberValue(*s.Value), Type: langfuse.ScoreNumeric,
 			TraceID: trace, ObservationID: root,
-			Comment:     textutil.Cut(s.Comment, maxComment),
+			Comment: textutil.Cut(s.Comment, maxComment), Metadata: scoreMetadata(s, o.Scores),
 			Environment: h.ScoreEnvironment(),
 			Timestamp:   latest(latest(o.Started, o.Ended), o.Corrected),
 		}
 		if s.Boolean {
 			score.Type = langfuse.ScoreBoolean
 		}
-		score.Metadata = scoreMetadata(s, o.Scores)
 		scores = append(scores, score)
 	}
 	return scores

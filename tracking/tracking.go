@@ -18,22 +18,17 @@ package tracking
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"time"
 
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
-	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
-	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 )
 
@@ -281,107 +276,4 @@ func (p period) shiftInto(root period, earlier time.Duration) period {
 	}
 	length := min(max(0, p.end.Sub(p.start)), root.end.Sub(start))
 	return period{start, start.Add(length)}
-}
-
-// Embedded is the place of a run that is published to the embedded server of its folder. It
-// stands for the address, which differs at each start of that server.
-const Embedded = "embedded"
-
-// place returns the name of the server in a run file. A run is published to one server only.
-func (s Site) place() string {
-	if s.Embedded {
-		return Embedded
-	}
-	return s.Client.BaseURL()
-}
-
-// WrongServerError reports that a run does not belong to the current server: it was published
-// to another server, or the dataset of that name has another id on this one.
-type WrongServerError struct{ reason string }
-
-// Error names the variables to set for the right server, or describes the dataset.
-func (e *WrongServerError) Error() string { return e.reason }
-
-// ExitCode returns 64, a usage error.
-func (*WrongServerError) ExitCode() int { return 64 }
-
-// newElsewhereError returns the error for a run that was published to another server.
-func newElsewhereError(run, published, current string) *WrongServerError {
-	advice := fmt.Sprintf("set %s to %s, and %s and %s to its keys", langfuse.EnvBaseURL, published, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
-	if published == Embedded {
-		advice = fmt.Sprintf("unset %s, %s and %s in the folder that it was run in", langfuse.EnvBaseURL, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
-	}
-	return &WrongServerError{fmt.Sprintf("the run %q was published to %s, and this is %s, which shows nothing of it; nothing was written; %s",
-		run, serverLabel(published), serverLabel(current), advice)}
-}
-
-func serverLabel(place string) string {
-	if place == Embedded {
-		return "the embedded server of its folder"
-	}
-	return place
-}
-
-// checkPlace returns a *WrongServerError if the run file names another server than this one.
-// There are two exceptions. If the other server neither opened the run nor acknowledged
-// anything, the run is movable to this one. If this server shows a trace of the run, it is
-// the same server under another address. checkPlace sends requests only if the names differ.
-// It returns the name in the run file, which is empty if there is none.
-func (s Site) checkPlace(
-	ctx context.Context, run *runstore.Reader, header outcome.Header,
-) (known string, movable bool, err error) {
-	if known, err = run.Server(ctx); err != nil || known == s.place() {
-		return known, false, err
-	}
-	sent, err := run.Acknowledged(ctx, runstore.Spans, probedTraces)
-	if err != nil || known == "" {
-		return known, len(sent) == 0, err
-	}
-	if hasID, err := hasExperiment(ctx, run, header); err != nil || !hasID && len(sent) == 0 {
-		return known, true, err
-	}
-	ids := cli.Each(sent, func(o runstore.Pending) string { return TraceID(header, o.Outcome) })
-	shown, err := s.readTraces(ctx, ids, langfuse.TraceParts{})
-	if err == nil && len(shown) == 0 {
-		err = newElsewhereError(header.Name, known, s.place())
-	}
-	return known, false, err
-}
-
-// checkDataset returns a *WrongServerError if the dataset with the name of the run's dataset
-// has another id. A deleted dataset is not an error here: links to its items will fail.
-func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
-	if header.Dataset.ID == "" {
-		return nil
-	}
-	found, err := s.Client.GetDataset(ctx, header.Dataset.Name)
-	if errors.Is(err, langfuse.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("looking for the dataset of the run: %w", err)
-	}
-	if found.ID != header.Dataset.ID {
-		return &WrongServerError{fmt.Sprintf("the run %q was made over the dataset %q with the id %s, and on %s the dataset of that name has the id %s: "+
-			"it was deleted and made again, or this is another server; nothing was written; run again over this dataset, or set %s to the server of the run",
-			header.Name, header.Dataset.Name, header.Dataset.ID, serverLabel(s.place()), found.ID, langfuse.EnvBaseURL)}
-	}
-	return nil
-}
-
-// checkServerOnce reads the header, checks that this is the server of the run, and records
-// the server in the run file before anything is sent. After a success it does nothing.
-func (p *publisher) checkServerOnce(ctx context.Context) (err error) {
-	if p.serverChecked {
-		return nil
-	}
-	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
-		return err
-	}
-	known, movable, err := p.cfg.checkPlace(ctx, p.cfg.Run.Reader, p.header)
-	if err == nil && movable && known != p.cfg.place() {
-		err = p.cfg.Run.SetServer(ctx, p.cfg.place())
-	}
-	p.serverChecked, p.datasetUnchecked = err == nil, known != ""
-	return err
 }

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
-	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/langfuse"
@@ -56,86 +58,6 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 		return Verdict{}, err
 	}
 	return v.poll(ctx)
-}
-
-// Repair verifies a run, repairs the differences, and verifies it again. It returns the
-// verdicts before and after.
-//
-// Repair sends missing or different parts again with the same ids and times. A changed score
-// gets a later timestamp, because Langfuse keeps the score with the latest one; if Langfuse
-// still keeps the changed score, because the clock of its writer was ahead, Repair deletes it
-// and sends it once more. Repair deletes doubled scores if the run derives their id or if
-// their value equals that of the run's own score. It does not touch findings with Left. It
-// records in the run file what to send again before it sends it.
-//
-// If Langfuse is still working after half of the time until a deadline of ctx, Repair changes
-// nothing. At the deadline it returns the last verdicts, or an *UnpublishedError. Its errors
-// are those of Verify and Publish. If the run belongs to another server, or if its dataset was
-// deleted and created again, Repair reads nothing back and writes nothing. If Langfuse refuses
-// some parts for good, Repair repairs the rest, and returns complete verdicts together with an
-// *UnpublishedError.
-func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, after Verdict, err error) {
-	cfg.Run = publish.Run.Reader
-	v, err := openVerifier(ctx, cfg)
-	if err == nil {
-		err = cfg.checkDataset(ctx, v.header)
-	}
-	if err != nil {
-		return before, after, err
-	}
-	firstCtx := ctx
-	if deadline, ok := ctx.Deadline(); ok {
-		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
-		defer cancel()
-		firstCtx = half
-	}
-	if before, err = v.poll(firstCtx); err != nil || before.Pending || before.repairable() == 0 {
-		return before, before, err
-	}
-	after, err = v.repair(ctx, before, publish)
-	unpublished := (*UnpublishedError)(nil)
-	switch {
-	case errors.As(err, &unpublished):
-		after.Pending = !unpublished.Refused // the rest can be sent later
-	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		after.Pending, err = true, nil
-	}
-	return before, after, err
-}
-
-// repair repairs the findings of before, and returns the verdict after that.
-func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (after Verdict, err error) {
-	after = before
-	ended := make(chan struct{})
-	close(ended)
-	// The first repair may require a second one: a deleted run gets another id when its
-	// items are linked again, and a score that Langfuse keeps must be deleted first.
-	var refused *UnpublishedError
-	for try := 0; try < 2 && after.repairable() > 0 && refused == nil; try++ {
-		v.publish = &publish
-		if gone, err := v.deleteUnchanged(ctx, before, after, try); err != nil || !gone {
-			after.explainUnchanged(before)
-			return after, err
-		}
-		if err := v.compareAll(ctx); err != nil {
-			return after, err
-		}
-		if err := Publish(ctx, publish, ended); err != nil && (!errors.As(err, &refused) || !refused.Refused) {
-			return after, err
-		}
-		v = newVerifier(v.cfg, v.header)
-		v.sent = true
-		verdict, err := v.poll(ctx)
-		if err != nil {
-			return after, err
-		}
-		after = verdict
-	}
-	after.explainUnchanged(before)
-	if refused != nil {
-		return after, refused
-	}
-	return after, nil
 }
 
 // verifier compares one run with Langfuse, repeatedly if necessary.
@@ -297,140 +219,49 @@ func (v *verifier) addComparison(c comparison, trial int, item, trace string) {
 	v.repairs.deletes = append(v.repairs.deletes, c.doubles...)
 }
 
-// comparePage compares a page of outcomes with their traces and scores.
-func (v *verifier) comparePage(r comparedPage) {
-	for _, o := range r.outcomes {
+// outcomePages yields all outcomes of the run file in pages.
+func (v *verifier) outcomePages(ctx context.Context) iter.Seq2[[]runstore.Pending, error] {
+	return func(yield func([]runstore.Pending, error) bool) {
+		for after := int64(0); ; {
+			page, err := v.cfg.Run.Committed(ctx, after, 100)
+			if err == nil && len(page) == 0 || !yield(page, err) || err != nil {
+				return
+			}
+			after = page[len(page)-1].OID
+		}
+	}
+}
+
+// comparedPage is a page of outcomes with their traces and scores in Langfuse, by trace id.
+type comparedPage struct {
+	outcomes []runstore.Pending
+	traces   map[string]langfuse.Trace
+	scores   map[string][]langfuse.Score
+}
+
+// readPage reads the traces and scores of a page of outcomes, except of those in known.
+func (v *verifier) readPage(ctx context.Context, known map[int64]bool, page []runstore.Pending) (comparedPage, error) {
+	r := comparedPage{outcomes: page}
+	var newestIDs, allIDs []string
+	for _, o := range page {
+		if known[o.OID] {
+			continue
+		}
 		id := TraceID(v.header, o.Outcome)
-		if o.Published.Has(runstore.Superseded) {
-			v.addSuperseded(o, id, r.scores[id])
-			continue
+		allIDs = append(allIDs, id)
+		if !o.Published.Has(runstore.Superseded) {
+			newestIDs = append(newestIDs, id)
 		}
-		if v.movedTrials[o.Trial] {
-			v.repairs.resend(o.OID, runstore.Spans)
-		}
-		v.compareOutcome(o, id, r.traces[id], r.scores[id])
 	}
-}
-
-// compareOutcome compares one newest attempt. If nothing differs the outcome is verified.
-func (v *verifier) compareOutcome(o runstore.Pending, id string, trace langfuse.Trace, scores []langfuse.Score) {
-	v.verdict.Outcomes++
-	if v.verified[o.OID] {
-		return
-	}
-	stored := map[string]langfuse.Observation{}
-	for _, span := range trace.Observations {
-		stored[span.ID] = span
-	}
-	var c Checked
-	findings := append(v.missingViews(o, stored), v.compareSpans(o, stored, &c)...)
-	want := scoreRequests(v.header, o)
-	compared := compareScores(want, isOwnScore(v.header, o.Outcome), scores)
-	c.Scores += compared.matched
-	if compared.wrong { // changed scores are sent with a later timestamp
-		corrected := compared.correctionTime(v.cfg.Server)
-		v.repairs.resets = append(v.repairs.resets, runstore.Reset{OID: o.OID, Bits: runstore.Scores, Corrected: corrected})
-	}
-	compared.findings = append(findings, compared.findings...)
-	v.addComparison(compared, o.Trial, o.Item, id)
-	if len(compared.findings) == 0 {
-		c.Items++
-		v.verified[o.OID] = true
-		v.verifiedCounts = v.verifiedCounts.add(c)
-	}
-	v.verdict.Checked = v.verdict.Checked.add(c)
-}
-
-// add returns c with the counts of d added, except Shown and RunScores.
-func (c Checked) add(d Checked) Checked {
-	c.Items += d.Items
-	c.Spans += d.Spans
-	c.Prompts += d.Prompts
-	c.Scores += d.Scores
-	return c
-}
-
-// missingViews returns a finding for each view that does not show the outcome. A missing root
-// span explains why the list of experiments does not, and needs no further finding.
-func (v *verifier) missingViews(o runstore.Pending, stored map[string]langfuse.Observation) []Finding {
-	shown := v.shown[o.OID]
-	_, hasRoot := stored[identify(v.header, o.Outcome).span(0)]
-	var findings []Finding
-	if slices.Contains(v.views(), langfuse.ViewRuns) && shown&(inRuns|inRunsElsewhere) == 0 {
-		findings = append(findings, Finding{Kind: MissingRunItem, Detail: "the list of runs does not have the item"})
-		v.repairs.resend(o.OID, runstore.Link)
-	}
-	if v.cfg.Server.NewReads && shown&inExperiments == 0 && hasRoot {
-		findings = append(findings, Finding{Kind: NotInExperiment, Detail: "the list of experiments does not have the item"})
-		v.repairs.resend(o.OID, runstore.Spans)
-	}
-	return findings
-}
-
-// compareSpans compares the spans of a trace with the calls of the outcome.
-func (v *verifier) compareSpans(o runstore.Pending, stored map[string]langfuse.Observation, c *Checked) []Finding {
-	id := identify(v.header, o.Outcome)
-	var findings []Finding
-	want, missing := 1+len(o.Calls), 0
-	for position := range want {
-		span, ok := stored[id.span(position)]
-		if !ok {
-			missing++
-			continue
-		}
-		c.Spans++
-		findings = append(findings, v.compareSpan(o.Outcome, position, span, c)...)
-	}
-	switch {
-	case missing == want:
-		findings = append(findings, Finding{Kind: MissingTrace, Detail: fmt.Sprintf("none of its %d spans is there", want)})
-	case missing > 0:
-		findings = append(findings, Finding{Kind: MissingSpan, Detail: fmt.Sprintf("%d of its %d spans are not there", missing, want)})
-	}
-	if len(findings) > 0 {
-		v.repairs.resend(o.OID, runstore.Spans)
-	}
-	return findings
-}
-
-// compareSpan checks the level of the root span, or the prompt of a generation.
-func (v *verifier) compareSpan(o outcome.Outcome, position int, span langfuse.Observation, c *Checked) []Finding {
-	if position == 0 {
-		if o.Failed() && span.Level != "ERROR" {
-			return []Finding{{Kind: WrongLevel, Detail: fmt.Sprintf("the item failed (%s), and its trace has the level %q", o.Class, span.Level)}}
-		}
-		return nil
-	}
-	p := v.header.System.Prompt
-	if p.Name == "" || o.Calls[position-1].Kind != "generation" {
-		return nil
-	}
-	if span.PromptName != p.Name || int(span.PromptVersion) != p.Version {
-		return []Finding{{Kind: PromptNotLinked, Detail: fmt.Sprintf("a generation has the prompt %q, version %d, instead of %q, version %d",
-			span.PromptName, int(span.PromptVersion), p.Name, p.Version)}}
-	}
-	c.Prompts++
-	return nil
-}
-
-// addSuperseded lists an attempt that a newer one replaced, and adds a finding for each of
-// its scores that still exists. Its trace may exist.
-func (v *verifier) addSuperseded(o runstore.Pending, id string, scores []langfuse.Score) {
-	v.verdict.SupersededCount++
-	v.verdict.Superseded = appendBounded(v.verdict.Superseded,
-		SupersededEntry{Trial: o.Trial, Item: o.Item, Attempt: o.Attempt, Trace: id, Class: string(o.Class)})
-	ids, stale := scoreIDs(v.header, o), false
-	for _, s := range scores {
-		if !slices.Contains(ids, s.ID) {
-			continue
-		}
-		stale = true
-		v.addFinding(Finding{
-			Kind: StaleScore, Trial: o.Trial, Item: o.Item, Trace: id, Score: s.Name,
-			Detail: fmt.Sprintf("attempt %d was replaced, and its score is still there", o.Attempt),
-		})
-	}
-	if stale && o.Published.Has(runstore.Withdrawn) {
-		v.repairs.resend(o.OID, runstore.Withdrawn)
-	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		r.traces, err = v.cfg.readTraces(ctx, newestIDs, langfuse.TraceParts{})
+		return err
+	})
+	group.Go(func() (err error) {
+		r.scores, err = v.cfg.readScores(ctx, allIDs)
+		return err
+	})
+	err := group.Wait()
+	return r, err
 }

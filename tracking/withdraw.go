@@ -3,7 +3,6 @@ package tracking
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -168,19 +167,4 @@ func (p *publisher) mayAppear(ctx context.Context, o runstore.Pending, w *withdr
 // scoreIDs returns the ids of the published scores of an attempt.
 func scoreIDs(h outcome.Header, o runstore.Pending) []string {
 	return cli.Each(scoreRequests(h, o), func(s langfuse.ScoreCreate) string { return s.ID })
-}
-
-// readableScores returns the ids of the scores that Langfuse shows.
-func (s Site) readableScores(ctx context.Context, ids []string) (map[string]bool, error) {
-	found := map[string]bool{}
-	if len(ids) == 0 {
-		return found, nil
-	}
-	for score, err := range s.Client.ReadScores(ctx, s.Server.Capabilities, langfuse.ScoresQuery{IDs: ids, Limit: 100}) {
-		if err != nil {
-			return nil, fmt.Errorf("looking for scores to delete: %w", err)
-		}
-		found[score.ID] = true
-	}
-	return found, nil
 }

@@ -193,8 +193,7 @@ func (s *Server) updateQueueItem(c *call) (entry any, err error) {
 	f := c.form(smallBody)
 	status := f.oneOf("status", "PENDING", "COMPLETED")
 	err = s.update(f.rejectUnknown(), func(tx *transaction) error {
-		errMissing := notFound("Annotation queue item not found")
-		entry, err = requireRow(tx, errMissing, scanJSON, `UPDATE queue_items
+		entry, err = requireRow(tx, notFound("Annotation queue item not found"), scanJSON, `UPDATE queue_items
 			SET status = CASE ?1 WHEN '' THEN status ELSE ?1 END,
 				completed = CASE ?1 WHEN 'COMPLETED' THEN ?2 ELSE completed END, updated = ?2
 			WHERE queue_id = ?3 AND id = ?4 RETURNING `+queueItemJSON, status, s.now(), c.path("id"), c.path("item"))

@@ -146,6 +146,11 @@ func (d deployment) checkAnnotations() {
 			d.Errorf("%q: %+v", status, items)
 		}
 	}
+	completed := collect(d.T, d.client.ListQueueItems(d.Context(), queue, langfuse.QueueCompleted))[0]
+	d.must(d.client.ReopenQueueItem(d.Context(), queue, completed.ID))
+	if pending := collect(d.T, d.client.ListQueueItems(d.Context(), queue, langfuse.QueuePending)); len(pending) != 2 {
+		d.Errorf("after an item was opened again: %+v", pending)
+	}
 	authors := map[string]string{}
 	query := langfuse.ScoresQuery{Names: []string{"validated"}}
 	for _, score := range collect(d.T, d.client.ReadScores(d.Context(), d.server.Capabilities, query)) {

@@ -52,7 +52,8 @@ func get(path string, query url.Values) request {
 }
 
 // call sends a request and returns the decoded response. It sends body, if not nil, as JSON.
-// The prefix of every error is formatted from what and args.
+// The prefix of every error is formatted from what and args. The response must have content;
+// for one that need not have any, call do with nil.
 func call[T any](ctx context.Context, c *Client, r request, body any, what string, args ...any) (answer T, err error) {
 	if body != nil {
 		r.body, err = textutil.MarshalJSON(body)

@@ -115,7 +115,7 @@ type Call struct {
 	Assumed  Usage    `json:"assumed_usage,omitzero"`
 	CostUSD  *float64 `json:"cost_usd,omitempty"`
 	Finish   string   `json:"finish_reason,omitempty"`
-	Attempts int      `json:"attempts,omitempty"` // requests made, retries included
+	Attempts int      `json:"attempts,omitempty"` // requests made, retries included; 0 if Cached or not recorded
 	// Cached means that the answer of an earlier call was used: no request was made, and
 	// CostUSD is 0.
 	Cached bool `json:"cached,omitempty"`

@@ -13,9 +13,10 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Published is the set of parts of an outcome that Langfuse has acknowledged. It is below 7 for
-// outcomes to be sent, and from 10 to 15 for attempts to be withdrawn. The file has an index for
-// each of these ranges.
+// Published is the set of parts of an outcome that Langfuse has acknowledged. It is below All (7)
+// for outcomes to be sent; Superseded (8) takes an attempt out of that range. It is from 10 to 15
+// for attempts to be withdrawn: superseded ones with spans or scores, and without Withdrawn. The
+// file has an index for each of these ranges.
 type Published uint8
 
 // The bits of Published.

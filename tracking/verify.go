@@ -36,9 +36,9 @@ type VerifyConfig struct {
 // newest attempt of each item: the spans of its trace, its entries in the lists of runs and
 // of experiments (those that the server has), and its scores, each of which must exist once
 // and have its value. It also compares the scores of the run. Of the spans it checks that
-// they exist, the level of failed items, and the prompt of generations, but not inputs,
-// outputs and other metadata, which would take many times the requests. It lists superseded
-// attempts, which must not have scores. It identifies spans by trace and span id, and scores
+// they exist, the level of failed items, and the prompt of generations, but not metadata, nor
+// inputs and outputs, which would take many times the requests. It lists superseded attempts,
+// which must not have scores. It identifies spans by trace and span id, and scores
 // by id, so that something that the server shows twice for a while counts once.
 //
 // Verify looks repeatedly until nothing differs, or until there was no progress for the time

@@ -25,7 +25,7 @@ type access int
 
 const (
 	keyPair    access = iota // basic authentication with the key pair; the inbox is settled first
-	noSettle                 // like keyPair, but the inbox need not be settled first
+	noSettle                 // like keyPair, but the route reads nothing from the inbox, or settles it itself
 	noAuth                   // no authentication
 	legacyOnly               // like keyPair, but 404 in ModeV4
 )

@@ -190,8 +190,8 @@ type transaction struct {
 	*sql.Tx
 	prepared  map[string]*sql.Stmt // by their text
 	described map[string]bool      // see describeExperiment
-	// err is the first error of a statement. After it, no statement runs, and nothing is committed,
-	// so that writers need not check for errors.
+	// err is the first error of exec or insert. After it, no statement runs, and nothing is
+	// committed, so that writers need not check for errors. Query returns its own errors.
 	err error
 }
 

@@ -59,7 +59,7 @@ func (p Publication) ShowsAll() bool { return p.Form == 0 || p.Mentions }
 const AllScores = "all"
 
 // PublicationForm is the form in which new runs are published. A change in what is sent needs a
-// new form.
+// new form. A run of a newer form is neither published nor verified.
 //
 //	0  the form before there was a Publication: all scores, in the environment of the spans;
 //	   real times; failed calls have the level ERROR

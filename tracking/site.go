@@ -78,7 +78,8 @@ func serverLabel(place string) string {
 // address than the one that acknowledged them.
 const probedTraces = 3
 
-// checkPlace returns a *WrongServerError if the run file names another server than this one.
+// checkPlace returns a *runstore.Fault for a run of a newer form of publication, and a
+// *WrongServerError if the run file names another server than this one.
 // There are two exceptions. If the other server neither opened the run nor acknowledged
 // anything, the run is movable to this one. If this server shows a trace of the run, it is
 // the same server under another address. checkPlace sends requests only if the names differ.
@@ -86,6 +87,10 @@ const probedTraces = 3
 func (s Site) checkPlace(
 	ctx context.Context, run *runstore.Reader, header outcome.Header,
 ) (known string, movable bool, err error) {
+	if form := header.Publication.Form; form > outcome.PublicationForm {
+		return "", false, &runstore.Fault{Path: run.Path(), Kind: runstore.ErrNewer,
+			Err: fmt.Errorf("it is published in form %d, and this program knows %d", form, outcome.PublicationForm)}
+	}
 	if known, err = run.Server(ctx); err != nil || known == s.place() {
 		return known, false, err
 	}

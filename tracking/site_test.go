@@ -10,6 +10,7 @@ import (
 
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
@@ -61,6 +62,26 @@ func TestModes_elsewhere(t *testing.T) {
 		checkRefused[*tracking.WrongServerError](s, other, true,
 			"published to "+s.client.BaseURL(), "this is "+other.client.BaseURL(), "set LANGFUSE_BASE_URL to "+s.client.BaseURL(), "nothing was written")
 	})
+}
+
+// TestSite_newerForm: a run of a later version, which publishes in another form, is neither
+// published nor verified nor repaired.
+func TestSite_newerForm(t *testing.T) {
+	t.Parallel()
+	w := newWorldIn(t, embedded.ModeV4)
+	w.publication.Form++
+	run := w.newRun(t, "newer", 3)
+	w.routes.Clear()
+	_, verifyErr := w.verify(t, run)
+	_, _, repairErr := w.repair(t, run)
+	for name, err := range map[string]error{"publish": w.publish(t, run), "verify": verifyErr, "repair": repairErr} {
+		if !errors.Is(err, runstore.ErrNewer) || !strings.Contains(err.Error(), "it is published in form 2, and this program knows 1") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := len(w.writes()); n > 0 {
+		t.Errorf("written: %v", w.writes())
+	}
 }
 
 // TestModes_renamed: the same server is accepted under another address.

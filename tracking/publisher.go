@@ -92,7 +92,8 @@ type publisher struct {
 // once. It sets aside outcomes that Langfuse refuses for good, and publishes the rest. The
 // error is an *UnpublishedError, which may wrap the cause of the end of ctx. If the run was
 // published to another server, or if the dataset of that name has another id on this one,
-// the error is a *WrongServerError, and nothing was sent.
+// the error is a *WrongServerError, and if the run is to be published in a form of a later
+// version it matches runstore.ErrNewer; nothing was sent.
 //
 // There must be at most one call for a run at a time. Publish never blocks the workers.
 func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
@@ -134,7 +135,7 @@ func (p *publisher) follow(ctx context.Context) error {
 		case ctx.Err() != nil:
 			_ = p.waitAll(nil) // unpublishedError counts the rest
 			return p.unpublishedError(context.Cause(ctx))
-		case errors.As(err, new(*WrongServerError)):
+		case errors.As(err, new(*WrongServerError)), errors.Is(err, runstore.ErrNewer):
 			return err
 		case errors.Is(err, langfuse.ErrUnauthorized):
 			return p.unpublishedError(err)

@@ -74,7 +74,11 @@ func TestSite_newerForm(t *testing.T) {
 	w.routes.Clear()
 	_, verifyErr := w.verify(t, run)
 	_, _, repairErr := w.repair(t, run)
-	for name, err := range map[string]error{"publish": w.publish(t, run), "verify": verifyErr, "repair": repairErr} {
+	publishErr := w.publish(t, run)
+	if errors.As(publishErr, new(*tracking.UnpublishedError)) {
+		t.Errorf("it was tried again: %v", publishErr)
+	}
+	for name, err := range map[string]error{"publish": publishErr, "verify": verifyErr, "repair": repairErr} {
 		if !errors.Is(err, runstore.ErrNewer) || !strings.Contains(err.Error(), "it is published in form 2, and this program knows 1") {
 			t.Errorf("%s: %v", name, err)
 		}

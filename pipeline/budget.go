@@ -91,7 +91,7 @@ func NewBudget(cfg BudgetConfig) (*Budget, error) {
 		var known bool
 		if b.price, known = cfg.Prices(cfg.Model); !known {
 			return nil, cli.Usage("the price of %q is not known, so that it cannot be held to a budget in USD: "+
-				"add it to a file of prices, or bound the tokens", cfg.Model)
+				"add it to a file of prices (EXPERIMENT_PRICES_FILE), or bound the tokens (--budget-tokens)", cfg.Model)
 		}
 	}
 	return b, nil

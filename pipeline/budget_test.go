@@ -40,7 +40,8 @@ func newBudgetModel(t interface{ Fatal(...any) }, model pipeline.Model, cfg pipe
 
 func TestNewBudget_refused(t *testing.T) {
 	_, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: 1, Model: "other", Prices: dollarPrice})
-	if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), `"other" is not known`) {
+	if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), `"other" is not known`) ||
+		!strings.Contains(err.Error(), "EXPERIMENT_PRICES_FILE") {
 		t.Errorf("%v", err)
 	}
 	if _, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 1, Model: "other", Prices: dollarPrice}); err != nil {

@@ -129,6 +129,9 @@ func unknownSpec(spec string) error {
 	if hint == "" && !hasName && prefix != "" {
 		hint = fmt.Sprintf("; did you mean %q?", OpenAI+"/"+textutil.Cut(prefix, 80))
 	}
+	if hint == "" && hasName {
+		hint = "; a server that is compatible with OpenAI's is " + OpenAI + "/NAME with " + EnvOpenAIBaseURL
+	}
 	return cli.Usage("unknown model %q%s (there are: %s)", textutil.Cut(spec, 80), hint, strings.Join(forms, ", "))
 }
 

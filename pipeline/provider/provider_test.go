@@ -46,6 +46,9 @@ func TestOpen_unknown(t *testing.T) {
 			t.Errorf("%.20q: message %q", spec, message)
 		}
 	}
+	if _, err := provider.Open("anthropic/claude", provider.Config{}); !strings.Contains(err.Error(), "openai/NAME with OPENAI_BASE_URL") {
+		t.Errorf("nothing says how to ask a compatible server: %v", err)
+	}
 }
 
 func TestOpen_models(t *testing.T) {

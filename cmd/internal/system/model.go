@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -241,7 +242,13 @@ type Catalogue struct {
 // EnvPrices name. The exit code of an error is 64.
 func ReadCatalogue(getenv func(string) string) (Catalogue, error) {
 	models, err := configs.LoadModels(getenv(EnvModels))
+	if err != nil {
+		err = fmt.Errorf("%s: %w", EnvModels, err)
+	}
 	prices, pricesErr := configs.LoadPrices(getenv(EnvPrices))
+	if pricesErr != nil {
+		pricesErr = fmt.Errorf("%s: %w", EnvPrices, pricesErr)
+	}
 	return Catalogue{models, prices}, usageError(errors.Join(err, pricesErr))
 }
 

@@ -142,7 +142,11 @@ func Open(ctx context.Context, lf *Langfuse, name string) (Source, error) {
 	}
 	pinned, err := tracking.OpenDataset(ctx, lf.Client, name)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return nil, &DatasetError{Name: name, Server: lf.Client.BaseURL(), Hint: datasetHint(ctx, lf.Client, name)}
+		hint := datasetHint(ctx, lf.Client, name)
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			hint = "; the folder of that name is not read, since a dataset is one file (docs/items.md)"
+		}
+		return nil, &DatasetError{Name: name, Server: lf.Client.BaseURL(), Hint: hint}
 	}
 	if err != nil {
 		return nil, err

@@ -251,7 +251,7 @@ func (s session) explain(err error, harnessName string) error {
 	var noDataset *experiment.DatasetError
 	switch {
 	case errors.As(err, &taken):
-		hint := ""
+		hint := "; --resume needs its run file, which is not in this folder"
 		if taken.Where != "" {
 			hint = ", or --resume to continue it"
 		}

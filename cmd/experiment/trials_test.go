@@ -146,9 +146,11 @@ func TestTrials_takenInLangfuse(t *testing.T) {
 	if err != nil || len(files) != 1 || os.Remove(files[0]) != nil {
 		t.Fatalf("run files %v, %v", files, err)
 	}
-	code, _, stderr := b.with(nil, "--dataset", "docs", "--name", "r", "--trials", "2", "--quiet")
-	if code != cli.ExitUsage || !strings.Contains(stderr, `"r" is taken (in Langfuse): use --name r-2`) {
-		t.Errorf("exit %d: %s", code, stderr)
+	for _, resume := range [][]string{nil, {"--resume"}} {
+		code, _, stderr := b.with(nil, append(resume, "--dataset", "docs", "--name", "r", "--trials", "2", "--quiet")...)
+		if code != cli.ExitUsage || !strings.Contains(stderr, `"r" is taken (in Langfuse): use --name r-2; --resume needs its run file`) {
+			t.Errorf("%s: exit %d: %s", resume, code, stderr)
+		}
 	}
 }
 

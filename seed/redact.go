@@ -99,7 +99,7 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 			problem("name %q: expected letters, digits and _, a letter first", rule.name)
 		}
 		if slices.ContainsFunc(r.rules[:i], func(earlier redactRule) bool { return earlier.name == rule.name }) {
-			problem("name %q: is given twice", rule.name)
+			problem("name %q: is given twice, by patterns or fields; name a pattern otherwise", rule.name)
 		}
 	}
 	switch {

@@ -177,10 +177,11 @@ func TestParseRedaction_problems(t *testing.T) {
 		"":                                      "neither a pattern nor a field",
 		`patterns: [{name: a, regex: '('}]`:     "missing closing",
 		`patterns: [{name: 'a b', regex: 'x'}]`: "letters, digits",
-		`{patterns: [{regex: 'x'}], fields: ['.']}`: "empty",
-		`patterns: [{name: a}]`:                     "regex is missing",
-		`{fields: [ssn, ssn]}`:                      "twice",
-		`pattern: x`:                                "pattern",
+		`{patterns: [{regex: 'x'}], fields: ['.']}`:          "empty",
+		`patterns: [{name: a}]`:                              "regex is missing",
+		`{fields: [ssn, ssn]}`:                               "twice",
+		`{patterns: [{name: ssn, regex: a}], fields: [ssn]}`: "twice, by patterns or fields",
+		`pattern: x`: "pattern",
 	}
 	for text, want := range tests {
 		_, err := ParseRedaction([]byte(text))

@@ -1,12 +1,14 @@
 package floors
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -70,21 +72,27 @@ func TestDocs_linked(t *testing.T) {
 	}
 }
 
-// TestDocs_paths finds links of the README and of docs/ to files that are not there,
-// and folders in the README's table that are none.
+// TestDocs_paths finds links of the pages to files and headings that are not there, and folders in
+// the README's table that are none.
 func TestDocs_paths(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range append(pages, "README.md", "CONTRIBUTING.md") {
+	for _, page := range append(pages, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/conformance/README.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`).FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), link[1])); err != nil {
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]*)(#[^)]*)?\)`).FindAllStringSubmatch(string(text), -1) {
+			target := page
+			if link[1] != "" {
+				target = filepath.Join(filepath.Dir(page), link[1])
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s: %v", page, link[1], err)
+			} else if link[2] != "" && !slices.Contains(anchorsOf(t, target), link[2]) {
+				t.Errorf("%s links to %s, which has no heading for %s", page, target, link[2])
 			}
 		}
 		_, table, found := strings.Cut(string(text), "| folder | contents |\n")
@@ -100,6 +108,20 @@ func TestDocs_paths(t *testing.T) {
 			}
 		}
 	}
+}
+
+// anchorsOf returns the anchors of the headings of a page, as they are made on GitHub.
+func anchorsOf(t *testing.T, page string) (anchors []string) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prose := regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(string(text), "")
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(prose, -1) {
+		words := regexp.MustCompile(`[^\pL\pN_ -]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		anchors = append(anchors, "#"+strings.ReplaceAll(words, " ", "-"))
+	}
+	return anchors
 }
 
 // TestDocs_library holds the programs of docs/library.md to the tested examples that they are: main
@@ -177,6 +199,7 @@ func TestDocs_items(t *testing.T) {
 			}
 		}
 	}
+	t.Run("items.py", func(t *testing.T) { checkItemsProgram(t, string(page)) })
 	// The keys of a table, put into the place that they are read at.
 	places := map[string]string{
 		"## The item\n":    `{KEY, "document_text": "t"}`,
@@ -221,5 +244,60 @@ func TestDocs_items(t *testing.T) {
 		if keys < 4 {
 			t.Errorf("%s: only %d keys were looked at", heading, keys)
 		}
+	}
+}
+
+// checkItemsProgram checks that the page shows docs/examples/items.py as it is, and that a folder
+// with gold in JSON and one with gold in CSV give the same items.
+func checkItemsProgram(t *testing.T, page string) {
+	program, err := os.ReadFile("docs/examples/items.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(page, "```python\n"+string(program)+"```\n") {
+		t.Error("docs/items.md does not show docs/examples/items.py as it is")
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3")
+	}
+	const ada, recipe = "Ada Lovelace was born in London.\n", "Knead the dough.\n"
+	var outputs []string
+	for _, gold := range []map[string]string{
+		{
+			"ada.json":    `{"entities": [{"name": "Ada Lovelace", "type": "Person"}, {"name": "London", "type": "City"}]}`,
+			"recipe.json": `{"entities": []}`,
+		},
+		{"gold.csv": "\ufeffdocument,name,type\r\nada,Ada Lovelace,Person\r\nada,London,City\r\n"},
+	} {
+		gold["ada.txt"], gold["recipe.txt"] = ada, recipe
+		folder := t.TempDir()
+		for name, text := range gold {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		output, err := exec.Command(python, "docs/examples/items.py", folder).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		outputs = append(outputs, string(output))
+	}
+	if outputs[0] != outputs[1] {
+		t.Errorf("gold in JSON gives\n%sgold in CSV\n%s", outputs[0], outputs[1])
+	}
+	var items []string
+	for item, err := range dataset.Read(strings.NewReader(outputs[0]), dataset.JSONL, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		expected, _, err := extraction.DecodeExtraction(item.Expected)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, fmt.Sprint(item.ID, len(expected.Entities)))
+	}
+	if want := []string{"ada2", "recipe0"}; !slices.Equal(items, want) {
+		t.Errorf("items %q, want %q", items, want)
 	}
 }

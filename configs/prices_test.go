@@ -41,6 +41,23 @@ func TestLoadPrices_builtin(t *testing.T) {
 	}
 }
 
+// TestLoadPrices_page checks that the prices in docs/models.md are a file of prices.
+func TestLoadPrices_page(t *testing.T) {
+	page, err := os.ReadFile("../docs/models.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(page), "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	prices, err := LoadPrices(writeFile(t, block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, known := prices.Lookup("claude-sonnet-4"); !known || p.Output != 15 {
+		t.Errorf("got %+v, %t", p, known)
+	}
+}
+
 func TestPrices_Lookup(t *testing.T) {
 	own := writeFile(t, priceHead+"prices:\n  local-*: {input: 0, cached_input: 0, output: 0}\n"+
 		"  gpt-4o*: {input: 1, cached_input: 1, output: 2}\n  gpt-4o-x: {input: 3, cached_input: 3, output: 4, max_input: 5}\n")

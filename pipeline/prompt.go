@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	_ "embed" // the text of the built-in prompt
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,6 +78,9 @@ func ParseChat(raw []byte) (Template, error) {
 		Content *string `json:"content"`
 	}
 	if err := json.Unmarshal(raw, &wire); err != nil {
+		if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+			err = fmt.Errorf("unexpected %s", strings.TrimSpace(wrong.Value+" "+wrong.Field))
+		}
 		return Template{}, promptError(fmt.Sprintf("a chat prompt is a list of messages with role and content: %v", err))
 	}
 	var t Template

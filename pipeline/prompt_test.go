@@ -14,12 +14,12 @@ import (
 
 func TestParseChat_problems(t *testing.T) {
 	tests := map[string]struct{ raw, want string }{
-		"not a list":               {`{"role":"user"}`, "a list of messages"},
+		"not a list":               {`{"role":"user"}`, "a list of messages with role and content: unexpected object"},
 		"not JSON":                 {`[`, "a list of messages"},
 		"a text":                   {`"hello"`, "a list of messages"},
 		"a message without text":   {`[{"role":"user"}]`, "message 1 has no content"},
 		"a placeholder of no name": {`[{"role":"user","content":"x"},{"type":"placeholder"}]`, "message 2 is a placeholder without a name"},
-		"content of another kind":  {`[{"role":"user","content":[1]}]`, "a list of messages"},
+		"content of another kind":  {`[{"role":"user","content":[1]}]`, "a list of messages with role and content: unexpected array content"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -208,7 +208,8 @@ func (c *call) classify(ctx context.Context, response Response, err error) limit
 		c.nextPause = min(max(c.nextPause, 0), maxPauseFactor*c.cfg.Pause)
 	default:
 		result.Kind = limit.Refused
-		result.Fatal = fault.Status == http.StatusUnauthorized || fault.Failure.Class == outcome.RateLimited
+		account := fault.Status == http.StatusUnauthorized || fault.Status == http.StatusPaymentRequired
+		result.Fatal = account || fault.Failure.Class == outcome.RateLimited
 		result.Forbidden = fault.Status == http.StatusForbidden
 		c.final = true
 	}

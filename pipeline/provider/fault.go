@@ -142,6 +142,10 @@ func (c *httpModel) statusFault(x *exchange) *pipeline.ModelError {
 		} else if e.RetryAfter > 0 {
 			advise("the server asks to wait %s", e.RetryAfter)
 		}
+	case x.Status == http.StatusPaymentRequired:
+		advise("the account of %s has no credit left", c.keyVariable)
+	case x.Status == http.StatusBadRequest && strings.Contains(message, "response_format"):
+		advise("if the model takes no JSON Schema, say no_schema: true in the file of EXPERIMENT_MODELS_FILE")
 	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden,
 		reason.has("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key"): // some servers answer with 400
 		advise("check %s: the key must be valid at %s and may use the model", c.keyVariable, c.BaseURL)

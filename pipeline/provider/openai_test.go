@@ -305,6 +305,8 @@ func TestOpenAI_errorBodies(t *testing.T) {
 		"wrong key":              {401, `{"error":{"message":"Incorrect API key provided: sk-a***b.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`, outcome.Provider, false, "Incorrect API key provided: sk-a***b.; check OPENAI_API_KEY"},
 		"context too long":       {400, `{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, outcome.Provider, false, "maximum context length"},
 		"no credit":              {429, `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}`, outcome.RateLimited, false, "no credit left"},
+		"no credit, 402":         {402, `{"error":{"message":"Insufficient Balance"}}`, outcome.Provider, false, "402: Insufficient Balance; the account of OPENAI_API_KEY has no credit left"},
+		"no schemas":             {400, `{"error":{"message":"'response_format' of type 'json_schema' is not supported with this model"}}`, outcome.Provider, false, "no_schema: true in the file of EXPERIMENT_MODELS_FILE"},
 		"requests":               {429, `{"error":{"message":"Rate limit reached","type":"requests","code":"rate_limit_exceeded"}}`, outcome.RateLimited, true, "Rate limit reached"},
 		"messages in a list":     {400, `{"error":{"message":["a is wrong","b is wrong"]}}`, outcome.Provider, false, `400: ["a is wrong","b is wrong"]`},
 		"error is a text":        {404, `{"error":"model 'x' not found"}`, outcome.Provider, false, "404: model 'x' not found"},

@@ -17,7 +17,6 @@ import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
-	"extraction-experiment/scoring"
 	"extraction-experiment/tracking"
 )
 
@@ -107,8 +106,8 @@ func (s session) runAll(ctx context.Context, cfgs []runConfig, rules system.Rule
 // opened.
 func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.System) experiment.Config {
 	cfg.Header.Dataset.Selection = cfg.Filter.String()
-	cfg.Header.Scorer = outcome.Scorer{Version: scoring.Version, Options: rules.Raw, Primary: harness.Primary,
-		Custom: rules.Custom.Described, OutputOnly: []string{harness.GroundedRate}}
+	cfg.Header.Scorer = harness.ScorerInfo(rules.Raw)
+	cfg.Header.Scorer.Custom = rules.Custom.Described
 	config := s.engine(cfg, opened)
 	config.OpenEarly = cfg.system.ReadOnly()
 	config.Open = func(ctx context.Context, resumed bool) (experiment.System, error) {

@@ -28,6 +28,12 @@ const Name = "extraction"
 // Primary is the score that ranks items.
 const Primary = scoring.EntityF1
 
+// ScorerInfo returns the scorer for the header of a run, as the commands record it. options is the
+// JSON of scoring.Options.
+func ScorerInfo(options json.RawMessage) outcome.Scorer {
+	return outcome.Scorer{Version: scoring.Version, Options: options, Primary: Primary, OutputOnly: []string{GroundedRate}}
+}
+
 // Task extracts from the document of an item. It is safe for concurrent use if the extractor
 // is.
 type Task struct {

@@ -163,7 +163,8 @@ func (r *rescorer) configure(ctx context.Context, cfg *experiment.RescoreConfig,
 	if rules.Custom, err = r.evaluators(); err != nil {
 		return err
 	}
-	cfg.Pin = outcome.Scorer{Version: scoring.Version, Options: rules.Raw, Primary: harness.Primary, Custom: rules.Custom.Described, OutputOnly: []string{harness.GroundedRate}}
+	cfg.Pin = harness.ScorerInfo(rules.Raw)
+	cfg.Pin.Custom = rules.Custom.Described
 	cfg.Scorer, err = rules.NewScorer(nil)
 	return err
 }

@@ -159,3 +159,17 @@ func TestOnce_masked(t *testing.T) {
 		t.Errorf("got %q, want %q", stderr.String(), want)
 	}
 }
+
+// TestError_lastLine checks that the last line of a traceback comes first, so that a message that
+// is cut has it.
+func TestError_lastLine(t *testing.T) {
+	for stderr, want := range map[string]string{
+		"":                                   "python3 exited",
+		"boom\n":                             "python3 exited; standard error ends with:\nboom",
+		"File x\n  f(1)\nValueError: boom\n": "python3 exited; standard error ends with:\nValueError: boom;\nbefore that:\nFile x\n  f(1)",
+	} {
+		if got := (&Error{Program: "python3", Message: "exited", Stderr: stderr}).Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

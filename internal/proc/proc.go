@@ -173,11 +173,16 @@ type Error struct {
 	Err     error  // the error of the context, ErrClosed, the error of Accept, or nil
 }
 
-// Error describes what the program did, and includes the last lines of its standard error.
+// Error describes what the program did, and includes the last lines of its standard error: the
+// last one first, which says what is wrong if a script failed, since messages are cut at their end.
 func (e *Error) Error() string {
 	text := e.Program + " " + e.Message
 	if e.Stderr != "" {
-		text += "; standard error ends with:\n" + strings.TrimRight(e.Stderr, "\n")
+		lines := strings.TrimSpace(e.Stderr)
+		if i := strings.LastIndexByte(lines, '\n'); i >= 0 {
+			lines = lines[i+1:] + ";\nbefore that:\n" + lines[:i]
+		}
+		text += "; standard error ends with:\n" + lines
 	}
 	return text
 }

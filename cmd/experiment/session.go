@@ -211,8 +211,11 @@ func (s session) export(cfg runConfig, path string, summary outcome.Summary) (er
 // nextCommands returns the commands and addresses that show the run.
 func (s session) nextCommands(summary outcome.Summary) []string {
 	show := fmt.Sprintf("experiment show %s", cli.Quote(summary.Run.Name))
-	if len(summary.Worst) > 0 {
+	switch {
+	case len(summary.Worst) > 0:
 		show += " " + cli.Quote(summary.Worst[0].ID)
+	case len(summary.Failures) > 0:
+		show += " " + cli.Quote(summary.Failures[0].Items[0].ID)
 	}
 	lines := []string{show}
 	switch {

@@ -23,7 +23,7 @@ import (
 func runTable() []settings.Setting {
 	return slices.Concat(
 		[]settings.Setting{
-			{Flag: "dataset", Alias: "d", Env: "EXPERIMENT_DATASET", Usage: "the dataset: its `NAME` in Langfuse, or an existing file of items"},
+			{Flag: "dataset", Alias: "d", Env: "EXPERIMENT_DATASET", Usage: "the dataset: its `NAME` in Langfuse, or an existing file of items (docs/items.md)"},
 			{Flag: "name", Alias: "n", Env: "EXPERIMENT_NAME", Usage: "`NAME` of the run; each name can be used once"},
 			{Flag: "config", Env: "EXPERIMENT_CONFIG", Usage: "read settings from the YAML file `FILE`"},
 			{Flag: "resume", Switch: true, Usage: "resume the run of this name"},
@@ -53,10 +53,10 @@ func runTable() []settings.Setting {
 			{Flag: "tpm", Env: "EXPERIMENT_TPM", Usage: "use at most `N` tokens a minute (default: find out what the provider allows)"},
 			{Flag: "retries", Env: "EXPERIMENT_RETRIES", Default: "5", Usage: "retry a failed request up to `N` times"},
 			{Flag: "cache", Env: "EXPERIMENT_CACHE", Usage: "cache answers in the folder `DIR`; a cached answer costs nothing"},
-			{Flag: "budget-usd", Env: "EXPERIMENT_BUDGET_USD", Usage: "stop before the run has cost more than `USD`; it can be resumed"},
+			{Flag: "budget-usd", Env: "EXPERIMENT_BUDGET_USD", Usage: "stop before the run has cost more than `USD`; it can be resumed; prices: docs/models.md"},
 			{Flag: "budget-tokens", Env: "EXPERIMENT_BUDGET_TOKENS", Usage: "stop before the run has used more than `N` tokens; it can be resumed"},
 			{Flag: "max-failures", Env: "EXPERIMENT_MAX_FAILURES", Default: "0", Usage: "allow `N|P%` of the items to fail; exit code 4 if more do"},
-			{Flag: "gate", Many: true, Usage: "check the run against `RULE|FILE`: a rule such as 'entity_f1 >= 0.7', or a YAML file of rules; exit code 1 if one fails; may be repeated"},
+			{Flag: "gate", Many: true, Usage: "check the run against `RULE|FILE`: a rule such as 'entity_f1 >= 0.7', or a YAML file of rules (docs/comparing.md); exit code 1 if one fails; may be repeated"},
 			{Flag: "inconclusive", Usage: runs.InconclusiveUsage},
 			{Flag: "workers", Env: "EXPERIMENT_WORKERS", Usage: "hand the items to experiment worker on other machines, through the NATS server at `ADDRESS`, such as nats://127.0.0.1:4222 (docs/workers.md)"},
 			{Flag: "insecure", Switch: true, Usage: "with --workers: allow a server on another machine without TLS"},

@@ -18,7 +18,7 @@ import (
 
 // The usages of flags that several commands share.
 const (
-	GateUsage         = "judge by `RULE|FILE`, a rule or a YAML file of rules; may be repeated"
+	GateUsage         = "judge by `RULE|FILE`, a rule or a YAML file of rules (docs/comparing.md); may be repeated"
 	InconclusiveUsage = "count an inconclusive rule as `fail|pass|6`; 6 is an exit code of its own (default: fail)"
 	ClusterByUsage    = "treat items with the same value of `KEY` in their metadata as dependent, since they share a source"
 )

@@ -145,6 +145,9 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	k.cfg.Gate, k.cfg.Metric, k.cfg.ClusterBy = gate, cmp.Or(k.values.Text("metric"), metric), k.values.Text("cluster-by")
 	k.cfg.Seed, k.cfg.MaxChanged = 1, compare.MaxRegressed
 	p.Join(k.cfg.Gate.Check())
+	if least := gate.MinDelta; least != nil && (*least <= -1 || *least > 1) { // every score of a candidate lies from 0 to 1
+		p.Add("min_delta %v decides nothing: a difference of scores lies from -1 to 1, and a point is 0.01", *least)
+	}
 	for _, flag := range []string{"junit", "html"} {
 		if out := k.values.Text(flag); out != "" {
 			p.Join(cli.CanWrite(out))
@@ -198,7 +201,14 @@ func (k *check) dryRun(ctx context.Context) error {
 	printRow("check", k.Name)
 	printRow("candidate", k.candidate)
 	printRow("base", baseText)
-	for _, rule := range k.cfg.Gate.Rules {
+	gate := k.cfg.Gate
+	if gate.MinDelta != nil {
+		printRow("rule", fmt.Sprintf("min-delta %v", *gate.MinDelta))
+	}
+	if gate.MaxRegressions != nil {
+		printRow("rule", fmt.Sprintf("max-regressions %d", *gate.MaxRegressions))
+	}
+	for _, rule := range gate.Rules {
 		printRow("rule", rule.Text)
 	}
 	printRow("comment", k.values.Text("comment"))

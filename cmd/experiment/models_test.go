@@ -209,7 +209,7 @@ func TestModels_promptFile(t *testing.T) {
 	for name, tt := range map[string]struct{ add, want []string }{
 		"a resumed run":        {[]string{"--name", "r1", "--retry-failed"}, []string{"prompt: began with mine@1, now mine (p.txt)\n", "text of the prompt"}},
 		"a name that is taken": {[]string{"--name", "r1"}, []string{"taken"}},
-		"the baseline":         {[]string{"--name", "r9", "--model", "baseline"}, []string{"reads no prompt"}},
+		"the baseline":         {[]string{"--name", "r9", "--model", "baseline"}, []string{"reads no prompt", "no limit or budget"}},
 		"the parameters":       {[]string{"--name", "r9", "--model", "o3", "--temperature", "0.5"}, []string{"takes no temperature"}},
 		"a sweep":              {[]string{"--name", "r9", "--model", "openai/gpt-test,o3", "--temperature", "0.5"}, []string{"takes no temperature"}},
 		"two files":            {[]string{"--name", "r9", "--prompt-file", "p.txt,q.txt"}, []string{"prompt files cannot be swept", "--prompt-version"}},

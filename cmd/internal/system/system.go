@@ -94,7 +94,7 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 	}
 	if opened.Extractor != nil && (cfg.HasPrompt() || cfg.Parameters != (pipeline.Parameters{}) || cfg.Record != "" || cfg.TwoStages ||
 		len(cfg.Vars) > 0 || cfg.Limits.Limited()) {
-		return System{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
+		return System{}, cli.Usage("the %s reads no prompt, has no temperature and the like, no limit or budget, and nothing to record: name a model with --model", opened.Info.Model)
 	}
 	system, err := o.openExtractor(opened, known, template, pin, cfg)
 	system.Notes, system.Definition = notes, cfg.definition(template)

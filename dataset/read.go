@@ -189,7 +189,8 @@ func (d *decoder) values(values, metadata map[string]json.RawMessage, line int) 
 	located.File, located.Line = d.name, line
 	if first, duplicate := d.seen[located.ID]; duplicate {
 		if located.DerivedID {
-			return d.fail(line, d.problem(line, "", "has the same input as line %d and no id: a row or line is a whole item; give both an id", first))
+			return d.fail(line, d.problem(line, "", "has the same input as line %d and no id: "+
+				"a row or line is a whole item; give both an id", first))
 		}
 		return d.fail(line, d.problem(line, "id", "%q is the id of line %d already: a row or line is a whole item", located.ID, first))
 	}

@@ -19,7 +19,9 @@ import (
 // capitals is an Extractor of a program of its own: words that begin with a capital letter.
 type capitals struct{}
 
-func (capitals) Extract(_ context.Context, doc extraction.Document) (found extraction.Extraction, calls []outcome.Call, err error) {
+func (capitals) Extract(_ context.Context, doc extraction.Document) (
+	found extraction.Extraction, calls []outcome.Call, err error,
+) {
 	for _, word := range strings.Fields(doc.Text) {
 		if word != strings.ToLower(word) {
 			found.Entities = append(found.Entities, extraction.Entity{Name: strings.Trim(word, "."), Type: "Person"})

@@ -145,7 +145,8 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	k.cfg.Gate, k.cfg.Metric, k.cfg.ClusterBy = gate, cmp.Or(k.values.Text("metric"), metric), k.values.Text("cluster-by")
 	k.cfg.Seed, k.cfg.MaxChanged = 1, compare.MaxRegressed
 	p.Join(k.cfg.Gate.Check())
-	if least := gate.MinDelta; least != nil && (*least <= -1 || *least > 1) { // every score of a candidate lies from 0 to 1
+	// Every score of a candidate lies from 0 to 1.
+	if least := gate.MinDelta; least != nil && (*least <= -1 || *least > 1) {
 		p.Add("min_delta %v decides nothing: a difference of scores lies from -1 to 1, and a point is 0.01", *least)
 	}
 	for _, flag := range []string{"junit", "html"} {

@@ -334,6 +334,15 @@ func Reviews(metadata json.RawMessage) []Review {
 	return list
 }
 
+// lackReview reports whether a list of reviews lacks one of another list.
+func lackReview(list, other []Review) bool {
+	return slices.ContainsFunc(other, func(r Review) bool {
+		return !slices.ContainsFunc(list, func(own Review) bool {
+			return own.Verdict == r.Verdict && own.Gold == r.Gold && own.At.Equal(r.At) && own.Trace == r.Trace
+		})
+	})
+}
+
 // keepReviews gives an item of a trace the reviews of the stored item with its id, and its gold unless
 // the trace was corrected after the last review: a later yes to the trace does not say which gold was
 // looked at. It refuses a trace that has an item of another observation in the dataset.

@@ -206,6 +206,11 @@ type Result struct {
 	Refused int `json:"refused"`
 	// Unanswered counts items that Langfuse may have or not, because it did not answer the write.
 	Unanswered int `json:"unanswered,omitempty"`
+	// LostReviews are the ids of updated items of which the file lacks a review by a person: gold and
+	// metadata of the file took the place of what was reviewed.
+	LostReviews []string `json:"lost_reviews,omitempty"`
+	// Reactivated are the ids of updated items that were archived.
+	Reactivated []string `json:"reactivated,omitempty"`
 	// Redacted counts the replacements in all items made, by name. A name with 0 never matched.
 	Redacted map[string]int `json:"redacted,omitempty"`
 

@@ -70,6 +70,44 @@ func TestFromTraces_keepsReviews(t *testing.T) {
 	})
 }
 
+// TestFile_replacesReviews checks that a file without a person's review names the items whose
+// reviewed gold or metadata it replaces, and those that it takes out of the archive.
+func TestFile_replacesReviews(t *testing.T) {
+	s := newServer(t)
+	first := `{"verdict":"corrected","gold":"g1","at":"2026-11-20T09:00:00Z","trace":"t1"}`
+	second := `{"verdict":"confirmed","gold":"g2","at":"2026-11-21T09:00:00Z"}`
+	item := func(id, city, metadata string) string {
+		return strings.Replace(goldItem(id, city), `"metadata":{"lang":"en"},`, metadata, 1)
+	}
+	reviews := func(list string) string { return `"metadata":{"review":[` + list + `]},` }
+	s.mustSeed(item("a", "London", reviews(first))+item("b", "London", reviews(second))+item("c", "London", ""), Config{})
+	for _, step := range []struct {
+		name, text string
+		lost       string
+	}{
+		{"the same gold without metadata", item("a", "London", ""), ""},
+		{"other gold with the review", item("a", "Rome", reviews(first)), ""},
+		{"one review more", item("a", "Rome", reviews(first+","+second)), ""},
+		{"other gold without metadata", item("a", "London", "") + item("c", "Rome", ""), "a"},
+		{"other metadata", item("b", "London", `"metadata":{"lang":"en"},`) + item("c", "London", ""), "b"},
+		{"the review of somebody else", item("a", "London", reviews(second)), "a"},
+	} {
+		for _, dry := range []bool{true, false} {
+			result := s.mustSeed(step.text, Config{DryRun: dry})
+			if got := strings.Join(result.LostReviews, " "); got != step.lost || result.Reactivated != nil {
+				t.Errorf("%s: lost in %q, want %q; active again: %q", step.name, got, step.lost, result.Reactivated)
+			}
+		}
+	}
+	if _, err := Archive(t.Context(), s.Client, "docs", []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	result := s.mustSeed(item("a", "Oslo", ""), Config{})
+	if got := strings.Join(append(result.Reactivated, result.LostReviews...), " "); got != "a a" {
+		t.Errorf("active again and lost: %q", got)
+	}
+}
+
 // TestFromTraces_otherObservation checks that a trace that has an item gets no second item from
 // another observation until the first is archived.
 func TestFromTraces_otherObservation(t *testing.T) {

@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -129,7 +130,7 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 		return result, err
 	}
 	hasBad := result.Report.Problems.Total > 0
-	return result, s.write(ctx, func(write func(dataset.Located)) error {
+	err = s.write(ctx, func(write func(dataset.Located)) error {
 		for located, err := range items {
 			var syntax *dataset.SyntaxError
 			switch {
@@ -143,6 +144,9 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 		}
 		return nil
 	})
+	slices.Sort(result.LostReviews)
+	slices.Sort(result.Reactivated)
+	return result, err
 }
 
 // maxFailedWrites is the number of consecutive failed or rate-limited writes after which write
@@ -157,8 +161,9 @@ type seeder struct {
 	show     func(dataset.Located, Change)
 	existing map[string]digest // existing items by id
 	similar  *similarDocuments // nil unless items are from traces
-	// For items from traces: existing items with reviews, without input, by id, and the id and the
-	// observation of an existing item by source trace.
+	// reviewed has the existing items with reviews by id: for items from traces with their gold, else
+	// only their metadata. bySource has, for items from traces, the id and the observation of an
+	// existing item by source trace.
 	reviewed, bySource map[string]dataset.Item
 
 	mu            sync.Mutex // guards the fields below and calls of show
@@ -202,9 +207,11 @@ func (s *seeder) open(ctx context.Context) error {
 		if s.fromTraces() {
 			s.similar.put(item.ID, s.similar.sketchOf(item))
 			s.bySource[item.SourceTraceID] = dataset.Item{ID: item.ID, SourceObservationID: item.SourceObservationID}
-			if item.Input = nil; len(Reviews(item.Metadata)) > 0 {
-				s.reviewed[item.ID] = item
-			}
+		} else {
+			item.Expected = nil
+		}
+		if item.Input = nil; len(Reviews(item.Metadata)) > 0 {
+			s.reviewed[item.ID] = item
 		}
 		s.cfg.progress("comparing %d", len(s.existing)) // with the items of the file
 	}
@@ -258,7 +265,7 @@ func (s *seeder) write(ctx context.Context, produce func(write func(dataset.Loca
 func (s *seeder) writeItem(ctx context.Context, located dataset.Located) error {
 	change := Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: Created}
 	stored, known := s.existing[change.Item]
-	archived := false
+	reviews, archived := Reviews(s.reviewed[change.Item].Metadata), false
 	if !known && (s.cfg.DryRun || !s.result.DatasetCreated) {
 		found, err := s.find(ctx, change.Item)
 		switch {
@@ -270,9 +277,11 @@ func (s *seeder) writeItem(ctx context.Context, located dataset.Located) error {
 			return nil
 		default:
 			known, stored, archived = true, digestOf(itemOf(*found)), found.Status == langfuse.ItemArchived
+			reviews = Reviews(found.Metadata)
 		}
 	}
-	changes, kept := digestOf(located.Item).changesOver(stored)
+	written := digestOf(located.Item)
+	changes, kept := written.changesOver(stored)
 	switch {
 	case archived && s.fromTraces():
 		change.Action = Unchanged
@@ -290,6 +299,16 @@ func (s *seeder) writeItem(ctx context.Context, located dataset.Located) error {
 		if _, err := s.client.UpsertDatasetItem(ctx, s.cfg.upsert(located.Item)); err != nil {
 			return s.handleError(ctx, located, change, err)
 		}
+	}
+	if change.Action == Updated {
+		s.mu.Lock()
+		if archived {
+			s.result.Reactivated = append(s.result.Reactivated, change.Item)
+		}
+		if written.replacesReview(stored) && lackReview(Reviews(located.Metadata), reviews) {
+			s.result.LostReviews = append(s.result.LostReviews, change.Item)
+		}
+		s.mu.Unlock()
 	}
 	s.count(located, change)
 	return nil

@@ -252,6 +252,20 @@ func summary(c *urfave.Context, from string, r seed.Result) string {
 		verb, c.String("dataset"), from, r.Created, r.Updated, r.Unchanged, r.Refused, unanswered)
 }
 
+// replacedLines names the items of which a file replaces what people decided, or returns "".
+func replacedLines(r seed.Result) (text string) {
+	named := func(ids []string) string { return textutil.First(cli.Each(ids, textutil.Line), 10) }
+	if n := len(r.LostReviews); n > 0 {
+		text = fmt.Sprintf("replaced: in %s what people reviewed, since the file lacks a review: %s\n  to keep reviews, begin with "+
+			"the file of --export; to bring them back, seed --corrections QUEUE or the file of audit --corrected again\n",
+			textutil.Counted(n, "item"), named(r.LostReviews))
+	}
+	if n := len(r.Reactivated); n > 0 {
+		text += fmt.Sprintf("active again: %s, which somebody had archived: %s\n", textutil.Counted(n, "item"), named(r.Reactivated))
+	}
+	return text
+}
+
 // countLine returns a line with the count of each key, or "".
 func countLine[K ~string](title string, n map[K]int) string {
 	if len(n) == 0 {
@@ -290,7 +304,8 @@ func fileAction(c *urfave.Context, env cli.Env) error {
 		if err == nil {
 			warnUnused(env, result.Redacted)
 		}
-		printed := runs.PrintText(env, c.Bool("json"), result, summary(c, "", result)+countLine("redacted", result.Redacted))
+		printed := runs.PrintText(env, c.Bool("json"), result,
+			summary(c, "", result)+replacedLines(result)+countLine("redacted", result.Redacted))
 		return errors.Join(printed, result.Err(), err)
 	})
 }

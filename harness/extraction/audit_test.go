@@ -495,3 +495,23 @@ func TestCorrected(t *testing.T) {
 		t.Errorf("%v\n%s\n%s", err, got, after)
 	}
 }
+
+// TestLostEnds checks that a relationship whose end is taken out is named, once, unless another entity
+// has the name or an end was never listed.
+func TestLostEnds(t *testing.T) {
+	gold := func(entities string) json.RawMessage {
+		return json.RawMessage(`{"entities":[` + entities + `],"relationships":[
+			{"source_name":"ada","relationship_type":"knows","target_name":"Babbage"},
+			{"source_name":"Ada","relationship_type":"knows","target_name":"Elsewhere"},
+			{"source_name":"Babbage","relationship_type":"knows","target_name":"Ada"}]}`)
+	}
+	const ada, other, babbage = `{"name":"Ada"}`, `{"name":"Lovelace","aliases":["ADA"]}`, `{"name":"Babbage"}`
+	earlier := gold(ada + "," + ada + "," + babbage)
+	for entities, want := range map[string]string{
+		ada + "," + babbage: "", other + "," + babbage: "", ada: "Babbage", babbage: "ada Ada", "": "ada Babbage Ada",
+	} {
+		if got := strings.Join(LostEnds(earlier, gold(entities)), " "); got != want {
+			t.Errorf("%s: %q, want %q", entities, got, want)
+		}
+	}
+}

@@ -259,6 +259,22 @@ func Corrected(expected json.RawMessage, findings []Doubt) (json.RawMessage, err
 	return applyClaims(gold, claims...).MarshalJSON()
 }
 
+// LostEnds returns the names that relationships have in the corrected expected output of an entity
+// that only the earlier one has.
+func LostEnds(earlier, corrected json.RawMessage) (names []string) {
+	var before, after comparison
+	before.gold, _, _ = extraction.DecodeExtraction(earlier) // without entities if it cannot be read
+	after.gold, _, _ = extraction.DecodeExtraction(corrected)
+	for _, r := range after.gold.Relationships {
+		for _, end := range []string{r.Source, r.Target} {
+			if before.goldNames(end) && !after.goldNames(end) && !slices.Contains(names, end) {
+				names = append(names, end)
+			}
+		}
+	}
+	return names
+}
+
 // systemRates are the rates of a system for one of the two lists. They decide how much the
 // audit believes it.
 type systemRates struct {

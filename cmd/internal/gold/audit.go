@@ -1,6 +1,7 @@
 package gold
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -85,6 +86,14 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	if result.Items == 0 {
 		return cli.Errorf(cli.ExitIncompatible, "nothing to audit: no item has both current gold and outputs of two systems (%d lack one of them; the gold of %d has changed since)", result.Skipped, a.outdated)
 	}
+	for i, name := range a.systems {
+		for j, other := range a.systems[:i] {
+			if !a.differ[[2]int{j, i}] && len(a.runs) > 1 {
+				fmt.Fprintf(env.Stderr, "warning: %s and %s have the same output for every item: if they are one program, leave one "+
+					"out, since the doubt counts them as two witnesses\n", textutil.Line(other), textutil.Line(name))
+			}
+		}
+	}
 	return a.report(c, result, decided)
 }
 
@@ -166,6 +175,7 @@ type auditor struct {
 	langfuse *settings.Langfuse
 	// outdated counts items whose gold in the dataset changed after the runs.
 	outdated int
+	differ   map[[2]int]bool // pairs of systems whose outputs differ in some item
 }
 
 // connect opens the Langfuse of the environment unless it is open.
@@ -269,7 +279,7 @@ func (a *auditor) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 	}
 	byItem := func(x, y *outcome.Outcome) int { return cmp.Compare(x.Item, y.Item) }
 	return func(yield func(harness.AuditItem, error) bool) {
-		a.outdated = 0
+		a.outdated, a.differ = 0, map[[2]int]bool{}
 		for row, err := range stats.Merge(byItem, systems...) {
 			if err != nil {
 				yield(harness.AuditItem{}, err)
@@ -288,6 +298,11 @@ func (a *auditor) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 			}
 			auditItem := harness.AuditItem{ID: item.ID, Input: item.Input, Expected: item.Expected,
 				Outputs: cli.Each(row, outputOf)}
+			for i, output := range auditItem.Outputs {
+				for j := range i {
+					a.differ[[2]int{j, i}] = a.differ[[2]int{j, i}] || !bytes.Equal(auditItem.Outputs[j], output)
+				}
+			}
 			if !yield(auditItem, err) || err != nil {
 				return
 			}

@@ -117,7 +117,9 @@ func TestAudit_decisions(t *testing.T) {
 	if err := errors.Join(err, os.WriteFile("decisions.json", append([]byte("\ufeff"), raw...), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl"); code != 0 {
+	const written = "corrected.jsonl: 2 items, 1 finding accepted, 1 rejected; experiment seed --dataset items.jsonl --file corrected.jsonl"
+	if code, _, stderr := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl"); code != 0 ||
+		!strings.Contains(stderr, written) || strings.Contains(stderr, "warning") {
 		t.Fatal(stderr)
 	}
 	got := map[string]dataset.Item{}
@@ -139,14 +141,17 @@ func TestAudit_decisions(t *testing.T) {
 	}
 
 	// The gold of an item changed: the decisions about it are refused, and nothing is written.
-	d.Decisions[0].Gold = "other"
+	d.Decisions[0].Gold, d.Dataset = "other", "elsewhere"
 	raw, err = json.Marshal(d)
 	if err := errors.Join(err, os.WriteFile("decisions.json", raw, 0o600), os.Remove("corrected.jsonl")); err != nil {
 		t.Fatal(err)
 	}
 	code, _, stderr := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl")
-	if code != cli.ExitUsage || !strings.Contains(stderr, "has changed since the decision") {
-		t.Errorf("%d: %s", code, stderr)
+	for _, want := range []string{"has changed since the decision", `about the dataset "elsewhere", the audit is of "items.jsonl"`,
+		"nothing is written: write the page again"} {
+		if code != cli.ExitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%d: %s, want %q", code, stderr, want)
+		}
 	}
 	if _, err := os.Stat("corrected.jsonl"); !os.IsNotExist(err) {
 		t.Errorf("corrected.jsonl was written: %v", err)

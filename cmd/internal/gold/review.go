@@ -33,6 +33,7 @@ const (
 
 // decisions is the file that the web page of an audit saves.
 type decisions struct {
+	Dataset   string // its name
 	Decisions []decision
 	findings  map[string]bool // keys of the decided findings
 }
@@ -140,10 +141,15 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 			byItem[f.Item][decided.Verdict] = append(byItem[f.Item][decided.Verdict], f)
 		}
 	}
-	if err := errors.Join(problems...); err != nil {
-		return cli.Usage("%w", err)
+	if len(problems) > 0 {
+		if name := a.header.Dataset.Name; d.Dataset != "" && d.Dataset != name {
+			problems = append(problems, fmt.Errorf("the decisions are about the dataset %q, the audit is of %q", shortID(d.Dataset), name))
+		}
+		return cli.Usage("%w\nnothing is written: write the page again with --html; in the browser that made the decisions it "+
+			"still has all that hold, to be saved again", errors.Join(problems...))
 	}
-	return writeItems(path, func(out *dataset.Writer) error {
+	count := map[string]int{}
+	err := writeItems(path, func(out *dataset.Writer) error {
 		for _, id := range slices.Sorted(maps.Keys(byItem)) {
 			item, err := a.applyDecisions(ctx, id, byItem[id][accepted], byItem[id][rejected])
 			if err == nil {
@@ -152,9 +158,17 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 			if err != nil {
 				return err
 			}
+			count[accepted] += len(byItem[id][accepted])
+			count[rejected] += len(byItem[id][rejected])
 		}
 		return nil
 	})
+	if err == nil {
+		fmt.Fprintf(a.env.Stderr, "%s: %s, %s accepted, %d rejected; experiment seed --dataset %s --file %[1]s writes them\n", path,
+			textutil.Counted(len(byItem), "item"), textutil.Counted(count[accepted], "finding"), count[rejected],
+			cli.Quote(a.header.Dataset.Name))
+	}
+	return err
 }
 
 // applyDecisions returns an item with what was accepted and rejected applied.
@@ -183,6 +197,10 @@ func (a *auditor) applyDecisions(ctx context.Context, id string, accepted, rejec
 	review(seed.Corrected, accepted)
 	if err == nil && len(accepted) > 0 {
 		item.Expected, err = harness.Corrected(item.Expected, accepted)
+		if lost := harness.LostEnds(full.Expected, item.Expected); err == nil && len(lost) > 0 {
+			fmt.Fprintf(a.env.Stderr, "warning: item %s: relationships still name what is taken out (%s): take them out too, in "+
+				"another decision or in the file\n", shortID(id), textutil.First(cli.Each(lost, textutil.Line), 5))
+		}
 	}
 	review(seed.Confirmed, rejected) // of the gold with the corrections
 	if err != nil {

@@ -216,11 +216,17 @@ func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
 	}
 	if review.Gold != oldHash && (!corrected || newHash != oldHash) {
 		return out, refuse(GoldChanged, "", "the gold of the item %s changed since it was queued (it is %s, and was %s): "+
-			"nothing is changed; look at it again, in a trace of a newer run",
+			"nothing is changed; look at it again, in a trace of a newer run, and take this one out of the queue",
 			item.ID, cmp.Or(oldHash, "none"), cmp.Or(review.Gold, "none"))
 	}
 	if newHash != oldHash || review.Gold != oldHash {
 		review.Verdict = Corrected
+	}
+	for _, r := range Reviews(item.Metadata) {
+		if newHash != oldHash && r.Verdict == Confirmed && r.Gold == oldHash && r.Trace != c.id {
+			out.warn(Contradicts, "expectedOutput", "is corrected, though in %s at %s a person confirmed the gold that was there: "+
+				"let the two agree; metadata.review has both", cmp.Or(r.Queue, "an audit"), r.At.Format(time.RFC3339))
+		}
 	}
 	if out.item.Metadata, err = WithReview(item.Metadata, review); err != nil {
 		return out, refuse(Refused, "metadata", "the item %s: %v", item.ID, err)

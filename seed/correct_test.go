@@ -192,6 +192,17 @@ func TestCorrections(t *testing.T) {
 		if err := differ.Err().Error(); differ.Updated != 1 || !strings.Contains(err, "the gold of the item no changed since") || len(Reviews(s.items("gold")["no"].Metadata)) != 1 {
 			t.Errorf("%+v: %s", differ.Result, err)
 		}
+		// A correction of gold that a person confirmed in another trace is taken, with a warning.
+		against := s.sendExperiment(40, data, "third run", "same", gold("Ada", "Rome"))
+		s.addDoubt(against, Doubt{Dataset: "gold", Item: "same", Run: "third run", Gold: goldHash})
+		s.correct(against, parisGold)
+		s.complete(queue, against, "TRACE")
+		for _, want := range []int{1, 0} {
+			w := s.mustSeedTraces(corrections, TraceConfig{Corrections: true}).Report.Warnings
+			if w.Kinds[Contradicts] != want || want == 1 && !strings.Contains(fmt.Sprint(w.First), "item same: expectedOutput: is corrected, though in doubts at ") {
+				t.Errorf("%+v", w)
+			}
+		}
 		// No selection makes an item from a trace of an experiment.
 		for _, plain := range []Selection{{Queue: "doubts"}, {IDs: []string{traces["corrected"], traces["confirmed"]}}, {Environment: "sdk-experiment"}} {
 			result := s.mustSeedTraces(plain, TraceConfig{Config: Config{Dataset: "new"}, AcceptUnvalidated: true})

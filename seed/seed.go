@@ -130,6 +130,7 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 		return result, err
 	}
 	hasBad := result.Report.Problems.Total > 0
+	own, errOwn := newChecker(cfg.withSchemasOf(result.Dataset))
 	err = s.write(ctx, func(write func(dataset.Located)) error {
 		for located, err := range items {
 			var syntax *dataset.SyntaxError
@@ -139,7 +140,16 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 				return errors.Join(err, ctx.Err())
 			case hasBad && s.skipBad(located, c.item(located).problems): // and reported this item
 			default:
-				write(located)
+				n := notes{}
+				if cfg.DryRun && errOwn == nil { // else Langfuse refuses what breaks the dataset's schemas
+					own.checkSchema(&n, "input", located.Input)
+					own.checkSchema(&n, "expectedOutput", located.Expected)
+				}
+				if len(n.problems) == 0 {
+					write(located)
+				} else {
+					s.refuse(located, Change{Item: cfg.IDPrefix + located.ID, Line: located.Line}, reasonOf(n.problems))
+				}
 			}
 		}
 		return nil

@@ -224,10 +224,12 @@ func TestFile_schemaOfTheDataset(t *testing.T) {
 	if s.count["POST /v2/datasets"] != 1 {
 		t.Errorf("the dataset was written %d times", s.count["POST /v2/datasets"])
 	}
-	// The server refuses the item because of its schema, which this call does not have.
-	result, err := s.seed(itemLine("a", "x")+`{"id":"b","input":{"text":"y"}}`, Config{})
-	if err != nil || counts(result) != [4]int{0, 0, 1, 1} || !strings.Contains(result.Err().Error(), "validation failed") {
-		t.Errorf("%v, %v, %v", err, counts(result), result.Err())
+	// The server refuses the item because of its schema, which this call does not have. So does a dry run.
+	for dry, want := range map[bool]string{false: "validation failed", true: "item b: input: breaks the dataset's schema: missing"} {
+		result, err := s.seed(itemLine("a", "x")+`{"id":"b","input":{"text":"y"}}`, Config{DryRun: dry})
+		if err != nil || counts(result) != [4]int{0, 0, 1, 1} || !strings.Contains(result.Err().Error(), want) {
+			t.Errorf("%v, %v, %v", err, counts(result), result.Err())
+		}
 	}
 }
 

@@ -308,6 +308,12 @@ type Schemas struct {
 	Expected json.RawMessage `json:"expectedOutput"`
 }
 
+// withSchemasOf returns the configuration with the schemas of the dataset where it has none.
+func (c Config) withSchemasOf(d langfuse.Dataset) Config {
+	c.Schemas = Schemas{orDefault(c.Schemas.Input, d.InputSchema), orDefault(c.Schemas.Expected, d.ExpectedOutputSchema)}
+	return c
+}
+
 // ParseSchemas parses {"input": SCHEMA, "expectedOutput": SCHEMA}; both are optional. The error has
 // the exit code of malformed input.
 func ParseSchemas(raw []byte) (s Schemas, err error) {

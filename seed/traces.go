@@ -255,10 +255,7 @@ func (t *traceSeeder) open(ctx context.Context) error {
 // openChecker makes the checker. It uses the dataset's own schemas too, because Langfuse would report
 // only the first violation, without a path.
 func (t *traceSeeder) openChecker() (err error) {
-	cfg, found := t.cfg.Config, t.result.Dataset
-	cfg.Schemas = Schemas{orDefault(cfg.Schemas.Input, found.InputSchema),
-		orDefault(cfg.Schemas.Expected, found.ExpectedOutputSchema)}
-	t.checker, err = newChecker(cfg)
+	t.checker, err = newChecker(t.cfg.withSchemasOf(t.result.Dataset))
 	return err
 }
 

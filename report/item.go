@@ -120,6 +120,7 @@ func (p *page) itemHead(v ItemView) {
 	if o.Latency > 0 {
 		p.parts("latency", duration(o.Latency), textIf(o.FromCache > 0, Counted(o.FromCache, "answer")+" from the cache"))
 	}
+	p.parts("worker", textutil.Line(o.Worker))
 	p.parts("tokens", tokenParts(o.Usage)...)
 	if o.CostUSD != nil || len(o.Calls) > 0 {
 		p.parts("cost", costParts(o.CostUSD, 0, "item")...)

@@ -133,6 +133,9 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		if cfg.workers.Address == "" {
 			return sys, nil
 		}
+		if cfg.concurrencyGiven {
+			s.note("--concurrency has no effect with --workers: each experiment worker has its own")
+		}
 		return system.Coordinate(ctx, s.env, cfg.workers, cfg.system, opened, sys, s.note)
 	}
 	return config

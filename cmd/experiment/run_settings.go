@@ -96,6 +96,7 @@ type runConfig struct {
 	generatedName       string // the generated --name, if the user gave none
 	system              system.Config
 	workers             system.WorkersServer // without an address this process runs the items
+	concurrencyGiven    bool                 // by the flag
 	allowance           experiment.FailureLimit
 	gate                compare.Gate
 	langfuseMode        string
@@ -149,6 +150,7 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 		cfg.RetryClasses = readClasses(p, text)
 	}
 	cfg.system.Limits.Timeout, cfg.system.Limits.Concurrency = cfg.Timeout, cfg.Concurrency
+	cfg.concurrencyGiven = s["concurrency"].From == settings.FromFlag
 	cfg.workers = system.WorkersServer{Address: s.Text("workers"), Insecure: p.Switch(s, "insecure")}
 	if cfg.workers.Address != "" {
 		cfg.system.Limits.Concurrency = system.MostCalls

@@ -40,9 +40,9 @@ func TestWorkers_export(t *testing.T) {
 	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "live", "--model", "openai/gpt-4o", "--record", "tape.jsonl", "--quiet")
 	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "local", "--model", "recorded/tape.jsonl", "--output", "local.jsonl", "--quiet")
 	started := workers(t, f, nats, n, "--model", "recorded/tape.jsonl", "--concurrency", "2")
-	c := f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "spread", "--model", "recorded/tape.jsonl", "--output", "spread.jsonl", "--workers", nats.URL(), "--verify")
-	if text := c.stderr.String(); !regexp.MustCompile(`0 in flight \(\d workers?, \d in hand\)`).MatchString(text) {
-		t.Errorf("the progress does not say who works:\n%s", text)
+	c := f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "spread", "--model", "recorded/tape.jsonl", "--output", "spread.jsonl", "--workers", nats.URL(), "--verify", "-c", "9")
+	if text := c.stderr.String(); !strings.Contains(text, "note: --concurrency has no effect with --workers") || !regexp.MustCompile(`0 in flight \(\d workers?, \d in hand\)`).MatchString(text) {
+		t.Errorf("the progress does not say who works, or nothing is said of -c:\n%s", text)
 	}
 	local, spread := normalizedExport(t, f.path("local.jsonl")), normalizedExport(t, f.path("spread.jsonl"))
 	if !strings.Contains(spread, `"worker":"w`) {
@@ -55,8 +55,12 @@ func TestWorkers_export(t *testing.T) {
 		t.Errorf("local:\n%.3000s\nspread:\n%.3000s", local, spread)
 	}
 	list := f.run(t, cli.ExitOK, "workers", nats.URL())
-	if text := list.stdout.String(); strings.Count(text, "recorded openai/gpt-4o") != n {
-		t.Errorf("workers:\n%s", text)
+	if text := list.stdout.String(); strings.Count(text, "recorded openai/gpt-4o  –") != n {
+		t.Errorf("workers, none of which works for a run that has ended:\n%s", text)
+	}
+	item := regexp.MustCompile(`"item":"([^"]+)","kind":"outcome"`).FindStringSubmatch(spread)
+	if shown := f.run(t, cli.ExitOK, "show", "spread", item[1]); !strings.Contains(shown.stdout.String(), "\nworker    w") {
+		t.Errorf("show:\n%s", shown.stdout.String())
 	}
 	for _, c := range started {
 		must(t, c.Process.Signal(syscall.SIGTERM))

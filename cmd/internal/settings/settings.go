@@ -152,7 +152,7 @@ type Value struct {
 
 // Sources of a Value other than a variable and the file.
 const (
-	fromFlag    = "flag"
+	FromFlag    = "flag"
 	FromDefault = "default"
 	NotSet      = "not set"
 )
@@ -169,9 +169,9 @@ func Resolve(c *urfave.Context, table []Setting, getenv func(string) string, fil
 		value, isSet := Value{nil, NotSet}, slices.Contains(setFlags, s.Flag)
 		switch words := file(s.Flag); {
 		case isSet && s.Many:
-			value = Value{c.StringSlice(s.Flag), fromFlag}
+			value = Value{c.StringSlice(s.Flag), FromFlag}
 		case isSet:
-			value = Value{[]string{c.String(s.Flag)}, fromFlag} // works for flags of every type
+			value = Value{[]string{c.String(s.Flag)}, FromFlag} // works for flags of every type
 		case s.Env != "" && getenv(s.Env) != "":
 			value = Value{[]string{getenv(s.Env)}, s.Env}
 		case words != nil:
@@ -227,7 +227,7 @@ func (p *Problems) withSource(err error) error {
 	word, _, _ := strings.Cut(err.Error(), " ")
 	flag, found := strings.CutPrefix(strings.TrimSuffix(word, ":"), "--")
 	switch from := p.Values[flag].From; {
-	case !found, from == "", from == fromFlag, from == FromDefault, from == NotSet:
+	case !found, from == "", from == FromFlag, from == FromDefault, from == NotSet:
 		return err
 	default:
 		return fmt.Errorf("%s: %w", from, err)

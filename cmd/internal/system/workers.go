@@ -218,6 +218,9 @@ func workersTable(list []workers.Presence, known map[string]workers.Run) string 
 		held := 0
 		var working []string
 		for id, n := range p.InHand {
+			if _, exists := known[id]; !exists && n == 0 { // the run has ended, and the worker is about to notice
+				continue
+			}
 			held += n
 			working = append(working, run(id))
 		}

@@ -254,8 +254,12 @@ func (o *Coordinator) activeWorkers() (workers, capacity, inHand int, quiet time
 	return workers, capacity, inHand, quiet
 }
 
-// warnIfNoWorker notes that the run has no worker.
+// warnIfNoWorker notes that the server is away or that the run has no worker.
 func (o *Coordinator) warnIfNoWorker() {
+	if !o.conn.nats.IsConnected() {
+		o.conn.cfg.Note(serverAway + ": the run waits for it")
+		return
+	}
 	o.mu.Lock()
 	workers, _, _, _ := o.activeWorkers()
 	o.mu.Unlock()
@@ -265,13 +269,17 @@ func (o *Coordinator) warnIfNoWorker() {
 	}
 }
 
+const serverAway = "the NATS server is away"
+
 // State describes the workers of the run for a person.
 func (o *Coordinator) State() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	workers, _, inHand, _ := o.activeWorkers()
 	text := fmt.Sprintf("%s, %d in hand", textutil.Counted(workers, "worker"), inHand)
-	if workers == 0 {
+	if !o.conn.nats.IsConnected() {
+		text = serverAway
+	} else if workers == 0 {
 		text = "no worker is there"
 		for _, s := range o.workers {
 			if why := s.Refused[o.run.ID]; why != "" && time.Since(s.at) <= o.conn.cfg.lostAfter() {

@@ -314,12 +314,14 @@ func TestWork_stoppedBefore(t *testing.T) {
 }
 
 // TestCoordinator_redelivered checks that the texts speak of deliveries, of which a unit may have
-// several.
+// several, and of a server that is away.
 func TestCoordinator_redelivered(t *testing.T) {
 	t.Parallel()
 	f := newServerFixture(t, 2*time.Second)
 	var notes []string
-	conn, err := Connect(t.Context(), Config{Address: f.server.URL(), Note: func(text string) { notes = append(notes, text) }})
+	conn, err := Connect(t.Context(), Config{
+		Address: f.server.URL(), Note: func(text string) { notes = append(notes, text) }, beat: time.Minute,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,6 +334,14 @@ func TestCoordinator_redelivered(t *testing.T) {
 	if text := o.State(); text != "no worker is there, units handed out again 5 times" {
 		t.Errorf("the progress says %q", text)
 	}
+	f.server.Stop()
+	waitFor(t, "the server's absence", func() bool { return o.State() == "the NATS server is away, units handed out again 5 times" })
+	if o.warnIfNoWorker(); len(notes) != 1 || notes[0] != "the NATS server is away: the run waits for it" {
+		t.Errorf("the notes are %q", notes)
+	}
+	f.server.Restart(false)
+	waitFor(t, "the server's return", func() bool { return strings.HasPrefix(o.State(), "no worker is there") })
+	notes = nil
 	const want = "units were handed out again 5 times: what their earlier tries cost is not in the summary"
 	if err := o.Close(); err != nil || len(notes) != 1 || notes[0] != want {
 		t.Errorf("the notes are %q, %v", notes, err)

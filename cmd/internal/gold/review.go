@@ -164,9 +164,12 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 		return nil
 	})
 	if err == nil {
-		fmt.Fprintf(a.env.Stderr, "%s: %s, %s accepted, %d rejected; experiment seed --dataset %s --file %[1]s writes them\n", path,
-			textutil.Counted(len(byItem), "item"), textutil.Counted(count[accepted], "finding"), count[rejected],
-			cli.Quote(a.header.Dataset.Name))
+		next := "put them in the place of those of the same ids in the file of the dataset"
+		if a.langfuse != nil {
+			next = fmt.Sprintf("experiment seed --dataset %s --file %s writes them", cli.Quote(a.header.Dataset.Name), cli.Quote(path))
+		}
+		fmt.Fprintf(a.env.Stderr, "%s: %s, %s accepted, %d rejected; %s\n", path, textutil.Counted(len(byItem), "item"),
+			textutil.Counted(count[accepted], "finding"), count[rejected], next)
 	}
 	return err
 }

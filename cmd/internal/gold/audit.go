@@ -44,7 +44,7 @@ func AuditCommand(env cli.Env) *urfave.Command {
 			settings.OptionsFlag(),
 			&urfave.StringFlag{Name: "judge", Usage: "ask `MODEL`, such as openai/gpt-4o-mini, about these findings"},
 			&urfave.StringFlag{Name: "html", TakesFile: true, Usage: "write a web page to `FILE`, on which to accept and reject findings"},
-			&urfave.StringFlag{Name: "decisions", TakesFile: true, Usage: "read from `FILE` what was accepted and rejected on that page"},
+			&urfave.StringSliceFlag{Name: "decisions", TakesFile: true, Usage: "read from `FILE` what was accepted and rejected on that page; may be repeated"},
 			&urfave.StringFlag{Name: "corrected", TakesFile: true, Usage: "write the items that --decisions changes to `FILE`, for experiment seed --file"},
 			&urfave.StringFlag{Name: "queue", Usage: "add the items to the annotation queue `NAME` in Langfuse, each with what is doubtful"},
 			&urfave.BoolFlag{Name: "create-queue", Usage: "create the queue if it does not exist"},
@@ -57,7 +57,7 @@ func AuditCommand(env cli.Env) *urfave.Command {
 func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx := c.Context
 	options, errOptions := settings.ScoringOptions(c.String("options"))
-	decided, errChosen := readFlagFile(c, "decisions", "the decisions", parseDecisions)
+	decided, errChosen := readDecisions(ctx, c.StringSlice("decisions"))
 	if err := errors.Join(checkAuditFlags(c), errOptions, errChosen); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func checkAuditFlags(c *urfave.Context) error {
 		check(strings.HasPrefix(name, runs.InLangfuse), outputsNeeded, name)
 	}
 	check(c.Int("top") < 1, "--top: %d is less than 1", c.Int("top"))
-	check((c.String("corrected") == "") != (c.String("decisions") == ""),
+	check((c.String("corrected") == "") != (len(c.StringSlice("decisions")) == 0),
 		"--decisions says what was accepted, --corrected where the changed items go: give both or none")
 	check(c.Bool("create-queue") && c.String("queue") == "", "--create-queue: add --queue NAME")
 	if path := c.String("corrected"); path != "" {

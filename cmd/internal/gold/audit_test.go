@@ -122,6 +122,23 @@ func TestAudit_decisions(t *testing.T) {
 		!strings.Contains(stderr, written) || strings.Contains(stderr, "warning") {
 		t.Fatal(stderr)
 	}
+	// The decisions of two people, which have one finding in common, make the same items.
+	// A third person who decides differently is refused.
+	both := []string{"s1", "s2", "--corrected", "corrected.jsonl"}
+	contrary := d.Decisions[0]
+	contrary.Verdict = map[string]string{accepted: rejected, rejected: accepted}[contrary.Verdict]
+	for i, verdicts := range [][]decision{d.Decisions[:1], d.Decisions, {contrary}} {
+		path := fmt.Sprintf("%d.json", i)
+		raw, err := json.Marshal(decisions{Decisions: verdicts})
+		if err := errors.Join(err, os.WriteFile(path, raw, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		both = append(both, "--decisions", path)
+		code, _, stderr := audit(t, nil, both...)
+		if i == 1 && !strings.Contains(stderr, written) || (i == 2) != (code == cli.ExitUsage && strings.Contains(stderr, "let the two agree")) {
+			t.Errorf("%q: %d: %s", both, code, stderr)
+		}
+	}
 	got := map[string]dataset.Item{}
 	for item, err := range dataset.ReadFile(t.Context(), "corrected.jsonl") {
 		if err != nil {

@@ -40,6 +40,29 @@ type decisions struct {
 
 type decision struct{ Item, Finding, Gold, Verdict string }
 
+// readDecisions reads the decisions of several files, as of several people. Each finding counts once;
+// it is a usage error if two files decide it differently.
+func readDecisions(ctx context.Context, paths []string) (all decisions, err error) {
+	all.findings = map[string]bool{}
+	earlier := map[string][2]string{} // verdict and path by finding
+	var problems []error
+	for _, path := range paths {
+		one, err := readTextFile(ctx, path, "the decisions", parseDecisions)
+		problems = append(problems, err)
+		all.Dataset = cmp.Or(all.Dataset, one.Dataset)
+		for _, d := range one.Decisions {
+			if !all.findings[d.Finding] {
+				all.Decisions, all.findings[d.Finding] = append(all.Decisions, d), true
+				earlier[d.Finding] = [2]string{d.Verdict, path}
+			} else if was := earlier[d.Finding]; was[0] != d.Verdict {
+				problems = append(problems, cli.Usage("finding %q of item %q is %s in %s and %s in %s: let the two agree",
+					d.Finding, shortID(d.Item), was[0], was[1], d.Verdict, path))
+			}
+		}
+	}
+	return all, errors.Join(problems...)
+}
+
 // parseDecisions parses and checks a file of decisions.
 func parseDecisions(raw []byte) (d decisions, err error) {
 	if err := json.Unmarshal(raw, &d); err != nil {
@@ -132,7 +155,7 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 	for _, decided := range d.Decisions {
 		switch f, known := found[decided.Finding]; {
 		case !known:
-			problems = append(problems, fmt.Errorf("finding %q of item %q is not one of this audit: its gold has changed, it was already decided, or other runs were audited", decided.Finding, shortID(decided.Item)))
+			problems = append(problems, fmt.Errorf("finding %q of item %q is not one of this audit: its gold has changed, it was already decided, its item is archived, or other runs were audited", decided.Finding, shortID(decided.Item)))
 		case f.Gold != decided.Gold:
 			problems = append(problems, fmt.Errorf("finding %q: the gold of item %q has changed since the decision", decided.Finding, shortID(f.Item)))
 		case byItem[f.Item] == nil:

@@ -201,14 +201,17 @@ func withLangfuse(c *urfave.Context, env cli.Env, do func(*settings.Langfuse) er
 	return errors.Join(do(lf), lf.Close())
 }
 
-// readFlagFile reads and parses the file of a flag, without a byte order mark. Without the flag it
-// returns the zero value.
+// readFlagFile reads and parses the file of a flag. Without the flag it returns the zero value.
 func readFlagFile[T any](c *urfave.Context, flag, what string, parse func([]byte) (T, error)) (value T, err error) {
-	path := c.String(flag)
-	if path == "" {
-		return value, nil
+	if path := c.String(flag); path != "" {
+		return readTextFile(c.Context, path, what, parse)
 	}
-	raw, err := files.Read(c.Context, path, files.MaxText)
+	return value, nil
+}
+
+// readTextFile reads and parses a file, without a byte order mark.
+func readTextFile[T any](ctx context.Context, path, what string, parse func([]byte) (T, error)) (value T, err error) {
+	raw, err := files.Read(ctx, path, files.MaxText)
 	if err != nil {
 		return value, cli.Usage("reading %s: %w", what, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,6 +106,33 @@ func TestFile_replacesReviews(t *testing.T) {
 	result := s.mustSeed(item("a", "Oslo", ""), Config{})
 	if got := strings.Join(append(result.Reactivated, result.LostReviews...), " "); got != "a a" {
 		t.Errorf("active again and lost: %q", got)
+	}
+}
+
+// TestCorrections_changedMeanwhile checks that a correction does not replace what another process wrote
+// after the dataset was listed, and that the same call again says that the gold has changed.
+func TestCorrections_changedMeanwhile(t *testing.T) {
+	s := newServer(t)
+	data := s.mustSeed(goldItem("one", "London"), Config{Dataset: "gold"}).Dataset
+	goldHash := dataset.GoldHash(s.onlyItem().ExpectedOutput)
+	trace := s.sendExperiment(1, data, "first run", "one", gold("Ada", "Rome"))
+	s.addDoubt(trace, Doubt{Dataset: "gold", Item: "one", Run: "first run", Gold: goldHash})
+	s.correct(trace, gold("Ada", "Paris"))
+	s.complete(s.newQueue("doubts"), trace, "TRACE")
+	var once sync.Once
+	s.setIntercept(func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+		if strings.HasSuffix(r.URL.Path, "/v3/scores") { // the scores are read after the items
+			once.Do(func() { s.mustSeed(goldItem("one", "Oslo"), Config{Dataset: "gold"}) })
+		}
+		return false
+	})
+	for _, want := range []string{"the item one was changed while this command ran", "the gold of the item one changed since"} {
+		result := s.mustSeedTraces(Selection{Queue: "doubts"}, TraceConfig{Corrections: true})
+		s.setIntercept(nil)
+		if why := result.refusals()[trace]; result.Refused != 1 || !strings.Contains(why, want) ||
+			!bytes.Contains(s.onlyItem().ExpectedOutput, []byte("Oslo")) {
+			t.Errorf("%q, want %q: %+v\n%s", why, want, result.Result, s.onlyItem().ExpectedOutput)
+		}
 	}
 }
 

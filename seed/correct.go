@@ -157,12 +157,9 @@ func (t *traceSeeder) writeReview(ctx context.Context, trace string, out mappedI
 			return nil
 		}
 	}
-	if written := digestOf(located.Item); !t.cfg.DryRun && written != t.seeder.existing[old.ID] {
-		now, err := t.seeder.find(ctx, old.ID) // another process may have written it
-		if err != nil {
-			return t.seeder.handleError(ctx, located, Change{Item: old.ID}, err)
-		}
-		if now != nil && digestOf(itemOf(*now)) != t.seeder.existing[old.ID] {
+	if stored := t.seeder.existing[old.ID]; !t.cfg.DryRun && digestOf(located.Item) != stored {
+		now, err := t.seeder.find(ctx, old.ID) // an error is that of the write, too
+		if err == nil && now != nil && digestOf(itemOf(*now)) != stored {
 			t.refuse(trace, []Finding{{Kind: GoldChanged, Message: "the item " + old.ID + " was changed while this command ran: " +
 				"nothing is changed; run the same command again"}})
 			return nil

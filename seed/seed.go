@@ -140,16 +140,16 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 				return errors.Join(err, ctx.Err())
 			case hasBad && s.skipBad(located, c.item(located).problems): // and reported this item
 			default:
-				n := notes{}
+				var n notes
 				if cfg.DryRun && errOwn == nil { // else Langfuse refuses what breaks the dataset's schemas
 					own.checkSchema(&n, "input", located.Input)
 					own.checkSchema(&n, "expectedOutput", located.Expected)
 				}
-				if len(n.problems) == 0 {
-					write(located)
-				} else {
+				if len(n.problems) > 0 {
 					s.refuse(located, Change{Item: cfg.IDPrefix + located.ID, Line: located.Line}, reasonOf(n.problems))
+					continue
 				}
+				write(located)
 			}
 		}
 		return nil
@@ -171,9 +171,8 @@ type seeder struct {
 	show     func(dataset.Located, Change)
 	existing map[string]digest // existing items by id
 	similar  *similarDocuments // nil unless items are from traces
-	// reviewed has the existing items with reviews by id: for items from traces with their gold, else
-	// only their metadata. bySource has, for items from traces, the id and the observation of an
-	// existing item by source trace.
+	// reviewed has the existing items with reviews, without input, by id; bySource, for items from
+	// traces, the id and the observation of an existing item by source trace.
 	reviewed, bySource map[string]dataset.Item
 
 	mu            sync.Mutex // guards the fields below and calls of show
@@ -217,8 +216,6 @@ func (s *seeder) open(ctx context.Context) error {
 		if s.fromTraces() {
 			s.similar.put(item.ID, s.similar.sketchOf(item))
 			s.bySource[item.SourceTraceID] = dataset.Item{ID: item.ID, SourceObservationID: item.SourceObservationID}
-		} else {
-			item.Expected = nil
 		}
 		if item.Input = nil; len(Reviews(item.Metadata)) > 0 {
 			s.reviewed[item.ID] = item
@@ -315,7 +312,7 @@ func (s *seeder) writeItem(ctx context.Context, located dataset.Located) error {
 		if archived {
 			s.result.Reactivated = append(s.result.Reactivated, change.Item)
 		}
-		if written.replacesReview(stored) && lackReview(Reviews(located.Metadata), reviews) {
+		if (written[1] != 0 && written[1] != stored[1] || written[2] != 0) && lackReview(Reviews(located.Metadata), reviews) {
 			s.result.LostReviews = append(s.result.LostReviews, change.Item)
 		}
 		s.mu.Unlock()

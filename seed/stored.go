@@ -174,12 +174,6 @@ func (d digest) changesOver(stored digest) (changes bool, kept []string) {
 	return changes, kept
 }
 
-// replacesReview reports whether writing the item over the stored one replaces gold or metadata,
-// which say what people reviewed.
-func (d digest) replacesReview(stored digest) bool {
-	return d[1] != 0 && d[1] != stored[1] || d[2] != 0
-}
-
 // Export writes the active items of a dataset, sorted by id, so that two exports of the same items
 // are equal byte for byte. It returns the number of items. The caller closes the writer. Export
 // keeps the items in a temporary file until it has read all, and only their ids in memory.

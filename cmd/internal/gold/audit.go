@@ -57,7 +57,7 @@ func AuditCommand(env cli.Env) *urfave.Command {
 func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx := c.Context
 	options, errOptions := settings.ScoringOptions(c.String("options"))
-	decided, errChosen := readDecisions(ctx, c.StringSlice("decisions"))
+	decided, errChosen := readDecisions(c)
 	if err := errors.Join(checkAuditFlags(c), errOptions, errChosen); err != nil {
 		return err
 	}

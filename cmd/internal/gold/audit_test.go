@@ -117,7 +117,7 @@ func TestAudit_decisions(t *testing.T) {
 	if err := errors.Join(err, os.WriteFile("decisions.json", append([]byte("\ufeff"), raw...), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	const written = "corrected.jsonl: 2 items, 1 finding accepted, 1 rejected; put them in the place of those"
+	const written = "corrected.jsonl: 2 items, 1 finding accepted, 1 rejected"
 	if code, _, stderr := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl"); code != 0 ||
 		!strings.Contains(stderr, written) || strings.Contains(stderr, "warning") {
 		t.Fatal(stderr)

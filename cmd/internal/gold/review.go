@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	urfave "github.com/urfave/cli/v2"
+
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
@@ -40,23 +42,23 @@ type decisions struct {
 
 type decision struct{ Item, Finding, Gold, Verdict string }
 
-// readDecisions reads the decisions of several files, as of several people. Each finding counts once;
-// it is a usage error if two files decide it differently.
-func readDecisions(ctx context.Context, paths []string) (all decisions, err error) {
+// readDecisions reads the files of --decisions, of one or several people. A finding that two of them
+// decide alike counts once.
+func readDecisions(c *urfave.Context) (all decisions, err error) {
 	all.findings = map[string]bool{}
-	earlier := map[string][2]string{} // verdict and path by finding
+	earlier := map[string]string{} // verdict and file by finding
 	var problems []error
-	for _, path := range paths {
-		one, err := readTextFile(ctx, path, "the decisions", parseDecisions)
+	for _, path := range c.StringSlice("decisions") {
+		one, err := readFlagFile(c, path, "the decisions", parseDecisions)
 		problems = append(problems, err)
 		all.Dataset = cmp.Or(all.Dataset, one.Dataset)
 		for _, d := range one.Decisions {
-			if !all.findings[d.Finding] {
+			if was := earlier[d.Finding]; was == "" {
 				all.Decisions, all.findings[d.Finding] = append(all.Decisions, d), true
-				earlier[d.Finding] = [2]string{d.Verdict, path}
-			} else if was := earlier[d.Finding]; was[0] != d.Verdict {
-				problems = append(problems, cli.Usage("finding %q of item %q is %s in %s and %s in %s: let the two agree",
-					d.Finding, shortID(d.Item), was[0], was[1], d.Verdict, path))
+				earlier[d.Finding] = d.Verdict + " in " + path
+			} else if !strings.HasPrefix(was, d.Verdict) {
+				problems = append(problems, cli.Usage("finding %q of item %q is decided twice: it is %s and %s in %s; let the two agree",
+					d.Finding, shortID(d.Item), was, d.Verdict, path))
 			}
 		}
 	}
@@ -69,15 +71,10 @@ func parseDecisions(raw []byte) (d decisions, err error) {
 		return d, cli.Usage("it is not a file of decisions, as the page of experiment audit --html saves it: %w", err)
 	}
 	var problems []error
-	d.findings = map[string]bool{}
 	for _, decided := range d.Decisions {
-		switch {
-		case decided.Verdict != accepted && decided.Verdict != rejected:
+		if decided.Verdict != accepted && decided.Verdict != rejected {
 			problems = append(problems, fmt.Errorf("finding %q: the verdict %q is neither %s nor %s", decided.Finding, decided.Verdict, accepted, rejected))
-		case d.findings[decided.Finding]:
-			problems = append(problems, fmt.Errorf("finding %q is decided twice", decided.Finding))
 		}
-		d.findings[decided.Finding] = true
 	}
 	if len(d.Decisions) == 0 {
 		problems = append(problems, errors.New("it holds no decision"))
@@ -151,8 +148,9 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 		found[f.Key] = f
 	}
 	var problems []error
-	byItem := map[string]map[string][]harness.Doubt{} // the decided findings, by verdict
+	byItem, count := map[string]map[string][]harness.Doubt{}, map[string]int{} // the decided findings, by verdict
 	for _, decided := range d.Decisions {
+		count[decided.Verdict]++
 		switch f, known := found[decided.Finding]; {
 		case !known:
 			problems = append(problems, fmt.Errorf("finding %q of item %q is not one of this audit: its gold has changed, it was already decided, its item is archived, or other runs were audited", decided.Finding, shortID(decided.Item)))
@@ -171,7 +169,6 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 		return cli.Usage("%w\nnothing is written: write the page again with --html; in the browser that made the decisions it "+
 			"still has all that hold, to be saved again", errors.Join(problems...))
 	}
-	count := map[string]int{}
 	err := writeItems(path, func(out *dataset.Writer) error {
 		for _, id := range slices.Sorted(maps.Keys(byItem)) {
 			item, err := a.applyDecisions(ctx, id, byItem[id][accepted], byItem[id][rejected])
@@ -181,18 +178,12 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 			if err != nil {
 				return err
 			}
-			count[accepted] += len(byItem[id][accepted])
-			count[rejected] += len(byItem[id][rejected])
 		}
 		return nil
 	})
 	if err == nil {
-		next := "put them in the place of those of the same ids in the file of the dataset"
-		if a.langfuse != nil {
-			next = fmt.Sprintf("experiment seed --dataset %s --file %s writes them", cli.Quote(a.header.Dataset.Name), cli.Quote(path))
-		}
-		fmt.Fprintf(a.env.Stderr, "%s: %s, %s accepted, %d rejected; %s\n", path, textutil.Counted(len(byItem), "item"),
-			textutil.Counted(count[accepted], "finding"), count[rejected], next)
+		fmt.Fprintf(a.env.Stderr, "%s: %s, %s accepted, %d rejected\n", path, textutil.Counted(len(byItem), "item"),
+			textutil.Counted(count[accepted], "finding"), count[rejected])
 	}
 	return err
 }

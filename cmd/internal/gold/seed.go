@@ -201,17 +201,13 @@ func withLangfuse(c *urfave.Context, env cli.Env, do func(*settings.Langfuse) er
 	return errors.Join(do(lf), lf.Close())
 }
 
-// readFlagFile reads and parses the file of a flag. Without the flag it returns the zero value.
-func readFlagFile[T any](c *urfave.Context, flag, what string, parse func([]byte) (T, error)) (value T, err error) {
-	if path := c.String(flag); path != "" {
-		return readTextFile(c.Context, path, what, parse)
+// readFlagFile reads and parses the file of a flag, without a byte order mark. For an empty path it
+// returns the zero value.
+func readFlagFile[T any](c *urfave.Context, path, what string, parse func([]byte) (T, error)) (value T, err error) {
+	if path == "" {
+		return value, nil
 	}
-	return value, nil
-}
-
-// readTextFile reads and parses a file, without a byte order mark.
-func readTextFile[T any](ctx context.Context, path, what string, parse func([]byte) (T, error)) (value T, err error) {
-	raw, err := files.Read(ctx, path, files.MaxText)
+	raw, err := files.Read(c.Context, path, files.MaxText)
 	if err != nil {
 		return value, cli.Usage("reading %s: %w", what, err)
 	}
@@ -257,15 +253,14 @@ func summary(c *urfave.Context, from string, r seed.Result) string {
 
 // replacedLines names the items of which a file replaces what people decided, or returns "".
 func replacedLines(r seed.Result) (text string) {
-	named := func(ids []string) string { return textutil.First(cli.Each(ids, textutil.Line), 10) }
-	if n := len(r.LostReviews); n > 0 {
-		text = fmt.Sprintf("replaced: in %s what people reviewed, since the file lacks a review: %s\n  to keep reviews, begin with "+
-			"the file of --export; to bring them back, seed --corrections QUEUE or the file of audit --corrected again\n",
-			textutil.Counted(n, "item"), named(r.LostReviews))
+	line := func(format string, ids []string) {
+		if len(ids) > 0 {
+			text += fmt.Sprintf(format, textutil.Counted(len(ids), "item"), textutil.First(cli.Each(ids, textutil.Line), 10))
+		}
 	}
-	if n := len(r.Reactivated); n > 0 {
-		text += fmt.Sprintf("active again: %s, which somebody had archived: %s\n", textutil.Counted(n, "item"), named(r.Reactivated))
-	}
+	line("replaced: in %s what people reviewed, since the file lacks a review: %s\n  to keep reviews, begin with the file of --export; "+
+		"to bring them back, seed --corrections QUEUE or the file of audit --corrected again\n", r.LostReviews)
+	line("active again: %s, which somebody had archived: %s\n", r.Reactivated)
 	return text
 }
 
@@ -280,8 +275,8 @@ func countLine[K ~string](title string, n map[K]int) string {
 
 // seedConfig reads the flags that all ways of seeding share.
 func seedConfig(c *urfave.Context) (seed.Config, error) {
-	schemas, errSchemas := readFlagFile(c, "schema", "the schemas", seed.ParseSchemas)
-	redaction, errRedaction := readFlagFile(c, "redact", "the patterns", seed.ParseRedaction)
+	schemas, errSchemas := readFlagFile(c, c.String("schema"), "the schemas", seed.ParseSchemas)
+	redaction, errRedaction := readFlagFile(c, c.String("redact"), "the patterns", seed.ParseRedaction)
 	return seed.Config{
 		Dataset: c.String("dataset"), Description: c.String("description"), Schemas: schemas, IDPrefix: c.String("id-prefix"),
 		Redaction: redaction, Foreign: foreignQuestion, KeepGoing: c.Bool("keep-going"), DryRun: c.Bool("dry-run"),

@@ -160,8 +160,8 @@ func (t *traceSeeder) writeReview(ctx context.Context, trace string, out mappedI
 	if stored := t.seeder.existing[old.ID]; !t.cfg.DryRun && digestOf(located.Item) != stored {
 		now, err := t.seeder.find(ctx, old.ID) // an error is that of the write, too
 		if err == nil && now != nil && digestOf(itemOf(*now)) != stored {
-			t.refuse(trace, []Finding{{Kind: GoldChanged, Message: "the item " + old.ID + " was changed while this command ran: " +
-				"nothing is changed; run the same command again"}})
+			t.refuse(trace, []Finding{{Kind: GoldChanged, Message: "the item " + old.ID +
+				" was changed while this command ran: nothing is changed; run the same command again"}})
 			return nil
 		}
 	}
@@ -232,8 +232,8 @@ func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
 	}
 	for _, r := range Reviews(item.Metadata) {
 		if newHash != oldHash && r.Verdict == Confirmed && r.Gold == oldHash && r.Trace != c.id {
-			out.warn(Contradicts, "expectedOutput", "is corrected, though in %s at %s a person confirmed the gold that was there: "+
-				"let the two agree; metadata.review has both", cmp.Or(r.Queue, "an audit"), r.At.Format(time.RFC3339))
+			out.warn(Contradicts, "expectedOutput", "is corrected, though in %s at %s a person confirmed the gold that was "+
+				"there: let the two agree; metadata.review has both", cmp.Or(r.Queue, "an audit"), r.At.Format(time.RFC3339))
 		}
 	}
 	if out.item.Metadata, err = WithReview(item.Metadata, review); err != nil {

@@ -52,7 +52,7 @@ const (
 	NoSchemas    Kind = "no_schemas"    // the input has no schemas for what to extract
 	Altered      Kind = "altered"       // Langfuse will store another value
 	KeptField    Kind = "kept"          // absent in the file, or reviewed gold: kept in Langfuse
-	Contradicts  Kind = "contradicts"   // gold that denies other gold, or a correction of gold that another person confirmed
+	Contradicts  Kind = "contradicts"   // gold that denies other gold or what another person confirmed
 	Similar      Kind = "similar"       // the document is almost that of another item
 	Repeated     Kind = "repeated"      // a trace was named twice
 	PassedOver   Kind = "passed_over"   // the correction of another step is not used

@@ -44,7 +44,8 @@ func AuditCommand(env cli.Env) *urfave.Command {
 			settings.OptionsFlag(),
 			&urfave.StringFlag{Name: "judge", Usage: "ask `MODEL`, such as openai/gpt-4o-mini, about these findings"},
 			&urfave.StringFlag{Name: "html", TakesFile: true, Usage: "write a web page to `FILE`, on which to accept and reject findings"},
-			&urfave.StringSliceFlag{Name: "decisions", TakesFile: true, Usage: "read from `FILE` what was accepted and rejected on that page; may be repeated"},
+			&urfave.StringSliceFlag{Name: "decisions", TakesFile: true,
+				Usage: "read from `FILE` what was accepted and rejected on that page; may be repeated"},
 			&urfave.StringFlag{Name: "corrected", TakesFile: true, Usage: "write the items that --decisions changes to `FILE`, for experiment seed --file"},
 			&urfave.StringFlag{Name: "queue", Usage: "add the items to the annotation queue `NAME` in Langfuse, each with what is doubtful"},
 			&urfave.BoolFlag{Name: "create-queue", Usage: "create the queue if it does not exist"},
@@ -89,8 +90,8 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	for i, name := range a.systems {
 		for j, other := range a.systems[:i] {
 			if !a.differ[[2]int{j, i}] && len(a.runs) > 1 {
-				fmt.Fprintf(env.Stderr, "warning: %s and %s have the same output for every item: if they are one program, leave one "+
-					"out, since the doubt counts them as two witnesses\n", textutil.Line(other), textutil.Line(name))
+				fmt.Fprintf(env.Stderr, "warning: %s and %s have the same output for every item: if they are one program, "+
+					"leave one out, since the doubt counts them as two witnesses\n", textutil.Line(other), textutil.Line(name))
 			}
 		}
 	}

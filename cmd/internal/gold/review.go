@@ -57,8 +57,8 @@ func readDecisions(c *urfave.Context) (all decisions, err error) {
 				all.Decisions, all.findings[d.Finding] = append(all.Decisions, d), true
 				earlier[d.Finding] = d.Verdict + " in " + path
 			} else if !strings.HasPrefix(was, d.Verdict) {
-				problems = append(problems, cli.Usage("finding %q of item %q is decided twice: it is %s and %s in %s; let the two agree",
-					d.Finding, shortID(d.Item), was, d.Verdict, path))
+				problems = append(problems, cli.Usage("finding %q of item %q is decided twice: it is %s and %s in %s; "+
+					"let the two agree", d.Finding, shortID(d.Item), was, d.Verdict, path))
 			}
 		}
 	}
@@ -153,7 +153,8 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 		count[decided.Verdict]++
 		switch f, known := found[decided.Finding]; {
 		case !known:
-			problems = append(problems, fmt.Errorf("finding %q of item %q is not one of this audit: its gold has changed, it was already decided, its item is archived, or other runs were audited", decided.Finding, shortID(decided.Item)))
+			problems = append(problems, fmt.Errorf("finding %q of item %q is not one of this audit: its gold has changed, it was "+
+				"already decided, its item is archived, or other runs were audited", decided.Finding, shortID(decided.Item)))
 		case f.Gold != decided.Gold:
 			problems = append(problems, fmt.Errorf("finding %q: the gold of item %q has changed since the decision", decided.Finding, shortID(f.Item)))
 		case byItem[f.Item] == nil:
@@ -164,10 +165,11 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 	}
 	if len(problems) > 0 {
 		if name := a.header.Dataset.Name; d.Dataset != "" && d.Dataset != name {
-			problems = append(problems, fmt.Errorf("the decisions are about the dataset %q, the audit is of %q", shortID(d.Dataset), name))
+			problems = append(problems,
+				fmt.Errorf("the decisions are about the dataset %q, the audit is of %q", shortID(d.Dataset), name))
 		}
-		return cli.Usage("%w\nnothing is written: write the page again with --html; in the browser that made the decisions it "+
-			"still has all that hold, to be saved again", errors.Join(problems...))
+		return cli.Usage("%w\nnothing is written: write the page again with --html; in the browser that made the decisions "+
+			"it still has all that hold, to be saved again", errors.Join(problems...))
 	}
 	err := writeItems(path, func(out *dataset.Writer) error {
 		for _, id := range slices.Sorted(maps.Keys(byItem)) {
@@ -215,8 +217,8 @@ func (a *auditor) applyDecisions(ctx context.Context, id string, accepted, rejec
 	if err == nil && len(accepted) > 0 {
 		item.Expected, err = harness.Corrected(item.Expected, accepted)
 		if lost := harness.LostEnds(full.Expected, item.Expected); err == nil && len(lost) > 0 {
-			fmt.Fprintf(a.env.Stderr, "warning: item %s: relationships still name what is taken out (%s): take them out too, in "+
-				"another decision or in the file\n", shortID(id), textutil.First(cli.Each(lost, textutil.Line), 5))
+			fmt.Fprintf(a.env.Stderr, "warning: item %s: relationships still name what is taken out (%s): take them out "+
+				"too, in another decision or in the file\n", shortID(id), textutil.First(cli.Each(lost, textutil.Line), 5))
 		}
 	}
 	review(seed.Confirmed, rejected) // of the gold with the corrections

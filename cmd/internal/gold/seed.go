@@ -258,8 +258,8 @@ func replacedLines(r seed.Result) (text string) {
 			text += fmt.Sprintf(format, textutil.Counted(len(ids), "item"), textutil.First(cli.Each(ids, textutil.Line), 10))
 		}
 	}
-	line("replaced: in %s what people reviewed, since the file lacks a review: %s\n  to keep reviews, begin with the file of --export; "+
-		"to bring them back, seed --corrections QUEUE or the file of audit --corrected again\n", r.LostReviews)
+	line("replaced: in %s what people reviewed, since the file lacks a review: %s\n  to keep reviews, begin with the file of "+
+		"--export; to bring them back, seed --corrections QUEUE or the file of audit --corrected again\n", r.LostReviews)
 	line("active again: %s, which somebody had archived: %s\n", r.Reactivated)
 	return text
 }

@@ -37,6 +37,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -356,19 +357,27 @@ type Item struct {
 	Metadata json.RawMessage
 }
 
-// decimal formats a number for a reason, with at most six significant digits.
-func decimal(v float64) string { return digits(v, 6) }
+// decimal formats a number for a reason, with at most six significant digits. If it would read
+// like a bound from which it differs, it has more.
+func decimal(v float64, bound ...float64) string { return digits(v, 6, bound...) }
 
-// signed formats a difference with its sign, with at most four significant digits.
-func signed(v float64) string {
+// signed formats a difference with its sign, like decimal with at most four significant digits.
+func signed(v float64, bound ...float64) string {
+	text := digits(v, 4, bound...)
 	if v > 0 {
-		return "+" + digits(v, 4)
+		return "+" + text
 	}
-	return digits(v, 4)
+	return text
 }
 
-// digits formats a number with at most this many significant digits and without an exponent.
-func digits(v float64, significant int) string {
+// digits formats a number with at most this many significant digits, but for bounds, and without
+// an exponent.
+func digits(v float64, significant int, bounds ...float64) string {
+	for _, bound := range bounds {
+		for math.Abs(v-bound) > Epsilon && digits(v, significant) == digits(bound, significant) {
+			significant++
+		}
+	}
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', significant, 64), 64) // always valid
 	return strconv.FormatFloat(rounded+0, 'f', -1, 64)                                 // no "-0"
 }

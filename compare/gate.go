@@ -21,7 +21,8 @@ type Gate struct {
 	// the rule is inconclusive. It ignores the interval: with 0, half of all comparisons without
 	// any real difference fail.
 	MinDelta *float64
-	// MaxRegressions is the most items that may be worse by more than Epsilon; nil is no limit.
+	// MaxRegressions is the most items that may be worse by more than Epsilon; nil is no limit. If no
+	// item has the primary score in both runs, the rule is inconclusive.
 	MaxRegressions *int
 	// Inconclusive is what an inconclusive rule counts as; "" is InconclusiveFails.
 	Inconclusive Policy
@@ -151,7 +152,7 @@ func judgeMinDelta(least float64, s Score, weighted bool) RuleResult {
 		out.Value = nil
 		return out.inconclusive(s.Name + " has no weighted mean here: weights are not known of every item, or sum up to 0")
 	}
-	out.Reason = fmt.Sprintf("%s changed by %s %s", s.Name, signed(delta), how)
+	out.Reason = fmt.Sprintf("%s changed by %s %s", s.Name, signed(delta, least, -least), how)
 	if s.LowerIsBetter {
 		delta = -delta
 	}
@@ -170,7 +171,10 @@ func judgeMaxRegressions(most int, r Result, primary Score) RuleResult {
 			out.Reason += fmt.Sprintf(" and %d more", more)
 		}
 	}
-	if primary.Incomparable != "" {
+	switch {
+	case primary.N == 0: // nothing could get worse
+		return out.inconclusive(primary.Name + " is not defined in both runs for any item")
+	case primary.Incomparable != "":
 		return out.inconclusive(primary.Name + " " + primary.Incomparable)
 	}
 	return out

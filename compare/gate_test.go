@@ -54,8 +54,10 @@ func TestGate_reasons(t *testing.T) {
 		want       []Answer
 		says       []string
 	}{
-		"not defined": {"f1", none, none, []Answer{Inconclusive, Pass},
-			[]string{"f1 is not defined in both runs for any item", "0 items worse in f1"}},
+		"not defined": {"f1", none, none, []Answer{Inconclusive, Inconclusive},
+			[]string{"f1 is not defined in both runs for any item", "f1 is not defined in both runs for any item"}},
+		"defined in one": {"f1", []float64{.5, .5}, none, []Answer{Inconclusive, Inconclusive},
+			[]string{"f1 is not defined in both runs for any item", "f1 is not defined in both runs for any item"}},
 		"less is better": {"error", []float64{.5, .5, .5, .5}, []float64{failed, .5, .5, .5}, []Answer{Fail, Fail},
 			[]string{"error changed by +0.25 on average", "1 item worse in error: item-0000 (+1)"}},
 		"many": {"f1", few, slices.Repeat([]float64{.25}, 7), []Answer{Fail, Fail},
@@ -253,7 +255,7 @@ func TestGate_JudgeRun(t *testing.T) {
 		"pooled, a trial fell": {fell, "6", []string{"pooled(f1) > 0.74"}, []Answer{Inconclusive}, "1 of 20 outcomes failed", 6},
 		"all are answered":     {singleRun(), "", []string{"f1 > 1", "coverage > 0.9", "failures < 3"}, []Answer{Fail, Fail, Pass}, "failures is 2", 1},
 		"a lower bound":        {singleRun(), "6", []string{"cost <= 1"}, []Answer{Inconclusive}, "at least $0.5", 6},
-		"over the lower bound": {singleRun(), "6", []string{"cost <= 0.4"}, []Answer{Fail}, "cost is $0.5", 1},
+		"over the lower bound": {singleRun(), "6", []string{"cost <= 0.4"}, []Answer{Fail}, "cost is at least $0.5", 1},
 		"fail beats unclear":   {singleRun(), "6", []string{"f1 > 1", "cost <= 1"}, []Answer{Fail, Inconclusive}, "", 1},
 		"unclear fails":        {singleRun(), "", []string{"cost <= 1"}, []Answer{Inconclusive}, "", 1},
 		"unclear passes":       {singleRun(), "pass", []string{"cost <= 1"}, []Answer{Inconclusive}, "", 0},

@@ -243,18 +243,14 @@ func (r Rule) isShare() bool { return r.Metric == "coverage" || r.Metric == weig
 
 // judge judges a rule for a candidate. The caller sets Rule of the result.
 func (r Rule) judge(base Side, result Result) (RuleResult, error) {
-	switch {
+	i := slices.IndexFunc(result.Scores, func(s Score) bool { return s.Name == r.Metric }) // of either run
+	switch out, known := r.judgeScore(result.Candidate.Summary); {
 	case r.isMeasure():
 		return r.judgeMeasure(&base.Summary, result.Candidate.Summary), nil
-	case !r.Relative:
-		if out, known := r.judgeScore(result.Candidate.Summary); known {
-			return out, nil
-		}
-	}
-	for _, s := range result.Scores {
-		if r.Relative && s.Name == r.Metric {
-			return r.judgeDifference(s, result), nil
-		}
+	case r.Relative && i >= 0:
+		return r.judgeDifference(result.Scores[i], result), nil
+	case !r.Relative && (known || i >= 0):
+		return out, nil
 	}
 	return RuleResult{}, unknownMetricError(r.Metric, slices.Concat(scoreNames(result.Candidate.Summary), measures))
 }
@@ -271,7 +267,8 @@ func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 	}
 	if result.Identical && s.same() {
 		out.CI95, out.Answer = nil, answer(r.holds(0, r.Offset))
-		out.Reason = fmt.Sprintf("identical results in all %s; allowed is %s %s", textutil.Counted(result.Items, "item"), r.Op, signed(r.Offset))
+		failed := map[bool]string{true: ", all of which failed"}[result.Candidate.Summary.Items.Scored == 0]
+		out.Reason = fmt.Sprintf("identical results in all %s%s; allowed is %s %s", textutil.Counted(result.Items, "item"), failed, r.Op, signed(r.Offset))
 		return out
 	}
 	why := ""
@@ -279,7 +276,7 @@ func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 	case s.N == 0:
 		why = "it is not defined in both runs for any item"
 	case !s.hasEnough():
-		out.CI95, why = nil, sampleText(s)+" are too few to claim anything"
+		out.CI95, why = nil, sampleText(s)+", too few to claim anything"
 	case s.CI95 == nil:
 		why = "it changed by the same in all of " + sampleText(s) + ", which leaves no interval"
 	}
@@ -308,13 +305,13 @@ func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 // not significant.
 func (r Rule) checkClaim(out RuleResult, s Score) RuleResult {
 	out.Reason = fmt.Sprintf("%s changed by %s, 95 %% interval %s to %s; allowed is %s %s",
-		r.name(), signed(*out.Value), signed(out.CI95[0]), signed(out.CI95[1]), r.Op, signed(r.Offset))
+		r.name(), signed(*out.Value), signed(out.CI95[0], r.Offset), signed(out.CI95[1], r.Offset), r.Op, signed(r.Offset))
 	claims := out.Answer != Inconclusive && answer(r.holds(0, r.Offset)) != out.Answer
 	if claims && !r.Pooled && !s.significant() {
 		out.Answer = Inconclusive
 		out.Reason += "; a claim needs p (Holm) of at most " + decimal(alpha)
 		if s.PHolm != nil {
-			out.Reason += ", and it is " + decimal(math.Round(*s.PHolm*1e4)/1e4)
+			out.Reason += ", and it is " + digits(*s.PHolm, 3, alpha)
 		}
 	}
 	return out
@@ -367,7 +364,7 @@ func (r Rule) judgeScore(s outcome.Summary) (out RuleResult, known bool) {
 		return out.inconclusive(r.name() + ": " + leftOutText(failed, all, noun)), known
 	}
 	out.Answer = answer(r.holds(*out.Value, r.Offset))
-	out.Reason = fmt.Sprintf("%s is %s", r.name(), decimal(*out.Value))
+	out.Reason = fmt.Sprintf("%s is %s", r.name(), decimal(*out.Value, r.Offset))
 	return out, known
 }
 
@@ -386,22 +383,26 @@ func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResu
 	if value == nil {
 		return out.inconclusive(r.Metric + " is not known")
 	}
-	text := r.amountText(*value)
+	text := r.amountText(*value, out.Threshold)
 	out.Answer = answer(r.holds(*value, out.Threshold))
-	if lowerBound && (out.Answer == Pass) == r.isUpper() {
-		out.Answer, text = Inconclusive, "at least "+text+" and not known of every item"
+	if lowerBound {
+		text = "at least " + text + " and not known of every item"
+		if (out.Answer == Pass) == r.isUpper() {
+			out.Answer = Inconclusive
+		}
 	}
 	out.Reason = fmt.Sprintf("%s is %s; allowed is %s %s", r.Metric, text, r.Op, r.amountText(out.Threshold))
 	return out
 }
 
-// amountText formats an amount with its unit.
-func (r Rule) amountText(v float64) string {
+// amountText formats an amount with its unit. It does not read like a bound from which it differs.
+func (r Rule) amountText(v float64, bound ...float64) string {
+	text := decimal(v, bound...)
 	switch {
 	case strings.HasPrefix(r.Metric, "latency_"):
-		return decimal(v) + " ms"
+		return text + " ms"
 	case strings.HasPrefix(r.Metric, "cost"):
-		return "$" + decimal(v)
+		return "$" + text
 	}
-	return decimal(v)
+	return text
 }

@@ -87,6 +87,42 @@ func TestDigits(t *testing.T) {
 	}
 }
 
+// TestRule_reasons checks that a number which misses its bound does not read like it.
+func TestRule_reasons(t *testing.T) {
+	mean, ms, p := 0.69999996, 2000.0004, 0.05003
+	run := outcome.Summary{Items: outcome.Items{Planned: 1, Scored: 1}, LatencyMS: &outcome.Latencies{P95: ms},
+		Scores: outcome.Stats{{Name: "f1", FailuresAsZero: &mean}}}
+	unclear := difference(.001, .05)
+	unclear.PHolm = &p
+	scores := []Score{difference(-.100004, .05)}
+	for _, tt := range []struct {
+		rule   string
+		scores []Score
+		want   string
+	}{
+		{"f1 >= 0.7", scores, "f1 is 0.69999996"},
+		{"latency_p95 <= 2s", scores, "latency_p95 is 2000.0004 ms; allowed is <= 2000 ms"},
+		{"f1 >= base - 0.1", scores, "95 % interval -0.100004 to +0.05; allowed is >= -0.1"},
+		{"f1 > base", []Score{unclear}, "at most 0.05, and it is 0.05003"},
+	} {
+		got, err := mustRule(t, tt.rule).judge(Side{}, Result{Scores: tt.scores, Candidate: Side{Summary: run}})
+		if err != nil || got.Answer == Pass || !strings.Contains(got.Reason, tt.want) {
+			t.Errorf("%s: %s, %s (%v); want %s", tt.rule, got.Answer, got.Reason, err, tt.want)
+		}
+	}
+}
+
+// TestRule_missing checks a score that only the base has: nothing is known, and the rule is no
+// mistake.
+func TestRule_missing(t *testing.T) {
+	r := Result{Scores: []Score{{Name: "f1", UndefinedCandidate: 9}}}
+	for _, text := range []string{"f1 >= 0.5", "f1 >= base"} {
+		if got, err := mustRule(t, text).judge(Side{}, r); err != nil || got.Answer != Inconclusive {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+}
+
 // TestRule_Complement checks that a bound x on a score becomes 1 - x on its complement.
 func TestRule_Complement(t *testing.T) {
 	for text, want := range map[string]string{

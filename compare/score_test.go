@@ -106,13 +106,14 @@ func TestGate_identical(t *testing.T) {
 		{"written otherwise", run("b"), spaced, "f1 >= base", Pass, "identical results"},
 		{"failed alike", newRun("b", failing...), newRun("c", failing...), "error <= base", Pass, "identical results"},
 		{"three items", newRun("b", few...), newRun("c", few...), "f1 >= base", Pass, "identical results in all 3 items"},
+		{"all failed alike", newRun("b", failed, failed), newRun("c", failed, failed), "f1 >= base", Pass, "identical results in all 2 items, all of which failed"},
 		{"failed otherwise", newRun("b", failing...), otherwise, "error <= base", Inconclusive, "0, 95 % interval -0.09251 to +0.09251"},
 		{"not known", run("b"), unknown, "error <= base + 0.01", Inconclusive, "0, 95 % interval -0.09251 to +0.09251"},
 		{"reworded", run("b"), reworded(run("c")), "error <= base + 0.01", Inconclusive, "0, 95 % interval -0.09251 to +0.09251"},
 		{"reworded", run("b"), reworded(run("c")), "error <= base + 0.1", Pass, "+0.0925"},
 		{"reworded", run("b"), reworded(run("c")), "f1 >= base - 0.02", Inconclusive, "-0.0925"},
 		{"reworded", run("b"), reworded(run("c")), "f1 > base", Inconclusive, "+0.0925"},
-		{"three reworded", newRun("b", few...), reworded(newRun("c", few...)), "error <= base + 0.5", Inconclusive, "3 items are too few"},
+		{"three reworded", newRun("b", few...), reworded(newRun("c", few...)), "error <= base + 0.5", Inconclusive, "3 items, too few"},
 	} {
 		r := mustCompare(t, Config{Gate: Gate{Rules: []Rule{mustRule(t, tt.rule)}}}, tt.base, tt.cand)
 		if got := r.Gate.Rules[0]; got.Answer != tt.want || !strings.Contains(got.Reason, tt.says) || r.Identical != strings.HasPrefix(tt.says, "identical") {

@@ -202,21 +202,29 @@ var errNoBase = errors.New("it refers to a base, and a single run has none: use 
 // before the run is paid for.
 func (g Gate) CheckRun(scores []string) error {
 	problems := []error{g.Check()}
-	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	add := func(rule string) { problems = append(problems, fmt.Errorf("%s: %w", rule, errNoBase)) }
 	if g.MinDelta != nil {
-		add("min-delta: %w", errNoBase)
+		add("min-delta")
 	}
 	if g.MaxRegressions != nil {
-		add("max-regressions: %w", errNoBase)
+		add("max-regressions")
 	}
 	for _, r := range g.Rules {
-		switch {
-		case r.Relative:
-			add("rule %q: %w", cut(r.Text), errNoBase)
-		case !r.isMeasure() && !slices.Contains(scores, r.Metric):
+		if r.Relative {
+			add(fmt.Sprintf("rule %q", cut(r.Text)))
+		}
+	}
+	return errors.Join(append(problems, g.CheckScores(scores))...)
+}
+
+// CheckScores returns an error for each rule about a score that is not one of these.
+func (g Gate) CheckScores(scores []string) error {
+	var problems []error
+	for _, r := range g.Rules {
+		if !r.isMeasure() && !slices.Contains(scores, r.Metric) {
 			known := slices.Concat(scores, measures)
 			hint := cmp.Or(textutil.Hint(r.Metric, known), "; there are: "+strings.Join(known, ", "))
-			add("rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), hint)
+			problems = append(problems, fmt.Errorf("rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), hint))
 		}
 	}
 	return errors.Join(problems...)

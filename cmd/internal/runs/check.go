@@ -21,6 +21,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/report"
 )
@@ -144,10 +145,15 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	p.Join(err)
 	k.cfg.Gate, k.cfg.Metric, k.cfg.ClusterBy = gate, cmp.Or(k.values.Text("metric"), metric), k.values.Text("cluster-by")
 	k.cfg.Seed, k.cfg.MaxChanged = 1, compare.MaxRegressed
-	p.Join(k.cfg.Gate.Check())
 	// Every score of a candidate lies from 0 to 1.
 	if least := gate.MinDelta; least != nil && (*least <= -1 || *least > 1) {
 		p.Add("min_delta %v decides nothing: a difference of scores lies from -1 to 1, and a point is 0.01", *least)
+	}
+	scores := slices.Concat(ExtractionScores(), []string{outcome.ErrorScore},
+		cli.Each(file.Scorers, func(s configs.Scorer) string { return s.Name }))
+	p.Join(k.cfg.Gate.Check(), k.cfg.Gate.CheckScores(scores)) // before the run costs anything
+	if m := k.cfg.Metric; m != "" && !slices.Contains(scores, m) {
+		p.Add("--metric: there is no score %q; there are: %s", m, textutil.Listed(m, scores))
 	}
 	for _, flag := range []string{"junit", "html"} {
 		if out := k.values.Text(flag); out != "" {

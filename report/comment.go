@@ -24,6 +24,7 @@ type Check struct {
 	Comparison  *compare.Comparison
 	NotCompared string
 	NotJudged   string
+	RunFailed   string // why the check fails whatever was judged; empty if it need not
 	Gate        *compare.GateResult
 	LeftOut     []string // rules that need a base
 	Links       []Link
@@ -70,6 +71,7 @@ func (c Check) comment(folded bool) string {
 	}
 	m.paragraph("### %s", c.headline(view, compared))
 	m.paragraph("Check %s%s", code(c.Name), c.sides())
+	m.note(textIf(c.RunFailed != "", "❌ "+code(c.RunFailed)))
 	for _, mismatch := range view.Incompatible[:min(commentLines, len(view.Incompatible))] {
 		m.line("- %s", code(mismatch.String()))
 	}
@@ -173,7 +175,7 @@ func (c Check) reason(view ResultView, change compare.Change) string {
 }
 
 // JUnit writes the check as a test suite with a case for each rule. If nothing was judged, the
-// suite has one failed case. The error is that of w.
+// suite has one failed case; if the run itself failed, it has one more. The error is that of w.
 func (c Check) JUnit(w io.Writer) error {
 	var cases []xmlElement
 	failures := 0
@@ -186,6 +188,9 @@ func (c Check) JUnit(w io.Writer) error {
 		cases = append(cases, test)
 	}
 	add("judged", c.NotJudged != "", "not judged", c.NotJudged)
+	if c.RunFailed != "" {
+		add("run", true, "run", c.RunFailed)
+	}
 	if gate := c.Gate; gate != nil {
 		open := gate.Inconclusive != compare.InconclusivePasses
 		for _, r := range gate.Rules {

@@ -72,6 +72,14 @@ func TestCheck_Comment(t *testing.T) {
 	if strings.Index(text, "❌ fail") > strings.Index(text, "✅ pass") {
 		t.Error("rules that failed do not come first")
 	}
+	check.RunFailed = "exit code 4"
+	var junit strings.Builder
+	if err := check.JUnit(&junit); err != nil || !strings.Contains(junit.String(), `type="run" message="exit code 4"`) {
+		t.Errorf("%v, or the run is not a failure in\n%s", err, junit.String())
+	}
+	if text := check.Comment("", 65_536); strings.Index(text, "❌ `exit code 4`") > strings.Index(text, "### Gate") || !strings.Contains(text, "❌ `exit") {
+		t.Errorf("the run that failed does not come before the gate:\n%s", text)
+	}
 	check.Details = true
 	if text := check.Comment("", 65_536); !strings.Contains(text, "secret") {
 		t.Error("details are not shown")

@@ -246,7 +246,10 @@ func (k *check) judge(ctx context.Context) error {
 	switch code := k.command(ctx, io.Discard, k.runArgs); code {
 	case cli.ExitOK:
 	case cli.ExitFailures, cli.ExitGate:
-		failures = cli.Errorf(code, "the run of the candidate %s ended with exit code %d", k.candidate, code)
+		why := map[int]string{cli.ExitFailures: "more items failed than --max-failures allows"}[code]
+		failures = cli.Errorf(code, "the run of the candidate %s ended with exit code %d: %s", k.candidate, code,
+			cmp.Or(why, "it does not pass its own gate"))
+		k.RunFailed = failures.Error()
 	default:
 		return cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d; the log says why",
 			k.candidate, code)

@@ -107,6 +107,17 @@ func TestCompare_otherTrials(t *testing.T) {
 		"over the counts of 58 of 60 items: of the others a trial failed")
 }
 
+// TestCompare_nothing: without any item to compare, the verdict does not read like one.
+func TestCompare_nothing(t *testing.T) {
+	c := comparison()
+	c.Candidates = c.Candidates[:1]
+	c.Candidates[0].Scores[0] = compare.Score{Name: "entity_f1", Primary: true, Verdict: compare.Unclear}
+	page := printed(t, func(w io.Writer) error { return Compare(w, c, Options{Width: 100}) })
+	wantTexts(t, page, "entity_f1 – → –, –: not defined in both runs for any item")
+	page = printed(t, func(w io.Writer) error { return CompareMarkdown(w, c, Options{}) })
+	wantTexts(t, page, ": not defined in both runs for any item\n")
+}
+
 func TestCompareMarkdown_golden(t *testing.T) {
 	golden(t, "compare.md", printed(t, func(w io.Writer) error { return CompareMarkdown(w, comparison(), Options{}) }))
 }

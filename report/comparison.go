@@ -41,7 +41,10 @@ type ResultView struct {
 }
 
 // Says returns the verdict on the primary score in words.
-func (v ResultView) Says() string { return verdictWords(v.Primary().Verdict) }
+func (v ResultView) Says() string {
+	s := v.Primary()
+	return cmp.Or(textIf(s.Difference == nil, "not defined in both runs for any item"), verdictWords(s.Verdict))
+}
 
 func verdictWords(verdict compare.Verdict) string {
 	words := map[compare.Verdict]string{compare.Same: "the same in every item",
@@ -70,7 +73,8 @@ func (v ResultView) Notes() (notes []string) {
 	s := v.Primary()
 	switch {
 	case s.Verdict == compare.Same && v.Identical:
-		notes = append(notes, "identical results in all "+Counted(v.Items, "item"))
+		failed := textIf(v.Candidate.Summary.Items.Scored == 0, ", all of which failed")
+		notes = append(notes, "identical results in all "+Counted(v.Items, "item")+failed)
 	case s.Verdict == compare.Same:
 		notes = append(notes, "the results are not identical in every item, or not known to be")
 	}
@@ -84,7 +88,7 @@ func (v ResultView) Notes() (notes []string) {
 	if s.Detectable != nil {
 		text := fmt.Sprintf("minimum detectable effect %s (80 %% power)", Score(s.Detectable, 3))
 		if s.Needed != nil && *s.Needed > s.N {
-			text += fmt.Sprintf("; to find %s it takes about %s", Delta(s.Difference), Counted(*s.Needed, "item"))
+			text += fmt.Sprintf("; to find %s as often takes about %s", Delta(s.Difference), Counted(*s.Needed, "item"))
 		}
 		notes = append(notes, text)
 	}
@@ -108,7 +112,7 @@ func (v ResultView) ScoreTable() Table {
 		candidate().wide(2), diff(), interval(), p,
 		number("p (Holm)").wide(5).hint("corrected for the number of scores below the first that differ"),
 		number("+/-/=").wide(6).hint("items that are better, worse, equal"), number("n").wide(7),
-		text("MDE", "minimum detectable effect (80 % power)", 8), text("n needed", "items to find the difference seen", 9)}}
+		text("MDE", "minimum detectable effect (80 % power)", 8), text("n needed", "items to find the difference seen as often", 9)}}
 	for _, s := range v.Scores {
 		row := t.add(s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.P), pValue(s.PHolm),
 			Count(s.Wins)+"/"+Count(s.Losses)+"/"+Count(s.Ties), Count(s.N), Score(s.Detectable, 3), orNone(s.Needed, Count))
@@ -298,11 +302,9 @@ func (p *page) candidate(r ResultView) {
 		}
 		return
 	}
-	if s := r.Primary(); s.Difference != nil {
-		p.line("")
-		p.wrapped(textutil.Line(s.Name)+" "+r.change()+": "+r.Says(), 0, 0, p.bold)
-		p.notes(r.Notes()...)
-	}
+	p.line("")
+	p.wrapped(textutil.Line(r.Primary().Name)+" "+r.change()+": "+r.Says(), 0, 0, p.bold)
+	p.notes(r.Notes()...)
 	p.table(r.ScoreTable())
 	p.table(r.Tables(maxTypes)...)
 	p.table(r.SensitivityTable(), gateTable("", r.Gate))

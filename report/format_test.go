@@ -52,6 +52,20 @@ func TestDelta(t *testing.T) {
 	}
 }
 
+// TestPValue: what is not significant does not read like the level.
+func TestPValue(t *testing.T) {
+	for p, want := range map[float64]string{
+		0: "<0.001", 0.0009: "<0.001", 0.001: "0.001", 0.0496: "0.050", 0.05: "0.050", 0.0504: "0.0504", 0.05003: "0.05003", 0.0506: "0.051", 0.9999: "0.9999", 1: "1.000",
+	} {
+		if got := pValue(&p); got != want {
+			t.Errorf("pValue(%v) = %q, want %q", p, got, want)
+		}
+	}
+	if got := pValue(nil); got != none {
+		t.Error(got)
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	tests := map[string]string{
 		Count(0): "0", Count(999): "999", Count(1000): "1,000", Count(1234567): "1,234,567", Count(-12345): "-12,345",

@@ -187,10 +187,15 @@ func Deltas(ci *[2]float64) string {
 	return orNone(ci, func(ci [2]float64) string { return Delta(&ci[0]) + " to " + Delta(&ci[1]) })
 }
 
-// pValue formats a p-value; below 0.001 as "<0.001".
+// pValue formats a p-value; below 0.001 as "<0.001". One above 0.05, which claims nothing, is not
+// rounded to it.
 func pValue(p *float64) string {
 	if p != nil && *p < 0.001 {
 		return "<0.001"
 	}
-	return Score(p, 3)
+	decimals := 3
+	for p != nil && *p > 0.05 && strings.TrimRight(Score(p, decimals), "0") == "0.05" {
+		decimals++
+	}
+	return Score(p, decimals)
 }

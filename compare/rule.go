@@ -171,10 +171,15 @@ func cut(text string) string { return textutil.Cut(text, 100) }
 // ParseRule returns such errors.
 func (r Rule) Decides(lo, hi float64, lowerIsBetter bool) error {
 	if r.Relative && r.isUpper() != lowerIsBetter {
-		better := map[bool]string{true: "less", false: "more"}[lowerIsBetter]
-		return fmt.Errorf("%s of %s is better, and the rule keeps the candidate from it: did you mean %s?", better, r.name(), strings.Replace(r.Text, r.Op, oppositeOp(r.Op), 1))
+		return r.wrongWay(lowerIsBetter)
 	}
 	return r.checkBound(lo, hi)
+}
+
+// wrongWay is the error of a rule that keeps the candidate from being better than the base.
+func (r Rule) wrongWay(lowerIsBetter bool) error {
+	better := map[bool]string{true: "less", false: "more"}[lowerIsBetter]
+	return fmt.Errorf("%s of %s is better, and the rule keeps the candidate from it: did you mean %s?", better, r.name(), strings.Replace(r.Text, r.Op, oppositeOp(r.Op), 1))
 }
 
 // oppositeOp returns the operator of the other direction.
@@ -225,11 +230,17 @@ func (r Rule) checkBound(lo, hi float64) error {
 }
 
 // checkAmount checks the bound of a rule about an amount. For a score, the range is not known
-// here.
+// here. A bound that leaves room to be better, like cost >= base * 0.5, is accepted.
 func (r Rule) checkAmount() error {
+	worse := 1.0 // the direction in which the amount gets worse
+	if r.isShare() {
+		worse = -1
+	}
 	switch {
 	case !r.isMeasure():
 		return nil
+	case r.Relative && r.isUpper() == r.isShare() && (r.Factor-1)*worse >= 0 && r.Offset*worse >= 0:
+		return r.wrongWay(!r.isShare())
 	case r.isShare() && r.Factor == 1:
 		return r.checkBound(0, 1)
 	case r.Relative:

@@ -22,6 +22,7 @@ func TestParseRule(t *testing.T) {
 		"coverage >= 7%":                 {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.07},
 		"latency_p95 <= base + 0":        {Metric: "latency_p95", Op: "<=", Relative: true, Factor: 1},
 		"latency_p95 <= 2s":              {Metric: "latency_p95", Op: "<=", Factor: 1, Offset: 2000},
+		"cost >= base * 0.5":             {Metric: "cost", Op: ">=", Relative: true, Factor: 0.5},
 		"latency_mean <= base + 250 ms":  {Metric: "latency_mean", Op: "<=", Relative: true, Factor: 1, Offset: 250},
 	}
 	for text, want := range tests {
@@ -64,6 +65,10 @@ func TestParseRule(t *testing.T) {
 		"coverage >= 99":                "nothing can keep it: coverage lies from 0 to 1; did you mean 99%?",
 		"coverage >= 0":                 "everything keeps it",
 		"coverage > base + 1":           "nothing can keep it: a difference of coverage lies from -1 to 1",
+		"latency_p95 >= base * 2":       "less of latency_p95 is better, and the rule keeps the candidate from it: did you mean latency_p95 <= base * 2?",
+		"failures > base + 1":           "did you mean failures < base + 1?",
+		"coverage < base":               "more of coverage is better, and the rule keeps the candidate from it: did you mean coverage > base?",
+		"weighted_score <= base - 0.1":  "did you mean weighted_score >= base - 0.1?",
 		"entity f1 >= 0.5":              "between a score and a value",
 		"pooled(cost) <= 3":             "pooled(SCORE)",
 		"pooled(entity_f1 >= 0.5":       "pooled(SCORE)",

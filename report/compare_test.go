@@ -107,6 +107,17 @@ func TestCompare_otherTrials(t *testing.T) {
 		"over the counts of 58 of 60 items: of the others a trial failed")
 }
 
+// TestAmountLine: a ratio is not rounded to 0 or 1.
+func TestAmountLine(t *testing.T) {
+	for ratio, want := range map[float64]string{0.004: "(×0.004)", 0.996: "(×0.996)", 1: "(×1.00)", 1.434: "(×1.43)"} {
+		a := compare.Amount{N: 3, Base: new(1.0), Candidate: &ratio, Difference: new(ratio - 1), Ratio: &ratio}
+		wantTexts(t, amountLine("cost", a, Dollars), want)
+	}
+	if text := amountLine("cost", compare.Amount{N: 3, Base: new(0.0), Candidate: new(0.5), Difference: new(0.5)}, Dollars); text != "cost $0.00 → $0.50, +$0.50, n=3" {
+		t.Error(text)
+	}
+}
+
 // TestCompare_nothing: without any item to compare, the verdict does not read like one.
 func TestCompare_nothing(t *testing.T) {
 	c := comparison()

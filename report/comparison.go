@@ -110,7 +110,7 @@ func (v ResultView) ScoreTable() Table {
 	p.Markdown = hidden
 	t := Table{Title: "Scores", Notes: []string{"failed items count as 0"}, Columns: []Column{name("score"), number("base").wide(3),
 		candidate().wide(2), diff(), interval(), p,
-		number("p (Holm)").wide(5).hint("corrected for the number of scores below the first that differ"),
+		number("p (Holm)").wide(5).hint("corrected for the number of secondary scores that differ"),
 		number("+/-/=").wide(6).hint("items that are better, worse, equal"), number("n").wide(7),
 		text("MDE", "minimum detectable effect (80 % power)", 8), text("n needed", "items to find the difference seen as often", 9)}}
 	for _, s := range v.Scores {
@@ -192,7 +192,7 @@ func amountLine(name string, a compare.Amount, show func(float64) string) string
 	}
 	signed := func(v float64) string { return map[int]string{-1: "-", 1: "+"}[cmp.Compare(v, 0)] + show(math.Abs(v)) }
 	text := fmt.Sprintf("%s %s → %s", name, show(*a.Base), show(*a.Candidate))
-	text += setting(" (×%.2f)", a.Ratio) + ", " + signed(*a.Difference)
+	text += textIf(a.Ratio != nil, " (×"+Score(a.Ratio, 2)+")") + ", " + signed(*a.Difference)
 	if a.CI95 != nil {
 		text += fmt.Sprintf(" (95 %% %s to %s)", signed(a.CI95[0]), signed(a.CI95[1]))
 	}

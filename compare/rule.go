@@ -385,6 +385,11 @@ func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResu
 	value, lowerBound := amountOf(r.Metric, cand)
 	out := RuleResult{Threshold: r.Offset, Value: value}
 	if r.Relative {
+		// Sums over different numbers of trials cannot be compared.
+		use := map[string]string{"cost": "cost_per_item", "failures": "coverage"}[r.Metric]
+		if b, c := base.Items.Planned, cand.Items.Planned; use != "" && b != c {
+			return out.inconclusive(fmt.Sprintf("%s is that of %d outcomes in the base, and of %d in the candidate: ask for %s", r.Metric, b, c, use))
+		}
 		baseValue, partly := amountOf(r.Metric, *base)
 		if baseValue == nil || partly {
 			return out.inconclusive(r.Metric + " of the base is not known")

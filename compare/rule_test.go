@@ -275,7 +275,8 @@ func TestRule_measures(t *testing.T) {
 		LatencyMS: &outcome.Latencies{P50: 50, P95: 110, Mean: 60, Max: 200},
 		Scores:    outcome.Stats{{Name: "f1", FailuresAsZero: &zero}, {Name: "nothing"}},
 	}
-	partly, unknown := run, run
+	partly, unknown, trials := run, run, run
+	trials.Items = outcome.Items{Planned: 20, Scored: 19, Failed: 1}
 	partly.Usage.CostUnknown = 3
 	unknown.Usage, unknown.LatencyMS = outcome.UsageSum{}, nil
 	tests := []struct {
@@ -301,6 +302,11 @@ func TestRule_measures(t *testing.T) {
 		{"latency_max <= 0.2s", run, Pass},
 		{"latency_p50 <= 49ms", run, Fail},
 		{"latency_mean <= 1s", unknown, Inconclusive},
+		{"cost <= base", trials, Inconclusive}, // twice as many trials as the base
+		{"failures <= base + 5", trials, Inconclusive},
+		{"failures <= 1", trials, Pass},
+		{"cost_per_item <= base", trials, Pass},
+		{"coverage >= base - 0.1", trials, Pass},
 		{"f1 >= 0.5", run, Pass},
 		{"f1 > 0.5", run, Fail},
 		{"nothing >= 0", run, Inconclusive},

@@ -270,10 +270,13 @@ func (r *collector) changes() ([]Change, error) {
 			ItemChange: item.ItemChange, BaseComment: r.comments(item.base), CandidateComment: r.comments(item.cand),
 			BaseFailure: failureText(item.base), CandidateFailure: failureText(item.cand),
 		}
-		before, err := r.matches(item.base)
-		after, errAfter := r.matches(item.cand)
+		before, known, err := r.matches(item.base)
+		after, knownAfter, errAfter := r.matches(item.cand)
 		if err := errors.Join(err, errAfter); err != nil {
 			return nil, fmt.Errorf("reading what was matched in item %q: %w", item.Item, err)
+		}
+		if !known || !knownAfter {
+			before, after = nil, nil // everything would look lost or gained
 		}
 		c.Lost, c.Gained, c.Kept = compareMatches(before, after, len(item.base), len(item.cand))
 		list = append(list, c)
@@ -292,19 +295,22 @@ func (r *collector) comments(trials []outcome.Outcome) string {
 	return strings.Join(texts, " · ")
 }
 
-// matches returns the matches of all trials.
-func (r *collector) matches(trials []outcome.Outcome) (all []string, err error) {
+// matches returns the matches of all trials. known is false if a trial that did not fail has no
+// explanation, as in a run that is only in Langfuse.
+func (r *collector) matches(trials []outcome.Outcome) (all []string, known bool, err error) {
+	known = true
 	for _, o := range trials {
 		if r.Matches == nil || textutil.AbsentJSON(o.Explanation) {
+			known = known && o.Failed()
 			continue
 		}
 		lines, err := r.Matches(o.Explanation)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		all = append(all, lines...)
 	}
-	return all, nil
+	return all, known, nil
 }
 
 // compareMatches returns the matches that the base has more often than the candidate, those that

@@ -240,6 +240,14 @@ func TestCompare_changed(t *testing.T) {
 	if r.Changed[i].CandidateFailure != "timeout: no answer" || len(r.Changed[i].Lost) != 2 {
 		t.Errorf("%+v", r.Changed[i])
 	}
+	for i := range base.outcomes { // as in a run that is only in Langfuse: nothing is known, and nothing gained
+		base.outcomes[i].Explanation = nil
+	}
+	for _, c := range mustCompare(t, Config{Matches: matchesOf}, base, cand).Changed {
+		if len(c.Lost)+len(c.Gained)+c.Kept > 0 || c.Lost == nil || c.Gained == nil {
+			t.Errorf("%+v", c)
+		}
+	}
 }
 
 func TestCompare_clusters(t *testing.T) {

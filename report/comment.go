@@ -164,14 +164,16 @@ func (c Check) changes(m *markdown, view ResultView) {
 	m.warnings(view.Warnings[:min(commentLines, len(view.Warnings))])
 }
 
-// reason describes what changed in an item: counts and classes, and texts with Details.
+// reason describes what changed in an item: classes and counts, as far as they are known, and texts
+// with Details.
 func (c Check) reason(view ResultView, change compare.Change) string {
 	if c.Details {
 		return view.whatChanged(change)
 	}
 	class, _, _ := strings.Cut(change.CandidateFailure, ":")
-	return textIf(class != "", "failed: "+quoted(class)+" · ") +
-		fmt.Sprintf("matches: %d lost, %d gained, %d kept", len(change.Lost), len(change.Gained), change.Kept)
+	lost, gained, kept := len(change.Lost), len(change.Gained), change.Kept
+	matches := fmt.Sprintf("matches: %d lost, %d gained, %d kept", lost, gained, kept)
+	return strings.Join(nonEmpty(textIf(class != "", "failed: "+quoted(class)), textIf(lost+gained+kept > 0, matches)), " · ")
 }
 
 // JUnit writes the check as a test suite with a case for each rule. If nothing was judged, the

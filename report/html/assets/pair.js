@@ -79,7 +79,9 @@ function joined(panes, kind) {
       if (t.state !== "unjudged" || !t.expected) row.sides[k] = t;
     }
   });
-  for (const row of rows) row.change = changeOf(row);
+  // A run that does not know what it matched, as one that is only in Langfuse, has no rows about what was expected.
+  const unknown = rows.some((row) => row.expected) && panes.some((p) => p && !p.failure && !(p[kind] || []).length);
+  for (const row of rows) row.change = unknown ? "unjudged" : changeOf(row);
   const order = Object.keys(changes);
   return rows.sort((a, b) => order.indexOf(a.change) - order.indexOf(b.change));
 }

@@ -203,7 +203,7 @@ func (a Audit) Moves() Table {
 	return t
 }
 
-func rate(v float64) string { return fmt.Sprintf("%.2f", v) }
+func rate(v float64) string { return Score(&v, 2) }
 
 // Regold is the result of scoring runs against other gold. Its JSON form is the output of
 // experiment rescore --dataset NAME@now.

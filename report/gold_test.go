@@ -9,6 +9,15 @@ import (
 	"extraction-experiment/scoring"
 )
 
+// TestRate checks that a rate does not read like 0 or 1 if it is not.
+func TestRate(t *testing.T) {
+	for v, want := range map[float64]string{0: "0.00", 1: "1.00", 0.5: "0.50", 0.996: "0.996", 0.004: "0.004"} {
+		if got := rate(v); got != want {
+			t.Errorf("rate(%v) = %q, want %q", v, got, want)
+		}
+	}
+}
+
 // TestAudit_Moves checks that only 0 is shown as zero, and that a system without a change has no row.
 func TestAudit_Moves(t *testing.T) {
 	var a Audit

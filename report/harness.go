@@ -54,7 +54,7 @@ const idColumn, maxErrors, errorLines = 29, 5, 4
 func (p *page) conformanceRow(f conformance.FixtureResult) {
 	mean, variance, flip := none, none, none
 	if f.Mean != nil {
-		mean, variance, flip = fmt.Sprintf("%.2f", *f.Mean), fmt.Sprintf("%.4f", *f.Variance), fmt.Sprintf("%.2f", *f.FlipRate)
+		mean, variance, flip = Score(f.Mean, 2), fmt.Sprintf("%.4f", *f.Variance), Score(f.FlipRate, 2)
 	}
 	id := text.Pad(text.Snip(textutil.Line(f.ID), idColumn, "…"), idColumn, ' ')
 	p.line(fmt.Sprintf("  %s  [%-9s] %s mean=%s  var=%s  flip=%s", tick(f.Pass), strings.ToUpper(string(f.Label)), id, mean, variance, flip))
@@ -79,7 +79,7 @@ func (p *page) conformanceStatistics(r conformance.Report) {
 		"  Agreement:   %s\n  False pass:  %s\n  False fail:  %s\n  Out of bounds: %s",
 		s.Confidence*100, valid, s.FlipRate, s.Agreement, s.FalsePass, s.FalseFail, s.BoundViolations))
 	if s.CostUSD != nil {
-		p.line(fmt.Sprintf("  Cost:        %.4f USD", *s.CostUSD))
+		p.line("  Cost:        " + Dollars(*s.CostUSD))
 	}
 	if c := s.Certification; c.FlipRate != nil {
 		p.line(fmt.Sprintf("  Certified:   a flip rate of at most %.1f %%", *c.FlipRate*100))

@@ -30,6 +30,9 @@ func TestConformance_narrow(t *testing.T) {
 		}
 	}
 	wantTexts(t, said, "mean=–  var=–  flip=–", "mean=0.00  var=0.0000  flip=1.00", "run 1: the judge", "run 2: other")
+	cost, nearly, rare := 0.00002, 0.996, 0.004
+	r.Statistics.CostUSD, r.Fixtures[1].Mean, r.Fixtures[1].FlipRate = &cost, &nearly, &rare
+	wantTexts(t, printed(t, func(w io.Writer) error { return Conformance(w, r) }), "mean=0.996  var=0.0000  flip=0.004", "Cost:        $0.000020\n")
 	r.Compatible, r.Consistent = true, true
 	wantTexts(t, printed(t, func(w io.Writer) error { return Conformance(w, r) }), "with care: no pass or fail fixture was evaluated twice")
 	if strings.Count(said, "the judge could not be imported, ") > 20 || strings.Contains(said, "\x1b") {

@@ -362,7 +362,7 @@ func (k *check) refreshBase(ctx context.Context) error {
 	case estimate.CostUSD == nil:
 		return refuse("has an unknown cost, as the model has no price, and %g USD are allowed", *k.refresh)
 	case *estimate.CostUSD > *k.refresh:
-		return refuse("would cost %.2f USD, and %g USD are allowed", *estimate.CostUSD, *k.refresh)
+		return refuse("would cost %.6g USD, and %g USD are allowed", *estimate.CostUSD, *k.refresh)
 	default:
 		args = append(args, flagArg("budget-usd", k.refresh)...)
 	}

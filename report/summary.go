@@ -180,8 +180,8 @@ func (v SummaryView) nothingToFind() (notes []string) {
 		others[often] = append(others[often], textutil.Line(s.Name)+" "+Score(&mean, 3))
 	}
 	for _, often := range order {
-		what := "where there is nothing to count; the mean of the others" + textIf(v.Scores.AnyFailed(), " scored")
-		notes = append(notes, "1 in "+often+", "+what+": "+strings.Join(others[often], ", "))
+		what := "as there is nothing to count; the mean of the others" + textIf(v.Scores.AnyFailed(), " scored")
+		notes = append(notes, "value 1 in "+often+", "+what+": "+strings.Join(others[often], ", "))
 	}
 	return notes
 }

@@ -147,8 +147,8 @@ func TestScoreTable_nothingToFind(t *testing.T) {
 		{Name: "type_accuracy", N: 0},
 	}}}
 	want := []string{
-		"1 in 4 of 20 items, where there is nothing to count; the mean of the others: entity_f1 0.500, entity_recall 0.000",
-		"1 in 7 of 7 items, where there is nothing to count; the mean of the others: relationship_f1 –",
+		"value 1 in 4 of 20 items, as there is nothing to count; the mean of the others: entity_f1 0.500, entity_recall 0.000",
+		"value 1 in 7 of 7 items, as there is nothing to count; the mean of the others: relationship_f1 –",
 	}
 	if diff := cmp.Diff(want, v.ScoreTable().Notes); diff != "" {
 		t.Error(diff)

@@ -400,6 +400,9 @@ func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResu
 		return out.inconclusive(r.Metric + " is not known")
 	}
 	text := r.amountText(*value, out.Threshold)
+	if n, l := cand.Items.Scored+cand.Items.Failed, cand.LatencyMS; strings.HasPrefix(r.Metric, "latency_") && l.N < n {
+		text += fmt.Sprintf(", known of %d of %s", l.N, textutil.Counted(n, "outcome"))
+	}
 	out.Answer = answer(r.holds(*value, out.Threshold))
 	if lowerBound {
 		text = "at least " + text + " and not known of every item"

@@ -95,7 +95,7 @@ func TestDigits(t *testing.T) {
 // TestRule_reasons checks that a number which misses its bound does not read like it.
 func TestRule_reasons(t *testing.T) {
 	mean, ms, p := 0.69999996, 2000.0004, 0.05003
-	run := outcome.Summary{Items: outcome.Items{Planned: 1, Scored: 1}, LatencyMS: &outcome.Latencies{P95: ms},
+	run := outcome.Summary{Items: outcome.Items{Planned: 9, Scored: 9}, LatencyMS: &outcome.Latencies{N: 2, P95: ms},
 		Scores: outcome.Stats{{Name: "f1", FailuresAsZero: &mean}}}
 	unclear := difference(.001, .05)
 	unclear.PHolm = &p
@@ -106,7 +106,7 @@ func TestRule_reasons(t *testing.T) {
 		want   string
 	}{
 		{"f1 >= 0.7", scores, "f1 is 0.69999996"},
-		{"latency_p95 <= 2s", scores, "latency_p95 is 2000.0004 ms; allowed is <= 2000 ms"},
+		{"latency_p95 <= 2s", scores, "latency_p95 is 2000.0004 ms, known of 2 of 9 outcomes; allowed is <= 2000 ms"},
 		{"f1 >= base - 0.1", scores, "95 % interval -0.100004 to +0.05; allowed is >= -0.1"},
 		{"f1 > base", []Score{unclear}, "at most 0.05, and it is 0.05003"},
 	} {

@@ -2,6 +2,8 @@ package tracking_test
 
 import (
 	"encoding/json"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,6 +53,41 @@ func TestMetadata(t *testing.T) {
 		read := tracking.HeaderFrom(tracking.Metadata(header(1, scoring.Version, want), 1))
 		if string(read.Scorer.Options) != string(want) {
 			t.Errorf("%s: read back as %s", name, read.Scorer.Options)
+		}
+	}
+}
+
+// TestMetadata_system: ReadRun restores every part of the system that the metadata has, and a malformed
+// number is no number.
+func TestMetadata_system(t *testing.T) {
+	notRecorded := []string{"Endpoint", "Prompt"} // of the prompt, the text is not recorded
+	for _, value := range []string{"1", "0"} {
+		var h outcome.Header
+		v := reflect.ValueOf(&h.System).Elem()
+		for i := range v.NumField() {
+			if field := v.Field(i); !slices.Contains(notRecorded, v.Type().Field(i).Name) {
+				if field.Kind() == reflect.Pointer {
+					field.Set(reflect.New(field.Type().Elem()))
+				}
+				if field.Kind() == reflect.String {
+					field.SetString(value)
+				} else if err := json.Unmarshal([]byte(value), field.Interface()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		metadata := tracking.Metadata(h, 1)
+		if diff := cmp.Diff(h.System, tracking.HeaderFrom(metadata).System); diff != "" {
+			t.Errorf("of the run (-), read (+):\n%s", diff)
+		}
+		for _, malformed := range []string{"x", "", "1e400", "NaN"} {
+			for _, key := range []string{"temperature", "top_p", "max_tokens", "seed"} {
+				metadata[key] = malformed
+			}
+			s := tracking.HeaderFrom(metadata).System
+			if s.Temperature != nil || s.TopP != nil || s.MaxTokens != nil || s.Seed != nil {
+				t.Errorf("%q is read as %+v", malformed, s)
+			}
 		}
 	}
 }

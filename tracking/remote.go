@@ -194,6 +194,12 @@ func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
 		h.Scorer.Custom = nil
 	}
 	h.System.Temperature, h.System.TopP = parseFloat(metadata["temperature"]), parseFloat(metadata["top_p"])
+	if n, err := strconv.Atoi(metadata["max_tokens"]); err == nil {
+		h.System.MaxTokens = &n
+	}
+	if n, err := strconv.ParseInt(metadata["seed"], 10, 64); err == nil {
+		h.System.Seed = &n
+	}
 	h.System.Prompt.Version, _ = strconv.Atoi(metadata["prompt_version"])
 	if h.System.Prompt.Name == "" {
 		h.System.Prompt = outcome.Prompt{}
@@ -205,9 +211,9 @@ func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
 	return h
 }
 
-// parseFloat returns the number in a text, or nil if it is not one.
+// parseFloat returns the number in a text, or nil if it is not one, or no JSON has it.
 func parseFloat(text string) *float64 {
-	if v, err := strconv.ParseFloat(text, 64); err == nil {
+	if v, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(v) <= math.MaxFloat64 {
 		return &v
 	}
 	return nil

@@ -128,4 +128,24 @@ func TestCheck_refresh(t *testing.T) {
 	if got := check(0, "gpt-4o-mini", "--refresh-base", "5"); !strings.Contains(got, "base `base-gpt-4o-mini-refreshed-") {
 		t.Errorf("%s", got)
 	}
+	// What describes the candidate in the environment does not hold for the base.
+	f = f.with("EXPERIMENT_SEED=9", "EXPERIMENT_TWO_STAGES=true", "EXPERIMENT_TRIALS=3", "EXPERIMENT_OUTPUT=candidate.jsonl")
+	refreshed := regexp.MustCompile("base `(base-gpt-4o-mini-refreshed-[0-9.-]+)")
+	for name, args := range map[string][]string{
+		"in Langfuse only": {"--base", "langfuse:base-gpt-4o-mini"}, "over some items": {"--limit", "1"},
+	} {
+		got := check(0, "gpt-4o-mini", append(args, "--refresh-base", "5")...)
+		found := refreshed.FindStringSubmatch(got)
+		if found == nil {
+			t.Fatalf("%s: %s", name, got)
+		}
+		base := summaryOf(t, f.run(t, 0, "show", found[1], "--json").stdout.String()).Run
+		if base.Seed != nil || *base.Temperature != 0.5 || *base.MaxTokens != 200 || base.Pipeline != "ask@2" || base.Trials != 1 {
+			t.Errorf("%s: the base was run again as %+v", name, base)
+		}
+		output, err := os.ReadFile(f.path("candidate.jsonl"))
+		if must(t, err); !strings.Contains(string(output), `"name":"check-`) {
+			t.Errorf("%s: the output of the candidate is %.200s", name, output)
+		}
+	}
 }

@@ -69,8 +69,10 @@ func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Con
 // check is the state of one check.
 type check struct {
 	env        cli.Env
+	baseEnv    cli.Env         // env without the variables that describe the candidate
 	values     settings.Values // of checkTable
 	runArgs    []string        // the command line of the candidate's run
+	itemArgs   []string        // those of runArgs, the environment and the file that select items
 	resumeArgs []string        // the command line that resumes the check
 	run        func(context.Context, cli.Env) int
 	dataset    string
@@ -112,7 +114,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 		return nil, err
 	}
 	runValues := settings.Resolve(c, runTable, env.Getenv, file.Lookup, path)
-	k := &check{env: env, values: settings.Resolve(c, checkTable(), env.Getenv, file.Check.Lookup, path)}
+	k := &check{env: env, baseEnv: env, values: settings.Resolve(c, checkTable(), env.Getenv, file.Check.Lookup, path)}
 	p := &settings.Problems{Values: k.values}
 	k.dataset, k.candidate = runValues.Text("dataset"), runValues.Text("name")
 	k.resumeArgs = env.Args
@@ -161,6 +163,19 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 		}
 	}
 	k.runArgs = runArgs(c, runTable, k.candidate)
+	for _, flag := range []string{"item", "filter", "limit"} {
+		for _, word := range runValues.All(flag) {
+			k.itemArgs = append(k.itemArgs, "--"+flag+"="+word)
+		}
+	}
+	k.baseEnv.Getenv = func(name string) string {
+		if slices.ContainsFunc(runTable, func(s settings.Setting) bool {
+			return s.Env == name && (s.Category == "Model" || slices.Contains([]string{"config", "description", "output"}, s.Flag))
+		}) {
+			return ""
+		}
+		return env.Getenv(name)
+	}
 	return k, p.Err()
 }
 
@@ -183,8 +198,7 @@ func runArgs(c *urfave.Context, runTable []settings.Setting, name string) []stri
 
 // command runs a command line of this program and returns its exit code. The context does
 // not stop it: it handles signals itself.
-func (k *check) command(ctx context.Context, out io.Writer, args []string) int {
-	env := k.env
+func (k *check) command(ctx context.Context, env cli.Env, out io.Writer, args []string) int {
 	env.Args, env.Resume, env.Stdout = args, k.resumeArgs, out
 	return k.run(context.WithoutCancel(ctx), env)
 }
@@ -223,7 +237,7 @@ func (k *check) dryRun(ctx context.Context) error {
 	if err := PrintText(k.env, false, nil, text.String()); err != nil {
 		return err
 	}
-	if code := k.command(ctx, k.env.Stdout, k.runArgs); code != cli.ExitOK {
+	if code := k.command(ctx, k.env, k.env.Stdout, k.runArgs); code != cli.ExitOK {
 		return cli.Errorf(code, "the run could not be started")
 	}
 	return nil
@@ -243,7 +257,7 @@ func (k *check) judge(ctx context.Context) error {
 	}
 	k.base = base
 	var failures error
-	switch code := k.command(ctx, io.Discard, k.runArgs); code {
+	switch code := k.command(ctx, k.env, io.Discard, k.runArgs); code {
 	case cli.ExitOK:
 	case cli.ExitFailures, cli.ExitGate:
 		why := map[int]string{cli.ExitFailures: "more items failed than --max-failures allows"}[code]
@@ -325,8 +339,8 @@ func (k *check) compare(ctx context.Context) (err error) {
 }
 
 // refreshBase runs the base again over the items of the candidate, if the items of the base
-// differ. It is an error if the header does not describe the system of the base completely,
-// or if the run would cost more than allowed.
+// differ, with its own system and trials. It is an error if the header does not describe the system
+// of the base completely, or if the run would cost more than allowed.
 func (k *check) refreshBase(ctx context.Context) error {
 	candidate, err := k.finder().Find(ctx, k.candidate)
 	h := k.base.Header
@@ -343,7 +357,8 @@ func (k *check) refreshBase(ctx context.Context) error {
 	if h.System.Provider != model { // for the baseline extractor they are equal
 		model = h.System.Provider + "/" + model
 	}
-	args := []string{"run", "--quiet", "--dataset=" + k.dataset, "--name=" + name, "--model=" + model}
+	args := append([]string{"run", "--quiet", "--dataset=" + k.dataset, "--name=" + name, "--model=" + model,
+		fmt.Sprintf("--trials=%d", max(1, h.Trials))}, k.itemArgs...)
 	if p := h.System.Prompt; p.Name != "" {
 		args = append(args, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
 	}
@@ -351,7 +366,7 @@ func (k *check) refreshBase(ctx context.Context) error {
 		flagArg("max-tokens", h.System.MaxTokens), flagArg("seed", h.System.Seed))
 	var out bytes.Buffer
 	var estimate report.Estimate
-	if code := k.command(ctx, &out, append(slices.Clone(args), "--estimate", "--json")); code != cli.ExitOK {
+	if code := k.command(ctx, k.baseEnv, &out, append(slices.Clone(args), "--estimate", "--json")); code != cli.ExitOK {
 		return cli.Errorf(code, "--refresh-base: the cost of running %s again is unknown", h.Name)
 	}
 	if err := json.Unmarshal(out.Bytes(), &estimate); err != nil {
@@ -366,11 +381,13 @@ func (k *check) refreshBase(ctx context.Context) error {
 	default:
 		args = append(args, flagArg("budget-usd", k.refresh)...)
 	}
-	if code := k.command(ctx, io.Discard, args); code != cli.ExitOK {
+	if code := k.command(ctx, k.baseEnv, io.Discard, args); code != cli.ExitOK {
 		return cli.Errorf(code, "--refresh-base: the run %s ended with exit code %d", name, code)
 	}
 	k.base, err = k.finder().Find(ctx, name)
-	if system := k.base.Header.System; err == nil && (system.Prompt.SHA256 != h.System.Prompt.SHA256 || system.Pipeline != h.System.Pipeline) {
+	system := k.base.Header.System
+	otherPrompt := h.System.Prompt.SHA256 != "" && system.Prompt.SHA256 != h.System.Prompt.SHA256 // Langfuse has no hash
+	if err == nil && (otherPrompt || system.Pipeline != h.System.Pipeline) {
 		return refuse("had other settings, or another prompt than Langfuse has now")
 	}
 	return err

@@ -145,10 +145,11 @@ func settingsOf(h outcome.Header) map[string]string {
 		"items (sha256)": h.Dataset.Fingerprint, "selection of items": h.Dataset.Selection,
 		"trials": strconv.Itoa(max(1, h.Trials)),
 		"model":  s.Model, "provider": s.Provider, "pipeline": s.Pipeline, "server of the model": s.Endpoint,
-		"temperature": formatOptional(s.Temperature), "top_p": formatOptional(s.TopP),
-		"max_tokens": formatOptional(s.MaxTokens), "seed": formatOptional(s.Seed),
 		"text of the prompt (sha256)": s.Prompt.SHA256,
 		"scorer version":              h.Scorer.Version, "scoring options": string(h.Scorer.Options), "harness": h.Harness,
+	}
+	for _, p := range s.Parameters.List() {
+		settings[p.Name] = p.Text()
 	}
 	if h.Publication.Mentions {
 		settings["looked-up mentions"] = "sent"
@@ -165,11 +166,4 @@ func settingsOf(h outcome.Header) map[string]string {
 		}
 	}
 	return settings
-}
-
-func formatOptional[T any](value *T) string {
-	if value == nil {
-		return ""
-	}
-	return fmt.Sprint(*value)
 }

@@ -279,12 +279,16 @@ func combinations(axes []Axis) ([][]Setting, error) {
 
 // SweepFlags returns the settings that can be swept, in their order within a name.
 func SweepFlags() []string {
-	return []string{"model", "prompt", "prompt-label", "prompt-version", "temperature", "top-p", "max-tokens", "seed"}
+	return append([]string{"model", "prompt", "prompt-label", "prompt-version"}, outcome.ParameterFlags()...)
 }
 
-// valuePrefixes returns the prefixes of values that are not clear by themselves.
-func valuePrefixes() map[string]string {
-	return map[string]string{"prompt-version": "v", "temperature": "t", "top-p": "p", "max-tokens": "max", "seed": "seed"}
+// valuePrefix returns the prefix of values that are not clear by themselves.
+func valuePrefix(flag string) string {
+	short := map[string]string{"prompt-version": "v", "temperature": "t", "top-p": "p", "max-tokens": "max"}[flag]
+	if short == "" && slices.Contains(outcome.ParameterFlags(), flag) {
+		return flag
+	}
+	return short
 }
 
 // nameWords returns the word of every value of every axis. If two models have the same short
@@ -294,7 +298,7 @@ func nameWords(axes []Axis) (map[Setting]string, error) {
 	for _, a := range axes {
 		var taken []string
 		for _, value := range a.Values {
-			word := valuePrefixes()[a.Flag] + canonicalNumber(value)
+			word := valuePrefix(a.Flag) + canonicalNumber(value)
 			if a.Flag == "model" {
 				if word = shortModel(value); slices.Contains(taken, word) {
 					word = safeName(strings.TrimSuffix(value, ".jsonl"))

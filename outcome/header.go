@@ -126,11 +126,7 @@ type System struct {
 	// versions have none.
 	Endpoint string `json:"endpoint,omitempty"`
 
-	Temperature *float64 `json:"temperature,omitempty"`
-	TopP        *float64 `json:"top_p,omitempty"`
-	MaxTokens   *int     `json:"max_tokens,omitempty"`
-	Seed        *int64   `json:"seed,omitempty"`
-
+	Parameters
 	Prompt Prompt `json:"prompt,omitzero"`
 }
 
@@ -218,16 +214,13 @@ type RunInfo struct {
 	// rescored.
 	RescoredFrom string `json:"rescored_from,omitempty"`
 
-	Model         string   `json:"model"`
-	Provider      string   `json:"provider"`
-	Pipeline      string   `json:"pipeline"`
-	Temperature   *float64 `json:"temperature"`
-	TopP          *float64 `json:"top_p"`
-	MaxTokens     *int     `json:"max_tokens"`
-	Seed          *int64   `json:"seed"`
-	PromptName    string   `json:"prompt_name"`
-	PromptVersion int      `json:"prompt_version"`
-	PromptLabel   string   `json:"prompt_label"`
+	Model    string `json:"model"`
+	Provider string `json:"provider"`
+	Pipeline string `json:"pipeline"`
+	ReportedParameters
+	PromptName    string `json:"prompt_name"`
+	PromptVersion int    `json:"prompt_version"`
+	PromptLabel   string `json:"prompt_label"`
 
 	ScorerVersion string `json:"scorer_version"`
 	// CustomScorers are the scores of external evaluators, certified or not.
@@ -251,8 +244,8 @@ func runInfo(h Header) RunInfo {
 		Dataset: h.Dataset.Name, DatasetVersion: h.Dataset.Version,
 		DatasetFingerprint: h.Dataset.Fingerprint, Selection: h.Dataset.Selection,
 		Model: h.System.Model, Provider: h.System.Provider, Pipeline: h.System.Pipeline,
-		Temperature: h.System.Temperature, TopP: h.System.TopP,
-		MaxTokens: h.System.MaxTokens, Seed: h.System.Seed,
+		ReportedParameters: ReportedParameters(h.System.Parameters),
+
 		PromptName: h.System.Prompt.Name, PromptVersion: h.System.Prompt.Version,
 		PromptLabel:   h.System.Prompt.Label,
 		CustomScorers: h.Scorer.Custom,

@@ -38,7 +38,7 @@ func TestCapabilities_Check(t *testing.T) {
 		},
 		"out of range": {
 			req:  pipeline.Request{Messages: user, Parameters: pipeline.Parameters{Temperature: new(-0.1), TopP: new(1.1), MaxTokens: new(0)}},
-			want: []string{"temperature is -0.1", "top_p is 1.1", "limit of tokens is 0"},
+			want: []string{"temperature is -0.1", "top_p is 1.1", "max_tokens is 0"},
 		},
 		"infinite":     {req: pipeline.Request{Messages: user, Parameters: pipeline.Parameters{Temperature: new(math.Inf(1))}}, want: []string{"temperature is +Inf"}},
 		"no messages":  {want: []string{"no message"}},

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -74,14 +73,8 @@ func AppendMessages(b []byte, messages []Message) []byte {
 	return append(w.B, ']')
 }
 
-// Parameters control sampling. A nil value is not sent, so that the default of the provider
-// holds. A temperature of 0 is sent.
-type Parameters struct {
-	Temperature *float64 `json:"temperature,omitempty"`
-	TopP        *float64 `json:"top_p,omitempty"`
-	MaxTokens   *int     `json:"max_tokens,omitempty"`
-	Seed        *int64   `json:"seed,omitempty"`
-}
+// Parameters control sampling.
+type Parameters = outcome.Parameters
 
 // Schema is a named JSON Schema.
 type Schema struct {
@@ -188,24 +181,17 @@ var schemaName = textutil.Pattern(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Check refuses a request that this model, or any model, cannot carry out: it returns nil or an
 // error of exit code 64 with every problem. The cause is the configuration, not the item. It
-// changes and sends nothing. It does not check upper limits that differ between servers, for
-// example of the temperature or the context; the server does.
+// changes and sends nothing. It does not check limits that differ between servers, for example
+// of the context, or the temperatures within the range of Parameters; the server does.
 func (c Capabilities) Check(req Request) error {
 	var found problems
-	add, p := found.add, req.Parameters
-	if t := p.Temperature; t != nil {
-		add(c.NoTemperature, "the model takes no temperature: leave it out (it is %v)", *t)
-		add(!(*t >= 0) || math.IsInf(*t, 0), "the temperature is %v: it must be 0 or more", *t)
-	}
-	if v := p.TopP; v != nil {
-		add(c.NoTopP, "the model takes no top_p: leave it out (it is %v)", *v)
-		add(!(*v >= 0 && *v <= 1), "top_p is %v: it must be between 0 and 1", *v)
-	}
-	if p.Seed != nil {
-		add(c.NoSeed, "the model takes no seed: leave it out (it is %d)", *p.Seed)
-	}
-	if p.MaxTokens != nil {
-		add(*p.MaxTokens < 1, "the limit of tokens is %d: it must be 1 or more", *p.MaxTokens)
+	add := found.add
+	refused := map[string]bool{"temperature": c.NoTemperature, "top_p": c.NoTopP, "seed": c.NoSeed}
+	for _, p := range req.Parameters.List() {
+		if text := p.Text(); text != "" {
+			add(refused[p.Name], "the model takes no %s: leave it out (it is %s)", p.Name, text)
+			add(!p.Set(text), "%s is %s: it must be %s", p.Name, text, p.Range())
+		}
 	}
 	add(len(req.Messages) == 0, "there is no message")
 	for i, m := range req.Messages {

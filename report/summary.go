@@ -60,16 +60,12 @@ func (v SummaryView) system() []string {
 	r := v.Run
 	prompt := fmt.Sprintf("prompt %s@%d", textutil.Line(r.PromptName), r.PromptVersion) +
 		textIf(r.PromptLabel != "", " ("+textutil.Line(r.PromptLabel)+")")
-	return nonEmpty(textutil.Line(r.Provider), textutil.Line(r.Pipeline), setting("temperature %g", r.Temperature), setting("top_p %g", r.TopP),
-		setting("max_tokens %d", r.MaxTokens), setting("seed %d", r.Seed), textIf(r.PromptName != "", prompt))
-}
-
-// setting formats a setting that was made, else "".
-func setting[T any](format string, v *T) string {
-	if v == nil {
-		return ""
+	parts := []string{textutil.Line(r.Provider), textutil.Line(r.Pipeline)}
+	parameters := outcome.Parameters(r.ReportedParameters)
+	for _, p := range parameters.List() {
+		parts = append(parts, textIf(p.Text() != "", p.Name+" "+p.Text()))
 	}
-	return fmt.Sprintf(format, *v)
+	return nonEmpty(append(parts, textIf(r.PromptName != "", prompt))...)
 }
 
 // nonEmpty returns the parts that are not empty.

@@ -25,7 +25,7 @@ var (
 func summary() outcome.Summary {
 	h := outcome.Header{Name: "gpt-prompt-3", RunUID: "0123", Trials: 1, Started: began,
 		Dataset: outcome.Dataset{Name: "extraction-eval"},
-		System: outcome.System{Model: "gpt-4o-mini", Provider: "openai", Pipeline: "single", Temperature: new(0.0),
+		System: outcome.System{Model: "gpt-4o-mini", Provider: "openai", Pipeline: "single", Parameters: outcome.Parameters{Temperature: new(0.0)},
 			Prompt: outcome.Prompt{Name: "extract", Version: 3, Label: "production"}},
 		Scorer: outcome.Scorer{Primary: "entity_f1"}}
 	s := outcome.NewSummariser(h, outcome.SummaryConfig{Order: names})
@@ -133,7 +133,7 @@ func TestText_nothing(t *testing.T) {
 
 func TestText_interrupted(t *testing.T) {
 	s := outcome.NewSummariser(outcome.Header{Name: "r", Dataset: outcome.Dataset{Name: "d", Selection: "--limit 50"}, Trials: 3,
-		System: outcome.System{Model: "m", Seed: new(int64(7)), TopP: new(0.9), MaxTokens: new(1024)}}, outcome.SummaryConfig{})
+		System: outcome.System{Model: "m", Parameters: outcome.Parameters{Seed: new(int64(7)), TopP: new(0.9), MaxTokens: new(1024)}}}, outcome.SummaryConfig{})
 	s.Add(outcome.Outcome{Item: "a", Trial: 1, Class: outcome.Item, Scores: []outcome.Score{{Name: "entity_f1"}},
 		Usage: outcome.Usage{Input: 5, Reasoning: 2}})
 	sum := s.Summary()

@@ -193,12 +193,8 @@ func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
 	if custom := metadata["evaluators"]; custom != "" && json.Unmarshal([]byte(custom), &h.Scorer.Custom) != nil {
 		h.Scorer.Custom = nil
 	}
-	h.System.Temperature, h.System.TopP = parseFloat(metadata["temperature"]), parseFloat(metadata["top_p"])
-	if n, err := strconv.Atoi(metadata["max_tokens"]); err == nil {
-		h.System.MaxTokens = &n
-	}
-	if n, err := strconv.ParseInt(metadata["seed"], 10, 64); err == nil {
-		h.System.Seed = &n
+	for _, p := range h.System.Parameters.List() {
+		p.Set(metadata[p.Name])
 	}
 	h.System.Prompt.Version, _ = strconv.Atoi(metadata["prompt_version"])
 	if h.System.Prompt.Name == "" {
@@ -209,14 +205,6 @@ func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
 	}
 	h.Metadata = metadata
 	return h
-}
-
-// parseFloat returns the number in a text, or nil if it is not one, or no JSON has it.
-func parseFloat(text string) *float64 {
-	if v, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(v) <= math.MaxFloat64 {
-		return &v
-	}
-	return nil
 }
 
 // outcomeFrom builds an outcome from an item of a run, the output of its root span and the

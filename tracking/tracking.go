@@ -142,10 +142,6 @@ func headerTexts(h *outcome.Header) map[string]*string {
 func fixedMetadata(h outcome.Header, trial int) map[string]string {
 	s := h.System
 	m := map[string]string{
-		"temperature":    formatOptional(s.Temperature),
-		"top_p":          formatOptional(s.TopP),
-		"max_tokens":     formatOptional(s.MaxTokens),
-		"seed":           formatOptional(s.Seed),
 		"prompt_version": "",
 		"scorer_options": changedOptions(h.Scorer.Options),
 		"evaluators":     "",
@@ -153,6 +149,9 @@ func fixedMetadata(h outcome.Header, trial int) map[string]string {
 	}
 	for key, text := range headerTexts(&h) {
 		m[key] = *text
+	}
+	for _, p := range s.Parameters.List() {
+		m[p.Name] = p.Text()
 	}
 	if s.Prompt.Name != "" {
 		m["prompt_version"] = strconv.Itoa(s.Prompt.Version)
@@ -200,14 +199,6 @@ func allOptions(version, recorded string) json.RawMessage {
 	return raw
 }
 
-// formatOptional formats a number, or returns "" for nil.
-func formatOptional[T int | int64 | float64](v *T) string {
-	if v == nil {
-		return ""
-	}
-	return fmt.Sprint(*v)
-}
-
 // description returns the description of a run in Langfuse: what comparison pages do not
 // show otherwise, followed by the user's description.
 func description(h outcome.Header) string {
@@ -216,7 +207,7 @@ func description(h outcome.Header) string {
 		text += ", prompt " + p.Name + "@" + strconv.Itoa(p.Version)
 	}
 	if t := h.System.Temperature; t != nil {
-		text += ", temperature " + formatOptional(t)
+		text += ", temperature " + fmt.Sprint(*t)
 	}
 	if h.Description != "" {
 		text += ": " + h.Description

@@ -38,15 +38,16 @@ func answersCommand(env cli.Env) *urfave.Command {
 	}, "")
 }
 
-// sharedSettings lists the flags that mean the same for answers and for extraction.
+// sharedSettings lists the flags that mean the same for answers and for extraction, besides those of parameters.
 var sharedSettings = []string{
-	"temperature", "top-p", "max-tokens", "seed", "concurrency", "timeout", "rpm", "tpm", "retries", "cache", "budget-usd", "budget-tokens",
+	"concurrency", "timeout", "rpm", "tpm", "retries", "cache", "budget-usd", "budget-tokens",
 	"trials", "gate", "inconclusive", "max-failures", "description", "metadata", "environment", "langfuse-mode", "resume", "retry-failed", "json", "quiet", "log-level", "log-format",
 }
 
 // answersSystemTable returns the settings of the answering system.
 func answersSystemTable() []settings.Setting {
-	shared := slices.DeleteFunc(runTable(), func(s settings.Setting) bool { return !slices.Contains(sharedSettings, s.Flag) })
+	all := append(outcome.ParameterFlags(), sharedSettings...)
+	shared := slices.DeleteFunc(runTable(), func(s settings.Setting) bool { return !slices.Contains(all, s.Flag) })
 	return append(settings.WithCategory("Model", []settings.Setting{
 		{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "answer with `MODEL` from the best passages; baseline needs no model and gives the best sentence"},
 		{Flag: "prompt", Env: "EXPERIMENT_ANSWERS_PROMPT", Usage: "use the Langfuse prompt `NAME`, with {{question}} and {{passages}} (default: a built-in prompt)"},

@@ -55,6 +55,7 @@ type wireForm struct {
 func runContract(t *testing.T, open openAt, wire wireForm) {
 	t.Run("answers", func(t *testing.T) { testAnswers(t, open, wire) })
 	t.Run("parameters", func(t *testing.T) { testParameters(t, open, wire) })
+	t.Run("every parameter", func(t *testing.T) { testEveryParameter(t, open, wire) })
 	t.Run("unsupported", func(t *testing.T) { testUnsupported(t, open, wire) })
 	t.Run("statuses", func(t *testing.T) { testStatuses(t, open, wire) })
 	t.Run("long reasons", func(t *testing.T) { testLongReasons(t, open, wire) })
@@ -196,6 +197,24 @@ func testParameters(t *testing.T, open openAt, wire wireForm) {
 				t.Errorf("top_p is %q on the wire, want %q: %s", got, c.wantP, body)
 			}
 		})
+	}
+}
+
+// testEveryParameter checks that each parameter changes what is sent.
+func testEveryParameter(t *testing.T, open openAt, wire wireForm) {
+	bodyWith := func(set func(*pipeline.Parameters)) string {
+		s, req := serve(t, reply(http.StatusOK, wire.Answer("x"))), smallRequest("hello")
+		set(&req.Parameters)
+		if _, err := open(t, s.URL).Generate(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		return string(s.onlyBody(t))
+	}
+	none := bodyWith(func(*pipeline.Parameters) {})
+	for i, v := range new(pipeline.Parameters).List() {
+		if bodyWith(func(p *pipeline.Parameters) { p.List()[i].Set("1") }) == none {
+			t.Errorf("%s is not sent", v.Name)
+		}
 	}
 }
 

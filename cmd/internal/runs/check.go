@@ -362,8 +362,11 @@ func (k *check) refreshBase(ctx context.Context) error {
 	if p := h.System.Prompt; p.Name != "" {
 		args = append(args, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
 	}
-	args = slices.Concat(args, flagArg("temperature", h.System.Temperature), flagArg("top-p", h.System.TopP),
-		flagArg("max-tokens", h.System.MaxTokens), flagArg("seed", h.System.Seed))
+	for _, p := range h.System.Parameters.List() {
+		if p.Text() != "" {
+			args = append(args, "--"+p.Flag()+"="+p.Text())
+		}
+	}
 	var out bytes.Buffer
 	var estimate report.Estimate
 	if code := k.command(ctx, k.baseEnv, &out, append(slices.Clone(args), "--estimate", "--json")); code != cli.ExitOK {
@@ -379,7 +382,7 @@ func (k *check) refreshBase(ctx context.Context) error {
 	case *estimate.CostUSD > *k.refresh:
 		return refuse("would cost %.6g USD, and %g USD are allowed", *estimate.CostUSD, *k.refresh)
 	default:
-		args = append(args, flagArg("budget-usd", k.refresh)...)
+		args = append(args, fmt.Sprintf("--budget-usd=%v", *k.refresh))
 	}
 	if code := k.command(ctx, k.baseEnv, io.Discard, args); code != cli.ExitOK {
 		return cli.Errorf(code, "--refresh-base: the run %s ended with exit code %d", name, code)
@@ -391,14 +394,6 @@ func (k *check) refreshBase(ctx context.Context) error {
 		return refuse("had other settings, or another prompt than Langfuse has now")
 	}
 	return err
-}
-
-// flagArg returns the argument --flag=value; none if value is nil.
-func flagArg[T any](flag string, value *T) []string {
-	if value == nil {
-		return nil
-	}
-	return []string{fmt.Sprintf("--%s=%v", flag, *value)}
 }
 
 // addLinks adds links to the job and to the comparison in Langfuse, if they are known.

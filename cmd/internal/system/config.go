@@ -2,7 +2,6 @@ package system
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,11 +65,8 @@ func Read(p *settings.Problems, s settings.Values) Config {
 			Name: s.Text("prompt"), Label: s.Text("prompt-label"),
 			Version: p.Optional("prompt-version", s.Text("prompt-version"), 1, math.MaxInt32),
 		},
-		PromptFile: s.Text("prompt-file"),
-		ModelOptions: ModelOptions{TwoStages: p.Switch(s, "two-stages"), Parameters: pipeline.Parameters{
-			Temperature: p.Number("temperature", s.Text("temperature"), 0, 10),
-			TopP:        p.Number("top-p", s.Text("top-p"), 0, 1),
-		}},
+		PromptFile:   s.Text("prompt-file"),
+		ModelOptions: ModelOptions{TwoStages: p.Switch(s, "two-stages")},
 	}
 	for _, text := range s.All("var") {
 		v, err := pipeline.ParseVar(text)
@@ -79,15 +75,10 @@ func Read(p *settings.Problems, s settings.Values) Config {
 		}
 		c.Vars = append(c.Vars, v)
 	}
-	if text := s.Text("max-tokens"); text != "" {
-		c.Parameters.MaxTokens = new(p.Count("max-tokens", text, 1, math.MaxInt32))
-	}
-	if text := s.Text("seed"); text != "" {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			p.Add("--seed: %q is not a whole number", text)
+	for _, v := range c.Parameters.List() {
+		if text := s.Text(v.Flag()); text != "" && !v.Set(text) {
+			p.Add("--%s: %q is not %s", v.Flag(), text, v.Range())
 		}
-		c.Parameters.Seed = &n
 	}
 	label, version := c.Prompt.Label != "", c.Prompt.Version != 0
 	if label && version || c.PromptFile != "" && (label || version) {
@@ -147,10 +138,11 @@ func (c *Config) fillFrom(t pipeline.Template) ([]string, error) {
 	takeValue(&p, "placeholders", `lists of messages by name, such as {"history": [{"role": "user", "content": "…"}]}`, &c.Placeholders, nil)
 	takeValue(&p, "schema", "a JSON Schema, which is an object,", &c.Schema,
 		func(raw json.RawMessage) bool { return raw[0] == '{' })
-	takeNumber(&p, "temperature", "a number from 0 to 10", 0, 10, &c.Parameters.Temperature)
-	takeNumber(&p, "top_p", "a number from 0 to 1", 0, 1, &c.Parameters.TopP)
-	takeNumber(&p, "max_tokens", "a whole number from 1 on", 1, math.MaxInt32, &c.Parameters.MaxTokens)
-	takeNumber(&p, "seed", "a whole number", math.MinInt64, math.MaxInt64, &c.Parameters.Seed)
+	given := c.Parameters // of the command line, which has precedence
+	for i, v := range c.Parameters.List() {
+		takeValue(&p, v.Name, v.Range(), new(json.RawMessage), func(raw json.RawMessage) bool { return v.Set(string(raw)) })
+		v.Set(given.List()[i].Text())
+	}
 	var unknown []string
 	if len(p.values) > 0 {
 		unknown = []string{fmt.Sprintf("%s has keys that are not used here: %s", p.source, strings.Join(slices.Sorted(maps.Keys(p.values)), ", "))}
@@ -172,12 +164,4 @@ func takeValue[T any](p *promptConfig, key, expected string, target *T, valid fu
 		return
 	}
 	*target = v
-}
-
-// takeNumber is takeValue for a number from low to high. It keeps a number that *target
-// already has.
-func takeNumber[T int | int64 | float64](p *promptConfig, key, expected string, low, high T, target **T) {
-	var v *T
-	takeValue(p, key, expected, &v, func(v *T) bool { return *v >= low && *v <= high })
-	*target = cmp.Or(*target, v)
 }

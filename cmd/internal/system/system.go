@@ -201,9 +201,7 @@ func pipelineName(info provider.Info, cfg Config) string {
 func systemHeader(opened provider.Opened, cfg Config, pin outcome.Prompt) outcome.System {
 	return outcome.System{
 		Model: opened.Info.Model, Provider: opened.Provider, Pipeline: opened.Pipeline, Prompt: pin,
-		Temperature: cfg.Parameters.Temperature, TopP: cfg.Parameters.TopP,
-		MaxTokens: cfg.Parameters.MaxTokens, Seed: cfg.Parameters.Seed,
-		Endpoint: endpointOf(opened),
+		Parameters: cfg.Parameters, Endpoint: endpointOf(opened),
 	}
 }
 

@@ -46,7 +46,7 @@ func TestParameter_Set(t *testing.T) {
 	} {
 		var p outcome.Parameters
 		var got []string
-		for _, v := range p.List() {
+		for _, v := range p.List()[:4] {
 			if !v.Set(text) {
 				v.Set("1")
 				if v.Set(text) || v.Text() != "1" {

@@ -62,7 +62,7 @@ func TestMetadata(t *testing.T) {
 func TestMetadata_system(t *testing.T) {
 	notRecorded := []string{"Endpoint", "Prompt"} // of the prompt, the text is not recorded
 	for _, value := range []string{"1", "0"} {
-		var h outcome.Header
+		h := outcome.Header{Publication: outcome.Publication{Form: outcome.PublicationForm}}
 		v := reflect.ValueOf(&h.System).Elem()
 		for i := range v.NumField() {
 			if name := v.Type().Field(i).Name; name != "Parameters" && !slices.Contains(notRecorded, name) {

@@ -338,8 +338,11 @@ func shortModel(model string) string {
 // canonicalNumber returns a number in its shortest form, for example 0.7 for 0.70, and other text
 // unchanged.
 func canonicalNumber(text string) string {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return strconv.FormatInt(n, 10) // has more digits than a float64
+	}
 	if v, err := strconv.ParseFloat(text, 64); err == nil && !strings.ContainsAny(text, "xXpP_nN") {
-		return strconv.FormatFloat(v, 'f', -1, 64)
+		return strconv.FormatFloat(v+0, 'f', -1, 64) // -0 is 0
 	}
 	return text
 }

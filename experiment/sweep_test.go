@@ -36,6 +36,7 @@ func TestMatrix(t *testing.T) {
 		"what cannot stand in a name":  {[]experiment.Axis{{"model", []string{"ft:gpt#12, new"}}}, nil, []string{"b-ft-gpt-12--new"}},
 		"letters of other scripts":     {[]experiment.Axis{{"prompt-label", []string{"新しい", "été"}}}, nil, []string{"b-新しい", "b-été"}},
 		"all kinds, in a fixed order":  {[]experiment.Axis{{"max-tokens", []string{"400"}}, {"top-p", []string{"0.5", ".9"}}}, nil, []string{"b-p0.5-max400", "b-p0.9-max400"}},
+		"seeds of 63 bits":             {[]experiment.Axis{{"seed", []string{"9223372036854775807", "9223372036854775806"}}}, nil, []string{"b-seed9223372036854775807", "b-seed9223372036854775806"}},
 		"a single cell is a sweep too": {[]experiment.Axis{{"model", []string{"m"}}}, nil, []string{"b-m"}},
 	}
 	for name, tt := range tests {
@@ -63,6 +64,7 @@ func TestMatrix_refused(t *testing.T) {
 		"unknown":                {[]experiment.Axis{{"temprature", []string{"0"}}, {"model", nil}}, []string{`"temprature" cannot be swept; did you mean "temperature"?`, "model has no values"}},
 		"twice":                  {[]experiment.Axis{{"model", []string{"a", "a", " "}}, {"model", []string{"b"}}}, []string{`the value "a" twice`, "an empty value", "model is given twice"}},
 		"the same number":        {[]experiment.Axis{{"temperature", []string{"0.7", "0.70"}}}, []string{`temperature "0.70" has no name of its own`}},
+		"the same zero":          {[]experiment.Axis{{"temperature", []string{"0", "-0.0"}}}, []string{`temperature "-0.0" has no name of its own`}},
 		"the same word":          {[]experiment.Axis{{"prompt-label", []string{"a b", "a/b"}}}, []string{"has no name of its own"}},
 		"no word":                {[]experiment.Axis{{"prompt-label", []string{"///"}}}, []string{"has no name of its own"}},
 		"too many":               {[]experiment.Axis{{"seed", eleven}, {"temperature", eleven}}, []string{"more than 100 runs"}},

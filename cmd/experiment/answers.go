@@ -198,7 +198,7 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 			return experiment.System{}, err
 		}
 		*opened = sys
-		opened.Notes = notes
+		opened.Notes = append(sys.Notes, notes...)
 		return opened.Measured(answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}), nil
 	}
 	return config, nil

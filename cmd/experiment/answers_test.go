@@ -91,10 +91,13 @@ func TestAnswers_dataset(t *testing.T) {
 		}
 	})
 	b.prompt(langfuse.Prompt{Name: "ask", Type: langfuse.PromptText, Labels: []string{"production"},
-		Prompt: json.RawMessage(`"Passages: {{passages}} Question: {{question}}"`)})
+		Prompt: json.RawMessage(`"Passages: {{passages}} Question: {{question}}"`), Config: json.RawMessage(`{"temperature": 0.25, "seed": 7}`)})
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
 	code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked",
-		"--model", "openai/gpt-test", "--prompt", "ask", "--out", "first", "--verify", "--json")
+		"--model", "openai/gpt-test", "--prompt", "ask", "--seed", "8", "--out", "first", "--verify", "--json")
+	if sent := server.last(); sent["temperature"] != 0.25 || sent["seed"] != 8.0 || !strings.Contains(stdout, `"temperature":0.25`) {
+		t.Errorf("the config of the prompt: sent temperature %v, seed %v; %s", sent["temperature"], sent["seed"], stdout)
+	}
 	// (1·2 + 0.3·1)/3
 	if code != 0 || !strings.Contains(stdout, `"weighted_score":0.7666666666666`) || !strings.Contains(stdout, `"prompt_name":"ask"`) {
 		t.Errorf("exit %d: %s\n%s", code, stderr, stdout)
@@ -108,6 +111,13 @@ func TestAnswers_dataset(t *testing.T) {
 	if code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked",
 		"--model", "openai/gpt-test", "--prompt", "none", "--out", "second"); code != 64 {
 		t.Errorf("a prompt that is not there: exit %d: %s%s", code, stdout, stderr)
+	}
+	asked := len(server.bodies)
+	for _, prompt := range [][]string{{"--temperature", "0"}, {"--prompt", "ask"}} {
+		args := append([]string{"answers", "run", "--pdf", pdf, "--questions", "asked", "--model", "o3", "--out", "second"}, prompt...)
+		if code, _, stderr := b.with(env, args...); code != 64 || !strings.Contains(stderr, "takes no temperature") || len(server.bodies) != asked {
+			t.Errorf("%q to a model without it: exit %d after %d requests: %s", prompt, code, len(server.bodies)-asked, stderr)
+		}
 	}
 }
 

@@ -240,7 +240,7 @@ func (h *lineWriter) Write(text []byte) (int, error) {
 func lastState(line []byte) []byte { return line[bytes.LastIndexByte(line, '\r')+1:] }
 
 // OpenModel opens a model with its limits and without a prompt. Model.Model is nil for an
-// extractor that needs no model.
+// extractor that needs no model. It refuses parameters that the model does not accept.
 func (o Opener) OpenModel(cfg Config) (System, error) {
 	opened, known, err := o.openModel(cfg.Model)
 	if err != nil {
@@ -248,6 +248,10 @@ func (o Opener) OpenModel(cfg Config) (System, error) {
 	}
 	s := System{Extractor: opened.Extractor, Header: systemHeader(opened, cfg, outcome.Prompt{}), Close: noClose}
 	if opened.Model != nil {
+		probe := pipeline.Request{Messages: []pipeline.Message{{Role: pipeline.RoleUser}}, Parameters: cfg.Parameters}
+		if err := opened.Capabilities.Check(probe); err != nil {
+			return System{}, cli.Usage("model %s: %w", opened.Info.Model, err)
+		}
 		s.Model, err = o.withLimits(opened, known, cfg.Limits)
 	}
 	return s, usageError(err)

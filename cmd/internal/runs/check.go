@@ -18,6 +18,7 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -131,8 +132,13 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	if k.dataset == "" {
 		p.Add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
 	}
-	if strings.Contains(runValues.Text("model"), ",") || len(file.Matrix) > 0 {
+	if len(file.Matrix) > 0 {
 		p.Add("a check runs one candidate, and not a sweep")
+	}
+	for _, flag := range experiment.SweepFlags() {
+		if value := runValues.Text(flag); strings.Contains(value, ",") {
+			p.Add("a check runs one candidate, and not a sweep: --%s is %s", flag, value)
+		}
 	}
 	k.Name, k.Details = cmp.Or(k.values.Text("check-name"), k.dataset), p.Switch(k.values, "comment-details")
 	p.Switch(k.values, "comment")

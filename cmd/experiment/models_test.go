@@ -296,6 +296,7 @@ func TestModels_promptConfig(t *testing.T) {
 		want   []string
 	}{
 		"taken":        {`{"model":"openai/gpt-conf","temperature":0.25,"owner":"us","b":1}`, cli.ExitOK, []string{"note: the config of prompt taken@1 has keys that are not used here: b, owner"}},
+		"refused":      {`{"model":"o3","temperature":0.25,"seed":7}`, cli.ExitUsage, []string{"takes no temperature", "the config of prompt refused@1 sets temperature, seed"}},
 		"wrong kinds":  {`{"model":7,"temperature":"hot","max_tokens":1.5}`, cli.ExitUsage, []string{"model: a text is expected", "temperature: a number from 0 to 10", "max_tokens: a whole number"}},
 		"out of range": {`{"top_p":2,"max_tokens":0,"schema":[]}`, cli.ExitUsage, []string{"top_p: a number from 0 to 1", "max_tokens: a whole number from 1 to 2147483647 is expected", "schema: a JSON Schema"}},
 		"no object":    {`[1]`, cli.ExitUsage, []string{"an object with keys"}},

@@ -34,6 +34,7 @@ type Config struct {
 	// new run.
 	Began *outcome.Prompt
 	ModelOptions
+	promptSets string // the end of an error about parameters, which names those of the prompt's config
 	// Estimator, if set, answers instead of the model.
 	Estimator *pipeline.Estimator
 }
@@ -139,9 +140,15 @@ func (c *Config) fillFrom(t pipeline.Template) ([]string, error) {
 	takeValue(&p, "schema", "a JSON Schema, which is an object,", &c.Schema,
 		func(raw json.RawMessage) bool { return raw[0] == '{' })
 	given := c.Parameters // of the command line, which has precedence
+	var set []string
 	for i, v := range c.Parameters.List() {
 		takeValue(&p, v.Name, v.Range(), new(json.RawMessage), func(raw json.RawMessage) bool { return v.Set(string(raw)) })
-		v.Set(given.List()[i].Text())
+		if !v.Set(given.List()[i].Text()) && v.Text() != "" {
+			set = append(set, v.Name)
+		}
+	}
+	if len(set) > 0 {
+		c.promptSets = "; " + p.source + " sets " + strings.Join(set, ", ")
 	}
 	var unknown []string
 	if len(p.values) > 0 {

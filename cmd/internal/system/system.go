@@ -123,7 +123,7 @@ func (o Opener) openExtractor(opened provider.Opened, known Catalogue, template 
 	opened.Pipeline = pipelineName(opened.Info, cfg)
 	s := System{Header: systemHeader(opened, cfg, pin), Close: model.saveWindow, Model: model}
 	if s.Extractor, err = pipeline.New(config); err != nil {
-		return System{}, cli.Errorf(cli.ExitUsage, "model %s: %w", opened.Info.Model, err)
+		return System{}, cli.Usage("model %s: %w%s", opened.Info.Model, err, cfg.promptSets)
 	}
 	if cfg.Record == "" {
 		return s, nil
@@ -250,7 +250,7 @@ func (o Opener) OpenModel(cfg Config) (System, error) {
 	if opened.Model != nil {
 		probe := pipeline.Request{Messages: []pipeline.Message{{Role: pipeline.RoleUser}}, Parameters: cfg.Parameters}
 		if err := opened.Capabilities.Check(probe); err != nil {
-			return System{}, cli.Usage("model %s: %w", opened.Info.Model, err)
+			return System{}, cli.Usage("model %s: %w%s", opened.Info.Model, err, cfg.promptSets)
 		}
 		s.Model, err = o.withLimits(opened, known, cfg.Limits)
 	}

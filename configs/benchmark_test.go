@@ -99,6 +99,8 @@ func TestAllowed_Canonical(t *testing.T) {
 		{interval, "temperature", "-0.5", "-0.5", ""},
 		{interval, "temperature", "1.0", "1", ""},
 		{interval, "temperature", "-0", "0", ""},
+		{Allowed{From: 0, To: 1e19}, "seed", "9007199254740993", "9007199254740993", ""},
+		{Allowed{Values: []string{"9007199254740993"}}, "seed", "9007199254740992", "", "seed: 9007199254740992 is not one of 9007199254740993"},
 		{interval, "temperature", "1.01", "", "temperature: 1.01 is not a number from -0.5 to 1"},
 		{interval, "temperature", "-0.51", "", "is not a number from -0.5 to 1"},
 		{interval, "temperature", "NaN", "", "is not a number from -0.5 to 1"},

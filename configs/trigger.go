@@ -139,15 +139,14 @@ func (a Allowed) Canonical(setting, value string) (string, error) {
 	allowed := fmt.Sprintf("a number from %g to %g", a.From, a.To)
 	if a.Values != nil {
 		inRange = slices.ContainsFunc(a.Values, func(one string) bool {
-			m, err := strconv.ParseFloat(one, 64)
-			return err == nil && m == n
+			return textutil.CanonicalNumber(one) == textutil.CanonicalNumber(value)
 		})
 		allowed = "one of " + strings.Join(a.Values, ", ")
 	}
 	if err != nil || !inRange {
 		return "", fmt.Errorf("%s: %s is not %s", setting, textutil.Brief(value, 100), allowed)
 	}
-	return strconv.FormatFloat(n+0, 'f', -1, 64), nil // no -0
+	return textutil.CanonicalNumber(value), nil
 }
 
 func (a Allowed) check(setting string) error {

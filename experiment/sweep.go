@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -298,7 +297,7 @@ func nameWords(axes []Axis) (map[Setting]string, error) {
 	for _, a := range axes {
 		var taken []string
 		for _, value := range a.Values {
-			word := valuePrefix(a.Flag) + canonicalNumber(value)
+			word := valuePrefix(a.Flag) + textutil.CanonicalNumber(value)
 			if a.Flag == "model" {
 				if word = shortModel(value); slices.Contains(taken, word) {
 					word = safeName(strings.TrimSuffix(value, ".jsonl"))
@@ -320,7 +319,7 @@ func runName(base string, settings []Setting, words map[Setting]string) string {
 	parts := []string{base}
 	for i, s := range settings {
 		if s.Flag == "prompt-version" && i > 0 && settings[i-1].Flag == "prompt" {
-			parts[len(parts)-1] += "@" + safeName(canonicalNumber(s.Value))
+			parts[len(parts)-1] += "@" + safeName(textutil.CanonicalNumber(s.Value))
 			continue
 		}
 		parts = append(parts, words[s])
@@ -333,18 +332,6 @@ func runName(base string, settings []Setting, words map[Setting]string) string {
 func shortModel(model string) string {
 	short := model[strings.LastIndexAny(model, `/\`)+1:]
 	return safeName(strings.TrimSuffix(short, ".jsonl"))
-}
-
-// canonicalNumber returns a number in its shortest form, for example 0.7 for 0.70, and other text
-// unchanged.
-func canonicalNumber(text string) string {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return strconv.FormatInt(n, 10) // has more digits than a float64
-	}
-	if v, err := strconv.ParseFloat(text, 64); err == nil && !strings.ContainsAny(text, "xXpP_nN") {
-		return strconv.FormatFloat(v+0, 'f', -1, 64) // -0 is 0
-	}
-	return text
 }
 
 // safeName replaces the characters of a text that the name of a run cannot have with -.

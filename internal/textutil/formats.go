@@ -9,6 +9,7 @@ import (
 	"io"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -84,4 +85,16 @@ func keyHints(err error, structs []any) string {
 // expression is invalid. It is safe for concurrent use.
 func Pattern(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
+
+// CanonicalNumber returns a number in its shortest form, for example 0.7 for 0.70 and 0 for -0. It
+// returns other text unchanged.
+func CanonicalNumber(text string) string {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return strconv.FormatInt(n, 10) // may have more digits than a float64
+	}
+	if v, err := strconv.ParseFloat(text, 64); err == nil && !strings.ContainsAny(text, "xXpP_nN") {
+		return strconv.FormatFloat(v+0, 'f', -1, 64)
+	}
+	return text
 }

@@ -121,6 +121,7 @@ func Benchmark(w io.Writer, r answers.BenchmarkReport, opt Options) error {
 // Estimate is what a run would take, before anything is spent. It assumes three bytes per token,
 // which is rather too few, and output as long as the expected output.
 type Estimate struct {
+	Run     string `json:"run,omitempty"` // its name; only of the runs of a sweep
 	Dataset string `json:"dataset"`
 	Model   string `json:"model"`
 	Items   int    `json:"items"`
@@ -164,7 +165,7 @@ func (e Estimate) Text() string {
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "%-9s "+format+"\n", append([]any{label}, args...)...)
 	}
-	fmt.Fprintf(&b, "%s · %s · an estimate, nothing was asked\n", textutil.Line(e.Dataset), textutil.Line(e.Model))
+	fmt.Fprintf(&b, "%s%s · %s · an estimate, nothing was asked\n", textIf(e.Run != "", e.Run+" · "), textutil.Line(e.Dataset), textutil.Line(e.Model))
 	line("items", "%s%s%s", Count(e.Items), textIf(e.Trials > 1, " × "+Counted(e.Trials, "trial")),
 		textIf(e.Unusable > 0, " · "+Count(e.Unusable)+" of them cannot be asked about"))
 	if !e.Asks {

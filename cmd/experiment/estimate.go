@@ -36,6 +36,9 @@ func (s session) printEstimates(ctx context.Context, cfgs []runConfig, judges in
 			return err
 		}
 		e.AddJudging(judges)
+		if len(cfgs) > 1 {
+			e.Run = cfg.Header.Name
+		}
 		all = append(all, e)
 		if err := runs.PrintText(s.env, cfg.json, e, strings.Repeat("\n", min(1, len(all)-1))+e.Text()); err != nil {
 			return err

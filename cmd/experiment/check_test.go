@@ -128,6 +128,14 @@ func TestCheck_refresh(t *testing.T) {
 	if got := check(0, "gpt-4o-mini", "--refresh-base", "5"); !strings.Contains(got, "base `base-gpt-4o-mini-refreshed-") {
 		t.Errorf("%s", got)
 	}
+	prices := f.path("prices.yaml")
+	must(t, os.WriteFile(prices, []byte("as_of: 2026-11-21\nsource: a test\nprices:\n  custom: {input: 0, cached_input: 0, output: 0}\n"), 0o600))
+	paid := f
+	f = f.with("EXPERIMENT_PRICES_FILE=" + prices)
+	if got := check(0, "custom", "--refresh-base", "0"); !strings.Contains(got, "base `base-custom-refreshed-") {
+		t.Errorf("for nothing, where nothing is to be paid: %s", got)
+	}
+	f = paid
 	// What describes the candidate in the environment does not hold for the base.
 	f = f.with("EXPERIMENT_SEED=9", "EXPERIMENT_TWO_STAGES=true", "EXPERIMENT_TRIALS=3", "EXPERIMENT_OUTPUT=candidate.jsonl")
 	refreshed := regexp.MustCompile("base `(base-gpt-4o-mini-refreshed-[0-9.-]+)")

@@ -387,7 +387,7 @@ func (k *check) refreshBase(ctx context.Context) error {
 		return refuse("has an unknown cost, as the model has no price, and %g USD are allowed", *k.refresh)
 	case *estimate.CostUSD > *k.refresh:
 		return refuse("would cost %.6g USD, and %g USD are allowed", *estimate.CostUSD, *k.refresh)
-	default:
+	case *k.refresh > 0: // else it costs nothing
 		args = append(args, fmt.Sprintf("--budget-usd=%v", *k.refresh))
 	}
 	if code := k.command(ctx, k.baseEnv, io.Discard, args); code != cli.ExitOK {

@@ -55,13 +55,6 @@ func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document) (
 }
 
 func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document) (answers.Answerer, System, error) {
-	opened, _, err := o.openModel(cfg.Model)
-	if err != nil {
-		return nil, System{}, err
-	}
-	if opened.Model == nil {
-		return nil, System{}, cli.Usage("%s extracts, it does not answer questions: name a model", opened.Info.Model)
-	}
 	template, pin, err := o.answersPrompt(ctx, cfg.Config)
 	if err != nil {
 		return nil, System{}, err
@@ -73,6 +66,9 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 	s, err := o.OpenModel(cfg.Config)
 	if err != nil {
 		return nil, s, err
+	}
+	if s.Model.Model == nil {
+		return nil, s, cli.Usage("%s extracts, it does not answer questions: name a model", s.Header.Model)
 	}
 	s.Notes, s.Close, s.Header.Prompt, s.Definition = notes, s.Model.saveWindow, pin, cfg.definition(template)
 	s.Header.Pipeline = strings.TrimSpace(s.Header.Pipeline + " retrieve@2 passages:" + strconv.Itoa(cfg.Passages))

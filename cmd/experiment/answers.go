@@ -108,7 +108,11 @@ func (c *answersConfig) setName(p *settings.Problems, prefix, identify string) {
 	settings.CheckRunName(p, "name", c.Header.Name)
 	if c.output != "" {
 		p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755))
-		p.Join(cli.CanWrite(c.output))
+		canWrite := runs.CanExport
+		if c.report {
+			canWrite = runs.CanWrite
+		}
+		p.Join(canWrite(c.output))
 	}
 	if c.Resume && c.generatedName != "" {
 		p.Add("--resume: say %s", identify)

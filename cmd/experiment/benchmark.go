@@ -76,7 +76,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 	cfg, p := readAnswersSystem(values)
 	cfg.system.Limits.Limiters = map[string]*limit.Limiter{} // all runs share the limits of a provider
 	b := &benchmarkJob{env: env, cfg: cfg}
-	b.cfg.Header.Name, b.cfg.output = values.Text("name"), values.Text("out")
+	b.cfg.Header.Name, b.cfg.output, b.cfg.report = values.Text("name"), values.Text("out"), true
 	var err error
 	if path := values.Text("config"); path == "" {
 		p.Add("--config is missing: name the file that lists the datasets")

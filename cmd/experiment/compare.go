@@ -63,7 +63,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := runs.CanWritePage(c.String("html")); err != nil {
+	if err := runs.CanWritePage(c.String("html"), append(candidates, base)...); err != nil {
 		return err
 	}
 	ctx := c.Context

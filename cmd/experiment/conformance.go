@@ -67,7 +67,7 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 	case "-":
 		p.Add("--output - is not a file: --json prints the report on standard output")
 	default:
-		p.Join(cli.CanWrite(out))
+		p.Join(runs.CanWrite(out))
 	}
 	return cfg, timeout, withCode(p.Err())
 }

@@ -165,7 +165,7 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 	if cfg.output == "-" && !(cfg.quiet && !cfg.json) {
 		p.Add("--output -: standard output has the summary; add --quiet, or name a file")
 	} else if cfg.output != "" && cfg.output != "-" {
-		p.Join(cli.CanWrite(cfg.output))
+		p.Join(runs.CanExport(cfg.output))
 	}
 	filter, err := dataset.ParseFilter(s.All("filter")...)
 	p.Join(err)

@@ -72,6 +72,12 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 	if c.NArg() == 0 {
 		return cli.Usage("report takes the names or files of runs; experiment runs lists them")
 	}
+	output := c.String("output")
+	if output != "-" {
+		if err := runs.CanWrite(output, append(c.Args().Slice(), c.String("ceiling"))...); err != nil {
+			return err
+		}
+	}
 	ceiling, err := gold.Ceiling(c)
 	if err != nil {
 		return err
@@ -93,16 +99,13 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 		if readErr := gold.AddCeiling(c.Context, run, ceiling, &content); readErr != nil {
 			return readErr
 		}
-		if c.String("output") != "-" { // on standard output, progress could mix with the report
+		if output != "-" { // on standard output, progress could mix with the report
 			content.Items = runs.Watched(c.Context, runs.NewStatus(env), run, 0, content.Items)
 		}
 		all = append(all, content)
 	}
 	write := func(w io.Writer) error { return cli.WriteError(list[at].write(w, all)) }
-	if output := c.String("output"); output != "-" {
-		if err := cli.CanWrite(output); err != nil {
-			return err
-		}
+	if output != "-" {
 		return cli.WriteFile(output, write)
 	}
 	return write(env.Stdout)
@@ -395,8 +398,8 @@ func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path strin
 	if path == "-" {
 		return cli.WriteError(run.Export(ctx, env.Stdout))
 	}
-	if cli.SameFile(path, run.Path()) {
-		return cli.Usage("%s is the run file itself: name another file", path)
+	if err := runs.CanExport(path, run.Path()); err != nil {
+		return err
 	}
 	var loss *runstore.Loss // the readable part of a damaged run is written too
 	err := cli.WriteFile(path, func(w io.Writer) error {

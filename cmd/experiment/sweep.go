@@ -128,7 +128,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 		}
 		return []runConfig{cfg}, p.Err()
 	}
-	p.Join(runs.CanWritePage(s.Text("html")))
+	p.Join(runs.CanWritePage(s.Text("html"), s.Text("dataset")))
 	for _, flag := range []string{"record", "output"} {
 		if s.Text(flag) != "" {
 			p.Add("--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(sweepRuns))

@@ -132,7 +132,8 @@ func (a *auditor) report(c *urfave.Context, result harness.AuditResult, decided 
 
 // checkAuditFlags checks the combination of flags and arguments.
 func checkAuditFlags(c *urfave.Context) error {
-	problems := []error{runs.CanWritePage(c.String("html"))}
+	read := append(c.Args().Slice(), c.String("decisions"))
+	problems := []error{runs.CanWritePage(c.String("html"), read...)}
 	check := func(bad bool, format string, args ...any) {
 		if bad {
 			problems = append(problems, cli.Usage(format, args...))
@@ -147,7 +148,7 @@ func checkAuditFlags(c *urfave.Context) error {
 		"--decisions says what was accepted, --corrected where the changed items go: give both or none")
 	check(c.Bool("create-queue") && c.String("queue") == "", "--create-queue: add --queue NAME")
 	if path := c.String("corrected"); path != "" {
-		problems = append(problems, cli.CanWrite(path))
+		problems = append(problems, runs.CanWrite(path, read...))
 	}
 	return errors.Join(problems...)
 }

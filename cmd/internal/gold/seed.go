@@ -352,7 +352,7 @@ func exportAction(c *urfave.Context, env cli.Env) error {
 // existing file only after write succeeded.
 func writeItems(path string, write func(*dataset.Writer) error) error {
 	format, err := dataset.FormatOf(path)
-	if err != nil {
+	if err := errors.Join(err, runs.CanWrite(path)); err != nil {
 		return err
 	}
 	return cli.WriteFile(path, func(f io.Writer) error { return fill(f, format, write) })

@@ -140,7 +140,7 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 		problems = append(problems, cli.Usage("--diff is a form of --dry-run: give both"))
 	}
 	if path := c.String("out"); path != "" {
-		problems = append(problems, cli.CanWrite(path))
+		problems = append(problems, runs.CanWrite(path))
 		if c.Bool("dry-run") {
 			problems = append(problems, cli.Usage("--out writes no item to Langfuse anyway: leave --dry-run away"))
 		}

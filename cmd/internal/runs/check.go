@@ -165,7 +165,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	}
 	for _, flag := range []string{"junit", "html"} {
 		if out := k.values.Text(flag); out != "" {
-			p.Join(cli.CanWrite(out))
+			p.Join(CanWrite(out, append(k.values.All("gate"), k.values.Text("base"), k.dataset, path)...))
 		}
 	}
 	k.runArgs = runArgs(c, runTable, k.candidate)

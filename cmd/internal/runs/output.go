@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -53,11 +54,70 @@ func StepSummary(env cli.Env, write func(io.Writer) error) error {
 	if path == "" {
 		return nil
 	}
+	if content := contentOf(path); content == runContent || content == exportContent {
+		return cli.Usage("the step summary %s is %s", path, content)
+	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return cli.Errorf(cli.ExitIO, "writing the step summary: %w", err)
 	}
 	return cli.WriteError(errors.Join(write(f), f.Close()))
+}
+
+// The contents that an output must not replace.
+const (
+	runContent    = "a run file or another database"
+	exportContent = "the export of a run"
+	otherContent  = "a file that is not the export of a run"
+)
+
+// CanWrite checks, before anything is written, that path can be a file, and that the output
+// replaces neither a run or an export of one, nor a file that is read. Errors have exit code 64.
+func CanWrite(path string, read ...string) error {
+	return canReplace(path, read, runContent, exportContent)
+}
+
+// CanExport is CanWrite for the export of a run, which replaces earlier exports only.
+func CanExport(path string, read ...string) error {
+	return canReplace(path, read, runContent, otherContent)
+}
+
+func canReplace(path string, read []string, refused ...string) error {
+	err, content := cli.CanWrite(path), contentOf(path)
+	switch {
+	case err != nil:
+		return err
+	case slices.Contains(refused, content):
+		return cli.Usage("writing %s would replace %s: name another file", path, content)
+	case slices.ContainsFunc(read, func(name string) bool { return cli.SameFile(path, name) }):
+		return cli.Usage("writing %s would replace a file that is read: name another file", path)
+	}
+	return nil
+}
+
+// contentOf returns the content of a file by how it begins; "" if it is empty, cannot be read,
+// or is a device or pipe.
+func contentOf(path string) string {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close() // a file that was only read
+	begins := make([]byte, 16)
+	n, _ := io.ReadFull(f, begins)
+	switch text := string(begins[:n]); {
+	case text == "":
+		return ""
+	case text == "SQLite format 3\x00":
+		return runContent
+	case strings.HasPrefix(text, `{"kind":"`):
+		return exportContent
+	}
+	return otherContent
 }
 
 // TextOptions returns the layout of a report for standard output. The width is COLUMNS or

@@ -63,6 +63,41 @@ func TestFind_file(t *testing.T) {
 	}
 }
 
+// TestCanWrite: an output replaces no run, under whatever path, and nothing that is read; an export
+// replaces only another export.
+func TestCanWrite(t *testing.T) {
+	t.Chdir(t.TempDir())
+	run := writeRun(t, "o1", 0.5)
+	stored, err := runstore.Load(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var export bytes.Buffer
+	err = errors.Join(stored.Export(t.Context(), &export), stored.Close(), os.Link(run, "hard"), os.Symlink(run, "soft"), os.Mkdir("folder", 0o700))
+	for name, content := range map[string][]byte{"export": export.Bytes(), "cut": export.Bytes()[:20], "page": []byte("<html>"), "empty": nil} {
+		err = errors.Join(err, os.WriteFile(name, content, 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]struct{ write, export string }{
+		run: {"a run file", "a run file"}, "hard": {"a run file", "a run file"}, "soft": {"a run file", "a run file"},
+		"./hard": {"a run file", "a run file"}, "export": {"the export of a run", ""}, "cut": {"the export of a run", ""},
+		"page": {"", "not the export of a run"}, "empty": {}, "new": {}, "folder": {"a folder", "a folder"}, "no/new": {"no such", "no such"},
+	} {
+		check := func(name string, got error, want string) {
+			if want == "" && got != nil || want != "" && (cli.ExitCode(got) != cli.ExitUsage || !strings.Contains(got.Error(), want)) {
+				t.Errorf("%s of %s: %v, want %q", name, path, got, want)
+			}
+		}
+		check("output", CanWrite(path), want.write)
+		check("export", CanExport(path), want.export)
+		if want.write == "" && path != "new" {
+			check("read output", CanWrite("./"+path, "elsewhere", path), "a file that is read")
+		}
+	}
+}
+
 func backdate(path string) error {
 	then := time.Now().Add(-time.Hour)
 	return os.Chtimes(path, then, then)

@@ -351,15 +351,15 @@ func matchedLines(explanation json.RawMessage) (lines []string, err error) {
 	), nil
 }
 
-// CanWritePage checks the file of --html before anything is compared. "" is valid.
-func CanWritePage(path string) error {
+// CanWritePage is CanWrite for the file of --html. "" is valid.
+func CanWritePage(path string, read ...string) error {
 	switch path {
 	case "":
 		return nil
 	case "-":
 		return cli.Usage("--html takes a file: the report on standard output is the one for people, --json or --markdown")
 	}
-	return cli.CanWrite(path)
+	return CanWrite(path, read...)
 }
 
 // WriteComparison writes the page of a comparison to a file, unless path is "". The runs may

@@ -67,7 +67,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	ctx := c.Context
-	maxAge, ageErr := runs.ParseAge(c.String("base-max-age"))
+	maxAge, ageErr := runs.ParseAge("base-max-age", c.String("base-max-age"))
 	cfg, err := compareConfig(c)
 	if err := errors.Join(err, cfg.Gate.Check(), ageErr); err != nil {
 		return cli.Usage("%w", err)

@@ -197,9 +197,22 @@ func TestReadTime(t *testing.T) {
 		"2026-11-21": "2026-11-21T00:00:00Z", "2026-11-21T10:00:00+01:00": "2026-11-21T09:00:00Z",
 		"7d": "2026-11-15T12:00:00Z", "12h": "2026-11-22T00:00:00Z", "-1h": "", "0d": "", "yesterday": "",
 	} {
-		got, err := readTime(text, now)
+		got, err := readTime("since", text, now)
 		if (err != nil) != (want == "") || err == nil && got.Format(time.RFC3339) != want {
 			t.Errorf("%s: %s (%v), want %s", text, got, err, want)
+		}
+	}
+	if got, err := readTime("until", "", now); err != nil || !got.IsZero() {
+		t.Errorf("no time is %s (%v)", got, err)
+	}
+}
+
+// TestReadSelection_problems: the order of the problems is always the same.
+func TestReadSelection_problems(t *testing.T) {
+	for range 20 {
+		_, _, stderr := runSeed(t, "http://127.0.0.1:1", "--dataset", "d", "--since", "soon", "--until", "later")
+		if since, until := strings.Index(stderr, "--since: "), strings.Index(stderr, "--until: "); since < 0 || until < since {
+			t.Fatal(stderr)
 		}
 	}
 }

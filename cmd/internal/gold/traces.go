@@ -76,14 +76,11 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 		problems = append(problems, err)
 		s.Scores = append(s.Scores, rule)
 	}
-	for flag, into := range map[string]*time.Time{"since": &s.Since, "until": &s.Until} {
-		if text := c.String(flag); text != "" {
-			var err error
-			if *into, err = readTime(text, time.Now().UTC()); err != nil {
-				problems = append(problems, cli.Usage("--%s: %w", flag, err))
-			}
-		}
-	}
+	var errSince, errUntil error
+	now := time.Now().UTC()
+	s.Since, errSince = readTime("since", c.String("since"), now)
+	s.Until, errUntil = readTime("until", c.String("until"), now)
+	problems = append(problems, errSince, errUntil)
 	return s, errors.Join(problems...)
 }
 
@@ -112,17 +109,21 @@ func readIDs(c *urfave.Context, env cli.Env, path string) (ids []string, err err
 	return ids, nil
 }
 
-// readTime parses a time, a date (the beginning of the day in UTC), or an age.
-func readTime(text string, now time.Time) (time.Time, error) {
+// readTime parses a time, a date (the beginning of the day in UTC), or an age; "" gives the zero
+// time. The error names the flag and has exit code 64.
+func readTime(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t.UTC(), nil
 		}
 	}
-	if age, err := runs.ParseAge(text); err == nil {
+	if age, err := runs.ParseAge(flag, text); err == nil {
 		return now.Add(-age), nil
 	}
-	return time.Time{}, fmt.Errorf("%q is neither a time (2026-11-21, 2026-11-21T10:00:00Z) nor how long ago (7d, 12h)", text)
+	return time.Time{}, cli.Usage("--%s: %q is neither a time (2026-11-21, 2026-11-21T10:00:00Z) nor how long ago (7d, 12h)", flag, text)
 }
 
 // traceConfig reads the flags that configure seeding from traces.

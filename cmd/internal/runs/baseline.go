@@ -115,8 +115,8 @@ func formatAge(age time.Duration) string {
 	return report.Counted(int(age.Hours()/24), "day")
 }
 
-// ParseAge parses an age like 14d or 36h; "" gives 0. An error has exit code 64.
-func ParseAge(text string) (time.Duration, error) {
+// ParseAge parses the age that a flag has, like 14d or 36h; "" gives 0. An error has exit code 64.
+func ParseAge(flag, text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
@@ -127,7 +127,7 @@ func ParseAge(text string) (time.Duration, error) {
 		age = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || age <= 0 || age > maxAgeDays*24*time.Hour {
-		return 0, cli.Usage("--base-max-age: %q is not a time such as 14d or 36h", text)
+		return 0, cli.Usage("--%s: %q is not a time such as 14d or 36h", flag, text)
 	}
 	return age, nil
 }

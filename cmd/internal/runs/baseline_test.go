@@ -10,12 +10,12 @@ import (
 
 func TestParseAge(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": 0, "36h": 36 * time.Hour, "14d": 14 * 24 * time.Hour} {
-		if got, err := ParseAge(text); err != nil || got != want {
+		if got, err := ParseAge("base-max-age", text); err != nil || got != want {
 			t.Errorf("%q is %s, %v; want %s", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"d", "-1d", "0d", "99999d", "1.5d", "36501d", "1000000h", "0s", "soon"} {
-		if got, err := ParseAge(text); cli.ExitCode(err) != cli.ExitUsage {
+		if got, err := ParseAge("base-max-age", text); cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("%q is %s, %v", text, got, err)
 		}
 	}

@@ -145,7 +145,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	if on := k.values.Text("fail-on"); !slices.Contains([]string{"gate", "worse", "never"}, on) {
 		p.Add("--fail-on: %q is not one of gate, worse, never", on)
 	}
-	k.maxAge, err = ParseAge(k.values.Text("base-max-age"))
+	k.maxAge, err = ParseAge("base-max-age", k.values.Text("base-max-age"))
 	p.Join(err)
 	k.refresh = p.Number("refresh-base", k.values.Text("refresh-base"), 0, 1e6)
 	k.cfg = Comparison()

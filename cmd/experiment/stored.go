@@ -160,18 +160,15 @@ func runsCommand(env cli.Env) *urfave.Command {
 // runsAction lists the runs, the newest first. It lists all runs that it can read and returns
 // errors for the others.
 func runsAction(c *urfave.Context, env cli.Env) error {
-	found, err := runs.Rows(c.Context)
+	found, unreadable, err := runs.Rows(c.Context)
 	if err != nil {
 		return err
 	}
-	var problems []error
-	rows := []report.RunRow{}
-	for _, l := range found {
-		if problems = append(problems, l.Err); l.Err == nil {
-			rows = append(rows, l.Row)
-		}
+	rows := []report.RunRow{} // a list in JSON, if it is empty too
+	for _, file := range found {
+		rows = append(rows, file.RunRow)
 	}
-	return errors.Join(append(problems, runs.Print(env, c.Bool("json"), rows, report.Runs))...)
+	return errors.Join(append(unreadable, runs.Print(env, c.Bool("json"), rows, report.Runs))...)
 }
 
 func showCommand(env cli.Env) *urfave.Command {

@@ -20,38 +20,39 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// Listed is a run file with its row, or with the error of reading it.
-type Listed struct {
+// FileRow is the row of a run file.
+type FileRow struct {
 	Path string
-	Row  report.RunRow
-	Err  error
+	report.RunRow
 }
 
-// Rows returns the rows of the runs in this folder, the newest first. The rows of unchanged
-// files come from a cache.
-func Rows(ctx context.Context) ([]Listed, error) {
+// Rows returns the rows of the runs in this folder, the newest first, and the errors of the files
+// that cannot be read. The rows of unchanged files come from a cache.
+func Rows(ctx context.Context) (rows []FileRow, unreadable []error, err error) {
 	entries, err := runstore.Files(ctx, settings.Folder)
 	if err != nil {
-		return nil, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
+		return nil, nil, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
 	}
 	previous, current := readRunCache(ctx), map[string]cachedRow{}
-	var listed []Listed
 	for _, e := range entries {
-		l := Listed{Path: e.Path, Err: e.Err}
-		if e.Err == nil {
-			l.Row, l.Err = cachedRowOf(ctx, e.Path, previous, current)
+		row, err := report.RunRow{}, e.Err
+		if err == nil {
+			row, err = cachedRowOf(ctx, e.Path, previous, current)
 		}
-		l.Err = readError(l.Err)
-		listed = append(listed, l)
+		if err != nil {
+			unreadable = append(unreadable, readError(err))
+		} else {
+			rows = append(rows, FileRow{e.Path, row})
+		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		}
 	}
 	if !maps.Equal(previous, current) {
 		writeRunCache(current)
 	}
-	slices.SortStableFunc(listed, func(a, b Listed) int { return b.Row.Started.Compare(a.Row.Started) })
-	return listed, nil
+	slices.SortStableFunc(rows, func(a, b FileRow) int { return b.Started.Compare(a.Started) })
+	return rows, unreadable, nil
 }
 
 // readRow reads the row of a run file. It loads a small file as a whole.

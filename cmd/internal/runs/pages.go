@@ -217,39 +217,31 @@ func openPath(path string) (*runstore.Reader, error) {
 // listPage writes the list of runs, the newest first, with a link to askedPage if asked is
 // set.
 func listPage(ctx context.Context, w io.Writer, asked bool) error {
-	listed, err := Rows(ctx)
+	rows, unreadable, err := Rows(ctx)
 	if err != nil {
 		return err
 	}
-	var problems []string
-	var rows []html.RunLink
-	for _, l := range listed {
-		if l.Err != nil {
-			problems = append(problems, l.Err.Error())
-			continue
-		}
-		path := pagePath(l.Path)
-		rows = append(rows, html.RunLink{RunRow: l.Row, Path: path, Address: runAddress(path)})
-	}
+	links := cli.Each(rows, func(row FileRow) html.RunLink {
+		path := pagePath(row.Path)
+		return html.RunLink{RunRow: row.RunRow, Path: path, Address: runAddress(path)}
+	})
 	folder, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	link := map[bool]string{true: "/trigger"}[asked]
-	return html.RunList(w, "Runs in "+folder, rows, link, problems)
+	askedURL := map[bool]string{true: "/trigger"}[asked]
+	return html.RunList(w, "Runs in "+folder, links, askedURL, cli.Each(unreadable, error.Error))
 }
 
 // askedPage writes the runs that the Run button asked for, with links to those that exist.
 func askedPage(ctx context.Context, w io.Writer, asked []html.RequestedRun) error {
-	listed, err := Rows(ctx)
+	rows, _, err := Rows(ctx)
 	if err != nil {
 		return err
 	}
 	addresses := map[[2]string]string{}
-	for _, l := range listed {
-		if l.Err == nil {
-			addresses[[2]string{l.Row.Dataset, l.Row.Name}] = runAddress(pagePath(l.Path))
-		}
+	for _, row := range rows {
+		addresses[[2]string{row.Dataset, row.Name}] = runAddress(pagePath(row.Path))
 	}
 	for i, a := range asked {
 		asked[i].Address = addresses[[2]string{a.Dataset, a.Run}]

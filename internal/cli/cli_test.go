@@ -117,6 +117,36 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
+// TestWriteFile_links: a link stays, and what standard output is receives the text after what it has,
+// as with /dev/stdout >>log.
+func TestWriteFile_links(t *testing.T) {
+	folder, usual := t.TempDir(), os.Stdout
+	t.Cleanup(func() { os.Stdout = usual })
+	target, link := filepath.Join(folder, "target"), filepath.Join(folder, "link")
+	if err := errors.Join(os.WriteFile(target, []byte("old,"), 0o600), os.Symlink(target, link)); err != nil {
+		t.Skip(err)
+	}
+	log, err := os.OpenFile(target, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for _, tt := range []struct {
+		stdout *os.File
+		want   string
+	}{{log, "old,new"}, {usual, "new"}} {
+		os.Stdout = tt.stdout
+		err := WriteFile(link, func(w io.Writer) error {
+			_, err := io.WriteString(w, "new")
+			return err
+		})
+		text, errRead := os.ReadFile(target)
+		if _, errLink := os.Readlink(link); errors.Join(err, errRead, errLink) != nil || string(text) != tt.want {
+			t.Errorf("%q, %v, want %q and a link", text, errors.Join(err, errRead, errLink), tt.want)
+		}
+	}
+}
+
 func TestCanWrite(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a")

@@ -123,15 +123,25 @@ func Quote(word string) string {
 }
 
 // WriteFile writes a file through write and gives the file its name only when it is complete, so
-// an error leaves the previous content. It writes directly to devices and pipes. Only the owner
-// may read the file. Errors without an exit code get 74.
+// an error leaves the previous content. A symbolic link stays, and its target is replaced. WriteFile
+// writes directly to devices and pipes, and to the file that standard output or standard error is
+// (/dev/stdout). Only the owner may read the file. Errors without an exit code get 74.
 func WriteFile(path string, write func(io.Writer) error) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	info, err := os.Stat(path)
+	for _, standard := range []*os.File{os.Stdout, os.Stderr} {
+		if to, errTo := standard.Stat(); err == nil && errTo == nil && os.SameFile(info, to) {
+			return WriteError(write(standard))
+		}
+	}
+	if err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err == nil {
 			err = errors.Join(write(f), f.Close())
 		}
 		return WriteError(err)
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
 	}
 	return WriteError(files.Write(path, write))
 }

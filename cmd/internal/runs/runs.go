@@ -65,18 +65,19 @@ func Open(ctx context.Context, named, dataset string) (*runstore.Reader, error) 
 }
 
 // Find returns the file of the run that named names: a run of this folder, or a file. With a
-// slash, or one of the extensions of runs, exports and reports, it is a file; another file gives
-// way to the run of its name. dataset is empty for any dataset; if it is a file, it may be a path.
+// slash it is a file, and with one of the extensions of runs, exports and reports if there is such a
+// file; another file gives way to the run of its name. dataset is empty for any dataset; if it is a file, it may be a path.
 func Find(ctx context.Context, named, dataset string) (string, error) {
 	dataset = experiment.DatasetName(dataset)
 	info, err := os.Stat(named)
 	isFile, extension := err == nil && !info.IsDir(), filepath.Ext(named)
-	path := strings.ContainsRune(named, filepath.Separator) || extension == runstore.Extension || extension == ".jsonl"
+	slash := strings.ContainsRune(named, filepath.Separator)
+	path, noFile := slash || extension == runstore.Extension || extension == ".jsonl", cli.Usage("there is no file %s", named)
 	switch {
 	case isFile && (path || extension == ".json"):
 		return named, nil
-	case path:
-		return "", cli.Usage("there is no file %s", named)
+	case slash:
+		return "", noFile
 	}
 	entries, err := List(ctx)
 	if err != nil {
@@ -111,9 +112,10 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 			named, strings.Join(found, ", "))
 	case len(elsewhere) > 0:
 		return "", cli.Usage("there is no run %q of dataset %q; there is one of %s", named, dataset, strings.Join(elsewhere, ", "))
-	}
-	if hidden != nil {
+	case hidden != nil:
 		return "", hidden
+	case path:
+		return "", noFile
 	}
 	return "", cli.Usage("there is no run %q in this folder%s", named, cmp.Or(textutil.Hint(named, names), "; experiment runs lists those that are"))
 }

@@ -41,7 +41,7 @@ func writeRun(t testing.TB, name string, score float64) string {
 // the file.
 func TestFind_file(t *testing.T) {
 	t.Chdir(t.TempDir())
-	run := writeRun(t, "o1", 0.5)
+	run, lines, file := writeRun(t, "o1", 0.5), writeRun(t, "o4.jsonl", 0.5), writeRun(t, "o5.run", 0.5)
 	for _, name := range []string{"o1", "o2", "o1.jsonl", "o1.json"} {
 		if err := os.WriteFile(name, []byte("{}"), 0o600); err != nil {
 			t.Fatal(err)
@@ -49,6 +49,7 @@ func TestFind_file(t *testing.T) {
 	}
 	for named, want := range map[string]string{
 		"o1": run, "./o1": "./o1", "o2": "o2", "o1.jsonl": "o1.jsonl", "o1.json": "o1.json", "o3": "", "o3.jsonl": "", "./o3": "",
+		"o4.jsonl": lines, "o5.run": file, "./o4.jsonl": "",
 	} {
 		if path, err := Find(t.Context(), named, ""); path != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %s, %v, want %s", named, path, err, want)

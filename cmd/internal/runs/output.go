@@ -69,17 +69,18 @@ const (
 	runContent    = "a run file or another database"
 	exportContent = "the export of a run"
 	otherContent  = "a file that is not the export of a run"
+	hiddenContent = "a file that cannot be read"
 )
 
 // CanWrite checks, before anything is written, that path can be a file, and that the output
 // replaces neither a run or an export of one, nor a file that is read. Errors have exit code 64.
 func CanWrite(path string, read ...string) error {
-	return canReplace(path, read, runContent, exportContent)
+	return canReplace(path, read, hiddenContent, runContent, exportContent)
 }
 
 // CanExport is CanWrite for the export of a run, which replaces earlier exports only.
 func CanExport(path string, read ...string) error {
-	return canReplace(path, read, runContent, otherContent)
+	return canReplace(path, read, hiddenContent, runContent, otherContent)
 }
 
 func canReplace(path string, read []string, refused ...string) error {
@@ -95,8 +96,8 @@ func canReplace(path string, read []string, refused ...string) error {
 	return nil
 }
 
-// contentOf returns the content of a file by how it begins; "" if it is empty, cannot be read,
-// or is a device or pipe.
+// contentOf returns the content of a file by how it begins; "" if it is empty, a device or a pipe.
+// This process must not have the file open as a database, which would lose its locks.
 func contentOf(path string) string {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -104,7 +105,7 @@ func contentOf(path string) string {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return ""
+		return hiddenContent
 	}
 	defer f.Close() // a file that was only read
 	begins := make([]byte, 16)

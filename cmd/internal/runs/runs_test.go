@@ -99,6 +99,17 @@ func TestCanWrite(t *testing.T) {
 	}
 }
 
+// TestCanWrite_unreadable: what cannot be read may be a run.
+func TestCanWrite_unreadable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "closed")
+	if err := os.WriteFile(path, []byte("x"), 0); err != nil || os.Getuid() <= 0 {
+		t.Skip("root may read everything", err)
+	}
+	if err := CanWrite(path); cli.ExitCode(err) != cli.ExitUsage {
+		t.Error(err)
+	}
+}
+
 func backdate(path string) error {
 	then := time.Now().Add(-time.Hour)
 	return os.Chtimes(path, then, then)

@@ -76,3 +76,15 @@ func TestReadOnlyFolder(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestUnreadable: the error says why, which SQLite does not.
+func TestUnreadable(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	path := filepath.Join(t.TempDir(), "x.run")
+	noError(t, os.WriteFile(path, nil, 0))
+	if _, err := Load(path); !errors.Is(err, ErrRead) || !errors.Is(err, os.ErrPermission) {
+		t.Error(err)
+	}
+}

@@ -29,7 +29,7 @@ import (
 func Write(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), newPrefix(path)+"*") // mode 0600
 	if err != nil {
-		return err
+		return &fs.PathError{Op: "create", Path: path, Err: cmp.Or(errors.Unwrap(err), err)}
 	}
 	err = errors.Join(write(f), f.Close())
 	if err == nil {

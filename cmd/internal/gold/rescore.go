@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -224,18 +226,24 @@ func (r *rescorer) rescoreAll(
 		if err != nil {
 			return result, nil, err
 		}
+		header, err := from.Header(ctx)
+		if err != nil {
+			return result, nil, err
+		}
 		left := map[string]int{}
 		gold.From, gold.Left = from.Reader, func(_, why string) { left[why]++ }
 		moves, path, err := r.rescore(ctx, gold, suffix)
+		for _, why := range slices.Sorted(maps.Keys(left)) {
+			fmt.Fprintf(r.env.Stderr, "note: %s: %s left out: %s\n", textutil.Line(header.Name), textutil.Counted(left[why], "item"), why)
+		}
 		switch {
 		case errors.Is(err, experiment.ErrSameGold):
 			same = append(same, err)
 			fmt.Fprintf(r.env.Stderr, "note: %s is unchanged: %s\n", textutil.Line(moves.Name), experiment.ErrSameGold)
+		case errors.Is(err, experiment.ErrNoItems):
+			return result, nil, cli.Usage("no item of the run %q is in the dataset with the same input", header.Name)
 		case err != nil:
 			return result, nil, err
-		}
-		for why, n := range left {
-			fmt.Fprintf(r.env.Stderr, "note: %s: %s left out: %s\n", textutil.Line(moves.From.Name), textutil.Counted(n, "item"), why)
 		}
 		result.Runs, paths = append(result.Runs, moves), append(paths, path)
 	}

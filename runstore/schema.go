@@ -122,7 +122,7 @@ func (v view) check(ctx context.Context) error {
 	case err != nil:
 		return faultOf(v.path, ErrRead, err)
 	case id != applicationID:
-		return fault(v.path, ErrNotRun, errors.New("it is the SQLite database of another program"))
+		return fault(v.path, ErrNotRun, errors.New("it is empty, or the SQLite database of another program"))
 	case format > fileVersion:
 		return fault(v.path, ErrNewer, fmt.Errorf("format %d, and this program knows %d", format, fileVersion))
 	}

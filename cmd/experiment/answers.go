@@ -112,7 +112,7 @@ func (c *answersConfig) setName(p *settings.Problems, prefix, identify string) {
 		if c.report {
 			canWrite = runs.CanWrite
 		}
-		p.Join(canWrite(c.output))
+		p.Join(canWrite(c.output, c.Dataset))
 	}
 	if c.Resume && c.generatedName != "" {
 		p.Add("--resume: say %s", identify)
@@ -171,7 +171,7 @@ func runAnswersAction(c *urfave.Context, env cli.Env, values settings.Values) er
 // is set when the system is opened.
 func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.System) (config experiment.Config, err error) {
 	// Before the document, which takes long.
-	questions, err := s.questions(ctx, cfg.Dataset, cfg.output, &cfg.Header.Dataset)
+	questions, err := s.questions(ctx, cfg.Dataset, &cfg.Header.Dataset)
 	if err != nil {
 		return config, err
 	}
@@ -238,13 +238,10 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 	return nil, cli.Usage("%s: no page has text that can be read: page 1: %s", path, first.Problem)
 }
 
-// questions reads the questions from a file, which output must not replace, or from a dataset in
-// Langfuse, whose id and version it stores in info.
-func (s session) questions(ctx context.Context, name, output string, info *outcome.Dataset) (answers.Questions, error) {
+// questions reads the questions from a file, or from a dataset in Langfuse, whose id and version
+// it stores in info.
+func (s session) questions(ctx context.Context, name string, info *outcome.Dataset) (answers.Questions, error) {
 	if experiment.IsFile(name) {
-		if output != "" && cli.SameFile(name, output) {
-			return answers.Questions{}, cli.Usage("--out %s would replace the questions: name another file", output)
-		}
 		return answers.ReadFile(ctx, name)
 	}
 	source, err := experiment.Open(ctx, &s.lf.Langfuse, name)

@@ -153,7 +153,7 @@ func (b *benchmarkJob) plan(ctx context.Context, s session) (answers.BenchmarkRe
 		doc, err := readDocument(ctx, d.PDF, s.env.Getenv)
 		if err == nil {
 			var questions answers.Questions
-			questions, err = s.questions(ctx, d.Questions, "", &outcome.Dataset{})
+			questions, err = s.questions(ctx, d.Questions, &outcome.Dataset{})
 			run = answers.BenchmarkRun{PDFSHA256: doc.SHA256, QuestionsSHA256: questions.SHA256}
 		}
 		if err != nil {

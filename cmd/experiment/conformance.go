@@ -67,7 +67,7 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 	case "-":
 		p.Add("--output - is not a file: --json prints the report on standard output")
 	default:
-		p.Join(runs.CanWrite(out))
+		p.Join(runs.CanWrite(out, c.String("fixture")))
 	}
 	return cfg, timeout, withCode(p.Err())
 }
@@ -80,9 +80,6 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	set, err := conformance.Read(c.String("fixture"))
 	if err != nil {
 		return err
-	}
-	if out := c.String("output"); out != "" && cli.SameFile(out, set.Path) {
-		return cli.Usage("--output %s would replace the fixtures: name another file", out)
 	}
 	ctx := c.Context
 	opened, err := opener(env, nil).OpenEvaluator(ctx, set.Evaluator, filepath.Dir(set.Path), timeout)

@@ -12,7 +12,6 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -123,9 +122,6 @@ func readRun(p *settings.Problems, s settings.Values, scores []string) runConfig
 	if name == "" && !cfg.estimate {
 		p.Add("--name is missing: give the run a name, such as baseline-v1")
 	}
-	if cfg.output != "" && experiment.IsFile(cfg.Dataset) && cli.SameFile(cfg.Dataset, cfg.output) {
-		p.Add("--output %s would replace the dataset: name another file", cfg.output)
-	}
 	if name != "" || !cfg.estimate {
 		settings.CheckRunName(p, "name", name)
 	}
@@ -165,7 +161,7 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 	if cfg.output == "-" && !(cfg.quiet && !cfg.json) {
 		p.Add("--output -: standard output has the summary; add --quiet, or name a file")
 	} else if cfg.output != "" && cfg.output != "-" {
-		p.Join(runs.CanExport(cfg.output))
+		p.Join(runs.CanExport(cfg.output, cfg.Dataset))
 	}
 	filter, err := dataset.ParseFilter(s.All("filter")...)
 	p.Join(err)

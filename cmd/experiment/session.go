@@ -188,7 +188,7 @@ func (s session) write(cfg runConfig, r experiment.Result, g gatedSummary) error
 	}
 	if cfg.output != "" {
 		if err := s.export(cfg, r.Path, g.Summary); err != nil {
-			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", cfg.output, err, cli.Quote(cfg.Header.Name))
+			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", cfg.output, err, cli.Arguments(cfg.Header.Name))
 			problems = append(problems, cli.WriteError(err))
 		}
 	}
@@ -210,14 +210,14 @@ func (s session) export(cfg runConfig, path string, summary outcome.Summary) (er
 
 // nextCommands returns the commands and addresses that show the run.
 func (s session) nextCommands(summary outcome.Summary) []string {
-	show := fmt.Sprintf("experiment show %s", cli.Quote(summary.Run.Name))
+	shown := []string{summary.Run.Name}
 	switch {
 	case len(summary.Worst) > 0:
-		show += " " + cli.Quote(summary.Worst[0].ID)
+		shown = append(shown, summary.Worst[0].ID)
 	case len(summary.Failures) > 0:
-		show += " " + cli.Quote(summary.Failures[0].Items[0].ID)
+		shown = append(shown, summary.Failures[0].Items[0].ID)
 	}
-	lines := []string{show}
+	lines := []string{"experiment show " + cli.Arguments(shown...)}
 	switch {
 	case !s.lf.Embedded:
 		lines = append(lines, summary.Run.URL)
@@ -446,5 +446,5 @@ func advisePublish(err error, run string) error {
 	if err == nil || errors.As(err, &unpublished) && unpublished.Refused {
 		return err
 	}
-	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", err, cli.Quote(run))
+	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", err, cli.Arguments(run))
 }

@@ -228,7 +228,7 @@ func otherTrials(ctx context.Context, run *runstore.Reader, name, id string, sho
 			return nil, err
 		}
 		if o.Trial != shown && len(lines) < 9 {
-			lines = append(lines, fmt.Sprintf("experiment show %s %s --trial %d", cli.Quote(name), cli.Quote(id), o.Trial))
+			lines = append(lines, fmt.Sprintf("experiment show --trial %d %s", o.Trial, cli.Arguments(name, id)))
 		}
 	}
 	return lines, nil
@@ -268,7 +268,7 @@ func publishAction(c *urfave.Context, env cli.Env) error {
 			return unpublishable(err)
 		}
 		_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
-			counts.Published, counts.Done, s.lf.Client.BaseURL(), cli.Quote(name))
+			counts.Published, counts.Done, s.lf.Client.BaseURL(), cli.Arguments(name))
 		return cli.WriteError(err)
 	})
 }

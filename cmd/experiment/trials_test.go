@@ -80,7 +80,7 @@ func TestTrials_flakyItem(t *testing.T) {
 			t.Errorf("show lacks %q:\n%s", want, stdout)
 		}
 	}
-	if _, stdout, _ = b.with(nil, "show", "r", "ada", "--trial", "2"); !strings.Contains(stdout, "experiment show r ada --trial 3") || strings.Contains(stdout, "--trial 2") {
+	if _, stdout, _ = b.with(nil, "show", "r", "ada", "--trial", "2"); !strings.Contains(stdout, "experiment show --trial 3 r ada") || strings.Contains(stdout, "--trial 2") {
 		t.Errorf("the other trials are not named:\n%s", stdout)
 	}
 	for refused, why := range map[string][]string{

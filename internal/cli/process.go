@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -120,6 +121,16 @@ func Quote(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// Arguments returns arguments for a command line of this program, quoted. If one begins with -,
+// they come after --, and flags must stand before them.
+func Arguments(words ...string) string {
+	text := strings.Join(Each(words, Quote), " ")
+	if slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "-") }) {
+		return "-- " + text
+	}
+	return text
 }
 
 // WriteFile writes a file through write and gives the file its name only when it is complete, so

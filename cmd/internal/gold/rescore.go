@@ -82,7 +82,7 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := runs.Print(env, c.Bool("json"), moves, report.MovesText); err != nil || c.Bool("json") {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "\n%s; experiment publish %s sends it to Langfuse\n", path, cli.Quote(moves.Name))
+	_, err = fmt.Fprintf(env.Stdout, "\n%s; experiment publish %s sends it to Langfuse\n", path, cli.Arguments(moves.Name))
 	return cli.WriteError(err)
 }
 

@@ -350,7 +350,7 @@ func (a *auditor) newestTraces(ctx context.Context) (map[string]itemTrace, error
 	}
 	if len(published) == 0 {
 		return nil, cli.Usage("none of the runs is in this Langfuse (%s), so there is no trace to look at: "+
-			"experiment publish %s sends it there", a.langfuse.Client.BaseURL(), cli.Quote(a.header.Name))
+			"experiment publish %s sends it there", a.langfuse.Client.BaseURL(), cli.Arguments(a.header.Name))
 	}
 	slices.SortStableFunc(published, func(i, j int) int { return a.headers[j].Started.Compare(a.headers[i].Started) })
 	traces := map[string]itemTrace{}

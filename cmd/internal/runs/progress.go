@@ -313,7 +313,7 @@ func (p *Progress) reportUnsent(run string, paused func() (error, time.Time)) {
 	next := unsentDelay - silent
 	if next <= 0 {
 		if !p.quiet { // without p.mu, which the bar locks to draw itself below the line
-			fmt.Fprintf(p.out, "%s; interrupt keeps everything, experiment publish %s sends it later\n", text, cli.Quote(run))
+			fmt.Fprintf(p.out, "%s; interrupt keeps everything, experiment publish %s sends it later\n", text, cli.Arguments(run))
 		}
 		next = unsentInterval
 	}

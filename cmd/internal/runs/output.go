@@ -113,7 +113,7 @@ func contentOf(path string) string {
 	switch text := string(begins[:n]); {
 	case text == "":
 		return ""
-	case text == "SQLite format 3\x00":
+	case text == "SQLite format 3\x00", strings.HasPrefix(text, "7\x7f\x06"): // a database, its log
 		return runContent
 	case strings.HasPrefix(text, `{"kind":"`):
 		return exportContent

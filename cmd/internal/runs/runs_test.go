@@ -74,7 +74,13 @@ func TestCanWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var export bytes.Buffer
-	err = errors.Join(stored.Export(t.Context(), &export), stored.Close(), os.Link(run, "hard"), os.Symlink(run, "soft"), os.Mkdir("folder", 0o700))
+	written, errOpen := runstore.Open(run)
+	if errOpen != nil {
+		t.Fatal(errOpen)
+	}
+	log := run + "-wal"
+	defer written.Close()
+	err = errors.Join(written.SetServer(t.Context(), "x"), stored.Export(t.Context(), &export), stored.Close(), os.Link(run, "hard"), os.Symlink(run, "soft"), os.Mkdir("folder", 0o700))
 	for name, content := range map[string][]byte{"export": export.Bytes(), "cut": export.Bytes()[:20], "page": []byte("<html>"), "empty": nil} {
 		err = errors.Join(err, os.WriteFile(name, content, 0o600))
 	}
@@ -82,7 +88,7 @@ func TestCanWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]struct{ write, export string }{
-		run: {"a run file", "a run file"}, "hard": {"a run file", "a run file"}, "soft": {"a run file", "a run file"},
+		run: {"a run file", "a run file"}, log: {"a run file", "a run file"}, "hard": {"a run file", "a run file"}, "soft": {"a run file", "a run file"},
 		"./hard": {"a run file", "a run file"}, "export": {"the export of a run", ""}, "cut": {"the export of a run", ""},
 		"page": {"", "not the export of a run"}, "empty": {}, "new": {}, "folder": {"a folder", "a folder"}, "no/new": {"no such", "no such"},
 	} {

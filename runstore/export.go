@@ -2,6 +2,7 @@ package runstore
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,7 +88,7 @@ func (r *Reader) Export(ctx context.Context, w io.Writer) error {
 	if r.logMissing {
 		e.loss.Parts = append(e.loss.Parts, "the log with what was committed last")
 	}
-	if err := errors.Join(e.writeAll(ctx), buffered.Flush()); err != nil {
+	if err := cmp.Or(e.writeAll(ctx), buffered.Flush()); err != nil {
 		return fmt.Errorf("exporting %s: %w", r.path, err)
 	}
 	if e.loss.hasLoss() {

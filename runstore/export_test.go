@@ -2,6 +2,7 @@ package runstore
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -45,5 +46,17 @@ func TestExport_orderOfCommitDoesNotShow(t *testing.T) {
 	}
 	if diff := cmp.Diff(texts[0], texts[1]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestExport_saysWhyOnce(t *testing.T) {
+	run := newRun(t, 3)
+	commitOutcomes(t, run, 2, 100_000) // more than is buffered
+	if err := run.Export(t.Context(), fullDisk{}); err == nil || strings.Count(err.Error(), "no space left") != 1 {
+		t.Error(err)
 	}
 }

@@ -112,6 +112,7 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 }
 
 func textReports(w io.Writer, env cli.Env, all []report.Run) error {
+	env.Stdout = w // a file is written as for a pipe, whatever the terminal
 	for i, r := range all {
 		if i > 0 {
 			if _, err := fmt.Fprintln(w); err != nil {

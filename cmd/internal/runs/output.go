@@ -27,7 +27,7 @@ import (
 // PrintJSON prints a value as one JSON object or list, indented if standard output is a
 // terminal.
 func PrintJSON(env cli.Env, value any) error {
-	return cli.WriteError(report.JSON(env.Stdout, value, isTerminal(os.Stdout)))
+	return cli.WriteError(report.JSON(env.Stdout, value, isTerminal(env.Stdout)))
 }
 
 // Print prints a value as JSON, or lets text write it to standard output.
@@ -125,14 +125,17 @@ func contentOf(path string) string {
 // that of the terminal. In a file or pipe, tables are not cut and text has 100 columns.
 func TextOptions(env cli.Env, where []string) report.Options {
 	opt := report.Options{Where: where,
-		Color: isTerminal(os.Stdout) && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb"}
+		Color: isTerminal(env.Stdout) && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb"}
 	if opt.Width = env.Columns(); opt.Width == 0 {
 		opt.Width, opt.Whole = 100, true
 	}
 	return opt
 }
 
-func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
 
 // missingInterval is the time between two lines of StillMissing.
 const missingInterval = 10 * time.Second

@@ -169,7 +169,7 @@ func (c Config) compareOne(ctx context.Context, base run, candidate Source) (Res
 	if err := collected.collect(ctx); err != nil {
 		return Result{}, Side{}, err
 	}
-	mismatches := compareItems(base.hashes, cand.hashes, rescoreAdvice(base.header, cand.header))
+	mismatches := compareItems(base.hashes, cand.hashes, RescoreAdvice(base.header, cand.header))
 	if len(mismatches) == 0 {
 		mismatches = collected.missingOutcomes()
 	}

@@ -301,13 +301,13 @@ func compareItems(base, cand map[string]string, advice string) []Mismatch {
 		itemMismatch(onlyIn(cand, base), "only in the candidate"), other)
 }
 
-// rescoreAdvice returns what makes runs over two versions of a dataset comparable, or "".
-func rescoreAdvice(base, cand outcome.Header) string {
+// RescoreAdvice returns what makes runs over two versions of a dataset comparable, or "".
+func RescoreAdvice(base, cand outcome.Header) string {
 	if base.Dataset.Name != cand.Dataset.Name || base.Harness != "extraction" || cand.Harness != base.Harness {
 		return ""
 	}
-	return fmt.Sprintf("experiment rescore --dataset %s@now %s %s scores both against the current gold",
-		cli.Quote(base.Dataset.Name), cli.Quote(base.Name), cli.Quote(cand.Name))
+	return fmt.Sprintf("experiment rescore --dataset %s@now %s scores both against the current gold",
+		cli.Quote(base.Dataset.Name), cli.Arguments(base.Name, cand.Name))
 }
 
 // itemMismatch returns a Mismatch that names the first of these items, or nothing if there are

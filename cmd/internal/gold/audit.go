@@ -225,8 +225,8 @@ func (a *auditor) sameItems() error {
 		case h.Dataset.Fingerprint == "":
 			return cli.Usage("the run %q is still listing its items: audit it once it has run", h.Name)
 		case h.Dataset.Fingerprint != a.header.Dataset.Fingerprint:
-			return cli.Errorf(cli.ExitIncompatible, "%q and %q are not over the same items: their ids, inputs or expected outputs differ; experiment rescore --dataset %s@now scores both against the current gold",
-				a.header.Name, h.Name, cli.Quote(a.header.Dataset.Name))
+			what := fmt.Sprintf("%q and %q are not over the same items: their ids, inputs or expected outputs differ", a.header.Name, h.Name)
+			return cli.Errorf(cli.ExitIncompatible, "%s", compare.Mismatch{What: what, Advice: compare.RescoreAdvice(a.header, h)})
 		}
 	}
 	return nil

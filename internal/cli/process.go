@@ -158,7 +158,8 @@ func WriteFile(path string, write func(io.Writer) error) error {
 }
 
 // CanWrite checks, before long work, that path is not a folder and its folder exists. Errors
-// have exit code 64.
+// have exit code 64. Commands call the function of this name in cmd/internal/runs, which also
+// looks at what would be replaced.
 func CanWrite(path string) error {
 	info, err := os.Stat(filepath.Dir(path))
 	if err == nil && !info.IsDir() {

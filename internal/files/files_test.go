@@ -36,7 +36,8 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%q, %v, want %q", raw, err, step.want)
 		}
 	}
-	if err := Write(filepath.Join(dir, "none", "a"), text("x")); !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), ".new-") {
+	err := Write(filepath.Join(dir, "none", "a"), text("x"))
+	if !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), ".new-") {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 	if err := WriteSynced(path, []byte("six")); err != nil {

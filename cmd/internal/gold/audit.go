@@ -225,8 +225,9 @@ func (a *auditor) sameItems() error {
 		case h.Dataset.Fingerprint == "":
 			return cli.Usage("the run %q is still listing its items: audit it once it has run", h.Name)
 		case h.Dataset.Fingerprint != a.header.Dataset.Fingerprint:
-			what := fmt.Sprintf("%q and %q are not over the same items: their ids, inputs or expected outputs differ", a.header.Name, h.Name)
-			return cli.Errorf(cli.ExitIncompatible, "%s", compare.Mismatch{What: what, Advice: compare.RescoreAdvice(a.header, h)})
+			const what = "%q and %q are not over the same items: their ids, inputs or expected outputs differ"
+			return cli.Errorf(cli.ExitIncompatible, "%s", compare.Mismatch{
+				What: fmt.Sprintf(what, a.header.Name, h.Name), Advice: compare.RescoreAdvice(a.header, h)})
 		}
 	}
 	return nil

@@ -234,7 +234,8 @@ func (r *rescorer) rescoreAll(
 		gold.From, gold.Left = from.Reader, func(_, why string) { left[why]++ }
 		moves, path, err := r.rescore(ctx, gold, suffix)
 		for _, why := range slices.Sorted(maps.Keys(left)) {
-			fmt.Fprintf(r.env.Stderr, "note: %s: %s left out: %s\n", textutil.Line(header.Name), textutil.Counted(left[why], "item"), why)
+			fmt.Fprintf(r.env.Stderr, "note: %s: %s left out: %s\n",
+				textutil.Line(header.Name), textutil.Counted(left[why], "item"), why)
 		}
 		switch {
 		case errors.Is(err, experiment.ErrSameGold):

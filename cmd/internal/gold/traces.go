@@ -123,7 +123,8 @@ func readTime(flag, text string, now time.Time) (time.Time, error) {
 	if age, err := runs.ParseAge(flag, text); err == nil {
 		return now.Add(-age), nil
 	}
-	return time.Time{}, cli.Usage("--%s: %q is neither a time (2026-11-21, 2026-11-21T10:00:00Z) nor how long ago (7d, 12h)", flag, text)
+	return time.Time{}, cli.Usage("--%s: %q is neither a time (2026-11-21, 2026-11-21T10:00:00Z) nor how long ago (7d, 12h)",
+		flag, text)
 }
 
 // traceConfig reads the flags that configure seeding from traces.

@@ -65,14 +65,16 @@ func Open(ctx context.Context, named, dataset string) (*runstore.Reader, error) 
 }
 
 // Find returns the file of the run that named names: a run of this folder, or a file. With a
-// slash it is a file, and with one of the extensions of runs, exports and reports if there is such a
-// file; another file gives way to the run of its name. dataset is empty for any dataset; if it is a file, it may be a path.
+// slash it is a file, and with one of the extensions of runs, exports and reports if there is
+// such a file; another file gives way to the run of its name. dataset is empty for any dataset;
+// if it is a file, it may be a path.
 func Find(ctx context.Context, named, dataset string) (string, error) {
 	dataset = experiment.DatasetName(dataset)
 	info, err := os.Stat(named)
 	isFile, extension := err == nil && !info.IsDir(), filepath.Ext(named)
 	slash := strings.ContainsRune(named, filepath.Separator)
-	path, noFile := slash || extension == runstore.Extension || extension == ".jsonl", cli.Usage("there is no file %s", named)
+	path := slash || extension == runstore.Extension || extension == ".jsonl"
+	noFile := cli.Usage("there is no file %s", named)
 	switch {
 	case isFile && (path || extension == ".json"):
 		return named, nil

@@ -1,10 +1,8 @@
 package runs
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +21,6 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/report"
 )
 
@@ -115,7 +112,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 		return nil, err
 	}
 	runValues := settings.Resolve(c, runTable, env.Getenv, file.Lookup, path)
-	k := &check{env: env, baseEnv: env, values: settings.Resolve(c, checkTable(), env.Getenv, file.Check.Lookup, path)}
+	k := &check{env: env, values: settings.Resolve(c, checkTable(), env.Getenv, file.Check.Lookup, path)}
 	p := &settings.Problems{Values: k.values}
 	k.dataset, k.candidate = runValues.Text("dataset"), runValues.Text("name")
 	k.resumeArgs = env.Args
@@ -149,6 +146,20 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	p.Join(err)
 	k.refresh = p.Number("refresh-base", k.values.Text("refresh-base"), 0, 1e6)
 	k.cfg = Comparison()
+	k.readGate(p, file.Scorers)
+	for _, flag := range []string{"junit", "html"} {
+		if out := k.values.Text(flag); out != "" {
+			p.Join(CanWrite(out, append(k.values.All("gate"), k.values.Text("base"), k.dataset, path)...))
+		}
+	}
+	k.runArgs = runArgs(c, runTable, k.candidate)
+	k.planRefresh(runTable, runValues)
+	return k, p.Err()
+}
+
+// readGate reads the rules and the metric, and refuses what the run cannot decide before it costs
+// anything.
+func (k *check) readGate(p *settings.Problems, scorers []configs.Scorer) {
 	gate, metric, err := ReadGate(k.values.All("gate"), k.values.Text("inconclusive"))
 	p.Join(err)
 	k.cfg.Gate, k.cfg.Metric, k.cfg.ClusterBy = gate, cmp.Or(k.values.Text("metric"), metric), k.values.Text("cluster-by")
@@ -158,31 +169,11 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 		p.Add("min_delta %v decides nothing: a difference of scores lies from -1 to 1, and a point is 0.01", *least)
 	}
 	scores := slices.Concat(ExtractionScores(), []string{outcome.ErrorScore},
-		cli.Each(file.Scorers, func(s configs.Scorer) string { return s.Name }))
-	p.Join(k.cfg.Gate.Check(), k.cfg.Gate.CheckScores(scores)) // before the run costs anything
+		cli.Each(scorers, func(s configs.Scorer) string { return s.Name }))
+	p.Join(k.cfg.Gate.Check(), k.cfg.Gate.CheckScores(scores))
 	if m := k.cfg.Metric; m != "" && !slices.Contains(scores, m) {
 		p.Add("--metric: there is no score %q; there are: %s", m, textutil.Listed(m, scores))
 	}
-	for _, flag := range []string{"junit", "html"} {
-		if out := k.values.Text(flag); out != "" {
-			p.Join(CanWrite(out, append(k.values.All("gate"), k.values.Text("base"), k.dataset, path)...))
-		}
-	}
-	k.runArgs = runArgs(c, runTable, k.candidate)
-	for _, flag := range []string{"item", "filter", "limit"} {
-		for _, word := range runValues.All(flag) {
-			k.itemArgs = append(k.itemArgs, "--"+flag+"="+word)
-		}
-	}
-	k.baseEnv.Getenv = func(name string) string {
-		if slices.ContainsFunc(runTable, func(s settings.Setting) bool {
-			return s.Env == name && (s.Category == "Model" || slices.Contains([]string{"config", "description", "output"}, s.Flag))
-		}) {
-			return ""
-		}
-		return env.Getenv(name)
-	}
-	return k, p.Err()
 }
 
 // runArgs returns the command line of the run, with the flags of a run that the check got.
@@ -342,64 +333,6 @@ func (k *check) compare(ctx context.Context) (err error) {
 		err = cli.Errorf(cli.ExitGate, "%s is worse than the base", k.candidate)
 	}
 	return errors.Join(WriteComparison(ctx, k.values.Text("html"), result, sources), err)
-}
-
-// refreshBase runs the base again over the items of the candidate, if the items of the base
-// differ, with its own system and trials. It is an error if the header does not describe the system
-// of the base completely, or if the run would cost more than allowed.
-func (k *check) refreshBase(ctx context.Context) error {
-	candidate, err := k.finder().Find(ctx, k.candidate)
-	h := k.base.Header
-	if err != nil || h.Dataset.Fingerprint == candidate.Header.Dataset.Fingerprint {
-		return err
-	}
-	refuse := func(format string, args ...any) error {
-		return cli.Errorf(cli.ExitIncompatible, "--refresh-base: the base %s %s", h.Name, fmt.Sprintf(format, args...))
-	}
-	if h.System.Provider == provider.ExternalName || h.System.Pipeline == provider.Recorded || h.Dataset.Selection != "" {
-		return refuse("is of a pipeline, or of a selection of items: check out %s and run it", cmp.Or(h.GitSHA, "its revision"))
-	}
-	name, model := GeneratedName(h.Name+"-refreshed"), h.System.Model
-	if h.System.Provider != model { // for the baseline extractor they are equal
-		model = h.System.Provider + "/" + model
-	}
-	args := append([]string{"run", "--quiet", "--dataset=" + k.dataset, "--name=" + name, "--model=" + model,
-		fmt.Sprintf("--trials=%d", max(1, h.Trials))}, k.itemArgs...)
-	if p := h.System.Prompt; p.Name != "" {
-		args = append(args, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
-	}
-	for _, p := range h.System.Parameters.List() {
-		if p.Text() != "" {
-			args = append(args, "--"+p.Flag()+"="+p.Text())
-		}
-	}
-	var out bytes.Buffer
-	var estimate report.Estimate
-	if code := k.command(ctx, k.baseEnv, &out, append(slices.Clone(args), "--estimate", "--json")); code != cli.ExitOK {
-		return cli.Errorf(code, "--refresh-base: the cost of running %s again is unknown", h.Name)
-	}
-	if err := json.Unmarshal(out.Bytes(), &estimate); err != nil {
-		return err
-	}
-	switch {
-	case !estimate.Asks:
-	case estimate.CostUSD == nil:
-		return refuse("has an unknown cost, as the model has no price, and %g USD are allowed", *k.refresh)
-	case *estimate.CostUSD > *k.refresh:
-		return refuse("would cost %.6g USD, and %g USD are allowed", *estimate.CostUSD, *k.refresh)
-	case *k.refresh > 0: // else it costs nothing
-		args = append(args, fmt.Sprintf("--budget-usd=%v", *k.refresh))
-	}
-	if code := k.command(ctx, k.baseEnv, io.Discard, args); code != cli.ExitOK {
-		return cli.Errorf(code, "--refresh-base: the run %s ended with exit code %d", name, code)
-	}
-	k.base, err = k.finder().Find(ctx, name)
-	system := k.base.Header.System
-	otherPrompt := h.System.Prompt.SHA256 != "" && system.Prompt.SHA256 != h.System.Prompt.SHA256 // Langfuse has no hash
-	if err == nil && (otherPrompt || system.Pipeline != h.System.Pipeline) {
-		return refuse("had other settings, or another prompt than Langfuse has now")
-	}
-	return err
 }
 
 // addLinks adds links to the job and to the comparison in Langfuse, if they are known.

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"time"
 
@@ -28,13 +30,31 @@ import (
 
 func main() { os.Exit(cli.Profiled(Main)) }
 
-// Main runs the command line of this process and returns its exit code. It makes garbage
-// collection a little rarer than by default, which costs a few MB, unless GOGC is set.
+// Main runs the command line of this process and returns its exit code.
 func Main() int {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(120)
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(120) // a little rarer than by default, which costs a few MB
+		limitMemory(96 << 20)
 	}
 	return Run(context.Background(), cli.Process())
+}
+
+// limitMemory sets the soft memory limit of the Go runtime to a number of bytes, or to 2.5 times
+// the heap that the last garbage collection left if that is more: a limit near what is in use
+// would make it collect all the time. It ends when something else sets a limit.
+func limitMemory(least int64) {
+	live, limit := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, debug.SetMemoryLimit(-1)
+	var afterCollection func(int)
+	afterCollection = func(int) {
+		if debug.SetMemoryLimit(-1) != limit {
+			return
+		}
+		metrics.Read(live)
+		limit = max(least, int64(live[0].Value.Uint64())*5/2)
+		debug.SetMemoryLimit(limit)
+		runtime.AddCleanup(&struct{ self *int }{}, afterCollection, 0) // runs when the next collection frees it
+	}
+	afterCollection(0)
 }
 
 // commands returns the commands in the order of the help.

@@ -23,6 +23,7 @@ import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
+	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
@@ -214,8 +215,8 @@ func parseLatest(rule string) (map[string]string, error) {
 	return want, nil
 }
 
-// latest finds the newest complete run whose metadata match the rule, in this folder and in
-// Langfuse. For a run that is in both, the folder counts.
+// latest finds the newest complete run with a scored item whose metadata match the rule, in this
+// folder and in Langfuse. For a run that is in both, the folder counts.
 func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	want, err := parseLatest(rule)
 	if err != nil {
@@ -233,17 +234,20 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	if err != nil {
 		return Base{}, err
 	}
-	var local Base                  // the newest of this folder
+	var candidates []runstore.Entry // of this folder
 	localNames := map[string]bool{} // names of this folder
 	for _, e := range entries {
 		if e.Err != nil || e.Header.Dataset.Name != f.Dataset || e.Footer.Status != outcome.Complete {
 			continue
 		}
 		localNames[e.Header.Name] = true
-		newer := cmp.Or(local.Header.Started.Compare(e.Header.Started), cmp.Compare(e.Header.Name, local.Header.Name)) < 0
-		if (newer || local.Named == "") && matches(e.Header.Name, tracking.Metadata(e.Header, 1)) {
-			local = Base{e.Path, e.Header}
+		if matches(e.Header.Name, tracking.Metadata(e.Header, 1)) {
+			candidates = append(candidates, e)
 		}
+	}
+	local, err := newestScored(ctx, candidates)
+	if err != nil {
+		return Base{}, err
 	}
 	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
 		return run.Time.After(local.Header.Started) && !localNames[run.Name] && matches(run.Name, langfuse.MetadataTexts(run.Metadata))
@@ -260,12 +264,34 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	case f.Own != nil && matches("", f.Own):
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w %s", rule, errFirstRun, place)
 	}
-	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, %s, matches",
+	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run with a scored item of dataset %q, %s, matches",
 		rule, f.Dataset, place)
 }
 
-// latestRemote returns the newest complete run in Langfuse that matches; an empty Base if
-// there is none.
+// newestScored returns the newest of these runs with a scored item; an empty Base if there is none.
+// Any candidate would be as good as a run in which every item failed.
+func newestScored(ctx context.Context, candidates []runstore.Entry) (Base, error) {
+	slices.SortFunc(candidates, func(a, b runstore.Entry) int {
+		return cmp.Or(b.Header.Started.Compare(a.Header.Started), cmp.Compare(a.Header.Name, b.Header.Name))
+	})
+	for _, e := range candidates {
+		run, err := runstore.OpenAny(ctx, e.Path)
+		if err != nil {
+			return Base{}, readError(err)
+		}
+		counts, err := run.Counts(ctx)
+		if err = errors.Join(err, run.Close()); err != nil {
+			return Base{}, readError(err)
+		}
+		if counts.Done > counts.Failed {
+			return Base{e.Path, e.Header}, nil
+		}
+	}
+	return Base{}, nil
+}
+
+// latestRemote returns the newest complete run with a scored item in Langfuse that matches; an empty
+// Base if there is none.
 func (f Finder) latestRemote(ctx context.Context, matches func(langfuse.Run) bool) (base Base, err error) {
 	lf, err := settings.Connect(ctx, f.Env.Getenv)
 	if err != nil {
@@ -295,7 +321,8 @@ func (f Finder) latestRemote(ctx context.Context, matches func(langfuse.Run) boo
 		if err != nil {
 			return Base{}, err
 		}
-		if remote.Footer.Status == outcome.Complete {
+		scored := slices.ContainsFunc(remote.Outcomes, func(o outcome.Outcome) bool { return !o.Failed() })
+		if scored && remote.Footer.Status == outcome.Complete {
 			return Base{InLangfuse + run.Name, remote.Header}, nil
 		}
 	}

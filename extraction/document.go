@@ -35,7 +35,7 @@ type Document struct {
 	Input, Metadata json.RawMessage
 
 	shared *schemaValues // nil if nothing is shared
-	lazy   *lazyIndex
+	index  func() *Index // of the decoded text, built at the first call; nil without a Decoder
 }
 
 // schemaValues has the values that were derived from the schemas of a document.
@@ -120,7 +120,8 @@ func (d *Decoder) Document(raw []byte) (Document, []string, error) {
 		text = in.text("text")
 	}
 	doc := d.schemas(in)
-	doc.Text, doc.Type, doc.Input, doc.lazy = text, kind, raw, &lazyIndex{text: text}
+	doc.Text, doc.Type, doc.Input = text, kind, raw
+	doc.index = sync.OnceValue(func() *Index { return NewIndex(text) })
 	in.done()
 	if err := r.err(); err != nil {
 		return Document{}, r.warnings, err

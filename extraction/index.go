@@ -245,18 +245,12 @@ type Index struct {
 // Index returns the Index of the document's text. It is the same one for all copies of a
 // document of a Decoder. It is safe for concurrent use.
 func (d Document) Index() *Index {
-	if d.lazy == nil || d.lazy.text != d.Text {
-		return NewIndex(d.Text)
+	if d.index != nil {
+		if x := d.index(); x.text == d.Text {
+			return x
+		}
 	}
-	d.lazy.once.Do(func() { d.lazy.index = NewIndex(d.lazy.text) })
-	return d.lazy.index
-}
-
-// lazyIndex is a text and its Index, which is built when it is needed.
-type lazyIndex struct {
-	text  string
-	once  sync.Once
-	index *Index
+	return NewIndex(d.Text)
 }
 
 // NewIndex returns the Index of a text. Time and memory are linear in the text. From its first

@@ -15,16 +15,9 @@ import (
 // maxMentions is the maximum number of mentions that are found for one entity by its names.
 const maxMentions = 100
 
-// Grounding lists what does not occur in the document, in the order of the extraction.
-type Grounding struct {
-	// UnfoundNames are the names of entities without a quote, name or alias that occurs.
-	UnfoundNames []string
-	// UnfoundQuotes are the quotes that do not occur, each as often as it was given.
-	UnfoundQuotes []string
-}
-
-// Ground returns a copy of the extraction in which every mention is a span of the document, and
-// lists what does not occur in it.
+// Ground returns a copy of the extraction in which every mention is a span of the document. It
+// also returns, in the order of the extraction, the names of entities without a quote, name or
+// alias that occurs, and the quotes that do not occur, each as often as it was given.
 //
 // A mention whose offsets match its quote is kept; one with valid offsets and no quote gets the
 // quote. For any other, Ground uses Locate, close to the start that it has, and removes it if
@@ -35,8 +28,7 @@ type Grounding struct {
 //
 // Ground does not look at ends of relationships that are not entities. Time is linear in
 // document and extraction, except for logarithms, and bounded for any names.
-func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
-	var report Grounding
+func (x *Index) Ground(e Extraction) (grounded Extraction, unfoundNames, unfoundQuotes []string) {
 	e.Entities = slices.Clone(e.Entities)
 	for i := range e.Entities {
 		entity := &e.Entities[i]
@@ -45,18 +37,18 @@ func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
 			if span, ok := x.mention(given); ok {
 				spans = append(spans, span)
 			} else {
-				report.UnfoundQuotes = append(report.UnfoundQuotes, given.Quote)
+				unfoundQuotes = append(unfoundQuotes, given.Quote)
 			}
 		}
 		if len(spans) == 0 {
 			spans = x.nameSpans(*entity, maxMentions)
 		}
 		if len(spans) == 0 {
-			report.UnfoundNames = append(report.UnfoundNames, entity.Name)
+			unfoundNames = append(unfoundNames, entity.Name)
 		}
 		entity.Mentions = distinct(spans)
 	}
-	return e, report
+	return e, unfoundNames, unfoundQuotes
 }
 
 // mention returns the span of a given mention.

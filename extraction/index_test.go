@@ -157,21 +157,18 @@ func TestGround(t *testing.T) {
 		{Name: "Al", Mentions: []Span{{Quote: "Al", Start: 39, End: 41, LookedUp: true}}},
 	}, Relationships: given.Relationships}
 	before := fmt.Sprint(given)
-	got, report := NewIndex(text).Ground(given)
+	got, names, quotes := NewIndex(text).Ground(given)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	wantReport := Grounding{
-		UnfoundNames:  []string{"Rome", "Bob", ""},
-		UnfoundQuotes: []string{"nowhere", "Bob was here", "", ""},
-	}
-	if diff := cmp.Diff(wantReport, report); diff != "" {
+	wantUnfound := [][]string{{"Rome", "Bob", ""}, {"nowhere", "Bob was here", "", ""}}
+	if diff := cmp.Diff(wantUnfound, [][]string{names, quotes}); diff != "" {
 		t.Error(diff)
 	}
 	if fmt.Sprint(given) != before {
 		t.Error("the extraction that was given has changed")
 	}
-	if again, _ := NewIndex(text).Ground(got); !cmp.Equal(again, got) {
+	if again, _, _ := NewIndex(text).Ground(got); !cmp.Equal(again, got) {
 		t.Error("grounding what is grounded changes it")
 	}
 }
@@ -209,16 +206,16 @@ func TestIndex_looks(t *testing.T) {
 }
 
 func TestGround_keepsNil(t *testing.T) {
-	if got, _ := NewIndex("text").Ground(Extraction{}); got.Entities != nil {
+	if got, _, _ := NewIndex("text").Ground(Extraction{}); got.Entities != nil {
 		t.Error("nil became empty")
 	}
-	if got, _ := NewIndex("text").Ground(Extraction{Entities: []Entity{}}); got.Entities == nil {
+	if got, _, _ := NewIndex("text").Ground(Extraction{Entities: []Entity{}}); got.Entities == nil {
 		t.Error("empty became nil")
 	}
 }
 
 func TestGround_mentionsAreBounded(t *testing.T) {
-	got, _ := NewIndex(strings.Repeat("a ", 5000)).Ground(Extraction{Entities: []Entity{{Name: "a"}}})
+	got, _, _ := NewIndex(strings.Repeat("a ", 5000)).Ground(Extraction{Entities: []Entity{{Name: "a"}}})
 	if n := len(got.Entities[0].Mentions); n != maxMentions {
 		t.Errorf("%d mentions", n)
 	}

@@ -131,7 +131,7 @@ func (f fields) take(keys []string) (string, json.RawMessage) {
 	var found json.RawMessage
 	var foundKey string
 	for _, key := range keys {
-		if raw := f.value(key); found == nil && raw != nil && !isNull(raw) {
+		if raw := f.value(key); found == nil && raw != nil && raw[0] != 'n' { // null alone begins so
 			foundKey, found = key, raw
 		}
 	}
@@ -263,9 +263,6 @@ func (f fields) join(key string) string {
 }
 
 func (f fields) index(key string, i int) string { return f.join(key) + "[" + strconv.Itoa(i) + "]" }
-
-// isNull reports whether valid JSON is null.
-func isNull(raw []byte) bool { return raw[0] == 'n' }
 
 // kinds has the kinds of JSON values by their first byte; all others are numbers.
 var kinds = map[byte]string{

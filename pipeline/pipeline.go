@@ -122,10 +122,10 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 	}
 	started := p.cfg.Now().UTC()
 	merged, warnings := mergeChunks(parts, p.cfg.Vocabulary)
-	grounded, report := doc.Index().Ground(merged)
+	grounded, unfoundNames, unfoundQuotes := doc.Index().Ground(merged)
 	return answer.Normalise(grounded, doc), append(calls, outcome.Call{
 		Name: "merge", Kind: "span", Started: started, Ended: p.cfg.Now().UTC(),
-		Output:   marshal(mergeReport{len(parts), report.UnfoundNames, report.UnfoundQuotes, warnings}),
+		Output:   marshal(mergeReport{len(parts), unfoundNames, unfoundQuotes, warnings}),
 		Warnings: warnings,
 	}), nil
 }

@@ -54,7 +54,7 @@ func highlight(document string, maxChars int, extractions ...*extraction.Extract
 		if e == nil {
 			continue
 		}
-		grounded, _ := index.Ground(extraction.Extraction{Entities: e.Entities})
+		grounded, _, _ := index.Ground(extraction.Extraction{Entities: e.Entities})
 		last := len(spans) + maxSpans/len(extractions)
 		for i, entity := range grounded.Entities {
 			for _, m := range entity.Mentions {

@@ -11,6 +11,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // column is the key that the cells below a header have in the item; after metadataPrefix, it is a key of the
@@ -148,7 +150,7 @@ func (c column) value(cell string) (json.RawMessage, error) {
 	case invalidUTF8([]byte(cell)) >= 0:
 		return nil, fieldProblem(field(c), "is not valid UTF-8; convert the file to UTF-8")
 	case !c.isJSON():
-		return Marshal(cell)
+		return textutil.MarshalJSON(cell)
 	case !json.Valid([]byte(cell)):
 		hint := ""
 		if field(c) == fieldInput {

@@ -22,6 +22,7 @@ import (
 	"hash"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -204,11 +205,7 @@ func Hash(item Item) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("input of item %q: %w", item.ID, err)
 	}
-	sum := sha256.New()
-	for _, part := range [][]byte{[]byte(`{"expected":`), expected, []byte(`,"input":`), input, []byte("}")} {
-		sum.Write(part)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	return hexSum(slices.Concat([]byte(`{"expected":`), expected, []byte(`,"input":`), input, []byte("}"))), nil
 }
 
 // GoldHash returns the first 16 hex digits of the SHA-256 of the canonical JSON of an expected

@@ -134,7 +134,7 @@ func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 		case !known:
 			metadata[key] = raw
 			unknown = append(unknown, key)
-		case isNull(raw):
+		case textutil.AbsentJSON(bytes.TrimSpace(raw)):
 		case f == fieldServer:
 			if key == "status" && string(raw) != `"ACTIVE"` {
 				located.Warnings = append(located.Warnings, fmt.Sprintf("status: %s is not used, the item counts as active", raw))
@@ -196,13 +196,7 @@ func addMetadata(item *Item, more map[string]json.RawMessage) (err error) {
 		}
 		merged[name] = more[name]
 	}
-	item.Metadata, err = Marshal(merged)
+	item.Metadata, err = textutil.MarshalJSON(merged)
 	return err
 }
 
-func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
-
-// Marshal returns the JSON of v without escaping for HTML, so that documents stay readable.
-func Marshal(v any) ([]byte, error) {
-	return textutil.MarshalJSON(v)
-}

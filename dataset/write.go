@@ -56,7 +56,7 @@ func (w *Writer) Write(item Item) error {
 }
 
 func (w *Writer) writeObject(item Item) error {
-	raw, err := Marshal(item)
+	raw, err := textutil.MarshalJSON(item)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 )
 
@@ -407,8 +408,8 @@ func WithReview(metadata json.RawMessage, review Review) (json.RawMessage, error
 		return nil, fmt.Errorf("the metadata are not an object with a list of reviews, to which one could be added: %w", err)
 	}
 	reviews := append(cli.Each(list, func(raw json.RawMessage) any { return raw }), review)
-	if fields[reviewKey], err = dataset.Marshal(reviews); err != nil {
+	if fields[reviewKey], err = textutil.MarshalJSON(reviews); err != nil {
 		return nil, err
 	}
-	return dataset.Marshal(fields)
+	return textutil.MarshalJSON(fields)
 }

@@ -318,7 +318,7 @@ func (m *mapper) input(values map[string]any) (json.RawMessage, error) {
 
 // canonical encodes a field of the item.
 func (m *mapper) canonical(path string, value any) (json.RawMessage, error) {
-	raw, err := dataset.Marshal(value)
+	raw, err := textutil.MarshalJSON(value)
 	if err == nil {
 		raw, err = dataset.Canonical(raw)
 	}

@@ -11,6 +11,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -129,7 +130,7 @@ func FuzzMapper_item(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input, output, corrected, note string) {
 		trace := sampleTrace(input, output)
 		for i := range trace.Observations {
-			trace.Observations[i].Metadata = must(dataset.Marshal(map[string]string{"note": note}))
+			trace.Observations[i].Metadata = must(textutil.MarshalJSON(map[string]string{"note": note}))
 		}
 		var scores []langfuse.Score
 		if corrected != "" {
@@ -220,7 +221,7 @@ func TestFromTraces_correctionOfStep(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
 		id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "Rome"))
 		verdict := s.newScoreConfig("validated", "BOOLEAN")
-		s.annotate(embedded.Annotation{TraceID: id, ObservationID: spanID(0, 1), Correction: string(must(dataset.Marshal(gold("Ada", "London")))), Author: "ann"})
+		s.annotate(embedded.Annotation{TraceID: id, ObservationID: spanID(0, 1), Correction: string(must(textutil.MarshalJSON(gold("Ada", "London")))), Author: "ann"})
 		if why := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{}).refusals()[id]; !strings.Contains(why, `observation: {name: "llm", type: GENERATION}`) || strings.Contains(why, "no correction") {
 			t.Errorf("%q", why)
 		}

@@ -253,7 +253,7 @@ func ParseMapping(text []byte) (Mapping, error) {
 		}
 	}
 	for key, value := range m.Constant {
-		if _, err := dataset.Marshal(value); err != nil {
+		if _, err := textutil.MarshalJSON(value); err != nil {
 			problems = append(problems, fmt.Errorf("constant.%s: %w", key, err))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/textutil"
 )
 
 // TestRedaction_documented checks that the patterns in the documentation remove names and addresses
@@ -24,7 +25,7 @@ func TestRedaction_documented(t *testing.T) {
 	const partial = "EMAIL took out a part of a word"
 	redact := func(r *Redaction) (string, []string) {
 		t.Helper()
-		item, w, err := r.redactItem(dataset.Item{Input: must(dataset.Marshal(map[string]string{"text": text}))})
+		item, w, err := r.redactItem(dataset.Item{Input: must(textutil.MarshalJSON(map[string]string{"text": text}))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +49,7 @@ func TestRedaction_documented(t *testing.T) {
 		t.Errorf("%+v", result.Report)
 	}
 	item := map[string]any{"id": "a", "input": map[string]string{"text": text}}
-	file := s.mustSeed(string(must(dataset.Marshal(item)))+"\n", Config{Dataset: "file", Redaction: lost.Redaction})
+	file := s.mustSeed(string(must(textutil.MarshalJSON(item)))+"\n", Config{Dataset: "file", Redaction: lost.Redaction})
 	if !strings.Contains(fmt.Sprint(file.Report.Warnings), partial) {
 		t.Errorf("%+v", file.Report)
 	}

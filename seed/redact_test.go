@@ -219,8 +219,8 @@ func TestRedaction_agrees(t *testing.T) {
 			file += fmt.Sprintf("  - {name: Q%d, regex: '%s'}\n", i, p)
 		}
 		r := mustRedaction(t, file)
-		input, _ := dataset.Marshal(map[string]any{"document_text": text})
-		expected, _ := dataset.Marshal(extraction.Extraction{Entities: entities, Relationships: relationships})
+		input, _ := textutil.MarshalJSON(map[string]any{"document_text": text})
+		expected, _ := textutil.MarshalJSON(extraction.Extraction{Entities: entities, Relationships: relationships})
 		got, _, err := r.redacted(dataset.Item{Input: input, Expected: expected})
 		if err != nil {
 			return // a key holds a secret
@@ -311,8 +311,8 @@ func TestRedaction_bounded(t *testing.T) {
 		"every word": {words.String(), `\w+`, false}, "every run": {runs.String(), `a+`, true},
 		"every letter": {words.String(), `.`, false}, "all": {words.String(), `(?s).+`, false},
 	} {
-		input := must(dataset.Marshal(map[string]any{"document_text": tt.text}))
-		expected := must(dataset.Marshal(map[string]any{"entities": []any{map[string]any{"name": tt.text[:100]}, map[string]any{"name": "a"}, map[string]any{"name": "w1"}}}))
+		input := must(textutil.MarshalJSON(map[string]any{"document_text": tt.text}))
+		expected := must(textutil.MarshalJSON(map[string]any{"entities": []any{map[string]any{"name": tt.text[:100]}, map[string]any{"name": "a"}, map[string]any{"name": "w1"}}}))
 		_, count, err := mustRedaction(t, "patterns: [{name: p, regex: '"+tt.pattern+"'}]").redacted(dataset.Item{Input: input, Expected: expected})
 		if errors.Is(err, errTooMuch) != tt.refused || err == nil && count["P"] == 0 {
 			t.Errorf("%s: %d replacements, %v", name, count["P"], err)
@@ -374,7 +374,7 @@ patterns:
 		s.sent = &bytes.Buffer{}
 		s.mu.Unlock()
 		var shown bytes.Buffer
-		cfg := TraceConfig{Config: Config{Redaction: redaction}, Mapping: mapping, Show: func(one Seeded) { shown.Write(must(dataset.Marshal(one))) }}
+		cfg := TraceConfig{Config: Config{Redaction: redaction}, Mapping: mapping, Show: func(one Seeded) { shown.Write(must(textutil.MarshalJSON(one))) }}
 		result := s.mustSeedTraces(Selection{IDs: []string{id}}, cfg)
 		if result.Created != 1 || result.Err() != nil || result.Redacted["MAIL"] == 0 || result.Redacted["PERSON"] == 0 {
 			t.Fatalf("%+v", result)
@@ -482,7 +482,7 @@ func TestFromTraces_redactedAuthor(t *testing.T) {
 	s.annotate(embedded.Annotation{TraceID: id, ConfigID: s.newScoreConfig("validated", "BOOLEAN"), Value: true, Author: "bob@example.org"})
 	for want, patterns := range map[string]string{"[MAIL": `patterns: [{name: mail, regex: '\w+@[\w.]+'}]`, "[EVIDENCE_AUTHOR": "fields: [evidence.author]"} {
 		text := ""
-		show := func(one Seeded) { text += string(must(dataset.Marshal(one))) }
+		show := func(one Seeded) { text += string(must(textutil.MarshalJSON(one))) }
 		result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{DryRun: true, Redaction: mustRedaction(t, patterns)}, Show: show})
 		if result.Created != 1 || strings.Contains(text, "bob") || !strings.Contains(text, want) {
 			t.Errorf("%s: %v, %s", patterns, result.Err(), text)
@@ -511,7 +511,7 @@ func TestFromTraces_observation(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
 		attempt := func(k int, city string) span {
 			return span{id: spanID(0, k), parent: spanID(0, 0), name: "llm", kind: "generation",
-				input: []any{map[string]any{"role": "user", "content": "Ada lived in " + city + "."}}, output: "```json\n" + string(must(dataset.Marshal(gold("Ada", city)))) + "\n```"}
+				input: []any{map[string]any{"role": "user", "content": "Ada lived in " + city + "."}}, output: "```json\n" + string(must(textutil.MarshalJSON(gold("Ada", city)))) + "\n```"}
 		}
 		s.sendTrace(traceID(0), span{id: spanID(0, 0), name: "request", input: "ignored", output: "ignored"}, attempt(1, "Rome"), attempt(2, "London"), attempt(3, "Paris"),
 			span{id: spanID(0, 4), parent: spanID(0, 0), name: "store", input: "x"})

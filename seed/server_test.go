@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"extraction-experiment/dataset"
 	"extraction-experiment/internal/testkit/suite"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -207,7 +207,7 @@ func (s *server) encodeSpan(trace string, one span) any {
 		if text, isText := value.(string); isText {
 			add(key, text)
 		} else if value != nil {
-			add(key, string(must(dataset.Marshal(value))))
+			add(key, string(must(textutil.MarshalJSON(value))))
 		}
 	}
 	for key, value := range one.attributes {
@@ -265,7 +265,7 @@ func (s *server) annotate(a embedded.Annotation) string {
 // correct adds a correction of a trace by "ann", later than earlier ones.
 func (s *server) correct(trace string, output any) string {
 	s.t.Helper()
-	return s.annotate(embedded.Annotation{TraceID: trace, Correction: string(must(dataset.Marshal(output))), Author: "ann"})
+	return s.annotate(embedded.Annotation{TraceID: trace, Correction: string(must(textutil.MarshalJSON(output))), Author: "ann"})
 }
 
 // complete adds an object to a queue as completed.

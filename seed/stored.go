@@ -32,7 +32,7 @@ func (c *checker) checkStored(n *notes, item dataset.Item) {
 	var body []byte
 	if len(item.Input)+len(item.Expected)+len(item.Metadata) > maxBody/8 { // else it cannot be too large
 		var err error
-		if body, err = dataset.Marshal(c.cfg.upsert(item)); err != nil {
+		if body, err = textutil.MarshalJSON(c.cfg.upsert(item)); err != nil {
 			n.problem(Syntax, "", "cannot be written as JSON: %v", err)
 			return
 		}

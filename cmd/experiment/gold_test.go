@@ -14,6 +14,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/report"
@@ -172,7 +173,7 @@ func damagedSample(t *testing.T) map[string]json.RawMessage {
 	undamaged := map[string]json.RawMessage{}
 	var clean, damaged bytes.Buffer
 	write := func(to io.Writer, item dataset.Item) {
-		raw, err := dataset.Marshal(item)
+		raw, err := textutil.MarshalJSON(item)
 		must(t, err)
 		fmt.Fprintf(to, "%s\n", raw)
 	}

@@ -275,7 +275,7 @@ func lines(item *dataset.Item) []byte {
 	}
 	fields := *item
 	fields.ID = ""                    // the header shows the id
-	raw, _ := dataset.Marshal(fields) // the values were decoded from JSON
+	raw, _ := textutil.MarshalJSON(fields) // the values were decoded from JSON
 	raw = bytes.Replace(raw, []byte(`"id":"",`), nil, 1)
 	raw, _ = dataset.Canonical(raw)
 	return []byte(report.Indented(raw) + "\n")

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -314,9 +313,9 @@ func canonicalNumber(literal string) string {
 		return "0"
 	}
 	if exp < 0 {
-		f, err := strconv.ParseFloat(literal, 64)
-		if err == nil && f != 0 && !math.IsInf(f, 0) {
-			neg, digits, exp = splitDecimal(strconv.FormatFloat(f, 'e', -1, 64))
+		if f, err := strconv.ParseFloat(literal, 64); err == nil && f != 0 {
+			text, _ := json.Marshal(f) // in the style of JavaScript
+			return string(text)
 		}
 	}
 	text := formatNumber(digits, exp)
@@ -344,20 +343,15 @@ func splitDecimal(literal string) (neg bool, digits string, exp int64) {
 	return neg, trimmed, exp
 }
 
-// formatNumber formats digits × 10^exp like Number::toString of JavaScript: plain from 1e-6 to
-// 1e21, otherwise with an exponent.
+// formatNumber formats digits × 10^exp, an integer or beyond the range of a float64, like
+// Number::toString of JavaScript: an integer below 1e21 plain, all else with an exponent.
 func formatNumber(digits string, exp int64) string {
-	n, k := int64(len(digits))+exp, int64(len(digits))
-	switch {
-	case k <= n && n <= 21:
-		return digits + strings.Repeat("0", int(n-k))
-	case 0 < n && n <= 21:
-		return digits[:n] + "." + digits[n:]
-	case -6 < n && n <= 0:
-		return "0." + strings.Repeat("0", int(-n)) + digits
+	n := int64(len(digits)) + exp
+	if exp >= 0 && n <= 21 {
+		return digits + strings.Repeat("0", int(exp))
 	}
 	mantissa := digits
-	if k > 1 {
+	if len(digits) > 1 {
 		mantissa = digits[:1] + "." + digits[1:]
 	}
 	return fmt.Sprintf("%se%+d", mantissa, n-1)

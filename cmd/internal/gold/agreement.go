@@ -85,12 +85,7 @@ func annotations(ctx context.Context, env cli.Env, path string) (annotator, erro
 		if problems.Add(err); err != nil { // an error that is not about a line is the last one
 			continue
 		}
-		gold := annotation{}
-		if len(item.Input) > 0 {
-			if gold.input, err = dataset.Hash(dataset.Item{Input: item.Input}); err != nil {
-				problems.Add(&dataset.SyntaxError{File: item.File, Line: item.Line, Path: "input", Msg: err.Error()})
-			}
-		}
+		gold := annotation{input: dataset.GoldHash(item.Input)}
 		if len(item.Expected) > 0 {
 			if gold.Extraction, _, err = extraction.DecodeExtraction(item.Expected); err != nil {
 				problems.Add(&dataset.SyntaxError{File: item.File, Line: item.Line, Path: "expected output", Msg: err.Error()})

@@ -109,7 +109,10 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	every := func(string) bool { return true }
 	var err error
 	result.Skipped, err = a.eachItem(ctx, every, func(_ string, r *comparison) func() {
-		observed := r.observations()
+		observed := r.elements()
+		for i, e := range elementsOf(&r.pool) { // beyond gold
+			observed = append(observed, claim{proposed: &e, stances: r.poolStances[e.what][i]})
+		}
 		return func() {
 			result.Items++
 			for _, c := range observed {
@@ -227,16 +230,6 @@ func (a *audit) read(item AuditItem) (*comparison, bool) {
 		}
 	}
 	return r, true
-}
-
-// observations returns the observations for the rates: every element of gold, and every statement
-// beyond it.
-func (r *comparison) observations() []claim {
-	list := r.elements()
-	for i, e := range elementsOf(&r.pool) {
-		list = append(list, claim{proposed: &e, stances: r.poolStances[e.what][i]})
-	}
-	return list
 }
 
 // addFindings adds the claims of an item with their doubts.

@@ -46,7 +46,10 @@ func (x *Index) Ground(e Extraction) (grounded Extraction, unfoundNames, unfound
 		if len(spans) == 0 {
 			unfoundNames = append(unfoundNames, entity.Name)
 		}
-		entity.Mentions = distinct(spans)
+		slices.SortFunc(spans, func(a, b Span) int {
+			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), strings.Compare(a.Quote, b.Quote))
+		})
+		entity.Mentions = slices.Compact(spans)
 	}
 	return e, unfoundNames, unfoundQuotes
 }
@@ -125,14 +128,6 @@ func (x *Index) wholeWords(s byteRange) bool {
 	after, size := utf8.DecodeRuneInString(x.text[s.to:])
 	last, _ := utf8.DecodeLastRuneInString(x.text[:s.to])
 	return size == 0 || isWordBoundary(last, after)
-}
-
-// distinct sorts the spans and removes duplicates.
-func distinct(spans []Span) []Span {
-	slices.SortFunc(spans, func(a, b Span) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), strings.Compare(a.Quote, b.Quote))
-	})
-	return slices.Compact(spans)
 }
 
 const (

@@ -76,17 +76,11 @@ func (f *Finding) Error() string { return f.Message }
 // String returns place and message on one line, for example "items.jsonl: line 7: item a:
 // expectedOutput.entities[2].name: is empty".
 func (f Finding) String() string {
-	parts := []string{f.File}
-	if f.Line > 0 {
-		parts = append(parts, fmt.Sprintf("line %d", f.Line))
-	}
+	path := f.Path
 	if f.Item != "" {
-		parts = append(parts, "item "+f.Item)
+		path = strings.TrimSuffix("item "+f.Item+": "+f.Path, ": ")
 	}
-	if f.Path != "" {
-		parts = append(parts, f.Path)
-	}
-	return strings.Join(append(parts, f.Message), ": ")
+	return (&dataset.SyntaxError{File: f.File, Line: f.Line, Path: path, Msg: f.Message}).Error()
 }
 
 // reasonOf returns the first problem of a refusal, and how many more there are.

@@ -3,13 +3,13 @@ package gold
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
@@ -277,10 +277,9 @@ func (s *rescoredOutcome) score(gold, output json.RawMessage, ways []way) error 
 			return cli.Usage("the expected output cannot be used: %w", err)
 		}
 	}
-	if canonical, err := dataset.Canonical(output); err == nil && !textutil.AbsentJSON(output) {
-		s.Output = fmt.Appendf(nil, `"%x"`, sha256.Sum256(canonical))
-	}
-	if delivered && textutil.AbsentJSON(output) {
+	if hash := dataset.GoldHash(output); hash != "" {
+		s.Output = strconv.AppendQuote(nil, hash)
+	} else if delivered {
 		return cli.Usage("has no output, and --sensitivity scores the outputs again: outputs are needed")
 	}
 	if delivered {

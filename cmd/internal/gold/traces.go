@@ -274,7 +274,7 @@ func lines(item *dataset.Item) []byte {
 		return nil
 	}
 	fields := *item
-	fields.ID = ""                    // the header shows the id
+	fields.ID = ""                         // the header shows the id
 	raw, _ := textutil.MarshalJSON(fields) // the values were decoded from JSON
 	raw = bytes.Replace(raw, []byte(`"id":"",`), nil, 1)
 	raw, _ = dataset.Canonical(raw)

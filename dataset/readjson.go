@@ -199,4 +199,3 @@ func addMetadata(item *Item, more map[string]json.RawMessage) (err error) {
 	item.Metadata, err = textutil.MarshalJSON(merged)
 	return err
 }
-

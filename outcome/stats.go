@@ -129,8 +129,7 @@ func countable(n int64) bool { return n >= 0 && n <= maxCount }
 
 func (t *scoreTally) stat(name string) Stat {
 	s := Stat{Name: name, Failed: t.failed, Undefined: t.undefined, Unanswered: t.unanswered, Vacuous: t.vacuous}
-	var owed stats.Moments
-	owed.Merge(t.moments)
+	owed := t.moments.Clone()
 	for range t.failed + t.unanswered {
 		owed.Add(0)
 	}

@@ -48,8 +48,8 @@ type Summariser struct {
 	usage         Usage
 	cost          stats.Sum
 	costKnown     int
-	replacedCost  stats.Sum // cost of attempts that newer ones replaced
-	replacedKnown bool
+	allCost       stats.Sum // with that of attempts that newer ones replaced
+	replacedKnown bool      // the cost of such an attempt is known
 	latencies     []float64 // milliseconds
 	worst         *stats.Shortlist[WorstItem]
 	trials        *trials // nil for a run of one trial
@@ -104,6 +104,7 @@ func (s *Summariser) Add(o Outcome) {
 	s.judging.add(o.Judging)
 	s.usage = s.usage.Add(o.Usage.bounded())
 	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {
+		s.allCost.Add(*o.CostUSD)
 		s.costKnown++
 	}
 	if o.FromCache > 0 {
@@ -116,7 +117,7 @@ func (s *Summariser) Add(o Outcome) {
 // AddReplaced adds the cost of an attempt that a newer one replaced.
 func (s *Summariser) AddReplaced(o Outcome) {
 	s.judging.add(o.Judging)
-	if o.CostUSD != nil && s.replacedCost.Add(*o.CostUSD) {
+	if o.CostUSD != nil && s.allCost.Add(*o.CostUSD) {
 		s.replacedKnown = true
 	}
 }
@@ -251,12 +252,7 @@ func (s *Summariser) usageSum() UsageSum {
 	sum := UsageSum{Input: u.Input, Output: u.Output, Total: u.Total(), Cached: u.Cached, Reasoning: u.Reasoning}
 	sum.CostUnknown = s.items.Scored + s.items.Failed - s.costKnown
 	sum.CostUSD = ptrIf(s.cost.Value(), s.costKnown > 0)
-	if s.replacedKnown {
-		var total stats.Sum
-		total.Merge(s.cost)
-		total.Merge(s.replacedCost)
-		sum.AllCostUSD = new(total.Value())
-	}
+	sum.AllCostUSD = ptrIf(s.allCost.Value(), s.replacedKnown)
 	return sum
 }
 

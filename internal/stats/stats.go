@@ -23,6 +23,7 @@ package stats
 import (
 	"math"
 	"math/big"
+	"slices"
 
 	"gonum.org/v1/gonum/mathext"
 )
@@ -32,7 +33,7 @@ import (
 //
 // It keeps exact sums of x and x² and subtracts at the end, in rational arithmetic, so that the
 // cancellation of float64 arithmetic (which Welford's recurrence avoids) cannot happen. Unlike
-// with Welford's recurrence, the result does not depend on the order of Add and Merge.
+// with Welford's recurrence, the result does not depend on the order of Add.
 type Moments struct {
 	n               int
 	sum             Sum
@@ -67,18 +68,10 @@ func (m *Moments) Add(x float64) bool {
 	return true
 }
 
-// Merge adds all numbers that were added to o.
-func (m *Moments) Merge(o Moments) {
-	if o.n == 0 {
-		return
-	}
-	if m.n == 0 {
-		m.lowest, m.highest = o.lowest, o.highest
-	}
-	m.lowest, m.highest = min(m.lowest, o.lowest), max(m.highest, o.highest)
-	m.n += o.n
-	m.sum.Merge(o.sum)
-	m.squares.Merge(o.squares)
+// Clone returns a copy to which numbers can be added.
+func (m Moments) Clone() Moments {
+	m.sum.partials, m.squares.partials = slices.Clone(m.sum.partials), slices.Clone(m.squares.partials)
+	return m
 }
 
 // N returns the number of numbers added.
@@ -187,8 +180,7 @@ func (m Moments) ScoreInterval95() *[2]float64 {
 
 // scoreEnd returns one end of ScoreInterval95, with that value added.
 func (m Moments) scoreEnd(value, p float64) float64 {
-	var extended Moments
-	extended.Merge(m)
+	extended := m.Clone()
 	extended.Add(value)
 	mean, _ := extended.Mean()
 	if math.Abs(mean-value) < 1e-9 {
@@ -205,7 +197,7 @@ func integer(n int) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }
 // of 10^8 of those, are finite.
 const Limit = 1e150
 
-// Sum adds numbers without rounding: for any order of Add and Merge, Value is the float64
+// Sum adds numbers without rounding: for any order of Add, Value is the float64
 // nearest to the exact sum. The zero value is an empty sum. It is not safe for concurrent use.
 //
 // It keeps a list of non-overlapping float64 whose exact sum is the total: two or three members
@@ -226,13 +218,6 @@ func (s *Sum) Add(x float64) bool {
 	}
 	s.grow(x)
 	return true
-}
-
-// Merge adds everything that was added to t.
-func (s *Sum) Merge(t Sum) {
-	for _, p := range t.partials {
-		s.grow(p)
-	}
 }
 
 // Value returns the float64 nearest to the exact sum, ties to even; 0 for an empty sum.

@@ -86,8 +86,7 @@ func TestScoreInterval95(t *testing.T) {
 func TestScoreInterval95_binary(t *testing.T) {
 	for _, n := range []int{2, 3, 10, 38, 1000, 100_000} {
 		for _, k := range []int{0, 1, 2, n / 3, n - 1, n} {
-			m := moments(slices.Repeat([]float64{1}, k)...)
-			m.Merge(moments(make([]float64, n-k)...))
+			m := moments(append(make([]float64, n-k), slices.Repeat([]float64{1}, k)...)...)
 			lo, hi, _ := ends(m.ScoreInterval95())
 			if wantLo, wantHi, _ := BinomialInterval(k, n, 0.95); math.Abs(lo-wantLo) > 1e-9 || math.Abs(hi-wantHi) > 1e-9 {
 				t.Errorf("%d of %d: %v to %v, want %v to %v", k, n, lo, hi, wantLo, wantHi)

@@ -68,7 +68,8 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 		worst:        stats.NewShortlist(cfg.Worst, compareWorst),
 	}
 	if h.Trials > 1 {
-		s.trials = &trials{items: map[string]*trialItem{}, runs: map[int]*trialRun{}, scorer: h.Scorer}
+		s.trials = &trials{items: map[string]*trialItem{}, scores: map[string]map[string]*trialValues{},
+			runs: map[int]*trialRun{}, scorer: h.Scorer}
 	}
 	return s
 }
@@ -261,10 +262,7 @@ func (s *Summariser) latencySummary() *Latencies {
 		return nil
 	}
 	sorted := slices.Sorted(slices.Values(s.latencies))
-	var m stats.Moments
-	for _, ms := range sorted {
-		m.Add(ms)
-	}
+	m, _ := stats.MomentsOf(sorted)
 	l := Latencies{N: len(sorted), Max: sorted[len(sorted)-1]}
 	l.P50, _ = stats.Quantile(sorted, 0.5)
 	l.P95, _ = stats.Quantile(sorted, 0.95)

@@ -2,7 +2,6 @@ package outcome
 
 import (
 	"cmp"
-	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -78,14 +77,12 @@ func compareFlaky(a, b FlakyItem) int {
 // trials collects the outcomes of a run of several trials by item.
 type trials struct {
 	items  map[string]*trialItem
+	scores map[string]map[string]*trialValues // by score and item
 	runs   map[int]*trialRun
 	scorer Scorer
 }
 
-type trialItem struct {
-	outcomes, failed int
-	scores           map[string]*trialValues
-}
+type trialItem struct{ outcomes, failed int }
 
 // trialValues are the values of one score of one item over its trials.
 type trialValues struct {
@@ -96,13 +93,13 @@ type trialValues struct {
 
 type trialRun struct {
 	scored, failed int
-	means          map[string]*stats.Moments // with failures as 0
+	means          map[string]stats.Moments // with failures as 0
 }
 
 // add adds an outcome.
 func (t *trials) add(o Outcome) {
-	item := getOrCreate(t.items, o.Item, func() *trialItem { return &trialItem{scores: map[string]*trialValues{}} })
-	run := getOrCreate(t.runs, o.Trial, func() *trialRun { return &trialRun{means: map[string]*stats.Moments{}} })
+	item := getOrCreate(t.items, o.Item, func() *trialItem { return &trialItem{} })
+	run := getOrCreate(t.runs, o.Trial, func() *trialRun { return &trialRun{means: map[string]stats.Moments{}} })
 	item.outcomes++
 	if o.Failed() {
 		item.failed++
@@ -114,9 +111,13 @@ func (t *trials) add(o Outcome) {
 		if _, twice := Lookup(o.Scores[:i], s.Name); twice {
 			continue // repeated name: the first counts, as in Lookup
 		}
-		v := getOrCreate(item.scores, s.Name, func() *trialValues { return &trialValues{} })
-		m := getOrCreate(run.means, s.Name, func() *stats.Moments { return &stats.Moments{} })
-		v.add(s, o.Failed(), t.scorer.External(s.Name), m)
+		if t.scores[s.Name] == nil {
+			t.scores[s.Name] = map[string]*trialValues{}
+		}
+		v := getOrCreate(t.scores[s.Name], o.Item, func() *trialValues { return &trialValues{} })
+		m := run.means[s.Name]
+		v.add(s, o.Failed(), t.scorer.External(s.Name), &m)
+		run.means[s.Name] = m
 	}
 }
 
@@ -136,24 +137,11 @@ func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
 
 // moments returns the moments of the values and of that many zeros.
 func (v *trialValues) moments(zeros int) (m stats.Moments) {
-	for _, x := range v.values {
-		m.Add(x)
-	}
+	m, _ = stats.MomentsOf(v.values)
 	for range zeros {
 		m.Add(0)
 	}
 	return m
-}
-
-// valuesOf yields the values of a score for each item that has it.
-func (t *trials) valuesOf(score string) iter.Seq[*trialValues] {
-	return func(yield func(*trialValues) bool) {
-		for _, item := range t.items {
-			if v := item.scores[score]; v != nil && !yield(v) {
-				return
-			}
-		}
-	}
 }
 
 // stat computes the statistics of a score over the items. The pooled value is that of s, which
@@ -163,7 +151,7 @@ func (t *trials) stat(s Stat, outputOnly bool) Stat {
 	var means, zeros stats.Moments
 	var weighted weightedSum
 	var counts absences // by what all trials of an item have; Unanswered is counted above
-	for v := range t.valuesOf(s.Name) {
+	for _, v := range t.scores[s.Name] {
 		if mean, ok := v.moments(0).Mean(); ok {
 			means.Add(mean)
 		}
@@ -190,7 +178,7 @@ func (t *trials) summary(planned int, primary string, scores Stats) *Trials {
 		if item.outcomes < planned {
 			out.Uneven++
 		}
-		if f, ok := item.flaky(id, primary); ok {
+		if f, ok := item.flaky(id, t.scores[primary][id]); ok {
 			out.Flaky++
 			flaky.Offer(f)
 		}
@@ -198,11 +186,8 @@ func (t *trials) summary(planned int, primary string, scores Stats) *Trials {
 	out.FlakyItems = flaky.Values()
 	for _, n := range slices.Sorted(maps.Keys(t.runs)) {
 		run := t.runs[n]
-		trial := Trial{Trial: n, Scored: run.scored, Failed: run.failed}
-		if m := run.means[primary]; m != nil {
-			trial.Mean = m.MeanOrNil()
-		}
-		out.Runs = append(out.Runs, trial)
+		mean := run.means[primary].MeanOrNil()
+		out.Runs = append(out.Runs, Trial{Trial: n, Scored: run.scored, Failed: run.failed, Mean: mean})
 	}
 	for _, s := range scores {
 		out.Scores = append(out.Scores, t.spread(s.Name))
@@ -210,9 +195,8 @@ func (t *trials) summary(planned int, primary string, scores Stats) *Trials {
 	return out
 }
 
-// flaky returns an item whose primary score varies.
-func (i *trialItem) flaky(id, primary string) (FlakyItem, bool) {
-	v := i.scores[primary]
+// flaky returns an item whose primary score varies; v has its values, or is nil.
+func (i *trialItem) flaky(id string, v *trialValues) (FlakyItem, bool) {
 	if v == nil {
 		return FlakyItem{}, false
 	}
@@ -230,8 +214,7 @@ func (t *trials) spread(score string) Spread {
 	out := Spread{Name: score}
 	var runs, within stats.Moments
 	for _, run := range t.runs {
-		if m := run.means[score]; m != nil && m.N() > 0 {
-			mean, _ := m.Mean()
+		if mean, ok := run.means[score].Mean(); ok {
 			runs.Add(mean)
 		}
 	}
@@ -239,7 +222,7 @@ func (t *trials) spread(score string) Spread {
 		least, top, _ := runs.Range()
 		out.Least, out.Top, out.Between = &least, &top, &sd
 	}
-	for v := range t.valuesOf(score) {
+	for _, v := range t.scores[score] {
 		m := v.moments(v.failed)
 		if variance, ok := m.Variance(); ok {
 			within.Add(variance)

@@ -17,10 +17,8 @@ type Cause struct {
 
 // CauseCount counts one kind of fault over the scored items of a run.
 type CauseCount struct {
-	What  string `json:"what"`
-	Name  string `json:"name"`
-	Count int64  `json:"count"`
-	Items int    `json:"items"` // number of items with the fault
+	Cause
+	Items int `json:"items"` // number of items with the fault
 	// Worst are the items with the highest counts.
 	Worst []CauseItem `json:"worst"`
 }
@@ -85,7 +83,7 @@ func (t *causeTally) add(o Outcome, count int64) {
 func (s *Summariser) causeCounts() []CauseCount {
 	list := make([]CauseCount, 0, len(s.causes))
 	for key, t := range s.causes {
-		list = append(list, CauseCount{What: key.kind, Name: key.name, Count: t.count, Items: t.items, Worst: t.worst.Values()})
+		list = append(list, CauseCount{Cause{key.kind, key.name, t.count}, t.items, t.worst.Values()})
 	}
 	slices.SortFunc(list, func(a, b CauseCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Name, b.Name))

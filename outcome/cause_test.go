@@ -25,10 +25,10 @@ func TestSummary_causes(t *testing.T) {
 	// missed: 2+2+1 of three items, two of which are kept. A failed item and a negative count do
 	// not count.
 	want := []outcome.CauseCount{
-		{What: "entity", Name: "extra", Count: 6, Items: 1, Worst: []outcome.CauseItem{{ID: "d", Count: 6}}},
-		{What: "entity", Name: "boundary", Count: 5, Items: 1, Worst: []outcome.CauseItem{{ID: "d", Count: 5}}},
-		{What: "entity", Name: "missed", Count: 5, Items: 3, Worst: []outcome.CauseItem{{ID: "b", Count: 2}, {ID: "c", Count: 2}}},
-		{What: "relationship", Name: "missed", Count: 5, Items: 1, Worst: []outcome.CauseItem{{ID: "b", Count: 5}}},
+		{Cause: outcome.Cause{What: "entity", Name: "extra", Count: 6}, Items: 1, Worst: []outcome.CauseItem{{ID: "d", Count: 6}}},
+		{Cause: outcome.Cause{What: "entity", Name: "boundary", Count: 5}, Items: 1, Worst: []outcome.CauseItem{{ID: "d", Count: 5}}},
+		{Cause: outcome.Cause{What: "entity", Name: "missed", Count: 5}, Items: 3, Worst: []outcome.CauseItem{{ID: "b", Count: 2}, {ID: "c", Count: 2}}},
+		{Cause: outcome.Cause{What: "relationship", Name: "missed", Count: 5}, Items: 1, Worst: []outcome.CauseItem{{ID: "b", Count: 5}}},
 	}
 	if diff := cmp.Diff(want, sum.Summary().Causes); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
@@ -46,7 +46,7 @@ func TestSummary_causesOfTrials(t *testing.T) {
 	}{{"b", 1, 2}, {"a", 3, 3}, {"a", 1, 1}, {"b", 2, 0}, {"a", 2, 3}, {"a", 4, 3}} {
 		sum.Add(outcome.Outcome{Item: o.item, Trial: o.trial, Detail: outcome.Detail{Causes: []outcome.Cause{{What: "entity", Name: "missed", Count: o.missed}}}})
 	}
-	want := []outcome.CauseCount{{What: "entity", Name: "missed", Count: 12, Items: 2, Worst: []outcome.CauseItem{{ID: "a", Trial: 2, Count: 10}}}}
+	want := []outcome.CauseCount{{Cause: outcome.Cause{What: "entity", Name: "missed", Count: 12}, Items: 2, Worst: []outcome.CauseItem{{ID: "a", Trial: 2, Count: 10}}}}
 	for range 2 { // Summary can be called again
 		if diff := cmp.Diff(want, sum.Summary().Causes); diff != "" {
 			t.Errorf("causes (-want +got):\n%s", diff)

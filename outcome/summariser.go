@@ -299,7 +299,7 @@ func (g *Group) Add(h Group) bool {
 
 // Stat returns the counts with their ratios.
 func (g Group) Stat() GroupStat {
-	s := GroupStat{Kind: g.Kind, Name: g.Name, Expected: g.Expected, Extracted: g.Extracted, Matched: g.Matched}
+	s := GroupStat{Group: g}
 	if g.Expected+g.Extracted > 0 {
 		s.Precision = new(quotient(g.Matched, g.Extracted, false))
 		s.Recall = new(quotient(g.Matched, g.Expected, false))

@@ -84,8 +84,8 @@ func TestSummary_byHand(t *testing.T) {
 		t.Error(diff)
 	}
 	wantGroups := []GroupStat{
-		{"entity_type", "Person", 3, 3, 2, new(2.0 / 3), new(2.0 / 3), new(2.0 / 3)}, // F1 4/6
-		{"entity_type", "Place", 0, 1, 0, new(0.0), new(0.0), new(0.0)},
+		{Group{"entity_type", "Person", 3, 3, 2}, new(2.0 / 3), new(2.0 / 3), new(2.0 / 3)}, // F1 4/6
+		{Group{"entity_type", "Place", 0, 1, 0}, new(0.0), new(0.0), new(0.0)},
 	}
 	if diff := cmp.Diff(wantGroups, got.Groups, approx); diff != "" {
 		t.Error(diff)
@@ -125,7 +125,7 @@ func TestSummary_failuresAsZero(t *testing.T) {
 }
 
 func TestGroup_Stat_nothing(t *testing.T) {
-	if diff := cmp.Diff(GroupStat{Kind: "entity_type", Name: "city"}, Group{Kind: "entity_type", Name: "city"}.Stat()); diff != "" {
+	if diff := cmp.Diff(GroupStat{Group: Group{Kind: "entity_type", Name: "city"}}, Group{Kind: "entity_type", Name: "city"}.Stat()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -146,11 +146,7 @@ type Latencies struct {
 // Matched/Extracted, Recall = Matched/Expected and F1 = 2·Matched/(Expected+Extracted). All are
 // from 0 to 1. They are nil if nothing was expected and nothing extracted; any other 0/0 is 0.
 type GroupStat struct {
-	Kind      string   `json:"kind"`
-	Name      string   `json:"name"`
-	Expected  int64    `json:"expected"`
-	Extracted int64    `json:"extracted"`
-	Matched   int64    `json:"matched"`
+	Group
 	Precision *float64 `json:"precision"`
 	Recall    *float64 `json:"recall"`
 	F1        *float64 `json:"f1"`

@@ -45,10 +45,10 @@ func comparison() compare.Comparison {
 				Cost:    compare.Amount{N: 60, Base: new(0.00042), Candidate: new(0.0006), Difference: new(0.00018), Ratio: new(1.43), CI95: &[2]float64{0.0001, 0.00026}},
 				Latency: compare.Amount{N: 60, Base: new(810.0), Candidate: new(790.0), Difference: new(-20.0), Ratio: new(0.975), CI95: &[2]float64{-60, 20}},
 				Groups: []compare.Group{
-					{Kind: "entity_type", Name: "Person", Base: outcome.GroupStat{Expected: 60, Extracted: 50, Matched: 40, F1: new(0.727)}, Candidate: outcome.GroupStat{Expected: 60, Extracted: 55, Matched: 45, F1: new(0.783)}, Difference: new(0.056)},
-					{Kind: "entity_type", Name: "Place", Base: outcome.GroupStat{Expected: 9, Extracted: 9, Matched: 9, F1: new(1.0)}, Candidate: outcome.GroupStat{Expected: 9, Extracted: 9, Matched: 9, F1: new(1.0)}, Difference: new(0.0)},
-					{Kind: "entity_type", Name: "City", Candidate: outcome.GroupStat{Extracted: 1, F1: new(0.0)}},
-					{Kind: "relationship_type", Name: "works_for", Base: outcome.GroupStat{Expected: 20, Extracted: 20, Matched: 6, F1: new(0.3)}, Candidate: outcome.GroupStat{Expected: 20, Extracted: 20, Matched: 4, F1: new(0.2)}, Difference: new(-0.1)},
+					{Kind: "entity_type", Name: "Person", Base: outcome.GroupStat{Group: outcome.Group{Expected: 60, Extracted: 50, Matched: 40}, F1: new(0.727)}, Candidate: outcome.GroupStat{Group: outcome.Group{Expected: 60, Extracted: 55, Matched: 45}, F1: new(0.783)}, Difference: new(0.056)},
+					{Kind: "entity_type", Name: "Place", Base: outcome.GroupStat{Group: outcome.Group{Expected: 9, Extracted: 9, Matched: 9}, F1: new(1.0)}, Candidate: outcome.GroupStat{Group: outcome.Group{Expected: 9, Extracted: 9, Matched: 9}, F1: new(1.0)}, Difference: new(0.0)},
+					{Kind: "entity_type", Name: "City", Candidate: outcome.GroupStat{Group: outcome.Group{Extracted: 1}, F1: new(0.0)}},
+					{Kind: "relationship_type", Name: "works_for", Base: outcome.GroupStat{Group: outcome.Group{Expected: 20, Extracted: 20, Matched: 6}, F1: new(0.3)}, Candidate: outcome.GroupStat{Group: outcome.Group{Expected: 20, Extracted: 20, Matched: 4}, F1: new(0.2)}, Difference: new(-0.1)},
 				},
 				Changed: []compare.Change{
 					{ItemChange: compare.ItemChange{Item: "doc-04", Base: 0, Candidate: 0.8, Delta: 0.8}, BaseFailure: "timeout: no answer within 30s", CandidateComment: "4 matched of 5 expected and 5 extracted", Gained: []string{"Ada Lovelace (Person)", "London (Place)"}},
@@ -99,9 +99,9 @@ func TestCompare_otherTrials(t *testing.T) {
 	c := comparison()
 	c.Candidates = c.Candidates[:1]
 	c.Base.Summary.Trials = &outcome.Trials{Count: 3}
-	group := outcome.GroupStat{Expected: 45, Extracted: 73, Matched: 1, F1: new(2.0 / 118)}
+	group := outcome.GroupStat{Group: outcome.Group{Expected: 45, Extracted: 73, Matched: 1}, F1: new(2.0 / 118)}
 	c.Candidates[0].Groups = []compare.Group{{Kind: "entity_type", Name: "place", Base: group,
-		Candidate: outcome.GroupStat{Expected: 15, Extracted: 24, Matched: 1, F1: new(2.0 / 39)}, Difference: new(2.0/39 - 2.0/118)}}
+		Candidate: outcome.GroupStat{Group: outcome.Group{Expected: 15, Extracted: 24, Matched: 1}, F1: new(2.0 / 39)}, Difference: new(2.0/39 - 2.0/118)}}
 	page := printed(t, func(w io.Writer) error { return Compare(w, c, Options{Width: 100}) })
 	wantTexts(t, page, "place     45→15        1      73→24    0.017     0.051  +0.034", "counts are of all trials: 3 of the base, 1 of the candidate",
 		"over the counts of 58 of 60 items: of the others a trial failed")

@@ -196,7 +196,7 @@ func TestText_anyStrings(t *testing.T) {
 func TestText_manyTypes(t *testing.T) {
 	s := outcome.Summary{}
 	for i := range 40 {
-		s.Groups = append(s.Groups, outcome.GroupStat{Kind: "entity_type", Name: fmt.Sprintf("type-%d", i)})
+		s.Groups = append(s.Groups, outcome.GroupStat{Group: outcome.Group{Kind: "entity_type", Name: fmt.Sprintf("type-%d", i)}})
 	}
 	all := s.Groups
 	for shown, want := range map[int]string{40: "and 25 more types", 16: "and 1 more type\n", 15: "type-14"} {

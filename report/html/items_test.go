@@ -107,9 +107,9 @@ func TestMessages(t *testing.T) {
 func TestTypeTables(t *testing.T) {
 	var groups []outcome.GroupStat
 	for i := range maxGroups + 1 {
-		groups = append(groups, outcome.GroupStat{Kind: "entity_type", Name: strings.Repeat("x", i), F1: new(0.5)})
+		groups = append(groups, outcome.GroupStat{Group: outcome.Group{Kind: "entity_type", Name: strings.Repeat("x", i)}, F1: new(0.5)})
 	}
-	groups = append(groups, outcome.GroupStat{Kind: "relationship_type", Name: "knows"})
+	groups = append(groups, outcome.GroupStat{Group: outcome.Group{Kind: "relationship_type", Name: "knows"}})
 	summary := outcome.Summary{Groups: groups}
 	tables := newOverview(report.SummaryView{Summary: summary}, newTally(summary)).Groups
 	if len(tables) != 2 || tables[0].Title != "By entity type" || tables[0].Count != maxGroups+1 || len(tables[0].Rows) != maxGroups || tables[0].More != "and 1 more type" {
@@ -125,7 +125,7 @@ func TestTypeTables(t *testing.T) {
 func TestCandidateView_groups(t *testing.T) {
 	runs := newPair(t, 8, nil)
 	c := compareRuns(t, runs, compare.Config{})
-	c.Candidates[0].Groups = []compare.Group{{Name: "city", Candidate: outcome.GroupStat{Extracted: 1, F1: new(0.0)}}}
+	c.Candidates[0].Groups = []compare.Group{{Name: "city", Candidate: outcome.GroupStat{Group: outcome.Group{Extracted: 1}, F1: new(0.0)}}}
 	got := comparePage(t, c, runs, Config{})
 	wantTexts(t, got, `<bdi>city</bdi></th><td class="num wide">0</td><td class="num">0</td><td class="num wide">0→1</td><td class="num">–</td><td class="num">0.000</td><td class="num strong">–</td>`)
 }

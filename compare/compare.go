@@ -216,7 +216,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 	if r.columns[r.Metric] == nil {
 		return out, unknownMetricError(r.Metric, slices.Sorted(maps.Keys(r.columns)))
 	}
-	order := r.order()
+	order := outcome.OrderedNames(r.columns, append([]string{r.Metric}, r.Order...))
 	names := func(yield func(string, error) bool) {
 		for _, name := range order {
 			if !yield(name, ctx.Err()) {
@@ -263,17 +263,6 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 	out.Regressed = r.regressed.Values()
 	out.Warnings = r.warnings(out, base, cand)
 	return out, nil
-}
-
-// order lists the names of the scores: the primary one, those of Config.Order, the others.
-func (r *collector) order() []string {
-	var names []string
-	for _, name := range slices.Concat([]string{r.Metric}, r.Order, slices.Sorted(maps.Keys(r.columns))) {
-		if r.columns[name] != nil && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // Epsilon is the largest difference that counts as none. A regression is a difference of an item

@@ -108,14 +108,11 @@ func (m *Moves) Result(h outcome.Header, order []string) MovesResult {
 	if h.Rescored != nil {
 		r.From = *h.Rescored
 	}
-	for _, s := range m.scores {
+	for _, name := range outcome.OrderedNames(m.scores, order) {
+		s := m.scores[name]
 		s.NOld, s.NNew = s.before.N(), s.after.N()
 		s.Before, s.After = s.before.MeanOrNil(), s.after.MeanOrNil()
 		r.Scores = append(r.Scores, *s)
 	}
-	position := func(name string) uint { return uint(slices.Index(order, name)) } // unknown names, -1, come last
-	slices.SortFunc(r.Scores, func(a, b MovedScore) int {
-		return cmp.Or(cmp.Compare(position(a.Score), position(b.Score)), cmp.Compare(a.Score, b.Score))
-	})
 	return r
 }

@@ -177,19 +177,24 @@ func getOrCreate[K comparable, V any](m map[K]*V, key K, create func() *V) *V {
 
 func (s *Summariser) scoreStats() Stats {
 	list := make(Stats, 0, len(s.scores))
-	names := slices.Concat(s.config.Order, slices.Sorted(maps.Keys(s.scores)))
-	seen := map[string]bool{}
-	for _, name := range names {
-		if t := s.scores[name]; t != nil && !seen[name] {
-			seen[name] = true
-			stat := t.stat(name)
-			if s.trials != nil {
-				stat = s.trials.stat(stat, t.outputOnly)
-			}
-			list = append(list, stat)
+	for _, name := range OrderedNames(s.scores, s.config.Order) {
+		stat := s.scores[name].stat(name)
+		if s.trials != nil {
+			stat = s.trials.stat(stat, s.scores[name].outputOnly)
 		}
+		list = append(list, stat)
 	}
 	return list
+}
+
+// OrderedNames returns the names that a map has, each once: first those of order, then the others sorted.
+func OrderedNames[V any](m map[string]V, order []string) (names []string) {
+	for _, name := range slices.Concat(order, slices.Sorted(maps.Keys(m))) {
+		if _, known := m[name]; known && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (s *Summariser) warnings() []string {

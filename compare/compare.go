@@ -217,20 +217,13 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 		return out, unknownMetricError(r.Metric, slices.Sorted(maps.Keys(r.columns)))
 	}
 	order := outcome.OrderedNames(r.columns, append([]string{r.Metric}, r.Order...))
-	names := func(yield func(string, error) bool) {
-		for _, name := range order {
-			if !yield(name, ctx.Err()) {
-				return
-			}
-		}
-	}
 	score := func(name string) (Score, error) {
 		col := r.columns[name]
 		s := r.score(name, col)
 		s.Pooled, s.Weighted = r.pooled(col), col.weights.mean(s.N)
-		return s, nil
+		return s, ctx.Err()
 	}
-	for s, err := range stats.Parallel(0, names, score) {
+	for s, err := range stats.Parallel(0, stats.Values(order), score) {
 		if err != nil {
 			return out, err
 		}

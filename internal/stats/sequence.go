@@ -49,6 +49,17 @@ func (l *Shortlist[T]) Replace(x T, same func(T) bool) {
 // Values returns a copy of the kept values, sorted and never nil.
 func (l *Shortlist[T]) Values() []T { return append([]T{}, l.values...) }
 
+// Values yields the values of a slice without errors.
+func Values[T any](list []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range list {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
 // Merge merges several sequences, each of which is in this order and has no equal values. For
 // each distinct value it yields a new slice that has, for each sequence, its value or nil. It
 // stops at the first error.

@@ -22,6 +22,7 @@ import (
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -237,22 +238,11 @@ func (s remoteSource) Footer(context.Context) (outcome.Footer, bool, error) {
 }
 
 func (s remoteSource) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
-	return sliceSeq(s.run.Outcomes)
+	return stats.Values(s.run.Outcomes)
 }
 
 // Items returns only ids. The content of the items is known by the fingerprint alone.
 func (s remoteSource) Items(context.Context) iter.Seq2[compare.Item, error] {
 	items := cli.Each(s.run.Outcomes, func(o outcome.Outcome) compare.Item { return compare.Item{ID: o.Item} })
-	return sliceSeq(slices.CompactFunc(items, func(a, b compare.Item) bool { return a.ID == b.ID }))
-}
-
-// sliceSeq yields the values of a slice without errors.
-func sliceSeq[T any](list []T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for _, v := range list {
-			if !yield(v, nil) {
-				return
-			}
-		}
-	}
+	return stats.Values(slices.CompactFunc(items, func(a, b compare.Item) bool { return a.ID == b.ID }))
 }

@@ -60,7 +60,7 @@ func checkLayout(t interface{ Errorf(string, ...any) }, page string, opt Options
 	}
 	for line := range strings.Lines(page) {
 		line = strings.TrimSuffix(line, "\n")
-		if width := text.StringWidthWithoutEscSequences(marks.Replace(line)); width > opt.withDefaults().Width && !free[line] {
+		if width := text.StringWidthWithoutEscSequences(marks.Replace(line)); width > newPage(opt).Width && !free[line] {
 			t.Errorf("%d cells wide: %q", width, line)
 		}
 		if !opt.Color && line != strings.TrimRight(line, " ") {

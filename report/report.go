@@ -10,7 +10,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -40,12 +39,6 @@ type Options struct {
 	Document int
 	// Ceiling is the human agreement to show beside the scores of a run; may be nil.
 	Ceiling *Agreement
-}
-
-func (o Options) withDefaults() Options {
-	o.Width = max(50, cmp.Or(o.Width, 80))
-	o.Document = cmp.Or(o.Document, 2000)
-	return o
 }
 
 // Run is a run to report: its summary and its items.

@@ -24,7 +24,10 @@ type page struct {
 	pending string // title of a section without lines so far
 }
 
-func newPage(opt Options) *page { return &page{Options: opt.withDefaults()} }
+func newPage(opt Options) *page {
+	opt.Width, opt.Document = max(50, cmp.Or(opt.Width, 80)), cmp.Or(opt.Document, 2000)
+	return &page{Options: opt}
+}
 
 func (p *page) writeTo(w io.Writer) error { return write(w, isolates(p.text.String())) }
 

@@ -260,10 +260,7 @@ func (v ResultView) Tables(groups int) []Table {
 // Compare writes a comparison for a terminal: the runs, the verdict, every score with
 // difference, interval and p-value, pooled values, boolean scores, cost and latency, the
 // breakdown by type, the items that changed most, the rules of the gate, and warnings. For
-// candidates that cannot be compared it says why. Lines fit Options.Width; columns that do not
-// fit are dropped and named; see Options.Whole.
-//
-// It writes once; the error is that of w.
+// candidates that cannot be compared it says why.
 func Compare(w io.Writer, c compare.Comparison, opt Options) error {
 	p := newPage(opt)
 	p.sideLines("base", c.Base)
@@ -314,8 +311,6 @@ func (p *page) candidate(r ResultView) {
 // CompareMarkdown writes a comparison as GitHub-flavoured Markdown, for a comment on a pull
 // request: verdict and gate first, then the scores; long tables are folded. Untrusted text is in
 // code spans, so that it cannot form links, mentions, tags or cells. Options are ignored.
-//
-// It writes once; the error is that of w.
 func CompareMarkdown(w io.Writer, c compare.Comparison, _ Options) error {
 	m := &markdown{}
 	for _, r := range Results(c) {
@@ -388,8 +383,7 @@ func GateWords(g compare.GateResult) string {
 	return cmp.Or(words, "inconclusive"+counts)
 }
 
-// Gate writes the rules of a gate with answer and reason; nothing if the gate is nil. It writes
-// once; the error is that of w.
+// Gate writes the rules of a gate with answer and reason; nothing if the gate is nil.
 func Gate(w io.Writer, g *compare.GateResult, opt Options) error {
 	p := newPage(opt)
 	p.table(gateTable("", g))

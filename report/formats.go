@@ -29,7 +29,7 @@ func write(w io.Writer, text string) error {
 // are not rounded. Characters that could control a terminal are escaped, so that the output can
 // be displayed; it decodes to the same value.
 //
-// It writes once; the error is that of the encoder (a bug) or of w.
+// The error may also be that of the encoder, a bug.
 func JSON(w io.Writer, v any, indent bool) error {
 	var raw bytes.Buffer
 	e := json.NewEncoder(&raw)
@@ -316,8 +316,7 @@ func (v *ItemView) junitCase() xmlElement {
 // score. Untrusted text is escaped, so that it cannot begin a command. Use Markdown for the step
 // summary.
 //
-// The messages are those that the summary kept; see outcome.SummaryConfig.Messages. GitHub
-// writes once; the error is that of w.
+// The messages are those that the summary kept; see outcome.SummaryConfig.Messages.
 func GitHub(w io.Writer, runs []Run) error {
 	data := []string{"%", "%25", "\r", "%0D", "\n", "%0A"} // the runner decodes these escapes
 	inTitle, inMessage := strings.NewReplacer(append(data, ":", "%3A", ",", "%2C")...), strings.NewReplacer(data...)

@@ -61,8 +61,7 @@ func (a *Agreement) what() string {
 }
 
 // AgreementText writes an agreement for a terminal: the compared items, every score in both
-// directions, the counts by type, and warnings. Lines fit Options.Width. It writes once; the
-// error is that of w.
+// directions, the counts by type, and warnings.
 func AgreementText(w io.Writer, a Agreement, opt Options) error {
 	p := newPage(opt)
 	p.wrapped("A "+textutil.Line(a.A)+" · B "+textutil.Line(a.B)+" · "+Counted(a.Items, "item")+" in both", 0, 2, p.bold)
@@ -149,8 +148,7 @@ type Queued struct {
 }
 
 // AuditText writes an audit for a terminal: the systems and their reliability, the findings
-// ordered by doubt, and the reason of each. Lines fit Options.Width. It writes once; the error
-// is that of w.
+// ordered by doubt, and the reason of each.
 func AuditText(w io.Writer, a Audit, opt Options) error {
 	p := newPage(opt)
 	p.wrapped(fmt.Sprintf("%s · %s · %s", textutil.Line(a.Dataset), Counted(a.Items, "item"), Counted(a.Total, "finding")), 0, 2, p.bold)
@@ -245,7 +243,7 @@ type GateShift struct {
 }
 
 // RegoldText writes the effects of other gold: ranks, verdicts, gates, and the scores and items
-// that moved in each run. It writes once; the error is that of w.
+// that moved in each run.
 func RegoldText(w io.Writer, r Regold, opt Options) error {
 	p := newPage(opt)
 	ranks := Table{Title: "Ranks by " + textutil.Line(r.Metric), Columns: []Column{name("run"), number("rank"),

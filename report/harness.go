@@ -23,7 +23,7 @@ import (
 const harnessWidth = 80
 
 // Conformance writes the result of a certification: a table of fixtures, the summary, and
-// statistics about the evaluator. Text is wrapped at 80 cells. The error is that of w.
+// statistics about the evaluator. Text is wrapped at 80 cells.
 func Conformance(w io.Writer, r conformance.Report) error {
 	p := newPage(Options{Width: harnessWidth})
 	p.line("  Evaluator Conformance Harness")
@@ -91,10 +91,7 @@ func (p *page) conformanceStatistics(r conformance.Report) {
 
 func tick(ok bool) string { return map[bool]string{true: "✓", false: "✗"}[ok] }
 
-// Benchmark writes a row for each dataset of a benchmark, the totals, and the gates. Lines fit
-// Options.Width; columns that do not fit are dropped and named.
-//
-// It writes once; the error is that of w.
+// Benchmark writes a row for each dataset of a benchmark, the totals, and the gates.
 func Benchmark(w io.Writer, r answers.BenchmarkReport, opt Options) error {
 	p := newPage(opt)
 	t := Table{Columns: []Column{name("dataset"), {Title: "kind", flex: true, Wide: 6}, number("weight").wide(2), number("questions").wide(3),
@@ -213,8 +210,7 @@ func EstimateSum(list []Estimate) string {
 const maxShownCauses = 20
 
 // Bench writes the report of a bench run: its metrics, those of each category, the causes that
-// lowered them, and the drifting cases. Lines fit Options.Width. It writes once; the error is
-// that of w.
+// lowered them, and the drifting cases.
 func Bench(w io.Writer, r bench.Report, opt Options) error {
 	p, b := newPage(opt), r.Breadth
 	p.wrapped(textutil.Line(fmt.Sprintf("bench %s: %s, %s, %s of %s", r.Run, r.Mode, r.Model,

@@ -83,8 +83,6 @@ type Miss struct {
 // Item writes one item for a terminal: its result and scores, the document, the gold if the item
 // failed, the extraction, matches, missed and spurious ones, and calls. A document longer than
 // Options.Document is cut, with a note.
-//
-// It writes once; the error is that of w.
 func Item(w io.Writer, v ItemView, opt Options) error {
 	p := newPage(opt)
 	p.itemHead(v)

@@ -41,8 +41,6 @@ func (r RunRow) TimesTrials() string {
 // Runs writes a table of runs in the given order, with times in their own zone. Failed items
 // count as 0; if there are any, the mean of the others is shown too. A narrow terminal drops
 // start, model, dataset and that mean, in this order, before it cuts names of runs.
-//
-// It writes once; the error is that of w.
 func Runs(w io.Writer, runs []RunRow, opt Options) error {
 	p := newPage(opt)
 	if len(runs) == 0 {
@@ -139,10 +137,7 @@ func verdictState(verdict, marked compare.Verdict, incompatible bool) (says, sta
 
 // Leaderboard writes runs ordered by their metric: the mean with its interval, the comparison
 // with the best run, cost and latency, and whether the run is on the Pareto front of quality and
-// cost; then every pair of runs, the rules of each gate, and warnings. Lines fit Options.Width;
-// columns that do not fit are dropped and named.
-//
-// It writes once; the error is that of w.
+// cost; then every pair of runs, the rules of each gate, and warnings.
 func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	p := newPage(opt)
 	p.table(RankTable(l), PairTable(l).First(20))
@@ -154,7 +149,7 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	return p.writeTo(w)
 }
 
-// MovesText writes the scores and items that moved. It writes once; the error is that of w.
+// MovesText writes the scores and items that moved.
 func MovesText(w io.Writer, r compare.MovesResult, opt Options) error {
 	p := newPage(opt)
 	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + Counted(r.Items, "result"))

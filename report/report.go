@@ -1,6 +1,8 @@
 // Package report formats results for people and programs: the summary of a run, its items with
 // matches and near misses, comparisons, lists of runs. It opens no run and computes no score,
-// and it is the only place that rounds numbers.
+// and it is the only place that rounds numbers. A function that takes a writer writes once and
+// returns the error of the writer, and text for a terminal fits Options.Width, with a note of the
+// columns that were dropped for that; what differs says so.
 //
 // Names, messages, documents and model output are untrusted. Control characters, terminal
 // escapes and invisible direction marks in them are shown as \x1b, \u202e and so on, and never

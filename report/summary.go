@@ -290,10 +290,8 @@ func (v SummaryView) tables() []Table {
 
 // Text writes the summary of a run for a terminal: the run, its scores, failures, time and cost,
 // the breakdown by type, the top causes of faults, the worst items and where to look further.
-// Lines fit Options.Width; the table of scores drops bars, ranges and pooled values first. For a
+// The table of scores drops bars, ranges and pooled values first. For a
 // summary without a run, such as that of scored pairs, the lines about a run are left out.
-//
-// It writes once; the error is that of w.
 func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	p, v := newPage(opt), SummaryView{s, opt.Ceiling}
 	p.wrapped(strings.Join(nonEmpty(textutil.Line(s.Run.Name), textutil.Line(s.Run.Dataset), textutil.Line(s.Run.Model), v.Planned()), " · "), 0, 2, p.bold)
@@ -362,8 +360,7 @@ func labelledHash(what, hash string) string {
 // Markdown writes the summary of each run, for the comment of a pull request: scores with
 // intervals, failures, top causes, the folded breakdown by type, and the worst items.
 //
-// Untrusted text is in code spans: it cannot format, link, embed or mention. Markdown writes
-// once; the error is that of w.
+// Untrusted text is in code spans: it cannot format, link, embed or mention.
 func Markdown(w io.Writer, runs []Run) error {
 	m := &markdown{}
 	for _, r := range runs {

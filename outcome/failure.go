@@ -48,16 +48,10 @@ func FailureOf(err error, stage Class) Failure {
 	case errors.Is(err, context.DeadlineExceeded):
 		class = Timeout
 	}
-	return Failure{Class: class, Message: limitMessage(message)}
-}
-
-// limitMessage makes a message valid UTF-8 of at most MaxMessage bytes.
-func limitMessage(message string) string {
-	message = strings.ToValidUTF8(message, string(utf8.RuneError))
-	if len(message) <= MaxMessage {
-		return message
+	if message = strings.ToValidUTF8(message, string(utf8.RuneError)); len(message) > MaxMessage {
+		message = textutil.Cut(message, MaxMessage-len("…"))
 	}
-	return textutil.Cut(message, MaxMessage-len("…"))
+	return Failure{Class: class, Message: message}
 }
 
 // messageLimit is the maximum length of messages and comments in a Summary, in bytes.

@@ -290,8 +290,8 @@ func (v SummaryView) tables() []Table {
 
 // Text writes the summary of a run for a terminal: the run, its scores, failures, time and cost,
 // the breakdown by type, the top causes of faults, the worst items and where to look further.
-// The table of scores drops bars, ranges and pooled values first. For a
-// summary without a run, such as that of scored pairs, the lines about a run are left out.
+// The table of scores drops bars, ranges and pooled values first. For a summary without a run,
+// such as that of scored pairs, the lines about a run are left out.
 func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	p, v := newPage(opt), SummaryView{s, opt.Ceiling}
 	p.wrapped(strings.Join(nonEmpty(textutil.Line(s.Run.Name), textutil.Line(s.Run.Dataset), textutil.Line(s.Run.Model), v.Planned()), " · "), 0, 2, p.bold)

@@ -43,9 +43,8 @@ const (
 // Comment writes the comment on a pull request: the verdict in the first line, then the gate,
 // the scores that moved, the items that got worse, cost and time, and links. Long tables are
 // folded. The comment ends with the marker last and has at most limit characters: to fit,
-// Comment leaves out the folded tables first, then lines at the end. Untrusted text is in code
-// spans, so that it cannot form links, mentions, tags or cells. Texts of documents and gold are
-// shown only with Details.
+// Comment leaves out the folded tables first, then lines at the end. Texts of documents and gold
+// are shown only with Details.
 func (c Check) Comment(last string, limit int) string {
 	const cut = "\nThe rest is left out: the comment was too long.\n\n"
 	last += "\n"

@@ -309,8 +309,7 @@ func (p *page) candidate(r ResultView) {
 }
 
 // CompareMarkdown writes a comparison as GitHub-flavoured Markdown, for a comment on a pull
-// request: verdict and gate first, then the scores; long tables are folded. Untrusted text is in
-// code spans, so that it cannot form links, mentions, tags or cells. Options are ignored.
+// request: verdict and gate first, then the scores; long tables are folded. Options are ignored.
 func CompareMarkdown(w io.Writer, c compare.Comparison, _ Options) error {
 	m := &markdown{}
 	for _, r := range Results(c) {

@@ -6,7 +6,8 @@
 //
 // Names, messages, documents and model output are untrusted. Control characters, terminal
 // escapes and invisible direction marks in them are shown as \x1b, \u202e and so on, and never
-// reach the terminal.
+// reach the terminal. In Markdown they are in code spans, and cannot form links, mentions, tags or
+// cells.
 //
 //	err := report.Text(os.Stdout, summary, report.Options{Width: 100, Color: true})
 package report

@@ -359,8 +359,6 @@ func labelledHash(what, hash string) string {
 
 // Markdown writes the summary of each run, for the comment of a pull request: scores with
 // intervals, failures, top causes, the folded breakdown by type, and the worst items.
-//
-// Untrusted text is in code spans: it cannot format, link, embed or mention.
 func Markdown(w io.Writer, runs []Run) error {
 	m := &markdown{}
 	for _, r := range runs {

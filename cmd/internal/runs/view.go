@@ -120,8 +120,9 @@ func itemView(in *extraction.Decoder, h outcome.Header, item runstore.Item, o ou
 		return view, fmt.Errorf("reading the matches of item %q: %w", item.ID, err)
 	}
 	view.Matches = append(cli.Each(why.Entities, entityMatch), cli.Each(why.Relationships, relationshipMatch)...)
-	view.Missed = missList(why.MissedEntities, why.MissedRelationships)
-	view.Spurious = missList(why.SpuriousEntities, why.SpuriousRelationships)
+	view.Missed = append(cli.Each(why.MissedEntities, entityMiss), cli.Each(why.MissedRelationships, relationshipMiss)...)
+	view.Spurious = append(cli.Each(why.SpuriousEntities, entityMiss),
+		cli.Each(why.SpuriousRelationships, relationshipMiss)...)
 	for _, f := range why.Faults {
 		view.Faults = append(view.Faults, report.Fault{
 			Cause: string(f.Cause), What: f.What,
@@ -153,25 +154,22 @@ func relationshipMatch(m scoring.RelationshipMatch) report.Match {
 	}
 }
 
-func missList(entities []scoring.EntityMiss, relationships []scoring.RelationshipMiss) []report.Miss {
-	var list []report.Miss
-	for _, m := range entities {
-		miss := report.Miss{What: scoring.FaultEntity, Index: m.Index, Value: entityText(m.Name, m.Type),
-			Reason: reason(m.Reason)}
-		if n := m.Nearest; n != nil {
-			miss.Nearest, miss.Similarity = entityText(n.Name, n.Type), n.Similarity
-		}
-		list = append(list, miss)
+func entityMiss(m scoring.EntityMiss) report.Miss {
+	miss := report.Miss{What: scoring.FaultEntity, Index: m.Index, Value: entityText(m.Name, m.Type),
+		Reason: reason(m.Reason)}
+	if n := m.Nearest; n != nil {
+		miss.Nearest, miss.Similarity = entityText(n.Name, n.Type), n.Similarity
 	}
-	for _, m := range relationships {
-		miss := report.Miss{What: scoring.FaultRelationship, Index: m.Index, Value: statementText(m.Statement),
-			Reason: reason(m.Reason)}
-		if n := m.Nearest; n != nil {
-			miss.Nearest, miss.Similarity = statementText(n.Statement), min(n.SourceSimilarity, n.TargetSimilarity)
-		}
-		list = append(list, miss)
+	return miss
+}
+
+func relationshipMiss(m scoring.RelationshipMiss) report.Miss {
+	miss := report.Miss{What: scoring.FaultRelationship, Index: m.Index, Value: statementText(m.Statement),
+		Reason: reason(m.Reason)}
+	if n := m.Nearest; n != nil {
+		miss.Nearest, miss.Similarity = statementText(n.Statement), min(n.SourceSimilarity, n.TargetSimilarity)
 	}
-	return list
+	return miss
 }
 
 // elementText formats the entity or relationship at an index, depending on what; "" if there

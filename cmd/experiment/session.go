@@ -286,14 +286,7 @@ type signals struct {
 }
 
 // errInterrupted is the cause of a context that a signal canceled.
-var errInterrupted error = interruption{}
-
-type interruption struct{}
-
-func (interruption) Error() string { return "interrupted" }
-
-// Unwrap makes errors.Is report context.Canceled.
-func (interruption) Unwrap() error { return context.Canceled }
+var errInterrupted = &textutil.Reworded{Text: "interrupted", Err: context.Canceled}
 
 // leftForResume describes the effect of the first signal on a run.
 const leftForResume = "what was sent is finished and kept, what waits is left for --resume"

@@ -147,7 +147,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 		settings.CheckRunName(p, "out", cfg.Name)
 		cfg.Out = runstore.Path(settings.Folder, "", "bench", cfg.Name)
 	}
-	err := withCode(p.Err())
+	err := cli.WithCode(cli.ExitUsage, p.Err())
 	if err != nil {
 		return cfg, err
 	}
@@ -181,7 +181,7 @@ func readGates(c *urfave.Context) ([]benches.Gate, error) {
 			gates[i].Limit = *limit
 		}
 	}
-	return gates, withCode(p.Err())
+	return gates, cli.WithCode(cli.ExitUsage, p.Err())
 }
 
 // scoredBench is the output of bench score --json.

@@ -69,7 +69,7 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 	default:
 		p.Join(runs.CanWrite(out, c.String("fixture")))
 	}
-	return cfg, timeout, withCode(p.Err())
+	return cfg, timeout, cli.WithCode(cli.ExitUsage, p.Err())
 }
 
 func conformanceAction(c *urfave.Context, env cli.Env) (err error) {

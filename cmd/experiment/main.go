@@ -106,9 +106,6 @@ func Run(ctx context.Context, env cli.Env) int {
 	})
 }
 
-// withCode gives an error exit code 64 unless it has one.
-func withCode(err error) error { return cli.WithCode(cli.ExitUsage, err) }
-
 // findRun returns the path of the run that is the only argument of a command.
 func findRun(c *urfave.Context) (string, error) {
 	if c.NArg() != 1 {

@@ -70,11 +70,6 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 	if cfg.Pipeline != "" {
 		return o.openPipeline(cfg)
 	}
-	if cfg.ModelGiven { // finds a mistake in the model before a prompt is pushed
-		if _, _, err := o.openModel(cfg.Model); err != nil {
-			return System{}, err
-		}
-	}
 	var err error
 	var template pipeline.Template
 	var pin outcome.Prompt

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,12 +52,7 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 		Runs:        p.Count("runs", c.String("runs"), 1, 100_000),
 		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000),
 	}
-	share := func(flag string) float64 {
-		if v := p.Number(flag, c.String(flag), 0, 1); v != nil {
-			return *v
-		}
-		return 0
-	}
+	share := func(flag string) float64 { return *cmp.Or(p.Number(flag, c.String(flag), 0, 1), new(0.0)) }
 	cfg.MaxFlipRate, cfg.ScoreTolerance = share("max-flip-rate"), share("score-tolerance")
 	if cfg.ScoreTolerance == 1 {
 		p.Add("--score-tolerance: 1 would accept any score")

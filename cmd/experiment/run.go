@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 
 	urfave "github.com/urfave/cli/v2"
@@ -111,8 +112,8 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 	config := s.engine(cfg, opened)
 	config.OpenEarly = cfg.system.ReadOnly()
 	config.Open = func(ctx context.Context, resumed bool) (experiment.System, error) {
-		cfg.system.Resume = cfg.system.Resume && (resumed || exists(cfg.system.Record))
-		var err error
+		_, err := os.Stat(cfg.system.Record)
+		cfg.system.Resume = cfg.system.Resume && (resumed || err == nil)
 		if resumed {
 			cfg.system.Began = s.began(ctx, cfg)
 		}

@@ -269,12 +269,6 @@ func (s session) explain(err error, harnessName string) error {
 	return s.signals.markStop(err)
 }
 
-// exists reports whether the file exists.
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 // signals stops a command at SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal was closed).
 // While items are processed, the first signal lets those that were sent finish and the second
 // stops at once; otherwise the first stops at once. SIGPIPE stops nothing: a run goes on if the

@@ -29,7 +29,6 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].Resume, Retry: cfgs[0].Retry, What: "this sweep", Note: s.note}
 	for _, cfg := range cfgs {
 		check := func(ctx context.Context) error {
-			cfg.system.Resume = cfg.system.Resume && exists(cfg.system.Record)
 			opened, err := opener(s.env, s.lf).Open(ctx, cfg.system)
 			if err == nil {
 				err = opened.Close()

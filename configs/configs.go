@@ -156,10 +156,9 @@ func flagValues(v reflect.Value) []string {
 		return value
 	case map[string]string:
 		var pairs []string
-		for k, text := range value {
-			pairs = append(pairs, k+"="+text)
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			pairs = append(pairs, key+"="+value[key])
 		}
-		slices.Sort(pairs)
 		return pairs
 	}
 	return nil

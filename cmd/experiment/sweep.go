@@ -111,11 +111,6 @@ func splitList(words []string) []string {
 	return cli.Each(strings.Split(strings.Join(words, ","), ","), strings.TrimSpace)
 }
 
-// modelFlags returns the flags that do not apply to a model without prompt and parameters.
-func modelFlags() []string {
-	return append([]string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}, experiment.SweepFlags()[1:]...)
-}
-
 // readRuns returns the configuration of every run. The error contains every problem once. scores
 // holds the names of the scores that the runs will have.
 func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []string) ([]runConfig, error) {
@@ -151,8 +146,9 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 // sweepRunSettings returns the settings of one run of a sweep.
 func sweepRunSettings(s settings.Values, sweepRun experiment.SweepSettings) settings.Values {
 	out := maps.Clone(s)
-	if sweepRun.Bare {
-		for _, flag := range modelFlags() {
+	if sweepRun.Bare { // the flags of prompts and parameters do not apply
+		others := []string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}
+		for _, flag := range append(others, experiment.SweepFlags()[1:]...) {
 			out[flag] = settings.Value{From: settings.NotSet}
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/provider"
 )
 
 // maxExternalAnswer bounds the reply of a team's own system, in bytes. A reply has the
@@ -35,9 +34,8 @@ func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answer
 		if cfg.HasPrompt() || cfg.Limits.Limited() || cfg.Parameters != (pipeline.Parameters{}) {
 			return nil, System{}, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
 		}
-		opened := provider.Opened{Info: provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}}
-		return answers.Extractive{Document: doc}, System{Header: systemHeader(opened, cfg.Config, outcome.Prompt{}),
-			Close: noClose}, nil
+		header := outcome.System{Model: "baseline", Provider: "baseline", Pipeline: answers.ExtractiveName}
+		return answers.Extractive{Document: doc}, System{Header: header, Close: noClose}, nil
 	}
 	return o.openModelAnswerer(ctx, cfg, doc)
 }

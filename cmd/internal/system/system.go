@@ -156,9 +156,8 @@ func (o Opener) openExternal(target, model string, cfg Config, maxAnswer int) (*
 	if err != nil {
 		return nil, System{}, err
 	}
-	info := provider.Info{Provider: provider.ExternalName, Model: cmp.Or(model, provider.ExternalName),
-		Pipeline: external.Target()}
-	header := systemHeader(provider.Opened{Info: info}, cfg, outcome.Prompt{})
+	header := outcome.System{Model: cmp.Or(model, provider.ExternalName), Provider: provider.ExternalName,
+		Pipeline: external.Target(), Parameters: cfg.Parameters}
 	return external, System{Header: header, Close: external.Close, reached: external.Reached}, nil
 }
 

@@ -118,13 +118,10 @@ func readRun(p *settings.Problems, s settings.Values, scores []string) runConfig
 	if cfg.Dataset == "" {
 		p.Add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
 	}
-	name := cfg.Header.Name
-	if name == "" && !cfg.estimate {
+	if cfg.Header.Name == "" && !cfg.estimate {
 		p.Add("--name is missing: give the run a name, such as baseline-v1")
 	}
-	if name != "" || !cfg.estimate {
-		settings.CheckRunName(p, "name", name)
-	}
+	settings.CheckRunName(p, "name", cfg.Header.Name)
 	return cfg
 }
 

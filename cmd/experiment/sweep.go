@@ -128,11 +128,10 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 			p.Add("--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(sweepRuns))
 		}
 	}
-	if name := s.Text("name"); name == "" {
+	if s.Text("name") == "" {
 		p.Add("--name is missing: the names of the runs begin with it")
-	} else {
-		settings.CheckRunName(p, "name", name)
 	}
+	settings.CheckRunName(p, "name", s.Text("name"))
 	var cfgs []runConfig
 	limiters := map[string]*limit.Limiter{}
 	for _, sweepRun := range sweepRuns {

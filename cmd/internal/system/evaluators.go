@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -136,12 +137,9 @@ func (o Opener) OpenScorers(ctx context.Context, file configs.Experiment, path s
 }
 
 func (o Opener) openScorer(ctx context.Context, s *Scorers, entry configs.Scorer, dir string) error {
-	timeout := time.Minute
-	if entry.Timeout != "" {
-		var err error
-		if timeout, err = time.ParseDuration(entry.Timeout); err != nil || timeout <= 0 {
-			return cli.Usage("timeout: %q is not a time such as 30s", entry.Timeout)
-		}
+	timeout, err := time.ParseDuration(cmp.Or(entry.Timeout, "1m"))
+	if err != nil || timeout <= 0 {
+		return cli.Usage("timeout: %q is not a time such as 30s", entry.Timeout)
 	}
 	opened, err := o.OpenEvaluator(ctx, conformance.Spec{
 		Script: entry.Script, URL: entry.URL, Model: entry.Model, Env: entry.Env,

@@ -344,7 +344,7 @@ func (a ModelAnswerer) Answer(ctx context.Context, q Question) (string, []outcom
 		return "", nil, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
 	call := outcome.Call{Name: "extract", Provider: a.Provider, Model: a.Name}
-	res, err := pipeline.Record(ctx, a.Model, pipeline.Request{Messages: messages}, &call, time.Now)
+	res, err := pipeline.Record(ctx, a.Model, pipeline.Request{Messages: messages}, &call)
 	if res.Finish == pipeline.FinishLength {
 		call.Warnings = append(call.Warnings, "the answer was cut by the limit of tokens")
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
@@ -183,7 +182,7 @@ func (e *Evaluator) askModel(ctx context.Context, c Case) (Verdict, error) {
 	}
 	req := pipeline.Request{Messages: messages, Parameters: e.cfg.Parameters}
 	call := new(outcome.Call)
-	resp, err := pipeline.Record(ctx, e.limited, req, call, time.Now)
+	resp, err := pipeline.Record(ctx, e.limited, req, call)
 	var v Verdict
 	if err == nil {
 		v, err = parseVerdict(findObject(resp.Text))

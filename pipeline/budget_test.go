@@ -278,7 +278,7 @@ func TestRecord_oddUsage(t *testing.T) {
 	}
 	model := newLimited(t, pipeline.LimitedConfig{Model: pipeline.ModelFunc(reportsOddUsage)})
 	call := outcome.Call{Name: "extract"}
-	_, err := pipeline.Record(t.Context(), model, tenTokenRequest(), &call, time.Now)
+	_, err := pipeline.Record(t.Context(), model, tenTokenRequest(), &call)
 	if err != nil || len(call.Warnings) != 1 || !strings.Contains(call.Warnings[0], "extract: the provider reports -100 tokens, which cannot be") {
 		t.Errorf("%q, %v", call.Warnings, err)
 	}
@@ -291,7 +291,7 @@ func TestRecord_oddUsage(t *testing.T) {
 // does not set Request.Sent.
 func TestRecord_again(t *testing.T) {
 	call := outcome.Call{Name: "extract", Input: json.RawMessage(`[{"role":"user","content":"before"}]`)}
-	if _, err := pipeline.Record(t.Context(), pipeline.ModelFunc(reportsOddUsage), tenTokenRequest(), &call, time.Now); err != nil {
+	if _, err := pipeline.Record(t.Context(), pipeline.ModelFunc(reportsOddUsage), tenTokenRequest(), &call); err != nil {
 		t.Fatal(err)
 	}
 	if want := `[{"role":"user","content":"abc"}]`; string(call.Input) != want {

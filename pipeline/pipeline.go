@@ -58,8 +58,6 @@ type Config struct {
 	// Schema, if not nil, is sent instead of the schema made from the item: the author of the
 	// prompt stored it with the prompt. It must be a JSON object, and excludes TwoStages.
 	Schema json.RawMessage
-	// Now reads the clock for the times of calls; nil means time.Now.
-	Now func() time.Time
 }
 
 // Pipeline is an Extractor that asks a language model. It compiles the prompt for the document,
@@ -87,9 +85,6 @@ func New(cfg Config) (*Pipeline, error) {
 	err := errors.Join(missing, conflict, cfg.Prompt.Check(cfg.Vars, placeholders), cfg.Capabilities.Check(probe))
 	if err != nil {
 		return nil, err
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
 	}
 	return &Pipeline{cfg}, nil
 }
@@ -120,11 +115,11 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 		}
 		parts = append(parts, chunkResult{Extraction: found, chunk: c})
 	}
-	started := p.cfg.Now().UTC()
+	started := time.Now().UTC()
 	merged, warnings := mergeChunks(parts, p.cfg.Vocabulary)
 	grounded, unfoundNames, unfoundQuotes := doc.Index().Ground(merged)
 	return answer.Normalise(grounded, doc), append(calls, outcome.Call{
-		Name: "merge", Kind: "span", Started: started, Ended: p.cfg.Now().UTC(),
+		Name: "merge", Kind: "span", Started: started, Ended: time.Now().UTC(),
 		Output:   marshal(mergeReport{len(parts), unfoundNames, unfoundQuotes, warnings}),
 		Warnings: warnings,
 	}), nil
@@ -198,7 +193,7 @@ func (c *conversation) ask(ctx context.Context) (extraction.Extraction, error) {
 		if repair > 0 {
 			call.Name = fmt.Sprintf("%s-repair-%d", c.name, repair)
 		}
-		res, err := Ask(ctx, cfg.Model, req, call, cfg.Now)
+		res, err := Ask(ctx, cfg.Model, req, call)
 		var problems []string
 		if err == nil {
 			var found extraction.Extraction
@@ -287,8 +282,8 @@ func (c *conversation) read(text string) (extraction.Extraction, []string, error
 
 // Ask calls Record, and returns an *outcome.Failure of class invalid_output for a useless
 // answer: refused, cut by the limit of tokens, or empty.
-func Ask(ctx context.Context, model Model, req Request, call *outcome.Call, now func() time.Time) (res Response, err error) {
-	if res, err = Record(ctx, model, req, call, now); err != nil {
+func Ask(ctx context.Context, model Model, req Request, call *outcome.Call) (res Response, err error) {
+	if res, err = Record(ctx, model, req, call); err != nil {
 		return res, err
 	}
 	switch {
@@ -307,15 +302,15 @@ func Ask(ctx context.Context, model Model, req Request, call *outcome.Call, now 
 }
 
 // Record sends one request to a model and records it in call, whose name, provider and model
-// the caller has set. now reads the clock. Afterwards call holds what was asked, answered, used
+// the caller has set. Afterwards call holds what was asked, answered, used
 // and paid, also if Record returns an error. It starts when the last request of the model was
 // sent, without the waiting before. The error is that of the model.
-func Record(ctx context.Context, model Model, req Request, call *outcome.Call, now func() time.Time) (res Response, err error) {
+func Record(ctx context.Context, model Model, req Request, call *outcome.Call) (res Response, err error) {
 	call.Kind = "generation"
-	call.Started = now().UTC()
+	call.Started = time.Now().UTC()
 	call.Input, req.Sent = nil, &call.Input
 	res, err = model.Generate(ctx, req)
-	call.Ended = now().UTC()
+	call.Ended = time.Now().UTC()
 	call.Parameters = marshal(req.Parameters)
 	if call.Input == nil {
 		call.Input = AppendMessages(nil, req.Messages)

@@ -45,7 +45,7 @@ func (a ModelAnswerer) Answer(ctx context.Context, question string) (Answer, []o
 	}
 	req := pipeline.Request{Messages: messages, Parameters: a.Parameters}
 	call := outcome.Call{Name: "answer", Provider: a.Provider, Model: a.Name}
-	res, err := pipeline.Ask(ctx, a.Model, req, &call, time.Now)
+	res, err := pipeline.Ask(ctx, a.Model, req, &call)
 	calls = append(calls, call)
 	if err != nil {
 		return Answer{}, calls, err

@@ -16,10 +16,8 @@ import (
 
 // chunk is a section of a document.
 type chunk struct {
-	Text string
-	// Start and End are the place of the text in the document, in code points; End is
-	// exclusive.
-	Start, End int
+	Text  string
+	Start int // in the document, in code points
 }
 
 // splitText cuts a text into chunks of at most size code points. The chunks are in order and
@@ -42,7 +40,7 @@ func splitText(text string, size, overlap int) []chunk {
 	case text == "":
 		return nil
 	case len(text) <= size:
-		return []chunk{{Text: text, End: utf8.RuneCountInString(text)}}
+		return []chunk{{Text: text}}
 	}
 	// Each chunk ends at least size/4 (and one) code points after the chunk before, so that the
 	// time is linear.
@@ -58,12 +56,12 @@ func splitText(text string, size, overlap int) []chunk {
 			continue
 		}
 		end := c.end()
-		chunks = append(chunks, chunk{Text: text[c.borders[0].offset:c.borders[end].offset], Start: start, End: start + end})
+		chunks = append(chunks, chunk{text[c.borders[0].offset:c.borders[end].offset], start})
 		next := c.next(end)
 		start += next
 		c.borders = slices.Delete(c.borders, 0, next)
 	}
-	return append(chunks, chunk{Text: text[c.borders[0].offset:], Start: start, End: start + len(c.borders)})
+	return append(chunks, chunk{text[c.borders[0].offset:], start})
 }
 
 // Pieces cuts a text in the way long documents are cut: into pieces of at most size code
@@ -143,11 +141,7 @@ func isAbbreviation(word string) bool {
 			return true
 		}
 	}
-	return isCommonAbbreviation(strings.ToLower(word))
-}
-
-func isCommonAbbreviation(word string) bool {
-	switch word {
+	switch strings.ToLower(word) {
 	case "mr", "mrs", "ms", "dr", "prof", "st", "sr", "jr", "rev", "hon", "gen", "col", "capt", "lt", "sgt",
 		"vs", "cf", "al", "fig", "figs", "eq", "no", "nos", "vol", "pp", "ed", "eds", "ch", "sec", "art", "para",
 		"inc", "ltd", "co", "corp", "dept", "univ", "approx", "est", "ca", "resp", "incl", "excl",

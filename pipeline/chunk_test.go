@@ -57,10 +57,11 @@ func checkChunks(t *testing.T, text string, size, overlap int, chunks []chunk) {
 	bytes = append(bytes, len(text))
 	covered, start := 0, -1
 	for i, c := range chunks {
-		if c.Start > covered || c.End <= covered || c.Start <= start {
-			t.Fatalf("chunk %d is [%d,%d), after [%d,%d)", i, c.Start, c.End, start, covered)
+		end := c.Start + utf8.RuneCountInString(c.Text)
+		if c.Start > covered || end <= covered || c.Start <= start {
+			t.Fatalf("chunk %d is [%d,%d), after [%d,%d)", i, c.Start, end, start, covered)
 		}
-		if text[bytes[c.Start]:bytes[c.End]] != c.Text {
+		if text[bytes[c.Start]:bytes[end]] != c.Text {
 			t.Fatalf("chunk %d does not stand at its offsets", i)
 		}
 		if n := utf8.RuneCountInString(c.Text); n > size {
@@ -69,7 +70,7 @@ func checkChunks(t *testing.T, text string, size, overlap int, chunks []chunk) {
 		if covered-c.Start > overlap {
 			t.Fatalf("chunk %d repeats %d code points, more than %d", i, covered-c.Start, overlap)
 		}
-		covered, start = c.End, c.Start
+		covered, start = end, c.Start
 	}
 	if covered != len(bytes)-1 {
 		t.Fatalf("the chunks cover %d of %d code points", covered, len(bytes)-1)

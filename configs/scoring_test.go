@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"extraction-experiment/extraction"
 	"extraction-experiment/scoring"
 )
 
@@ -22,7 +23,7 @@ func TestRelations(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := scoring.SpecificationVocabulary()
-	if diff := cmp.Diff(want, scoring.Vocabulary{Inverse: got.Inverse, Symmetric: got.Symmetric}); diff != "" {
+	if diff := cmp.Diff(want, extraction.Vocabulary{Inverse: got.Inverse, Symmetric: got.Symmetric}); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -297,3 +297,36 @@ func resolveEnd(name, ref string, byID map[string]string, entityNames map[string
 	}
 	return "", ref
 }
+
+// Vocabulary says which relationship types state the same fact. With the zero value, only equal
+// statements do.
+type Vocabulary struct {
+	// Inverse has pairs of types: a(x, y) says the same as b(y, x). The relation is symmetric,
+	// but not transitive. A type may have several inverses, or be its own.
+	Inverse [][2]string
+	// Symmetric has types for which a(x, y) says the same as a(y, x). A type that is also its own
+	// inverse is symmetric.
+	Symmetric []string
+}
+
+// Converse is a type that states the same fact as another type if the ends are swapped: its
+// inverse, or the type itself if it is symmetric.
+type Converse struct {
+	Type    string
+	Inverse bool
+}
+
+// Converses returns the converses of each type, both normalised.
+func (v Vocabulary) Converses(normalise func(string) string) map[string][]Converse {
+	all := map[string][]Converse{}
+	add := func(a, b string, inverse bool) { all[a] = append(all[a], Converse{b, inverse}) }
+	for _, name := range v.Symmetric {
+		add(normalise(name), normalise(name), false)
+	}
+	for _, pair := range v.Inverse {
+		a, b := normalise(pair[0]), normalise(pair[1])
+		add(a, b, true)
+		add(b, a, true)
+	}
+	return all
+}

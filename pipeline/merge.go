@@ -43,7 +43,7 @@ type chunkResult struct {
 // several parts, identifiers are removed.
 //
 // Time O(n log n) in the size of the parts.
-func mergeChunks(parts []chunkResult, v Vocabulary) (extraction.Extraction, []string) {
+func mergeChunks(parts []chunkResult, v extraction.Vocabulary) (extraction.Extraction, []string) {
 	m := merger{spellings: map[string]string{}}
 	for i, p := range parts {
 		m.add(i, p)
@@ -234,8 +234,8 @@ func (m *merger) vote(members []member) (d decision) {
 type statement struct{ source, typ, target string }
 
 // uniteRelationships removes repeated relationships and spells ends like the united entities.
-func (m *merger) uniteRelationships(v Vocabulary) {
-	swapped := v.swapped()
+func (m *merger) uniteRelationships(v extraction.Vocabulary) {
+	converses := v.Converses(textutil.FoldType)
 	kept := m.merged.Relationships[:0]
 	index := map[statement]int{} // of what was stated, also in its swapped forms
 	for _, r := range m.merged.Relationships {
@@ -247,38 +247,11 @@ func (m *merger) uniteRelationships(v Vocabulary) {
 				continue
 			}
 			index[s] = len(kept)
-			for _, typ := range swapped[s.typ] {
-				index[statement{s.target, typ, s.source}] = len(kept)
+			for _, c := range converses[s.typ] {
+				index[statement{s.target, c.Type, s.source}] = len(kept)
 			}
 		}
 		kept = append(kept, r)
 	}
 	m.merged.Relationships = kept
-}
-
-// Vocabulary says which relationship types state the same fact. It has the fields of
-// scoring.Vocabulary and converts to it. With the zero value, only equal statements are the
-// same.
-type Vocabulary struct {
-	// Inverse lists pairs: a(x, y) means the same as b(y, x). It is not transitive.
-	Inverse [][2]string
-	// Symmetric lists types: a(x, y) means the same as a(y, x).
-	Symmetric []string
-}
-
-// swapped returns, for each folded type, the types that mean the same with swapped ends.
-func (v Vocabulary) swapped() map[string][]string {
-	swaps := map[string][]string{}
-	for _, pair := range v.Inverse {
-		a, b := textutil.FoldType(pair[0]), textutil.FoldType(pair[1])
-		swaps[a] = append(swaps[a], b)
-		if a != b {
-			swaps[b] = append(swaps[b], a)
-		}
-	}
-	for _, t := range v.Symmetric {
-		key := textutil.FoldType(t)
-		swaps[key] = append(swaps[key], key)
-	}
-	return swaps
 }

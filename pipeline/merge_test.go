@@ -42,10 +42,10 @@ func mustDecode(raw string) extract {
 }
 
 func TestMerge(t *testing.T) {
-	inverse := Vocabulary{Inverse: [][2]string{{"employs", "employed_by"}}, Symmetric: []string{"married_to"}}
+	inverse := extraction.Vocabulary{Inverse: [][2]string{{"employs", "employed_by"}}, Symmetric: []string{"married_to"}}
 	tests := map[string]struct {
 		parts []chunkResult
-		v     Vocabulary
+		v     extraction.Vocabulary
 		want  extract
 		warns []string
 	}{
@@ -164,7 +164,7 @@ func TestMerge_warningsAreBounded(t *testing.T) {
 		a.Entities = append(a.Entities, entity{Name: name, Type: "A"})
 		b.Entities = append(b.Entities, entity{Name: name, Type: "B"})
 	}
-	_, warnings := mergeChunks(spacedChunks(a, b), Vocabulary{})
+	_, warnings := mergeChunks(spacedChunks(a, b), extraction.Vocabulary{})
 	if len(warnings) != maxWarnings+1 || !strings.Contains(warnings[maxWarnings], "200 more") || len(warnings[0]) > 250 {
 		t.Errorf("%d warnings, last %q", len(warnings), warnings[len(warnings)-1])
 	}
@@ -172,7 +172,7 @@ func TestMerge_warningsAreBounded(t *testing.T) {
 
 // TestVocabulary_scoring checks that the vocabulary of the scorer can be used.
 func TestVocabulary_scoring(t *testing.T) {
-	v := Vocabulary(scoring.SpecificationVocabulary())
+	v := scoring.SpecificationVocabulary()
 	merged, _ := mergeChunks([]chunkResult{
 		{Extraction: extraction.Extraction{Relationships: []extraction.Relationship{{Source: "A", Target: "B", Type: "parent_of"}}}},
 		{Extraction: extraction.Extraction{Relationships: []extraction.Relationship{{Source: "b", Target: "a", Type: "child_of"}}}},
@@ -182,7 +182,7 @@ func TestVocabulary_scoring(t *testing.T) {
 	}
 }
 
-var testVocabulary = Vocabulary{Inverse: [][2]string{{"r", "s"}}, Symmetric: []string{"m"}}
+var testVocabulary = extraction.Vocabulary{Inverse: [][2]string{{"r", "s"}}, Symmetric: []string{"m"}}
 
 // drawExtraction draws an extraction from few words, so that many are equal.
 func drawExtraction(t *rapid.T, types []string) extract {
@@ -236,7 +236,7 @@ func TestMerge_again(t *testing.T) {
 func TestMerge_ends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := drawParts(t, []string{"", "T", "U"})
-		merged, _ := mergeChunks(parts, Vocabulary{})
+		merged, _ := mergeChunks(parts, extraction.Vocabulary{})
 		foldedNames, names := map[string]bool{}, map[string]bool{}
 		for _, e := range merged.Entities {
 			names[e.Name] = true
@@ -275,8 +275,8 @@ func TestMerge_order(t *testing.T) {
 		for i := range shuffled {
 			shuffled[i].chunk = chunk{Start: 10 * i}
 		}
-		a, _ := mergeChunks(parts, Vocabulary{})
-		b, _ := mergeChunks(shuffled, Vocabulary{})
+		a, _ := mergeChunks(parts, extraction.Vocabulary{})
+		b, _ := mergeChunks(shuffled, extraction.Vocabulary{})
 		if diff := cmp.Diff(nameSets(a), nameSets(b)); diff != "" {
 			t.Fatal(diff)
 		}
@@ -427,9 +427,9 @@ func TestMerge_fortyPages(t *testing.T) {
 	if len(counts) < 40 || counts[0] < 2 || counts[len(counts)-1] == len(chunks) {
 		t.Fatalf("%d entities, in %v chunks: they do not recur as this test needs it", len(counts), counts)
 	}
-	got, warnings := mergeChunks(parts, Vocabulary{})
+	got, warnings := mergeChunks(parts, extraction.Vocabulary{})
 	whole := fakeExtract(text)
-	want, _ := mergeChunks([]chunkResult{{Extraction: whole}}, Vocabulary{})
+	want, _ := mergeChunks([]chunkResult{{Extraction: whole}}, extraction.Vocabulary{})
 	for i := range want.Entities {
 		want.Entities[i].ID = ""
 	}

@@ -50,7 +50,7 @@ type Config struct {
 	// Capabilities decide whether the schema is sent or described in the prompt.
 	Capabilities Capabilities
 	// Vocabulary says which statements of different chunks are the same.
-	Vocabulary Vocabulary
+	Vocabulary extraction.Vocabulary
 	// Placeholders are the messages for the message placeholders of the prompt, by name.
 	Placeholders map[string][]Message
 	// TwoStages asks for the entities first, and then for the relationships between them.

@@ -184,8 +184,8 @@ func (c *call) reversalsOf() [][]reversal {
 	all := make([][]reversal, len(c.types.texts))
 	for typ, text := range c.types.texts {
 		for _, other := range c.converses[text] {
-			if id, ok := slices.BinarySearch(c.types.texts, other.typ); ok {
-				all[typ] = append(all[typ], reversal{id, other.inverse})
+			if id, ok := slices.BinarySearch(c.types.texts, other.Type); ok {
+				all[typ] = append(all[typ], reversal{id, other.Inverse})
 			}
 		}
 		slices.SortFunc(all[typ], func(a, b reversal) int {

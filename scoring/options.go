@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 )
@@ -51,7 +52,7 @@ type Options struct {
 	// DigitsEqual does not match similar names with different digits, like "Apollo 11" and
 	// "Apollo 12".
 	DigitsEqual bool
-	// Inverse and Symmetric are the relation tables of a Vocabulary; nil and empty tables are
+	// Inverse and Symmetric are the relation tables of an extraction.Vocabulary; nil and empty tables are
 	// equal.
 	Inverse   [][2]string
 	Symmetric []string
@@ -243,20 +244,10 @@ const (
 	Extended = "extended"
 )
 
-// Vocabulary tells which relationship types state the same fact.
-type Vocabulary struct {
-	// Inverse has pairs of types: a(x, y) says the same as b(y, x). The relation is symmetric,
-	// but not transitive. A type may have several inverses, or be its own.
-	Inverse [][2]string
-	// Symmetric has types for which a(x, y) says the same as a(y, x). A type that is also its own
-	// inverse is symmetric.
-	Symmetric []string
-}
-
 // SpecificationVocabulary returns the tables of the specification: 14 inverse pairs and 9
 // symmetric types.
-func SpecificationVocabulary() Vocabulary {
-	return Vocabulary{
+func SpecificationVocabulary() extraction.Vocabulary {
+	return extraction.Vocabulary{
 		Inverse: [][2]string{
 			{"parent_of", "child_of"}, {"employs", "employed_by"}, {"contains", "contained_in"},
 			{"owns", "owned_by"}, {"manages", "managed_by"}, {"created", "created_by"},
@@ -273,7 +264,7 @@ func SpecificationVocabulary() Vocabulary {
 
 // ExtendedVocabulary returns the tables of the specification with 4 more inverse pairs and 2 more
 // symmetric types that existing systems use.
-func ExtendedVocabulary() Vocabulary {
+func ExtendedVocabulary() extraction.Vocabulary {
 	v := SpecificationVocabulary()
 	v.Inverse = append(v.Inverse, [][2]string{
 		{"belongs_to", "has"}, {"precedes", "follows"}, {"causes", "caused_by"}, {"lives_in", "inhabited_by"},
@@ -283,8 +274,8 @@ func ExtendedVocabulary() Vocabulary {
 }
 
 // vocabularies returns the vocabularies by their names.
-func vocabularies() map[string]Vocabulary {
-	return map[string]Vocabulary{Specification: SpecificationVocabulary(), Extended: ExtendedVocabulary()}
+func vocabularies() map[string]extraction.Vocabulary {
+	return map[string]extraction.Vocabulary{Specification: SpecificationVocabulary(), Extended: ExtendedVocabulary()}
 }
 
 // canonicalPairs normalises the types, puts the smaller type of each pair first, sorts the pairs

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 )
 
@@ -168,11 +169,11 @@ func TestThreshold_maxDistance(t *testing.T) {
 // TestVocabulary checks that each inverse pair is known in both directions, and that no table
 // repeats itself.
 func TestVocabulary(t *testing.T) {
-	for name, v := range map[string]Vocabulary{Specification: SpecificationVocabulary(), Extended: ExtendedVocabulary()} {
+	for name, v := range map[string]extraction.Vocabulary{Specification: SpecificationVocabulary(), Extended: ExtendedVocabulary()} {
 		o := with(func(o *Options) { o.Inverse, o.Symmetric = v.Inverse, v.Symmetric })
 		s := mustNew(t, o)
 		for _, p := range v.Inverse {
-			if !slices.Equal(s.converses[p[0]], []converse{{p[1], true}}) || !slices.Equal(s.converses[p[1]], []converse{{p[0], true}}) {
+			if !slices.Equal(s.converses[p[0]], []extraction.Converse{{p[1], true}}) || !slices.Equal(s.converses[p[1]], []extraction.Converse{{p[0], true}}) {
 				t.Errorf("%s: the pair %v", name, p)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 )
@@ -146,7 +147,7 @@ func (t *symmetricTable) UnmarshalJSON(raw []byte) error {
 }
 
 // vocabularyOf returns the vocabulary whose name is the JSON string raw.
-func vocabularyOf(raw []byte) (Vocabulary, error) {
+func vocabularyOf(raw []byte) (extraction.Vocabulary, error) {
 	var name string
 	err := json.Unmarshal(raw, &name)
 	v, known := vocabularies()[name]

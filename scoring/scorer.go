@@ -48,16 +48,9 @@ type Scorer struct {
 	options       Options
 	catalog       []Definition
 	threshold     threshold
-	canonicalType map[string]string     // see resolveAliases
-	converses     map[string][]converse // by normalised type, in both directions
-	buffers       sync.Pool             // of *buffers
-}
-
-// converse is a type that states the same fact as another type if the ends are swapped: its
-// inverse, or the type itself if it is symmetric.
-type converse struct {
-	typ     string
-	inverse bool
+	canonicalType map[string]string                // see resolveAliases
+	converses     map[string][]extraction.Converse // by normalised type
+	buffers       sync.Pool                        // of *buffers
 }
 
 // New returns a scorer, or an error with exit code 64 that joins all problems of the options.
@@ -67,16 +60,7 @@ func New(o Options) (*Scorer, error) {
 		return nil, err
 	}
 	s := &Scorer{options: o, catalog: Catalog(), threshold: t, canonicalType: resolveAliases(o.TypeAliases)}
-	s.converses = map[string][]converse{}
-	add := func(a, b string, inverse bool) { s.converses[a] = append(s.converses[a], converse{b, inverse}) }
-	for _, name := range o.Symmetric {
-		add(s.typeText(name), s.typeText(name), false)
-	}
-	for _, pair := range o.Inverse {
-		a, b := s.typeText(pair[0]), s.typeText(pair[1])
-		add(a, b, true)
-		add(b, a, true)
-	}
+	s.converses = extraction.Vocabulary{Inverse: o.Inverse, Symmetric: o.Symmetric}.Converses(s.typeText)
 	return s, nil
 }
 
@@ -93,7 +77,7 @@ func (s *Scorer) typeText(raw string) string {
 // same symmetric one.
 func (s *Scorer) Converse(a, b string) bool {
 	b = s.typeText(b)
-	return slices.ContainsFunc(s.converses[s.typeText(a)], func(c converse) bool { return c.typ == b })
+	return slices.ContainsFunc(s.converses[s.typeText(a)], func(c extraction.Converse) bool { return c.Type == b })
 }
 
 // resolveAliases maps each type of an alias table to the type that stands for it and all types

@@ -113,7 +113,7 @@ func (o Opener) openExtractor(opened provider.Opened, known Catalogue, template 
 		Model: model.Model, Name: opened.Info.Model, Provider: opened.Provider,
 		Prompt: template, Vars: cfg.Vars, Parameters: cfg.Parameters, Capabilities: opened.Capabilities,
 		TwoStages: cfg.TwoStages, Schema: cfg.Schema, Placeholders: cfg.Placeholders,
-		Vocabulary: pipeline.Vocabulary(scoring.SpecificationVocabulary()),
+		Vocabulary: scoring.SpecificationVocabulary(),
 	}
 	opened.Pipeline = pipelineName(opened.Info, cfg)
 	s := System{Header: systemHeader(opened, cfg, pin), Close: model.saveWindow, Model: model}

@@ -173,7 +173,9 @@ func TestVocabulary(t *testing.T) {
 		o := with(func(o *Options) { o.Inverse, o.Symmetric = v.Inverse, v.Symmetric })
 		s := mustNew(t, o)
 		for _, p := range v.Inverse {
-			if !slices.Equal(s.converses[p[0]], []extraction.Converse{{p[1], true}}) || !slices.Equal(s.converses[p[1]], []extraction.Converse{{p[0], true}}) {
+			forth, back := extraction.Converse{Type: p[1], Inverse: true}, extraction.Converse{Type: p[0], Inverse: true}
+			if !slices.Equal(s.converses[p[0]], []extraction.Converse{forth}) ||
+				!slices.Equal(s.converses[p[1]], []extraction.Converse{back}) {
 				t.Errorf("%s: the pair %v", name, p)
 			}
 		}

@@ -183,8 +183,8 @@ func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Perm
 	p.mu.Lock()
 	p.lastID++
 	c.want = permitWant{p.lastID, e.Input, e.Output, e.MaxOutput}
-	p.waiting = append(p.waiting, c)
-	p.requestSoon()
+	p.waiting, p.dirty = append(p.waiting, c), true
+	p.sendIfDue()
 	p.mu.Unlock()
 	var err error
 	select {
@@ -202,12 +202,6 @@ func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Perm
 		p.finish(c, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}})
 	}
 	return nil, err
-}
-
-// requestSoon schedules a request. The mutex is held.
-func (p *Permits) requestSoon() {
-	p.dirty = true
-	p.sendIfDue()
 }
 
 // Done reports the end of a permit to the server. After a final failure it waits for the
@@ -247,8 +241,8 @@ func (p *Permits) finish(c *permit, e pipeline.RequestResult) {
 		e.Reason = strings.ToValidUTF8(e.Reason[:maxReason], "") + "…"
 	}
 	c.result = e
-	p.ended = append(p.ended, c)
-	p.requestSoon()
+	p.ended, p.dirty = append(p.ended, c), true
+	p.sendIfDue()
 }
 
 // sendIfDue sends the next request if it is due, in a goroutine that ends within exchangeTime,

@@ -41,8 +41,10 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 	})
 	group, inner := errgroup.WithContext(inner)
 	for tries := 1; ; tries++ { // the server may be away for a while
-		err := o.loadServerState(inner)
+		units, results, err := o.serverState(inner)
 		if err == nil {
+			maps.Copy(units, results)
+			o.onServer, o.earlyResults = units, results
 			break
 		}
 		if tries == 5 {
@@ -108,19 +110,14 @@ func serverAwayError(doing string, err error) error {
 	return &experiment.StoppedError{Cause: fmt.Errorf("%s: %w", doing, err)}
 }
 
-// loadServerState lists the units and results on the server before Work publishes anything. It
-// lists units first: a worker stores the result before it acknowledges the unit, so that a unit
-// in neither list is not on the server.
-func (o *Coordinator) loadServerState(ctx context.Context) (err error) {
-	o.onServer, err = o.conn.storedKeys(ctx, unitStream, unitSubject+o.run.ID+".*")
-	if err == nil {
-		o.earlyResults, err = o.conn.storedKeys(ctx, resultStream, resultSubject+o.run.ID+".*")
+// serverState lists the units and results on the server. It lists units first: a worker stores
+// the result before it acknowledges the unit, so that a unit in neither list was lost, or its
+// result was delivered meanwhile.
+func (o *Coordinator) serverState(ctx context.Context) (units, results map[string]bool, err error) {
+	if units, err = o.conn.storedKeys(ctx, unitStream, unitSubject+o.run.ID+".*"); err == nil {
+		results, err = o.conn.storedKeys(ctx, resultStream, resultSubject+o.run.ID+".*")
 	}
-	if err != nil {
-		return err
-	}
-	maps.Copy(o.onServer, o.earlyResults)
-	return nil
+	return units, results, err
 }
 
 func keyOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
@@ -198,11 +195,8 @@ func (o *Coordinator) republishLost(ctx context.Context) error {
 		if o.stopped(ctx) || len(o.overdue()) == 0 {
 			continue
 		}
-		// A worker stores the result before it acknowledges the unit. So a unit in neither list,
-		// read in this order, was lost, or its result was delivered meanwhile.
-		units, err := o.conn.storedKeys(ctx, unitStream, unitSubject+o.run.ID+".*")
-		results, failed := o.conn.storedKeys(ctx, resultStream, resultSubject+o.run.ID+".*")
-		if err != nil || failed != nil {
+		units, results, err := o.serverState(ctx)
+		if err != nil {
 			continue
 		}
 		for name, w := range o.overdue() {

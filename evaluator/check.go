@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -133,29 +131,15 @@ func (e *Evaluator) Fingerprint() (string, error) {
 		fmt.Fprintf(h, "prompt %s\n", e.cfg.Prompt.SHA256())
 	}
 	for _, word := range e.cfg.Script {
-		if err := e.addFile(h, word); err != nil {
+		path := files.Resolve(e.cfg.Dir, word)
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			continue // an option, or a program in the PATH
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
 			return "", fmt.Errorf("taking the fingerprint of the evaluator: %w", err)
 		}
+		fmt.Fprintf(h, "file %x\n", sha256.Sum256(content))
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// addFile adds the digest of a file to h. A word that is not a regular file adds nothing.
-func (e *Evaluator) addFile(h io.Writer, word string) error {
-	path := files.Resolve(e.cfg.Dir, word)
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil // an option, or a program in the PATH
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close() // read only, nothing to lose
-	digest := sha256.New()
-	if _, err := io.Copy(digest, f); err != nil {
-		return err
-	}
-	fmt.Fprintf(h, "file %x\n", digest.Sum(nil))
-	return nil
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
 }

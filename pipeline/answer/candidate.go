@@ -36,11 +36,7 @@ type candidate struct {
 	warnings     []string
 }
 
-func (c *candidate) hasLists() bool { return len(c.lists) > 0 }
-func (c *candidate) isCut() bool    { return c.err == errCut }
-
-// hasBothLists reports whether both lists are complete.
-func (c *candidate) hasBothLists() bool { return !c.listOpen && len(c.lists) == len(listNames) }
+func (c *candidate) isCut() bool { return c.err == errCut }
 
 // hasUnits reports whether a list has an element.
 func (c *candidate) hasUnits() bool {

@@ -104,12 +104,13 @@ func Parse(text string) (Result, error) {
 // newResult converts the chosen candidate.
 func newResult(text string, c *candidate) (Result, error) {
 	raw := c.extractionJSON()
+	complete := !c.listOpen && len(c.lists) == len(listNames)
 	switch {
 	case len(c.problems) > 0:
 		return Result{}, &Error{Problems: c.problems}
 	case c.unknownList != "" && !c.isCut() && len(c.lists) < len(listNames):
 		return Result{}, problem(`the answer has a list under the key %s, and one of the two lists is missing: the keys must be "entities" and "relationships", in English and spelled so`, c.unknownList)
-	case c.isCut() && !c.hasUnits() && !c.hasBothLists():
+	case c.isCut() && !c.hasUnits() && !complete:
 		return Result{}, problem("the answer was cut off before its first entity was complete: answer with the JSON object alone and more briefly, or allow more tokens")
 	}
 	e, warnings, err := extraction.DecodeExtraction(raw)
@@ -150,7 +151,7 @@ func search(text string, from int) (found, brokenAnswer *candidate) {
 		isPart := c.bareList && (n > 0 || !c.isCut() && strings.ContainsAny(text[c.end:], "{[]}"))
 		pos = max(c.end, c.start+1)
 		switch {
-		case isPart || !c.hasLists():
+		case isPart || len(c.lists) == 0:
 			if isPart {
 				brokenAnswer = cmp.Or(brokenAnswer, brokenValue)
 			}

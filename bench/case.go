@@ -65,9 +65,6 @@ type Expected struct {
 	MaxExtractions  int    `json:"maxExtractions"`
 }
 
-// Regression reports whether the case is a regression record.
-func (c Case) Regression() bool { return c.Expected != nil }
-
 // input is the input of an item, without gold.
 type input struct {
 	Question
@@ -334,7 +331,7 @@ func Additions(ctx context.Context, opt Options, pack, target string) (lines []b
 		content := [3]string{c.DocumentText, c.Instructions, c.ProviderResponseText}
 		switch other, same := contents[content]; {
 		case i < existing:
-		case !c.Regression():
+		case c.Expected == nil:
 			r.problems.Add(c.problem("it is a smoke case, a pack has regression records"))
 		case same:
 			r.problems.Add(c.problem("the same record as %q in %s line %d", other.CaseID, other.File, other.Line))

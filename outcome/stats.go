@@ -101,7 +101,7 @@ type scoreTally struct {
 	outputOnly  bool
 	ratios      int // values with a usable ratio
 	num, den    int64
-	weighted    weightedSum
+	weighted    WeightedSum
 	notFinite   int // values that are not a finite number
 	lastOutcome int // number of the outcome that was added last
 }
@@ -114,14 +114,14 @@ func (t *scoreTally) add(s Score, failed bool) {
 	}
 	switch {
 	case hasValue:
-		t.weighted.add(*s.Value, usableWeight(s.Weight))
+		t.weighted.Add(*s.Value, usableWeight(s.Weight))
 		if r := s.Ratio; r.Usable() {
 			t.ratios++
 			t.num += r.Num
 			t.den += r.Den
 		}
 	case failed:
-		t.weighted.add(0, usableWeight(s.Weight))
+		t.weighted.Add(0, usableWeight(s.Weight))
 	}
 }
 
@@ -134,7 +134,7 @@ func (t *scoreTally) stat(name string) Stat {
 		owed.Add(0)
 	}
 	s.setMeans(t.moments, owed, t.outputOnly)
-	s.WeightedMean = t.weighted.mean()
+	s.WeightedMean = t.weighted.Mean()
 	if s.N > 0 && t.ratios == s.N {
 		s.Pooled = new(quotient(t.num, t.den, t.vacuous == s.N))
 	}
@@ -185,11 +185,11 @@ func usableWeight(weight *float64) *float64 {
 	return weight
 }
 
-// weightedSum accumulates Σ value·weight and Σ weight.
-type weightedSum struct{ products, weights stats.Sum }
+// WeightedSum accumulates Σ value·weight and Σ weight.
+type WeightedSum struct{ products, weights stats.Sum }
 
-// add adds a value; without a weight, the value does not count.
-func (w *weightedSum) add(value float64, weight *float64) {
+// Add adds a value; without a weight, the value does not count.
+func (w *WeightedSum) Add(value float64, weight *float64) {
 	if weight == nil || math.Abs(value) > maxWeight {
 		return
 	}
@@ -197,8 +197,8 @@ func (w *weightedSum) add(value float64, weight *float64) {
 	w.weights.Add(*weight)
 }
 
-// mean returns the weighted mean, or nil if the weights sum to 0.
-func (w weightedSum) mean() *float64 {
+// Mean returns the weighted mean, or nil if the weights sum to 0.
+func (w WeightedSum) Mean() *float64 {
 	weights := w.weights.Value()
 	return ptrIf(w.products.Value()/weights, weights > 0)
 }

@@ -149,7 +149,7 @@ func (v *trialValues) moments(zeros int) (m stats.Moments) {
 func (t *trials) stat(s Stat, outputOnly bool) Stat {
 	out := Stat{Name: s.Name, Pooled: s.Pooled}
 	var means, zeros stats.Moments
-	var weighted weightedSum
+	var weighted WeightedSum
 	var counts absences // by what all trials of an item have; Unanswered is counted above
 	for _, v := range t.scores[s.Name] {
 		if mean, ok := v.moments(0).Mean(); ok {
@@ -157,7 +157,7 @@ func (t *trials) stat(s Stat, outputOnly bool) Stat {
 		}
 		if mean, ok := v.moments(v.failed + v.unanswered).Mean(); ok {
 			zeros.Add(mean)
-			weighted.add(mean, v.weight)
+			weighted.Add(mean, v.weight)
 		}
 		if v.unanswered > 0 {
 			out.Unanswered++
@@ -166,7 +166,7 @@ func (t *trials) stat(s Stat, outputOnly bool) Stat {
 	}
 	out.Failed, out.Undefined, out.Vacuous = counts.failed, counts.undefined, counts.vacuous
 	out.setMeans(means, zeros, outputOnly)
-	out.WeightedMean = weighted.mean()
+	out.WeightedMean = weighted.Mean()
 	return out
 }
 

@@ -9,6 +9,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
 )
 
 // epsilon is the largest difference that does not count.
@@ -84,7 +85,7 @@ type BenchmarkSummary struct {
 // SumBenchmark makes the report of datasets whose Runs are set.
 func SumBenchmark(name string, datasets []BenchmarkDataset) BenchmarkReport {
 	r := BenchmarkReport{Name: name, Datasets: datasets, Gates: []BenchmarkGate{}}
-	var questions weightedSum
+	var questions outcome.WeightedSum
 	for i := range r.Datasets {
 		d := &r.Datasets[i]
 		d.summarise()
@@ -94,11 +95,11 @@ func SumBenchmark(name string, datasets []BenchmarkDataset) BenchmarkReport {
 				r.Summary.Broken++
 			}
 			for _, q := range run.Questions {
-				questions.add(q.Score, q.Weight)
+				questions.Add(q.Score, &q.Weight)
 			}
 		}
 	}
-	r.Summary.QuestionWeightedScore = questions.mean()
+	r.Summary.QuestionWeightedScore = questions.Mean()
 	r.Summary.WeightedScore = r.weightedMean(func(d BenchmarkDataset) *float64 { return d.WeightedScore })
 	r.Summary.Stddev = r.stddevOverRuns()
 	return r
@@ -120,15 +121,15 @@ func (d *BenchmarkDataset) summarise() {
 // weightedMean returns the mean of the datasets' scores, weighted by dataset; nil if a dataset with
 // a positive weight has no score.
 func (r BenchmarkReport) weightedMean(score func(BenchmarkDataset) *float64) *float64 {
-	var sum weightedSum
+	var sum outcome.WeightedSum
 	for _, d := range r.Datasets {
 		if s := score(d); s != nil {
-			sum.add(*s, d.Weight)
+			sum.Add(*s, &d.Weight)
 		} else if d.Weight > 0 {
 			return nil
 		}
 	}
-	return sum.mean()
+	return sum.Mean()
 }
 
 func (r BenchmarkReport) stddevOverRuns() *float64 {
@@ -154,23 +155,6 @@ func stddevOrNil(m stats.Moments) *float64 {
 		return &sd
 	}
 	return nil
-}
-
-// weightedSum is a weighted mean with exact sums.
-type weightedSum struct{ sum, weights stats.Sum }
-
-func (w *weightedSum) add(value, weight float64) {
-	w.sum.Add(value * weight)
-	w.weights.Add(weight)
-}
-
-// mean returns nil if the weights sum up to 0.
-func (w *weightedSum) mean() *float64 {
-	total := w.weights.Value()
-	if total <= 0 {
-		return nil
-	}
-	return new(w.sum.Value() / total)
 }
 
 // BenchmarkGates are the bounds of a benchmark; nil for no bound.

@@ -70,7 +70,7 @@ type Config struct {
 	// Datasets are files of cases; Cases are further cases.
 	Datasets []string
 	Cases    []Case
-	Options  Options
+	Strict   bool // see Read
 	// Mode defaults to DeterministicMode without an Answerer, else to VarianceMode.
 	Mode Mode
 	// Trials is how often each case is answered; 0 means 1, or 5 in VarianceMode.
@@ -167,7 +167,7 @@ func (cfg *Config) complete(ctx context.Context) (leftOut int, err error) {
 	}
 	cfg.Trials = cmp.Or(cfg.Trials, map[Mode]int{DeterministicMode: 1, VarianceMode: 5}[cfg.Mode])
 	if len(cfg.Datasets) > 0 || len(cfg.Cases) == 0 {
-		read, err := Read(ctx, cfg.Options, cfg.Datasets...)
+		read, err := Read(ctx, cfg.Strict, cfg.Datasets...)
 		problems = append(problems, err)
 		cfg.Cases = slices.Concat(cfg.Cases, read)
 	}

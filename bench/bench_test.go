@@ -77,7 +77,7 @@ func TestSuite(t *testing.T) {
 		if err := os.WriteFile(pack, []byte(c.record), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		added, _, err := bench.Additions(t.Context(), bench.Options{}, pack, regression)
+		added, _, err := bench.Additions(t.Context(), false, pack, regression)
 		if (err == nil) == (name == "malformed") {
 			t.Errorf("%s: bench add says %v", name, err)
 		}
@@ -96,7 +96,7 @@ func TestSuite(t *testing.T) {
 // TestDatasets_breadth checks that the smoke cases have short and long documents, and that the
 // regression records have many categories.
 func TestDatasets_breadth(t *testing.T) {
-	cases, err := bench.Read(t.Context(), bench.Options{}, smoke, regression)
+	cases, err := bench.Read(t.Context(), false, smoke, regression)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func smokeLine(id, text string, gold ...string) string {
 // parseCases returns the cases in the lines.
 func parseCases(t *testing.T, lines ...string) []bench.Case {
 	t.Helper()
-	list, err := bench.Parse(bench.Options{}, "test", []byte(strings.Join(lines, "\n")))
+	list, err := bench.Parse(false, "test", []byte(strings.Join(lines, "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,11 +436,11 @@ func TestAdditions(t *testing.T) {
 		return path
 	}
 	target := write("target.jsonl", lines[:2]...)
-	added, n, err := bench.Additions(t.Context(), bench.Options{Strict: true}, write("pack.jsonl", lines[2:5]...), target)
+	added, n, err := bench.Additions(t.Context(), true, write("pack.jsonl", lines[2:5]...), target)
 	if err != nil || n != 3 || strings.Count(string(added), "\n") != 3 {
 		t.Fatalf("%d, %v", n, err)
 	}
-	_, _, err = bench.Additions(t.Context(), bench.Options{}, write("again.jsonl", lines[1], strings.Replace(lines[0], "json-parse--plain", "json-parse--other", 1)), target)
+	_, _, err = bench.Additions(t.Context(), false, write("again.jsonl", lines[1], strings.Replace(lines[0], "json-parse--plain", "json-parse--other", 1)), target)
 	for _, want := range []string{"again.jsonl: line 1: duplicate caseId", "again.jsonl: line 2: the same record as"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)

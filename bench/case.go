@@ -93,19 +93,14 @@ func (c Case) problem(format string, args ...any) error {
 	return &dataset.SyntaxError{File: c.File, Line: c.Line, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Options configure how strictly cases are read. The zero value is usable.
-type Options struct {
-	// Strict also checks the form of caseId (slug--slug--digits--8hex) and packId
-	// (YYYY-MM-DD--slug--8hex) of regression records.
-	Strict bool
-}
-
 // Read reads files of cases, one JSON object per line. The error has exit code 64 and lists all
-// problems of all files with file and line. Ids must be unique over all files.
-func Read(ctx context.Context, opt Options, paths ...string) ([]Case, error) {
+// problems of all files with file and line. Ids must be unique over all files. strict also checks
+// the form of caseId (slug--slug--digits--8hex) and packId (YYYY-MM-DD--slug--8hex) of regression
+// records.
+func Read(ctx context.Context, strict bool, paths ...string) ([]Case, error) {
 	r := caseReader{seen: map[string]string{}}
 	for _, path := range paths {
-		r.file(ctx, opt, path)
+		r.file(ctx, strict, path)
 	}
 	return r.result()
 }
@@ -117,12 +112,12 @@ func Read(ctx context.Context, opt Options, paths ...string) ([]Case, error) {
 var builtIn embed.FS
 
 // BuiltIn reads the built-in cases; see Read.
-func BuiltIn(opt Options) ([]Case, error) {
+func BuiltIn(strict bool) ([]Case, error) {
 	r := caseReader{seen: map[string]string{}}
 	for _, name := range []string{"smoke.jsonl", "regression.jsonl"} {
 		text, err := builtIn.ReadFile("datasets/" + name)
 		r.problems.Add(err)
-		r.text(opt, "the built-in "+name, text)
+		r.text(strict, "the built-in "+name, text)
 	}
 	return r.result()
 }
@@ -143,29 +138,29 @@ func (r *caseReader) result() ([]Case, error) {
 	return r.cases, r.problems.Err()
 }
 
-func (r *caseReader) file(ctx context.Context, opt Options, path string) {
+func (r *caseReader) file(ctx context.Context, strict bool, path string) {
 	text, err := files.Read(ctx, path, maxFile)
 	if err != nil {
 		r.problems.Add(fmt.Errorf("reading the cases: %w", err))
 	}
-	r.text(opt, path, text)
+	r.text(strict, path, text)
 }
 
-func (r *caseReader) text(opt Options, path string, text []byte) {
+func (r *caseReader) text(strict bool, path string, text []byte) {
 	for n, line := range dataset.Lines(text) {
-		r.line(opt, Case{File: path, Line: n}, line)
+		r.line(strict, Case{File: path, Line: n}, line)
 	}
 }
 
 // line reads the case in a line.
-func (r *caseReader) line(opt Options, c Case, line []byte) {
+func (r *caseReader) line(strict bool, c Case, line []byte) {
 	values, err := dataset.ReadObject(line)
 	f := fields{values, func(format string, args ...any) { r.problems.Add(c.problem(format, args...)) }}
 	if err != nil {
 		f.bad("expected one JSON object: %s", explainJSONError(err))
 		return
 	}
-	f.read(&c, opt)
+	f.read(&c, strict)
 	if first, twice := r.seen[c.CaseID]; twice && c.CaseID != "" {
 		f.bad("duplicate caseId %q: it is that of %s already", c.CaseID, first)
 	}
@@ -185,7 +180,7 @@ func missing(values map[string]json.RawMessage, keys ...string) []string {
 }
 
 // read fills in a case and reports all its problems.
-func (f fields) read(c *Case, opt Options) {
+func (f fields) read(c *Case, strict bool) {
 	smoke := f.values["goldSpans"] != nil && f.values["expected"] == nil
 	needed := []string{"caseId", "documentText", "instructions", "targetSchema", "providerResponseText"}
 	optional := []string{"category", "goldSpans"}
@@ -219,10 +214,10 @@ func (f fields) read(c *Case, opt Options) {
 		f.bad("sourceQuote has %d characters, at most %d are allowed", n, longestSourceQuote)
 	}
 	f.expected(c.Expected)
-	if opt.Strict && c.CaseID != "" && !caseGrammar().MatchString(c.CaseID) {
+	if strict && c.CaseID != "" && !caseGrammar().MatchString(c.CaseID) {
 		f.bad("caseId: %q is not of the form slug--slug--digits--8hex", c.CaseID)
 	}
-	if opt.Strict && c.PackID != "" && !packGrammar().MatchString(c.PackID) {
+	if strict && c.PackID != "" && !packGrammar().MatchString(c.PackID) {
 		f.bad("packId: %q is not of the form YYYY-MM-DD--slug--8hex", c.PackID)
 	}
 }
@@ -318,13 +313,13 @@ func (f fields) goldSpans(c Case) {
 // to append to the dataset, each with a line end. A caseId that the dataset has, or a record
 // with the same document, instructions and answer as another, is an error. The error has exit
 // code 64 and lists all problems. Additions writes nothing.
-func Additions(ctx context.Context, opt Options, pack, target string) (lines []byte, records int, err error) {
+func Additions(ctx context.Context, strict bool, pack, target string) (lines []byte, records int, err error) {
 	r := caseReader{seen: map[string]string{}}
 	if _, err := os.Stat(target); !errors.Is(err, os.ErrNotExist) {
-		r.file(ctx, Options{}, target)
+		r.file(ctx, false, target)
 	}
 	existing := len(r.cases)
-	r.file(ctx, opt, pack)
+	r.file(ctx, strict, pack)
 	cases, err := r.result()
 	contents := map[[3]string]Case{}
 	for i, c := range cases {

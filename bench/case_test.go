@@ -73,7 +73,7 @@ func TestParse_malformed(t *testing.T) {
 		record := regressionRecord()
 		maps.Copy(record, change)
 		maps.DeleteFunc(record, func(_ string, v any) bool { return v == nil })
-		_, err := bench.Parse(bench.Options{Strict: true}, "r.jsonl", []byte(toJSON(t, first)+"\n\n"+toJSON(t, record)+"\n"))
+		_, err := bench.Parse(true, "r.jsonl", []byte(toJSON(t, first)+"\n\n"+toJSON(t, record)+"\n"))
 		if err == nil || !strings.Contains(err.Error(), "r.jsonl: line 3: ") || !strings.Contains(err.Error(), want) || err.(interface{ ExitCode() int }).ExitCode() != 64 {
 			t.Errorf("%v does not say %q at line 3", err, want)
 		}
@@ -90,7 +90,7 @@ func TestParse_malformed(t *testing.T) {
 		`unknown field "packId"`:                                   strings.Replace(smokeLine("a", "a b", "a"), `"caseId"`, `"packId":"p","caseId"`, 1),
 		"goldSpans[0]: OFFSETS_OUT_OF_":                            strings.Replace(smokeLine("a", "a b", "a"), `"charEnd":1`, `"charEnd":9`, 1),
 	} {
-		if _, err := bench.Parse(bench.Options{}, "x", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := bench.Parse(false, "x", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\n%v does not say %q", text, err, want)
 		}
 	}
@@ -98,7 +98,7 @@ func TestParse_malformed(t *testing.T) {
 
 func TestParse_all(t *testing.T) {
 	text := "{}\n7\n" + toJSON(t, regressionRecord()) + "\n" + toJSON(t, regressionRecord())
-	_, err := bench.Parse(bench.Options{}, "r", []byte(text))
+	_, err := bench.Parse(false, "r", []byte(text))
 	for _, want := range []string{"line 1: caseId is missing", "line 1: packId is missing", "line 2: expected one JSON object", "line 4: duplicate caseId"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
@@ -130,7 +130,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(`{"caseId":"a","caseId":[{"b":{},"b":[1,{"c":null}]}]}`)
 	f.Add(`{"caseId":"a","documentText":"x","instructions":"i","targetSchema":{},"goldSpans":[],"providerResponseText":"{\"mode\":\"multi_pass_v1\"}"}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		cases, err := bench.Parse(bench.Options{}, "f", []byte(text))
+		cases, err := bench.Parse(false, "f", []byte(text))
 		if err == nil && len(cases) == 0 {
 			t.Fatal("no case and no error")
 		}

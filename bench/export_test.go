@@ -12,8 +12,8 @@ func Stored(document string, schema json.RawMessage, answer string) (Answer, err
 }
 
 // Parse reads cases from a text. Messages name path.
-func Parse(opt Options, path string, text []byte) ([]Case, error) {
+func Parse(strict bool, path string, text []byte) ([]Case, error) {
 	r := caseReader{seen: map[string]string{}}
-	r.text(opt, path, text)
+	r.text(strict, path, text)
 	return r.result()
 }

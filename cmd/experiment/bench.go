@@ -131,7 +131,7 @@ func benchResume(c *urfave.Context, args []string, name string) string {
 func benchConfig(c *urfave.Context) (benches.Config, error) {
 	p := &settings.Problems{}
 	cfg := benches.Config{
-		Trials: p.Optional("trials", c.String("trials"), 1, 1000), Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Options: benches.Options{Strict: c.Bool("strict")},
+		Trials: p.Optional("trials", c.String("trials"), 1, 1000), Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Strict: c.Bool("strict"),
 		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.Duration("timeout", c.String("timeout")),
 		Resume: c.Bool("resume") || c.Bool("retry-failed"), RetryFailed: c.Bool("retry-failed"), Runner: cli.Version(),
 	}
@@ -155,7 +155,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 		cfg.Datasets, err = filepath.Glob(filepath.Join(filepath.Dir(defaultRegression), "*.jsonl"))
 	}
 	if err == nil && len(cfg.Datasets) == 0 {
-		cfg.Cases, err = benches.BuiltIn(cfg.Options)
+		cfg.Cases, err = benches.BuiltIn(cfg.Strict)
 	}
 	return cfg, err
 }
@@ -261,7 +261,7 @@ func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
 	} else if err != nil {
 		return err
 	}
-	lines, n, err := benches.Additions(c.Context, benches.Options{Strict: c.Bool("strict")}, words[0], target)
+	lines, n, err := benches.Additions(c.Context, c.Bool("strict"), words[0], target)
 	if err != nil {
 		return err
 	}

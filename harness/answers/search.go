@@ -12,6 +12,7 @@ import (
 	"github.com/kljensen/snowball/russian"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/pipeline"
 )
 
@@ -138,7 +139,7 @@ func endsSentence(word string) bool {
 }
 
 // abbreviations are words whose point does not end a sentence.
-var abbreviations = wordSet(`млн млрд трлн тыс руб коп гг ул им стр рис табл гл см др пр проч напр тел кв обл р-н т.д т.п т.е т.к
+var abbreviations = textutil.WordSet(`млн млрд трлн тыс руб коп гг ул им стр рис табл гл см др пр проч напр тел кв обл р-н т.д т.п т.е т.к
 mr mrs dr st no vol fig figs ch sec pp etc vs approx inc ltd co e.g i.e ca`)
 
 func beginsSentence(word string) bool {
@@ -181,16 +182,8 @@ func stem(word string) string {
 }
 
 // functionWords are words without a meaning for search.
-var functionWords = wordSet(`
+var functionWords = textutil.WordSet(`
 и в во на по с со к ко у о об от до из за для при не ни но а или что как это то же ли бы был была было были есть быть
 какой какая какое какие какова каков каковы кто чем чему чего где когда сколько почему зачем который которая которое которые
 the a an of in on at to for with by from and or is are was were be been it its this that these those as not
 what which who whom whose when where why how does do did much many`)
-
-func wordSet(list string) map[string]bool {
-	words := map[string]bool{}
-	for word := range strings.FieldsSeq(list) {
-		words[word] = true
-	}
-	return words
-}

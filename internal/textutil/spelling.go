@@ -130,3 +130,12 @@ func Listed(word string, candidates []string) string {
 	}
 	return text
 }
+
+// WordSet returns the words of a list that white space separates.
+func WordSet(list string) map[string]bool {
+	words := map[string]bool{}
+	for word := range strings.FieldsSeq(list) {
+		words[word] = true
+	}
+	return words
+}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/textutil"
 )
 
 // lexicon holds the words and patterns of the rules. None was made from expected output.
@@ -41,14 +42,6 @@ func (l *lexicon) evidenceOf(word string) (ev evidence) {
 		ev[k] = 3
 	}
 	return ev
-}
-
-func wordSet(words []string) map[string]bool {
-	s := map[string]bool{}
-	for _, w := range words {
-		s[w] = true
-	}
-	return s
 }
 
 const (
@@ -103,11 +96,11 @@ var baselineWords string
 
 func newLexicon() *lexicon {
 	l := &lexicon{}
-	words := map[string][]string{} // by name of the list
+	words := map[string]string{} // by name of the list
 	for line := range strings.Lines(baselineWords) {
 		list, text, _ := strings.Cut(line, ": ")
 		if list != "cues" {
-			words[list] = append(words[list], strings.Fields(text)...)
+			words[list] += text + " "
 			continue
 		}
 		forward, backward, _ := strings.Cut(text, "|")
@@ -117,16 +110,17 @@ func newLexicon() *lexicon {
 		}
 	}
 	l.patterns, l.tokenPatterns = newPatterns()
-	l.months = wordSet(strings.Fields(strings.ToLower(strings.ReplaceAll(months, "|", " ")) + ` q1 q2 q3 q4 us us$ usd eur gbp chf $ € £ ¥ ₽`))
-	l.stopWords, l.connectors, l.germanArticles = wordSet(words["stops"]), wordSet(words["connectors"]), wordSet(words["germanArticles"])
-	l.places, l.companies, l.agents = wordSet(words["places"]), wordSet(words["companies"]), wordSet(words["agents"])
-	l.pronouns, l.titles = wordSet(words["pronouns"]), wordSet(words["titles"])
+	l.months = textutil.WordSet(strings.ToLower(strings.ReplaceAll(months, "|", " ")) + ` q1 q2 q3 q4 us us$ usd eur gbp chf $ € £ ¥ ₽`)
+	set := func(list string) map[string]bool { return textutil.WordSet(words[list]) }
+	l.stopWords, l.connectors, l.germanArticles = set("stops"), set("connectors"), set("germanArticles")
+	l.places, l.companies, l.agents = set("places"), set("companies"), set("agents")
+	l.pronouns, l.titles = set("pronouns"), set("titles")
 	l.nameKinds, l.schemaKinds = map[string]kind{}, map[string]kind{}
 	for k := person; k < numKinds; k++ {
-		for _, w := range words["name "+kindNames[k]] {
+		for w := range strings.FieldsSeq(words["name "+kindNames[k]]) {
 			l.nameKinds[w] = k
 		}
-		for _, w := range words["schema "+kindNames[k]] {
+		for w := range strings.FieldsSeq(words["schema "+kindNames[k]]) {
 			l.schemaKinds[w] = k
 		}
 	}

@@ -28,7 +28,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -115,7 +114,7 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 		defer os.RemoveAll(dir)
 		cfg.Out = filepath.Join(dir, "bench"+runstore.Extension)
 	}
-	var items source
+	var items experiment.Items
 	for _, c := range cfg.Cases {
 		item, err := c.item()
 		if err != nil {
@@ -211,14 +210,6 @@ func (cfg Config) header(leftOut int) outcome.Header {
 		Scorer:      outcome.Scorer{Version: "bench-" + Version, Primary: CaseSuccess},
 		Environment: "bench", Metadata: about, Runner: cfg.Runner,
 	}
-}
-
-// source is an experiment.Source of items in memory.
-type source []dataset.Item
-
-// Pages yields all items as one page.
-func (s source) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
-	return func(yield func([]dataset.Item, error) bool) { yield(s, nil) }
 }
 
 // task answers a case with its stored answer, or by an Answerer.

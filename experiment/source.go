@@ -49,6 +49,14 @@ func paginate(items iter.Seq2[dataset.Item, error]) iter.Seq2[[]dataset.Item, er
 	}
 }
 
+// Items is a Source of items in memory, as one page.
+type Items []dataset.Item
+
+// Pages yields all items.
+func (list Items) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(yield func([]dataset.Item, error) bool) { yield(list, nil) }
+}
+
 // File is a Source that reads the file with this path, in the order of its lines.
 type File string
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ import (
 
 // Questions are the questions of a run. They are a Source of items.
 type Questions struct {
-	Items []dataset.Item
+	experiment.Items
 	// SHA256 is the fingerprint of the questions in a uniform form: a file and a dataset with the
 	// same questions have the same SHA256.
 	SHA256   string
@@ -82,11 +81,6 @@ func ReadItem(item dataset.Item) (Question, error) {
 	text, err := DecodeInput(item.Input)
 	expected, expectedErr := DecodeExpected(item.Expected)
 	return Question{item.ID, text, expected}, errors.Join(append([]error{err}, cli.Unjoin(expectedErr)...)...)
-}
-
-// Pages yields all questions as one page.
-func (q Questions) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
-	return func(yield func([]dataset.Item, error) bool) { yield(q.Items, nil) }
 }
 
 // Question is a question with its expected output.

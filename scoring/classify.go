@@ -348,27 +348,17 @@ func minEdits(a, b uint64) int {
 // thing.
 type Cause string
 
-// Causes of faults of entities and relationships.
+// Causes of faults of entities and relationships, see Causes.
 const (
-	// CauseMissed: expected, without an extracted counterpart.
-	CauseMissed Cause = "missed"
-	// CauseSpurious: extracted, named in the document, and not expected.
-	CauseSpurious Cause = "spurious"
-	// CauseBoundary: the extracted name is similar, but not similar enough: "Microsoft" for
-	// "Microsoft Corporation".
-	CauseBoundary Cause = "boundary"
-	// CauseWrongType: an entity matched, but its type is not the expected one.
-	CauseWrongType Cause = "wrong_type"
-	// CauseSwapped: the ends of a relationship are swapped.
-	CauseSwapped Cause = "swapped_direction"
-	// CauseWrongRelationshipType: the ends of a relationship are right, the type is not.
+	CauseMissed                Cause = "missed"
+	CauseSpurious              Cause = "spurious"
+	CauseBoundary              Cause = "boundary" // "Microsoft" for "Microsoft Corporation"
+	CauseWrongType             Cause = "wrong_type"
+	CauseSwapped               Cause = "swapped_direction"
 	CauseWrongRelationshipType Cause = "wrong_relationship_type"
-	// CauseDangling: an end of a relationship is empty or refers to no entity.
-	CauseDangling Cause = "dangling_end"
-	// CauseDuplicate: a repetition of something that is matched or listed already.
-	CauseDuplicate Cause = "duplicate"
-	// CauseInvented: the document does not contain the extracted name.
-	CauseInvented Cause = "invented"
+	CauseDangling              Cause = "dangling_end"
+	CauseDuplicate             Cause = "duplicate"
+	CauseInvented              Cause = "invented"
 )
 
 // CauseMeaning is a cause with a sentence that explains it to users.

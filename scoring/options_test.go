@@ -169,7 +169,7 @@ func TestThreshold_maxDistance(t *testing.T) {
 // TestVocabulary checks that each inverse pair is known in both directions, and that no table
 // repeats itself.
 func TestVocabulary(t *testing.T) {
-	for name, v := range map[string]extraction.Vocabulary{Specification: SpecificationVocabulary(), Extended: ExtendedVocabulary()} {
+	for name, v := range vocabularies() {
 		o := with(func(o *Options) { o.Inverse, o.Symmetric = v.Inverse, v.Symmetric })
 		s := mustNew(t, o)
 		for _, p := range v.Inverse {

@@ -131,7 +131,8 @@ func benchResume(c *urfave.Context, args []string, name string) string {
 func benchConfig(c *urfave.Context) (benches.Config, error) {
 	p := &settings.Problems{}
 	cfg := benches.Config{
-		Trials: p.Optional("trials", c.String("trials"), 1, 1000), Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Strict: c.Bool("strict"),
+		Trials: p.Optional("trials", c.String("trials"), 1, 1000), Datasets: c.StringSlice("dataset"),
+		Mode: benches.Mode(c.String("mode")), Strict: c.Bool("strict"),
 		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.Duration("timeout", c.String("timeout")),
 		Resume: c.Bool("resume") || c.Bool("retry-failed"), RetryFailed: c.Bool("retry-failed"), Runner: cli.Version(),
 	}

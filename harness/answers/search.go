@@ -139,7 +139,8 @@ func endsSentence(word string) bool {
 }
 
 // abbreviations are words whose point does not end a sentence.
-var abbreviations = textutil.WordSet(`млн млрд трлн тыс руб коп гг ул им стр рис табл гл см др пр проч напр тел кв обл р-н т.д т.п т.е т.к
+var abbreviations = textutil.WordSet(`
+	млн млрд трлн тыс руб коп гг ул им стр рис табл гл см др пр проч напр тел кв обл р-н т.д т.п т.е т.к
 mr mrs dr st no vol fig figs ch sec pp etc vs approx inc ltd co e.g i.e ca`)
 
 func beginsSentence(word string) bool {

@@ -110,7 +110,8 @@ func newLexicon() *lexicon {
 		}
 	}
 	l.patterns, l.tokenPatterns = newPatterns()
-	l.months = textutil.WordSet(strings.ToLower(strings.ReplaceAll(months, "|", " ")) + ` q1 q2 q3 q4 us us$ usd eur gbp chf $ € £ ¥ ₽`)
+	l.months = textutil.WordSet(strings.ToLower(strings.ReplaceAll(months, "|", " ")) +
+		` q1 q2 q3 q4 us us$ usd eur gbp chf $ € £ ¥ ₽`)
 	set := func(list string) map[string]bool { return textutil.WordSet(words[list]) }
 	l.stopWords, l.connectors, l.germanArticles = set("stops"), set("connectors"), set("germanArticles")
 	l.places, l.companies, l.agents = set("places"), set("companies"), set("agents")

@@ -98,14 +98,8 @@ func build(path string, h outcome.Header) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.Exec(fmt.Sprintf("BEGIN; %s %s PRAGMA application_id=%d; PRAGMA user_version=%d;",
-		schema, schemaV2, applicationID, fileVersion))
-	if err == nil {
-		_, err = db.Exec("INSERT INTO meta(key, value) VALUES(?, ?)", keyHeader, header)
-	}
-	if err == nil {
-		_, err = db.Exec("COMMIT")
-	}
+	_, err = db.Exec(fmt.Sprintf(`BEGIN; %s %s PRAGMA application_id=%d; PRAGMA user_version=%d;
+		INSERT INTO meta(key, value) VALUES(?, ?); COMMIT`, schema, schemaV2, applicationID, fileVersion), keyHeader, header)
 	return errors.Join(err, db.Close())
 }
 

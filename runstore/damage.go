@@ -107,11 +107,10 @@ func fault(path string, kind, err error) *Fault { return &Fault{path, kind, err}
 // reports bad content, ErrMissing if the file does not exist, and otherwise kind. faultOf
 // returns nil, an existing Fault and errors of a context unchanged.
 func faultOf(path string, kind, err error) error {
-	var known *Fault
-	switch {
+	switch _, isFault := errors.AsType[*Fault](err); {
 	case err == nil:
 		return nil
-	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case isFault, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
 		return fault(path, ErrMissing, err)
@@ -126,11 +125,10 @@ func faultOf(path string, kind, err error) error {
 
 // sqliteCode returns the primary result code of SQLite, or 0 if err is another error.
 func sqliteCode(err error) int {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return 0
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
 	}
-	return e.Code() & 0xff
+	return 0
 }
 
 // maxNamed is the number of lost rows that a Loss names at most.
@@ -189,8 +187,7 @@ func (l *Loss) addNamed(row string, err error) {
 	if len(l.Named) == maxNamed {
 		return
 	}
-	var f *Fault
-	if errors.As(err, &f) && f.Err != nil {
+	if f, ok := errors.AsType[*Fault](err); ok && f.Err != nil {
 		err = f.Err
 	}
 	if text := err.Error(); strings.HasPrefix(text, row) {

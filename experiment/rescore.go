@@ -16,6 +16,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
@@ -120,7 +121,8 @@ func (r *rescorer) addItems(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	items := r.runItems(ctx)
+	// If the header had a fingerprint before they are read, these are all items.
+	items := stats.Map(r.From.Items(ctx), func(item runstore.Item) dataset.Item { return item.Item })
 	if r.Gold != nil {
 		items = r.goldItems(ctx)
 	}
@@ -145,18 +147,6 @@ func (r *rescorer) addItems(ctx context.Context) error {
 		}
 	}
 	return r.to.CompleteListing(ctx, fingerprint)
-}
-
-// runItems yields the items of the other run. If the header had a fingerprint before they are
-// read, these are all items.
-func (r *rescorer) runItems(ctx context.Context) iter.Seq2[dataset.Item, error] {
-	return func(yield func(dataset.Item, error) bool) {
-		for item, err := range r.From.Items(ctx) {
-			if !yield(item.Item, err) {
-				return
-			}
-		}
-	}
 }
 
 // goldItems yields the items of Gold that the other run has with the same input.

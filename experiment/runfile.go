@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
@@ -39,19 +40,12 @@ func (r RunFile) OfTrial(ctx context.Context, trial int) iter.Seq2[outcome.Outco
 // Items yields ids and hashes of the items. It reads whole items, which can be large, only if
 // Metadata is set.
 func (r RunFile) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
-	return func(yield func(compare.Item, error) bool) {
-		if r.Metadata {
-			for item, err := range r.Reader.Items(ctx) {
-				if !yield(compare.Item{ID: item.ID, Hash: item.Hash, Metadata: item.Metadata}, err) {
-					return
-				}
-			}
-			return
-		}
-		for h, err := range r.Hashes(ctx) {
-			if !yield(compare.Item{ID: h.ID, Hash: h.Hash}, err) {
-				return
-			}
-		}
+	if r.Metadata {
+		return stats.Map(r.Reader.Items(ctx), func(item runstore.Item) compare.Item {
+			return compare.Item{ID: item.ID, Hash: item.Hash, Metadata: item.Metadata}
+		})
 	}
+	return stats.Map(r.Hashes(ctx), func(h runstore.ItemHash) compare.Item {
+		return compare.Item{ID: h.ID, Hash: h.Hash}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
 
@@ -146,13 +147,7 @@ const (
 // cores.
 func (r *Reader) Outcomes(ctx context.Context, q Query) iter.Seq2[outcome.Outcome, error] {
 	rows := Paged(func(last Pending) ([]Pending, error) { return r.page(ctx, q, last.Outcome) })
-	return func(yield func(outcome.Outcome, error) bool) {
-		for pending, err := range rows {
-			if !yield(pending.Outcome, err) {
-				return
-			}
-		}
-	}
+	return stats.Map(rows, func(pending Pending) outcome.Outcome { return pending.Outcome })
 }
 
 // page reads the outcomes after last.

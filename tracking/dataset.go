@@ -94,17 +94,14 @@ func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 				return
 			}
 		}
-		for page, err := range list.Pages(ctx) {
-			items := cli.Each(page, func(item langfuse.DatasetItem) dataset.Item {
+		stats.Map(list.Pages(ctx), func(page []langfuse.DatasetItem) []dataset.Item {
+			return cli.Each(page, func(item langfuse.DatasetItem) dataset.Item {
 				return dataset.Item{
 					ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata,
 					SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,
 				}
 			})
-			if !yield(items, err) {
-				return
-			}
-		}
+		})(yield)
 	}
 }
 

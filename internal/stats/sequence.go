@@ -103,6 +103,17 @@ func Merge[T any](order func(a, b *T) int, seqs ...iter.Seq2[*T, error]) iter.Se
 	}
 }
 
+// Map yields what convert makes of the values. An error comes with what convert makes of its value.
+func Map[In, Out any](values iter.Seq2[In, error], convert func(In) Out) iter.Seq2[Out, error] {
+	return func(yield func(Out, error) bool) {
+		for value, err := range values {
+			if !yield(convert(value), err) {
+				return
+			}
+		}
+	}
+}
+
 // Parallel calls do with the values, at most limit at once (0 means the number of processors),
 // and yields the results in the order of the values, up to the first error of values or do.
 // About three values for each call at once are in memory. No goroutine remains after the loop,

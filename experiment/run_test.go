@@ -109,7 +109,7 @@ func sameAsFile(t *testing.T, r experiment.Result) {
 	run, err := runstore.Load(r.Path)
 	noError(t, err)
 	defer run.Close()
-	read, err := experiment.Summarise(t.Context(), run, nil)
+	read, err := experiment.Summarise(t.Context(), run, nil, runstore.Brief)
 	noError(t, err)
 	text, err := json.Marshal(r.Summary)
 	want, err2 := json.Marshal(read)

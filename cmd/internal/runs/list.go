@@ -65,7 +65,7 @@ func readRow(ctx context.Context, path string) (row report.RunRow, err error) {
 	if err := run.Check(ctx); err != nil {
 		return row, err
 	}
-	s, err := experiment.SummariseBrief(ctx, run)
+	s, err := experiment.Summarise(ctx, run, nil, runstore.RowOnly)
 	if err != nil {
 		return row, err
 	}

@@ -300,7 +300,7 @@ func newAnswerView(view report.ItemView, item runstore.Item) (report.ItemView, e
 
 // Summarise returns the summary of a stored run, with warnings about its document.
 func Summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
-	s, err := experiment.Summarise(ctx, run, ScoreOrder())
+	s, err := experiment.Summarise(ctx, run, ScoreOrder(), runstore.Brief)
 	if err != nil {
 		return s, err
 	}

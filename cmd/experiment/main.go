@@ -39,7 +39,7 @@ func Main() int {
 	return Run(context.Background(), cli.Process())
 }
 
-// limitMemory sets the soft memory limit of the Go runtime to a number of bytes, or to 2.5 times
+// limitMemory sets the soft memory limit of the Go runtime to a number of bytes, or to twice
 // the heap that the last garbage collection left if that is more: a limit near what is in use
 // would make it collect all the time. It ends when something else sets a limit.
 func limitMemory(least int64) {
@@ -50,7 +50,7 @@ func limitMemory(least int64) {
 			return
 		}
 		metrics.Read(live)
-		limit = max(least, int64(live[0].Value.Uint64())*5/2)
+		limit = max(least, 2*int64(live[0].Value.Uint64()))
 		debug.SetMemoryLimit(limit)
 		runtime.AddCleanup(&struct{ self *int }{}, afterCollection, 0) // runs when the next collection frees it
 	}

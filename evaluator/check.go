@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -135,11 +136,23 @@ func (e *Evaluator) Fingerprint() (string, error) {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 			continue // an option, or a program in the PATH
 		}
-		content, err := os.ReadFile(path)
+		sum, err := fileSum(path)
 		if err != nil {
 			return "", fmt.Errorf("taking the fingerprint of the evaluator: %w", err)
 		}
-		fmt.Fprintf(h, "file %x\n", sha256.Sum256(content))
+		fmt.Fprintf(h, "file %x\n", sum)
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}
+
+// fileSum returns the SHA-256 of a file, which may be as large as a model.
+func fileSum(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // read only, nothing to lose
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	return sum.Sum(nil), err
 }

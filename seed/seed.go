@@ -312,7 +312,8 @@ func (s *seeder) writeItem(ctx context.Context, located dataset.Located) error {
 		if archived {
 			s.result.Reactivated = append(s.result.Reactivated, change.Item)
 		}
-		if (written[1] != 0 && written[1] != stored[1] || written[2] != 0) && lackReview(Reviews(located.Metadata), reviews) {
+		replacesGold, hasMetadata := written[1] != 0 && written[1] != stored[1], written[2] != 0
+		if (replacesGold || hasMetadata) && lackReview(Reviews(located.Metadata), reviews) {
 			s.result.LostReviews = append(s.result.LostReviews, change.Item)
 		}
 		s.mu.Unlock()

@@ -132,7 +132,7 @@ func (a *auditor) report(c *urfave.Context, result harness.AuditResult, decided 
 
 // checkAuditFlags checks the combination of flags and arguments.
 func checkAuditFlags(c *urfave.Context) error {
-	read := append(c.Args().Slice(), c.String("decisions"))
+	read := append(c.Args().Slice(), c.StringSlice("decisions")...)
 	problems := []error{runs.CanWritePage(c.String("html"), read...)}
 	check := func(bad bool, format string, args ...any) {
 		if bad {

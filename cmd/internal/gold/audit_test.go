@@ -260,6 +260,7 @@ func TestAudit_refused(t *testing.T) {
 		"--top: 0 is less":                 {"s1", "s2", "--top", "0"},
 		"give both or none":                {"s1", "s2", "--corrected", "c.jsonl"},
 		"add --queue":                      {"s1", "s2", "--create-queue"},
+		"a file that is read":              {"s1", "s2", "--decisions", "none.json", "--corrected", "none.json"},
 		"it holds no decision":             {"s1", "s2", "--decisions", "none.json", "--corrected", "c.jsonl"},
 		"is not a file of decisions":       {"s1", "s2", "--decisions", "nojson.json", "--corrected", "c.jsonl"},
 		"is decided twice":                 {"s1", "s2", "--decisions", "twice.json", "--corrected", "c.jsonl"},

@@ -202,7 +202,9 @@ func (o *Coordinator) beat(ctx context.Context, revision uint64) {
 		if count%30 == 5 {
 			o.warnIfNoWorker()
 		}
-		next, err := o.conn.runs.Update(ctx, beatPrefix+o.run.ID, o.beatValue(count), revision)
+		once, cancel := context.WithTimeout(ctx, o.conn.cfg.lostAfter()) // the server may have gone with the request
+		next, err := o.conn.runs.Update(once, beatPrefix+o.run.ID, o.beatValue(count), revision)
+		cancel()
 		if err == nil {
 			revision = next
 			continue
@@ -337,7 +339,8 @@ func (o *Coordinator) retry(ctx context.Context, patience time.Duration, try fun
 	}
 }
 
-// removeRun removes the run's data from the server. It is safe to repeat.
+// removeRun removes the run's data from the server. A server that was emptied has none. It is safe
+// to repeat.
 func (o *Coordinator) removeRun(ctx context.Context) error {
 	problems := []error{o.conn.purge(ctx, runStream, runSubject+beatPrefix+o.run.ID)}
 	if o.interrupted { // keep the announcement, so that workers keep their results
@@ -348,7 +351,7 @@ func (o *Coordinator) removeRun(ctx context.Context) error {
 		problems = append(problems, o.conn.purge(ctx, stream, subject+o.run.ID+".*"), o.conn.removeConsumer(ctx, stream, o.run.ID))
 	}
 	objects, err := o.conn.big.List(ctx)
-	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) && !errors.Is(err, nats.ErrStreamNotFound) {
 		problems = append(problems, err)
 	}
 	for _, object := range objects {
@@ -361,15 +364,19 @@ func (o *Coordinator) removeRun(ctx context.Context) error {
 
 // removeConsumer removes a consumer if it exists.
 func (c *Conn) removeConsumer(ctx context.Context, stream, name string) error {
-	if err := c.js.DeleteConsumer(ctx, stream, name); !errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return err
+	err := c.js.DeleteConsumer(ctx, stream, name)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
 	}
-	return nil
+	return err
 }
 
-// purge removes the messages of a stream under a subject.
+// purge removes the messages of a stream under a subject, if the stream exists.
 func (c *Conn) purge(ctx context.Context, stream, subject string) error {
 	s, err := c.js.Stream(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -320,7 +320,7 @@ func TestCoordinator_redelivered(t *testing.T) {
 	f := newServerFixture(t, 2*time.Second)
 	var notes []string
 	conn, err := Connect(t.Context(), Config{
-		Address: f.server.URL(), Note: func(text string) { notes = append(notes, text) }, beat: time.Minute,
+		Address: f.server.URL(), Note: func(text string) { notes = append(notes, text) }, beat: 5 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -339,7 +339,7 @@ func TestCoordinator_redelivered(t *testing.T) {
 	if o.warnIfNoWorker(); len(notes) != 1 || notes[0] != "the NATS server is away: the run waits for it" {
 		t.Errorf("the notes are %q", notes)
 	}
-	f.server.Restart(false)
+	f.server.Restart(true) // nothing of the run is left that Close would have to remove
 	waitFor(t, "the server's return", func() bool { return strings.HasPrefix(o.State(), "no worker is there") })
 	notes = nil
 	const want = "units were handed out again 5 times: what their earlier tries cost is not in the summary"

@@ -111,6 +111,7 @@ func TestCheck_refresh(t *testing.T) {
 	for _, name := range []string{"gpt-4o-mini", "custom"} {
 		f.run(t, 0, "--dataset", "d", "--name", "base-"+name, "--model", "openai/"+name, "--temperature", "0.5", "--max-tokens", "200", "--quiet")
 	}
+	f.run(t, 0, "--dataset", "d", "--name", "base-two", "--model", "openai/gpt-4o-mini", "--two-stages", "--var", "all=input", "--quiet")
 	seed(line("one") + line("two"))
 	check := func(code int, name string, args ...string) string {
 		c := f.run(t, code, append([]string{"check", "--dataset", "d", "--model", "openai/" + name, "--temperature", "0.5", "--max-tokens", "200", "--base", "base-" + name}, args...)...)
@@ -127,6 +128,14 @@ func TestCheck_refresh(t *testing.T) {
 	}
 	if got := check(0, "gpt-4o-mini", "--refresh-base", "5"); !strings.Contains(got, "base `base-gpt-4o-mini-refreshed-") {
 		t.Errorf("%s", got)
+	}
+	if got := check(0, "gpt-4o-mini", "--base", "base-two", "--refresh-base", "5"); !strings.Contains(got, "base `base-two-refreshed-") {
+		t.Errorf("in two stages, with a variable: %s", got)
+	}
+	away := f.with("OPENAI_BASE_URL=" + model.url + "/other")
+	c := away.run(t, 2, "check", "--dataset", "d", "--model", "openai/gpt-4o-mini", "--base", "base-two", "--refresh-base", "5")
+	if got := c.stdout.String(); !strings.Contains(got, "another server of its model") {
+		t.Errorf("another server: %s", got)
 	}
 	prices := f.path("prices.yaml")
 	must(t, os.WriteFile(prices, []byte("as_of: 2026-11-21\nsource: a test\nprices:\n  custom: {input: 0, cached_input: 0, output: 0}\n"), 0o600))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
@@ -78,8 +79,9 @@ func (k *check) refreshBase(ctx context.Context) error {
 	k.base, err = k.finder().Find(ctx, name)
 	system := k.base.Header.System
 	otherPrompt := h.System.Prompt.SHA256 != "" && system.Prompt.SHA256 != h.System.Prompt.SHA256 // Langfuse has no hash
-	if err == nil && (otherPrompt || system.Pipeline != h.System.Pipeline) {
-		return refuse("had other settings, or another prompt than Langfuse has now")
+	otherServer := h.System.Endpoint != "" && system.Endpoint != h.System.Endpoint
+	if err == nil && (otherPrompt || otherServer || system.Pipeline != h.System.Pipeline) {
+		return refuse("had other settings, another server of its model, or another prompt than Langfuse has now")
 	}
 	return err
 }
@@ -93,6 +95,13 @@ func (k *check) systemArgs(h outcome.Header) []string {
 	for _, p := range h.System.Parameters.List() {
 		if p.Text() != "" {
 			args = append(args, "--"+p.Flag()+"="+p.Text())
+		}
+	}
+	for word := range strings.FieldsSeq(h.System.Pipeline) {
+		if word == "two-stages" {
+			args = append(args, "--two-stages")
+		} else if spec, is := strings.CutPrefix(word, "var:"); is {
+			args = append(args, "--var="+spec)
 		}
 	}
 	return args

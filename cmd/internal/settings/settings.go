@@ -310,6 +310,8 @@ func CheckRunName(p *Problems, flag, name string) {
 		p.Add("--%s: %q contains a slash or comma, which Langfuse cannot look up", flag, name)
 	case TrialName().MatchString(name):
 		p.Add("--%s: %q ends in # and digits, which is kept for trials", flag, name)
+	case name == "latest", name == "@baseline", strings.HasPrefix(name, "latest "), strings.HasPrefix(name, "langfuse:"):
+		p.Add("--%s: %q means another run to compare and check", flag, name)
 	case name == "." || name == ".." || len(name) > 200 || name != strings.TrimSpace(name),
 		!utf8.ValidString(name), strings.ContainsFunc(name, unicode.IsControl):
 		p.Add("--%s: %.200q is not a name: up to 200 bytes of text without control characters and spaces around it", flag, name)

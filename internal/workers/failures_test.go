@@ -72,6 +72,12 @@ func (f *fixture) coordinate() *Coordinator {
 	return c
 }
 
+// pretendWorker lets o see a worker that is there for an hour, with this many units in hand.
+func pretendWorker(o *Coordinator, inHand int) {
+	p := Presence{ID: "w", Concurrency: 1, InHand: map[string]int{o.run.ID: inHand}}
+	o.update(func() { o.workers[p.ID] = workerState{p, time.Now().Add(time.Hour)} })
+}
+
 // TestWork_judgedLate checks that units whose results wait for the coordinator are not published
 // again, even if the connection is lost meanwhile.
 func TestWork_judgedLate(t *testing.T) {
@@ -178,7 +184,7 @@ func TestWork_stoppedAway(t *testing.T) {
 			t.Parallel()
 			f := newServerFixture(t, 2*time.Second)
 			o, stop, ended := f.coordinate(), make(chan struct{}), make(chan error, 1)
-			o.recordPresence([]byte(`{"id":"w","concurrency":1,"in_hand":{"0123":0}}`))
+			pretendWorker(o, 0)
 			givenBack := make(chan error, 1)
 			go func() {
 				ended <- o.Work(limit.WithStop(t.Context(), stop), &fakeQueue{left: 1, giveBack: func(cause error) { givenBack <- cause }})
@@ -279,7 +285,7 @@ func TestWork_finishedMeanwhile(t *testing.T) {
 	must(err)
 	msg, err := units.Next()
 	must(err)
-	o.recordPresence([]byte(`{"id":"w","concurrency":1,"in_hand":{"0123":1}}`))
+	pretendWorker(o, 1)
 	delivered := 0
 	q := hookedQueue{&fakeQueue{left: 1, deliver: func(*experiment.Unit, experiment.Done) { delivered++ }}, func() {
 		must(worker.publish(t.Context(), resultSubject+"0123."+name, result{Worker: "w", Started: time.Now()}))

@@ -169,7 +169,7 @@ func (e Estimate) Text() string {
 		line("cost", "nothing that is known here: no model is asked for extractions by this program")
 	} else {
 		line("requests", "%s · repairs and retries come on top", Count(e.Requests))
-		line("tokens", "about %s in · %s out (as long as what is expected)", Count(e.InputTokens), Count(e.OutputTokens))
+		line("tokens", "about %s in · %s out (as long as what is expected, within --max-tokens)", Count(e.InputTokens), Count(e.OutputTokens))
 		cost := "unknown: there is no price for " + textutil.Line(e.Model) + " (EXPERIMENT_PRICES_FILE adds one)"
 		if e.CostUSD != nil {
 			cost = "about " + Dollars(*e.CostUSD) + ", by list prices"

@@ -80,6 +80,9 @@ func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate
 	requests, input := counter.Sum()
 	e.Requests, e.InputTokens = requests*int64(e.Stages*e.Trials), input*int64(e.Stages*e.Trials)
 	e.OutputTokens = size.ExpectedBytes / bytesPerToken * int64(e.Trials)
+	if most := opened.Header.MaxTokens; most != nil {
+		e.OutputTokens = min(e.OutputTokens, e.Requests*int64(*most))
+	}
 	if price, ok := catalogue.Price(e.Model); ok && e.Asks {
 		e.CostUSD = new((float64(e.InputTokens)*price.Input + float64(e.OutputTokens)*price.Output) / 1e6)
 	}

@@ -196,6 +196,9 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 		return cli.Usage("--trial selects a trial of one item: experiment show %s ITEM --trial %d",
 			cli.Quote(words[0]), c.Int("trial"))
 	}
+	if len(words) == 1 && c.Bool("full") {
+		return cli.Usage("--full shows the whole document of one item: experiment show %s ITEM --full", cli.Quote(words[0]))
+	}
 	run, err := runs.Open(c.Context, words[0], c.String("dataset"))
 	if err != nil {
 		return err

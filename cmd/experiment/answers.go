@@ -66,8 +66,8 @@ func answersRunTable() []settings.Setting {
 		{Flag: "pdf", Usage: "the PDF `FILE` that the questions are about; EXPERIMENT_PDF_PASSWORD opens an encrypted one"},
 		{Flag: "questions", Usage: "the questions: a JSONL `FILE`, or the name of a dataset in Langfuse"},
 		{Flag: "out", Alias: "o", Usage: "where to write: `RUN|FILE`, the name of a run, or a file: FILE.json for the report, FILE.jsonl for the run (default: a name with the time)"},
-		{Flag: "name", Alias: "n", Usage: "`NAME` of the run if --out is a file"},
-		{Flag: "overwrite", Switch: true, Usage: "replace a run of that name, unless it was published to Langfuse"},
+		{Flag: "name", Alias: "n", Usage: "`NAME` of the run; --out is then a file"},
+		{Flag: "overwrite", Switch: true, Usage: "replace a run of that name, unless it was published to another Langfuse than that of this folder"},
 		{Flag: "verify", Switch: true, Usage: "at the end, read the run back from Langfuse and compare it with the run file"},
 	}, answersSystemTable()...)
 }

@@ -330,8 +330,8 @@ func verifyCommand(env cli.Env) *urfave.Command {
 		Usage:     "read a run back from Langfuse and compare it with the run file",
 		UsageText: "experiment verify RUN [--repair] [--json] [--timeout 10m]",
 		Description: "It compares traces and spans (whether they exist, the level of failed items, the prompt of generations), whether every item is in the run once, and names and values of scores. " +
-			"It does not compare inputs, outputs, metadata, tokens and cost of spans, nor comments of scores.\n\n" +
-			"As long as data still arrives, it waits. What is not there when nothing new arrived for a minute (with --timeout, for half of that time) is reported as missing.\n\n" +
+			"It does not compare inputs, outputs, metadata, times, tokens and cost of spans, nor comments and metadata of scores.\n\n" +
+			"As long as data still arrives, it waits. What is not there when nothing new arrived for a minute, or for half of a shorter --timeout, is reported as missing.\n\n" +
 			"Exit codes: 0 nothing differs; 1 something does; 64 no such run, a run that is being written, or another server than the run was published to; 69 Langfuse cannot be reached, or is still processing.",
 		Flags: append([]urfave.Flag{
 			settings.DatasetFlag(),

@@ -5,17 +5,16 @@
 // It does not judge style or truth: an answer is right if it contains the terms. The steps:
 //
 //  1. Read reads questions from JSONL, each line checked;
-//
 //  2. a Task gives the question, never its terms, to an Answerer;
+//  3. a Scorer normalises answer and terms (Normalise) and scores (Judge);
+//  4. the run's weighted_score is Σ question_score·weight / Σ weight, where a question that failed
+//     scores 0.
 //
-//  3. a Scorer normalises answer and terms (Normalise) and scores (Judge):
+// The score of a question:
 //
-//     include_rate = hit groups / groups          (1 without groups)
-//     base_score = 0.7·include_rate + 0.3·safe_ok
-//     question_score = max(0, base_score − citation_penalty)
-//
-//  4. the run's weighted_score is Σ question_score·weight / Σ weight, where a
-//     question that failed scores 0.
+//	include_rate = hit groups / groups          (1 without groups)
+//	base_score = 0.7·include_rate + 0.3·safe_ok
+//	question_score = max(0, base_score − citation_penalty)
 //
 // A short example:
 //

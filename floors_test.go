@@ -14,8 +14,8 @@ import (
 )
 
 // floors says how high each package stands; a package imports only lower ones.
-// A prefix that ends in / stands for every package below it. docs/architecture.md
-// explains the order.
+// A prefix that ends in / stands for every package below it. CONTRIBUTING.md has
+// them as a table.
 var floors = map[string]int{
 	"internal/":              0,
 	"internal/cli":           1, // above the other internal ones, which it uses

@@ -65,7 +65,8 @@ func (s *Server) annotationScore(a Annotation) (sc score, err error) {
 		return sc, errors.New("give either a value or a correction")
 	}
 	environment, err := requireRow(s.store.r, errors.New("there is no such trace or observation"), scanValue[string],
-		`SELECT environment FROM observations WHERE trace_id = ?1 AND (?2 = '' OR span_id = ?2)
+		`SELECT environment FROM (SELECT environment, is_root, start_ms FROM observations WHERE trace_id = ?1
+			AND (?2 = '' OR span_id = ?2) UNION ALL SELECT environment, -1, 0 FROM traces WHERE id = ?1 AND ?2 = '')
 		ORDER BY is_root DESC, start_ms LIMIT 1`, a.TraceID, a.ObservationID)
 	cfg, value := scoreConfig{name: "output", dataType: "CORRECTION"}, any(a.Correction)
 	if err == nil && a.Correction == "" {

@@ -98,6 +98,20 @@ func TestServer_annotate(t *testing.T) {
 	}
 }
 
+// TestServer_annotateTrace annotates a trace of events that has no observation.
+func TestServer_annotateTrace(t *testing.T) {
+	r, _, _ := newQueue(t, ModeV3)
+	r.must(207, r.post(api+"/ingestion", batchOf(legacyEvent("trace-create", "e", at1, object{"id": "t", "environment": "prod"}))))
+	id, err := r.server.Annotate(Annotation{TraceID: "t", Correction: "{}"})
+	equal(t, "error", err, nil)
+	a := r.must(200, r.get(api+"/v3/scores"))
+	equal(t, "ids", a.column("id"), []string{id})
+	equal(t, "environments", a.column("environment"), []string{"prod"})
+	if _, err := r.server.Annotate(Annotation{TraceID: "t", ObservationID: "s", Correction: "{}"}); err == nil {
+		t.Error("an observation that is not there was annotated")
+	}
+}
+
 func TestServer_annotateRefuses(t *testing.T) {
 	r, config, _ := newQueue(t, ModeV4)
 	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i"))))

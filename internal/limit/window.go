@@ -161,8 +161,8 @@ type gate struct {
 	cfg   Config
 	until time.Time
 	// refusals is the number of rejections in a row. A rejection counts only if its call began
-	// after the previous rejection. From the second rejection on, one call at a time is made
-	// until one is answered.
+	// after the previous rejection. From the second rejection on, calls are spaced out, or made
+	// one at a time while their latency is unknown, until one is answered.
 	refusals int
 	probes   int // calls in progress that were started while probing
 	// lastRefusal is the time of the last counted rejection.
@@ -206,7 +206,7 @@ func (g *gate) answered(began time.Time) {
 	}
 }
 
-// probing reports whether calls are made one at a time.
+// probing reports whether calls are spaced out after rejections.
 func (g *gate) probing() bool { return g.refusals >= 2 }
 
 // TrippedError is the reason why a Limiter grants no more permits. The run can be resumed when

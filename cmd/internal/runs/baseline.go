@@ -174,7 +174,7 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 		if base, remote := f.remote(ctx, word); remote == nil || cli.ExitCode(remote) != cli.ExitIncompatible {
 			return base, remote
 		}
-		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w, and none in Langfuse", word, err)
+		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w, and no run of that name in Langfuse", word, err)
 	}
 	return Named(ctx, f.Env, path, f.Dataset)
 }

@@ -243,7 +243,11 @@ func (f fields) done() {
 	}
 	slices.Sort(unknown)
 	unknown = slices.Compact(unknown)
-	f.r.warn("%s: unknown keys are kept but not used: %s", cmp.Or(f.where(), "extraction"),
+	use := "are kept but not used"
+	if f.where() == "input" {
+		use = "are kept, and only variables of prompts use them"
+	}
+	f.r.warn("%s: unknown keys %s: %s", cmp.Or(f.where(), "extraction"), use,
 		textutil.Cut(strings.Join(unknown, ", "), MaxLabel))
 }
 

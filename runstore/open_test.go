@@ -97,6 +97,9 @@ func TestLoad_damagedRowIsNamed(t *testing.T) {
 		"scores":  "UPDATE outcome SET scores = x'01ff' WHERE oid = 2",
 		"tokens":  "UPDATE outcome SET tokens = 'x' WHERE oid = 2",
 		"type":    "UPDATE outcome SET latency = 'x' WHERE oid = 2",
+		// Of a file without checksums.
+		"failure": "UPDATE outcome SET class = 'timeout', sum = NULL WHERE oid = 2",
+		"cost":    "UPDATE outcome SET cost = 9e999, sum = NULL WHERE oid = 2",
 	} {
 		run := newRun(t, 3)
 		commitOutcomes(t, run, 3, 0)

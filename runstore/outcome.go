@@ -150,8 +150,12 @@ func (r *Reader) Outcomes(ctx context.Context, q Query) iter.Seq2[outcome.Outcom
 	return stats.Map(rows, func(pending Pending) outcome.Outcome { return pending.Outcome })
 }
 
-// page reads the outcomes after last.
+// page reads the outcomes after last. If only the newest attempts are wanted, one that replaced
+// last meanwhile is not among them.
 func (v view) page(ctx context.Context, q Query, last outcome.Outcome) ([]Pending, error) {
+	if q.Newest && last.Attempt > 0 {
+		last.Attempt = math.MaxInt
+	}
 	where, args := q.conditions("i.id >= ? AND NOT (i.id = ? AND (o.trial, o.attempt) <= (?, ?))",
 		last.Item, last.Item, last.Trial, last.Attempt)
 	// CROSS JOIN fixes the order of the loops, items by the index on id and then the outcomes

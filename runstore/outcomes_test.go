@@ -115,3 +115,21 @@ func TestOutcomes_queries(t *testing.T) {
 		}
 	}
 }
+
+// TestOutcomes_replaced: an attempt that is replaced after it was read does not come a second time
+// as the newest one, with the next page.
+func TestOutcomes_replaced(t *testing.T) {
+	run := newRun(t, 2)
+	commitAttempt(t, run, 0, 1, 1, outcome.Timeout)
+	commitAttempt(t, run, 1, 1, 1, outcome.OK)
+	first, err := run.page(t.Context(), Query{Newest: true}, outcome.Outcome{})
+	noError(t, err)
+	commitAttempt(t, run, 0, 1, 2, outcome.OK)
+	for newest, want := range map[bool]int{true: 1, false: 2} {
+		next, err := run.page(t.Context(), Query{Newest: newest}, first[0].Outcome)
+		noError(t, err)
+		if len(next) != want {
+			t.Errorf("newest %t: %d outcomes follow, want %d", newest, len(next), want)
+		}
+	}
+}

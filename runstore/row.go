@@ -258,6 +258,9 @@ func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (s Pending, size 
 		if err == nil {
 			err = decodeDetail(text, large, &s.Outcome, c.depth)
 		}
+		if err == nil { // the oldest files have no checksums
+			err = checkOutcome(s.Outcome)
+		}
 	}
 	if err != nil {
 		err = badOutcome(s.Outcome, err)

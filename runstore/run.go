@@ -116,13 +116,13 @@ func createFile(path string, h outcome.Header, fill func(*Run) error) (l *os.Fil
 			if err == nil && fill != nil {
 				fillErr = fillFile(name, fill)
 			}
+			if f, ok := errors.AsType[*Fault](fillErr); ok && f.Path == name {
+				f.Path = path
+			}
 			return errors.Join(err, fillErr)
 		})
 	}
 	if fillErr != nil {
-		if f, ok := errors.AsType[*Fault](fillErr); ok {
-			f.Path = path
-		}
 		return l, fillErr
 	}
 	if err == nil {

@@ -190,6 +190,16 @@ func TestBuild(t *testing.T) {
 	if err := Build(path, testHeader(), func(run *Run) error { return errors.Join(fill(run), fails) }); !errors.Is(err, fails) || len(fileNames(t, folder)) != 0 {
 		t.Errorf("%v, left: %q", err, fileNames(t, folder))
 	}
+	for named, fill := range map[string]func(*Run) error{
+		path: func(run *Run) error {
+			return errors.Join(run.Close(), run.AddItems(t.Context(), testItems(0, 1), testHash))
+		},
+		"other.run": func(*Run) error { return fault("other.run", ErrDamaged, nil) },
+	} {
+		if err := Build(path, testHeader(), fill); err == nil || !strings.Contains(err.Error(), "run file "+named) {
+			t.Errorf("an error of %s: %v", named, err)
+		}
+	}
 	for _, end := range []string{"", "-wal", "-shm", ".lock"} {
 		noError(t, os.WriteFile(filepath.Join(folder, ".a.run.new-123"+end), []byte("killed"), 0o600))
 	}

@@ -53,7 +53,9 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 		err = e.openRun(ctx)
 	}
 	if err == nil {
-		if err = e.restoreSpent(ctx); err != nil {
+		if err = e.restoreSpent(ctx); err != nil && e.result.Begun {
+			err = errors.Join(err, e.run.Remove())
+		} else if err != nil {
 			err = errors.Join(err, e.run.Close())
 		}
 	}
@@ -171,8 +173,12 @@ func (e *execution) openRun(ctx context.Context) error {
 	e.source = Selected{Source: e.source, Filter: e.cfg.Filter}
 	e.result.Begun = true
 	if e.cfg.Overwrite { // as late as possible: earlier errors leave the old run alone
-		if err := os.Remove(e.cfg.Path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return cli.Errorf(cli.ExitIO, "replacing the run: %w", err)
+		old, err := runstore.Open(e.cfg.Path) // which fails if another process has begun to write it
+		if err == nil {
+			err = old.Remove()
+		}
+		if err != nil && !errors.Is(err, runstore.ErrMissing) {
+			return cli.WithCode(cli.ExitIO, fmt.Errorf("replacing the run: %w", err))
 		}
 	}
 	e.cfg.Header.Dataset.Fingerprint = "" // the header has it only after the items are listed

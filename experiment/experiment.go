@@ -26,7 +26,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -308,7 +307,7 @@ func (e *execution) finish() {
 	r.Reached = e.system.Reached == nil || e.system.Reached()
 	if r.Stopped != nil && e.removable() {
 		r.Removed = true
-		r.Fault = errors.Join(e.run.Close(), os.Remove(r.Path), e.system.close())
+		r.Fault = errors.Join(e.run.Remove(), e.system.close())
 		return
 	}
 	var err error

@@ -40,7 +40,7 @@ func (e *execution) resume() (listed bool, err error) {
 		return false, errors.Join(err, run.Close())
 	}
 	if header.Dataset.Fingerprint == "" {
-		return false, errors.Join(run.Close(), os.Remove(e.cfg.Path))
+		return false, run.Remove()
 	}
 	e.run, e.result.Header = run, header
 	return true, nil

@@ -67,6 +67,49 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRun_overwriteWritten checks that a run is not replaced if another process begins to write
+// it while the new one is prepared.
+func TestRun_overwriteWritten(t *testing.T) {
+	cfg := experiment.Config{Header: outcome.Header{Name: "r"}, Source: list(2), Task: task(echo), Scorer: half{}, Path: filepath.Join(t.TempDir(), "r.run")}
+	_, err := experiment.Run(t.Context(), cfg)
+	noError(t, err)
+	var other *runstore.Run
+	cfg.Overwrite = true
+	cfg.Open = func(context.Context, bool) (system experiment.System, err error) {
+		other, err = runstore.Open(cfg.Path)
+		return experiment.System{Task: task(echo), Scorer: half{}}, err
+	}
+	if _, err := experiment.Run(t.Context(), cfg); !errors.Is(err, runstore.ErrLocked) || cli.ExitCode(err) != cli.ExitUsage {
+		t.Errorf("exit code %d: %v", cli.ExitCode(err), err)
+	}
+	noError(t, other.Close())
+	run, err := runstore.Load(cfg.Path)
+	noError(t, err)
+	defer run.Close()
+	if counts, err := run.Counts(t.Context()); err != nil || counts.Done != 2 {
+		t.Errorf("%v, the old run has %+v", err, counts)
+	}
+}
+
+// TestSweep_damagedSibling checks that a run whose budget cannot be known, since another run of
+// the sweep cannot be read, leaves no file.
+func TestSweep_damagedSibling(t *testing.T) {
+	t.Chdir(t.TempDir())
+	sweep := experiment.Sweep{Runs: []experiment.SweepRun{{Name: "a", Dataset: "x.jsonl"}, {Name: "b", Dataset: "x.jsonl"}}}
+	noError(t, sweep.Prepare(t.Context()))
+	noError(t, os.MkdirAll(filepath.Dir(sweep.Paths()[0]), 0o700))
+	noError(t, os.WriteFile(sweep.Paths()[0], []byte("damaged"), 0o600))
+	_, err := sweep.Run(t.Context(), 1, experiment.Config{
+		Header: outcome.Header{Name: "b"}, Dataset: "x.jsonl", Source: list(2),
+		Open: func(context.Context, bool) (experiment.System, error) {
+			return experiment.System{Task: task(echo), Scorer: half{}, Spent: func(outcome.Outcome) {}}, nil
+		},
+	})
+	if _, missing := os.Stat(sweep.Paths()[1]); err == nil || missing == nil {
+		t.Errorf("%v; the run file: %v", err, missing)
+	}
+}
+
 // TestRun_nothing checks that the file of a run that can never succeed is removed, and that
 // every missing field is named.
 func TestRun_nothing(t *testing.T) {

@@ -248,12 +248,18 @@ func (r *Run) Finish(ctx context.Context, f outcome.Footer) error {
 // Close completes pending writes and leaves the run as a single file: it writes the log back
 // and removes it, unless another process is reading. When Close returns, all files of the run
 // are closed. It is safe to repeat. Later calls of other methods fail with ErrClosed.
-func (r *Run) Close() error {
+func (r *Run) Close() error { return r.end(func() error { return nil }) }
+
+// Remove closes the run and removes its file. No other process can open the run in between.
+func (r *Run) Remove() error { return r.end(func() error { return os.Remove(r.path) }) }
+
+// end closes the run and calls last before it releases the lock.
+func (r *Run) end(last func() error) error {
 	if !r.writer.stop() {
 		return nil
 	}
 	readErr := r.Reader.Close()
-	return errors.Join(readErr, r.writer.close(), unlock(r.lock))
+	return errors.Join(readErr, r.writer.close(), last(), unlock(r.lock))
 }
 
 // Extension is the extension of run files.

@@ -153,8 +153,8 @@ func isTransient(err error) bool {
 }
 
 // SettleIdle stores waiting messages in the tables whenever no request has arrived for a second,
-// until ctx is done. Without it, the next request that reads them has to wait. SettleIdle ignores
-// errors; that request returns them.
+// until ctx is done. Without it, the next request that reads them has to wait. SettleIdle tries
+// again a second after an error; that request returns it.
 func (s *Server) SettleIdle(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -166,7 +166,9 @@ func (s *Server) SettleIdle(ctx context.Context) {
 		}
 		idle := !s.requested.Swap(false)
 		for more := true; idle && more && !s.requested.Load() && ctx.Err() == nil; {
-			more, _ = s.settleBatch(math.MaxInt)
+			var err error
+			more, err = s.settleBatch(math.MaxInt)
+			more = more && err == nil // otherwise try again with the next tick
 		}
 	}
 }

@@ -123,6 +123,33 @@ func TestInbox_idle(t *testing.T) {
 	})
 }
 
+// TestInbox_idleFullDisk checks that SettleIdle does not try again at once if messages cannot be
+// stored.
+func TestInbox_idleFullDisk(t *testing.T) {
+	r := newTestServer(t, Config{Path: t.TempDir() + "/s.db"})
+	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", strings.Repeat("i", 1<<20)))))
+	if _, err := r.server.store.w.Exec("PRAGMA max_page_count = 1"); err != nil { // the present size
+		t.Fatal(err)
+	}
+	looks := 0
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		now := r.server.cfg.Now
+		r.server.cfg.Now = func() time.Time {
+			if looks++; looks == 10 {
+				stop()
+			}
+			return now()
+		}
+		go r.server.SettleIdle(ctx)
+		time.Sleep(2500 * time.Millisecond)
+	})
+	if looks != 1 {
+		t.Errorf("%d looks in the first idle second, want 1", looks)
+	}
+}
+
 // TestInbox_experiments checks that a list of experiments waits for the messages that may change
 // it, and for no others.
 func TestInbox_experiments(t *testing.T) {

@@ -231,7 +231,8 @@ func flatten(flat map[string]string, prefix string, raw json.RawMessage, budget 
 	switch {
 	case raw[0] == '{' && cost <= *budget:
 		*budget -= cost
-		for key, child := range fields {
+		for _, key := range slices.Sorted(maps.Keys(fields)) { // in a fixed order, because two paths can be the same key
+			child := fields[key]
 			if prefix != "" {
 				key = prefix + "." + key
 			}

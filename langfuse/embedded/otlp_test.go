@@ -374,6 +374,10 @@ func TestFlatJSON(t *testing.T) {
 	if flat := flatJSON(attributes{"k": `{"` + long + `":` + many + `}`}, "k"); len(flat) > 100_000 {
 		t.Errorf("keys that multiply give %d bytes", len(flat))
 	}
+	for range 20 { // of two paths that are the same key, always the same one counts
+		flat := flatJSON(attributes{"k": `{"a":{"b":1},"a.b":2,"c.d":3,"c":{"d":4}}`}, "k")
+		equal(t, "fields", jsonOrNull(flat), object{"a.b": "2", "c.d": "3"})
+	}
 }
 
 // TestNewObservation_name checks which attributes give an observation its name.

@@ -209,21 +209,21 @@ func sleep(ctx context.Context, d time.Duration) {
 func (c *Conn) Close() { c.nats.Close() }
 
 // Errors of publish after which there is no point in trying again: the subject has a message
-// already, or the message is too large.
+// already, or the message cannot be sent.
 var (
-	errExists   = errors.New("there is one already")
-	errTooLarge = fmt.Errorf("more than %d bytes do not travel between machines", maxPayload)
+	errExists     = errors.New("there is one already")
+	errUnsendable = errors.New("it cannot be sent")
 )
 
 // publish stores body as the only message of a subject. A large one goes through the object
-// store. All errors but errExists and errTooLarge may be temporary.
+// store. All errors but errExists and errUnsendable may be temporary.
 func (c *Conn) publish(ctx context.Context, subject string, body any) error {
 	data, err := json.Marshal(body)
-	if err != nil {
-		return err
+	if err == nil && len(data) > maxPayload {
+		err = fmt.Errorf("more than %d bytes do not travel between machines", maxPayload)
 	}
-	if len(data) > maxPayload {
-		return errTooLarge
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnsendable, err)
 	}
 	msg := nats.NewMsg(subject)
 	msg.Data = data

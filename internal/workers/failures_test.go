@@ -354,37 +354,44 @@ func TestCoordinator_redelivered(t *testing.T) {
 	}
 }
 
-// TestWork_resultTooLarge checks that a result that is too large fails its item and keeps its
-// calls.
-func TestWork_resultTooLarge(t *testing.T) {
-	suite.Slow(t, "it makes 64 MiB")
+// TestWork_resultUnsendable checks that a result that cannot be sent fails its item.
+func TestWork_resultUnsendable(t *testing.T) {
 	t.Parallel()
-	f := newServerFixture(t, 5*time.Second)
-	conn := f.connect("1")
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = conn.Work(ctx, WorkerConfig{Name: "a", Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
-			return Opened{Task: hugeTask{}}, nil
-		}})
-	}()
-	defer func() { cancel(); <-ended }()
-	var got experiment.Done
-	err := f.coordinate().Work(t.Context(), &fakeQueue{left: 1, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done }})
-	if err != nil || got.Err == nil || !strings.Contains(got.Err.Error(), "invalid_output: its result: more than 67108864 bytes") || len(got.Calls) != 1 {
-		t.Errorf("%v, %v, %d calls", err, got.Err, len(got.Calls))
+	call := outcome.Call{Name: "length", Kind: "span"}
+	results := map[string]experiment.TaskResult{
+		"invalid character":     {Output: json.RawMessage("no JSON"), Calls: []outcome.Call{call}},
+		"year outside of range": {Output: json.RawMessage("1"), Calls: []outcome.Call{{Started: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}}},
+	}
+	if suite.Full() {
+		results["more than 67108864 bytes"] = experiment.TaskResult{Output: json.RawMessage(`"` + strings.Repeat("x", maxPayload) + `"`), Calls: []outcome.Call{call}}
+	}
+	for want, result := range results {
+		f := newServerFixture(t, 5*time.Second)
+		conn := f.connect("1")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = conn.Work(ctx, WorkerConfig{Name: "a", Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
+				return Opened{Task: fixedTask(result)}, nil
+			}})
+		}()
+		var got experiment.Done
+		err := f.coordinate().Work(t.Context(), &fakeQueue{left: 1, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done }})
+		if err != nil || got.Err == nil || !strings.Contains(got.Err.Error(), "invalid_output: its result: it cannot be sent: ") ||
+			!strings.Contains(got.Err.Error(), want) || len(got.Calls) == 1 != (result.Calls[0].Name == call.Name) {
+			t.Errorf("%s: %v, %v, %d calls", want, err, got.Err, len(got.Calls))
+		}
+		cancel()
+		<-ended
 	}
 }
 
-// hugeTask is a task whose output is too large for a message.
-type hugeTask struct{}
+// fixedTask is a task with always the same result.
+type fixedTask experiment.TaskResult
 
-func (hugeTask) Do(context.Context, experiment.Item) (experiment.TaskResult, error) {
-	return experiment.TaskResult{
-		Output: json.RawMessage(`"` + strings.Repeat("x", maxPayload) + `"`),
-		Calls:  []outcome.Call{{Name: "length", Kind: "span"}},
-	}, nil
+func (f fixedTask) Do(context.Context, experiment.Item) (experiment.TaskResult, error) {
+	return experiment.TaskResult(f), nil
 }
 
 // TestResult_toDone checks that a failure of an unknown class becomes one of the provider.

@@ -412,7 +412,7 @@ func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
 	subject := resultSubject + j.run.ID + "." + keyOf(msg.Subject())
 	for {
 		err := j.conn.publish(ctx, subject, r)
-		if errors.Is(err, errTooLarge) {
+		if errors.Is(err, errUnsendable) {
 			failure := outcome.FailureOf(fmt.Errorf("its result: %w", err), outcome.InvalidOutput)
 			if r.Output == nil {
 				r.Calls, r.Warnings = nil, nil

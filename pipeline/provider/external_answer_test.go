@@ -108,6 +108,7 @@ func TestReadAnswer_warnings(t *testing.T) {
 		"call of a kind":       {`"calls":[null]`, "calls[0]: expected an object"},
 		"time":                 {`"calls":[{"started":"today"}]`, "calls[0].started: expected a time"},
 		"time of long ago":     {`"calls":[{"started":"1600-01-01T00:00:00Z"}]`, "calls[0].started: expected a time"},
+		"time too late":        {`"calls":[{"started":"9999-12-31T23:00:00-05:00"}]`, "calls[0].started: expected a time"},
 		"order of times":       {`"calls":[{"started":"2026-01-02T00:00:02Z","ended":"2026-01-02T00:00:01Z"}]`, "calls[0]: it ends before it begins"},
 		"parameters":           {`"calls":[{"parameters":[1]}]`, "calls[0].parameters: unexpected array"},
 		"name":                 {`"calls":[{"name":{}}]`, "calls[0].name: unexpected object"},

@@ -280,9 +280,9 @@ func (a *externalAnswer) timestamp(path, text string, fallback time.Time) time.T
 		return fallback
 	}
 	instant, err := time.Parse(time.RFC3339, text)
-	if err != nil || instant.Year() < 1970 {
+	if instant = instant.UTC(); err != nil || instant.Year() < 1970 || instant.Year() > 9999 { // the last year of RFC 3339
 		a.warn("%s: expected a time such as 2026-01-31T12:00:00Z", path)
 		return fallback
 	}
-	return instant.UTC()
+	return instant
 }

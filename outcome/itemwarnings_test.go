@@ -7,25 +7,56 @@ import (
 )
 
 func TestItemWarnings(t *testing.T) {
-	w := itemWarnings{texts: map[string]*warnedItems{}}
+	w := newItemWarnings(1)
 	for i, text := range []string{"b", "a", "b", "c", "d", "d", "d", "e"} {
-		w.add(warning(fmt.Sprint(i), 1, text), 1)
+		w.add(warning(fmt.Sprint(i), 1, text))
 	}
 	// d 3, b 2, then a, c, e with 1 each: a is shown, two are not.
 	want := []string{"d (3 items)", "b (2 items)", "a (1 item)", "and 2 other warnings of items"}
 	if got := w.list(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	for i := range 2 * maxWarningTexts {
-		w.add(warning("x", 1, fmt.Sprint(i)), 1)
+	for i := range 2000 {
+		w.add(warning("x", 1, fmt.Sprint(i)))
 	}
-	if len(w.texts) != maxWarningTexts {
-		t.Errorf("%d texts are kept", len(w.texts))
-	}
-	// 1000 texts; 3 are shown with 4, 2 and 1 items: 8 + 2000 + 1 warnings in all.
-	w.add(warning("y", 1, "d"), 1) // a text that is kept still counts
+	// 2005 texts; 3 are shown with 4, 2 and 1 items: 8 + 2000 + 1 warnings in all.
+	w.add(warning("y", 1, "d"))
 	if got, want := w.list(), []string{"d (4 items)", "b (2 items)", "0 (1 item)", "and 2002 other warnings of items"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	for i := range maxWarningTexts {
+		w.add(warning("x", 1, fmt.Sprint("more ", i)))
+	}
+	if got := w.list(); len(got) != 1 || len(w.counts) != 0 {
+		t.Errorf("got %q, %d texts are kept", got, len(w.counts))
+	}
+}
+
+// TestItemWarnings_order checks that the order of the outcomes does not matter if there are many
+// different warnings.
+func TestItemWarnings_order(t *testing.T) {
+	var outcomes []Outcome
+	for i := range 3000 {
+		texts := []string{fmt.Sprint("only ", i)}
+		if i%500 == 0 {
+			texts = append(texts, "sometimes")
+		}
+		outcomes = append(outcomes, warning(fmt.Sprint(i), 1, texts...))
+	}
+	for _, trials := range []int{1, 2} {
+		for _, backwards := range []bool{false, true} {
+			if backwards {
+				slices.Reverse(outcomes)
+			}
+			s := NewSummariser(Header{Trials: trials}, SummaryConfig{})
+			for _, o := range outcomes {
+				s.Add(o)
+			}
+			want := []string{"sometimes (6 items)", "only 0 (1 item)", "only 1 (1 item)", "and 2998 other warnings of items"}
+			if got := s.Summary().Warnings; !slices.Equal(got, want) {
+				t.Errorf("%d trials, backwards %t: got %q, want %q", trials, backwards, got, want)
+			}
+		}
 	}
 }
 
@@ -50,8 +81,8 @@ func TestItemWarnings_once(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	w := itemWarnings{texts: map[string]*warnedItems{}}
-	w.add(warning("x", 1, "odd", "even", "odd"), 1)
+	w := newItemWarnings(1)
+	w.add(warning("x", 1, "odd", "even", "odd"))
 	if got, want := w.list(), []string{"even (1 item)", "odd (1 item)"}; !slices.Equal(got, want) {
 		t.Errorf("of one trial: got %q, want %q", got, want)
 	}

@@ -28,9 +28,10 @@ type SummaryConfig struct {
 //
 // The order of Add does not change the Summary in any digit: sums are exact (stats.Sum), and
 // lists are sorted without ties. Memory is bounded by the number of score names, groups, causes
-// and failure classes, by the items kept, and by 8 bytes per timed outcome. A run of several
-// trials also needs about 100 bytes for each score of each item, 8 for each trial of it, and
-// the items of each warning. A Summariser is not safe for concurrent use.
+// and failure classes, by the items kept, by 8 bytes per timed outcome, and by about 50 for each
+// different warning. A run of several trials also needs about 100 bytes for each score of each
+// item, 8 for each trial of it, and about 50 for each warning of it. A Summariser is not safe for
+// concurrent use.
 type Summariser struct {
 	header Header
 	config SummaryConfig
@@ -64,7 +65,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 		failures:     map[Class]*failureTally{},
 		groups:       map[groupKey]Group{},
 		causes:       map[groupKey]*causeTally{},
-		itemWarnings: itemWarnings{texts: map[string]*warnedItems{}},
+		itemWarnings: newItemWarnings(h.Trials),
 		worst:        stats.NewShortlist(cfg.Worst, compareWorst),
 	}
 	if h.Trials > 1 {
@@ -101,7 +102,7 @@ func (s *Summariser) Add(o Outcome) {
 		s.items.Retried++
 	}
 	s.addScores(o)
-	s.itemWarnings.add(o, s.header.Trials)
+	s.itemWarnings.add(o)
 	s.judging.add(o.Judging)
 	s.usage = s.usage.Add(o.Usage.bounded())
 	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {

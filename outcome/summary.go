@@ -2,9 +2,10 @@ package outcome
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
@@ -257,66 +258,78 @@ func (s *judgingSum) sum() *Judging {
 // Limits of the warnings of items: the number of different texts that are counted, and the
 // number that is shown.
 const (
-	maxWarningTexts = 1000
+	maxWarningTexts = 1 << 17
 	shownWarnings   = 3
 )
 
 // itemWarnings counts the items with a warning, by text. An item counts once, whatever the
-// number of its trials.
+// number of its trials. The order of the outcomes does not matter, because the counts only grow:
+// a text that is among the most frequent in the end is so when its last item is added.
 type itemWarnings struct {
-	texts map[string]*warnedItems
-	other int // warnings beyond maxWarningTexts
+	counts  map[textHash]int  // by the text; nil if there are too many texts
+	counted map[textHash]bool // texts with items, in a run of several trials; nil for other runs
+	most    *stats.Shortlist[warningCount]
+	total   int // sum of the counts
 }
 
-type warnedItems struct {
-	count int
-	// items are the items of a run of several trials; nil for other runs, where items do not
-	// repeat.
-	items map[string]bool
+type warningCount struct {
+	text  string
+	items int
 }
 
-// add adds the warnings of one outcome of a run with that number of trials.
-func (w *itemWarnings) add(o Outcome, trials int) {
+// textHash identifies a text in less memory than the text takes.
+type textHash [16]byte
+
+func hashText(parts ...string) (h textHash) {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return textHash(sum[:len(h)])
+}
+
+func newItemWarnings(trials int) itemWarnings {
+	w := itemWarnings{counts: map[textHash]int{}, most: stats.NewShortlist(shownWarnings, compareWarnings)}
+	if trials > 1 {
+		w.counted = map[textHash]bool{}
+	}
+	return w
+}
+
+func compareWarnings(a, b warningCount) int {
+	return cmp.Or(cmp.Compare(b.items, a.items), cmp.Compare(a.text, b.text))
+}
+
+// add adds the warnings of one outcome.
+func (w *itemWarnings) add(o Outcome) {
 	for i, text := range o.Warnings {
-		if slices.Contains(o.Warnings[:i], text) {
+		if w.counts == nil || slices.Contains(o.Warnings[:i], text) {
 			continue
 		}
-		if w.texts[text] == nil && len(w.texts) == maxWarningTexts {
-			w.other++
-			continue
-		}
-		getOrCreate(w.texts, text, func() *warnedItems {
-			if trials > 1 {
-				return &warnedItems{items: map[string]bool{}}
+		if w.counted != nil {
+			key := hashText(text, o.Item)
+			if w.counted[key] {
+				continue
 			}
-			return &warnedItems{}
-		}).add(o.Item)
-	}
-}
-
-func (w *warnedItems) add(item string) {
-	if w.items[item] {
-		return
-	}
-	w.count++
-	if w.items != nil {
-		w.items[item] = true
+			w.counted[key] = true
+		}
+		key := hashText(text)
+		w.counts[key]++
+		w.total++
+		w.most.Replace(warningCount{text, w.counts[key]}, func(other warningCount) bool { return other.text == text })
+		if len(w.counts) > maxWarningTexts {
+			w.counts, w.counted = nil, nil
+		}
 	}
 }
 
 // list returns the most frequent warnings, with the numbers of their items.
 func (w *itemWarnings) list() []string {
-	texts := slices.SortedFunc(maps.Keys(w.texts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(w.texts[b].count, w.texts[a].count), cmp.Compare(a, b))
-	})
+	if w.counts == nil {
+		return []string{fmt.Sprintf("items have more than %d different warnings, which are not listed", maxWarningTexts)}
+	}
 	var list []string
-	hidden := w.other
-	for i, text := range texts {
-		if i < shownWarnings {
-			list = append(list, fmt.Sprintf("%s (%s)", text, textutil.Counted(w.texts[text].count, "item")))
-		} else {
-			hidden += w.texts[text].count
-		}
+	hidden := w.total
+	for _, c := range w.most.Values() {
+		list = append(list, fmt.Sprintf("%s (%s)", c.text, textutil.Counted(c.items, "item")))
+		hidden -= c.items
 	}
 	if hidden > 0 {
 		list = append(list, "and "+textutil.Counted(hidden, "other warning")+" of items")

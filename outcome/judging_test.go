@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -26,6 +27,10 @@ func TestJudgingOf(t *testing.T) {
 	}
 	if got := JudgingOf(calls[3:]); got == nil || got.CostUSD != nil || got.CostUnknown != 1 {
 		t.Errorf("of unknown cost: %+v", got)
+	}
+	absurd := Call{Usage: Usage{Input: math.MaxInt64}, Assumed: Usage{Output: math.MaxInt64}}
+	if got := JudgingOf([]Call{absurd, absurd}); got.Usage.Input <= 0 || got.Assumed.Output <= 0 {
+		t.Errorf("absurd numbers of tokens: %+v", got)
 	}
 }
 

@@ -240,7 +240,7 @@ func (s *judgingSum) add(j *Judging) {
 	}
 	s.total.Calls += j.Calls
 	s.total.CostUnknown += j.CostUnknown
-	s.total.Usage, s.total.Assumed = s.total.Usage.Add(j.Usage), s.total.Assumed.Add(j.Assumed)
+	s.total.Usage, s.total.Assumed = s.total.Usage.Add(j.Usage.bounded()), s.total.Assumed.Add(j.Assumed.bounded())
 	if j.CostUSD != nil && s.cost.Add(*j.CostUSD) {
 		s.known = true
 	}

@@ -141,9 +141,6 @@ type lineParser struct {
 	hasLost         bool // the run was damaged, and outcomes of lost items may be skipped
 }
 
-// maxTrials bounds the trials of an imported run.
-const maxTrials = 10_000
-
 // parse parses a line into a headerLine, experimentLine, itemRow, *outcomeRow or footerLine.
 func (p *lineParser) parse(text []byte) (importable, error) {
 	var head struct {
@@ -198,10 +195,8 @@ func parseHeader(text []byte) (headerLine, error) {
 		return l, fmt.Errorf("the export %w: format %d, and this program knows %d", ErrNewer, l.Format, outcome.FormatVersion)
 	case l.Format < 1 || l.RunUID == "":
 		return l, errors.New("the header has no format or no run_uid")
-	case l.Trials < 0 || l.Trials > maxTrials:
-		return l, fmt.Errorf("the header has %d trials: a run has from 1 to %d", l.Trials, maxTrials)
 	}
-	return l, nil
+	return l, checkTrials(l.Header)
 }
 
 func parseItem(text []byte) (itemRow, error) {

@@ -52,6 +52,7 @@ func TestOpen_errors(t *testing.T) {
 		"scribbled":        {write("scribbled", overwritten), ErrDamaged},
 		"without header":   {edit("headless", "DELETE FROM meta"), ErrDamaged},
 		"header not JSON":  {edit("garbled", "UPDATE meta SET value = 'x'"), ErrDamaged},
+		"too many trials":  {edit("trials", "UPDATE meta SET value = json_set(value, '$.trials', 2000000000) WHERE key = 'header'"), ErrDamaged},
 		"without a table":  {edit("tableless", "DROP TABLE outcome"), ErrDamaged},
 		"with other table": {edit("strange", "DROP TABLE item; CREATE TABLE item(x)"), ErrDamaged},
 	}

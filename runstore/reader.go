@@ -204,7 +204,20 @@ func (v view) Header(ctx context.Context) (outcome.Header, error) {
 	if err == nil && !ok {
 		err = fault(v.path, ErrDamaged, errors.New("it has no header"))
 	}
+	if trials := checkTrials(h); err == nil && trials != nil {
+		err = fault(v.path, ErrDamaged, trials)
+	}
 	return h, err
+}
+
+// maxTrials bounds the trials of a run, since some work is done for each.
+const maxTrials = 10_000
+
+func checkTrials(h outcome.Header) error {
+	if h.Trials < 0 || h.Trials > maxTrials {
+		return fmt.Errorf("the header has %d trials: a run has from 1 to %d", h.Trials, maxTrials)
+	}
+	return nil
 }
 
 // maxMeta bounds the header and the other values in the meta table, in bytes.

@@ -1,6 +1,7 @@
 package runstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -91,7 +92,7 @@ func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
 // build writes a complete run file with a header at path, which must be an empty file.
 func build(path string, h outcome.Header) error {
 	header, err := encodeMeta(keyHeader, h)
-	if err != nil {
+	if err = cmp.Or(checkTrials(h), err); err != nil {
 		return err
 	}
 	db, err := connect(path, "rw", "synchronous(FULL)", "journal_mode(DELETE)")

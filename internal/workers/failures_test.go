@@ -394,6 +394,44 @@ func (f fixedTask) Do(context.Context, experiment.Item) (experiment.TaskResult, 
 	return experiment.TaskResult(f), nil
 }
 
+// refusingConsumer is a consumer of a server that refuses every request for messages.
+type refusingConsumer struct {
+	jetstream.Consumer
+	requests int
+	stop     func()
+}
+
+func (c *refusingConsumer) Fetch(int, ...jetstream.FetchOpt) (jetstream.MessageBatch, error) {
+	if c.requests++; c.requests == 100 {
+		c.stop()
+	}
+	return refusedBatch{}, nil
+}
+
+type refusedBatch struct{}
+
+func (refusedBatch) Messages() <-chan jetstream.Msg {
+	none := make(chan jetstream.Msg)
+	close(none)
+	return none
+}
+
+func (refusedBatch) Error() error { return nats.ErrNoResponders }
+
+// TestCoordinator_refused checks that results are requested once in a heartbeat, and not without a
+// pause, while the server refuses that.
+func TestCoordinator_refused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 9500*time.Millisecond)
+		defer cancel()
+		results := &refusingConsumer{stop: cancel}
+		o := &Coordinator{conn: &Conn{cfg: Config{beat: time.Second}}, results: results}
+		if err := o.receiveResults(ctx); err != nil || results.requests != 10 {
+			t.Errorf("%d requests in 9.5 s, %v", results.requests, err)
+		}
+	})
+}
+
 // TestResult_toDone checks that a failure of an unknown class becomes one of the provider.
 func TestResult_toDone(t *testing.T) {
 	for class, want := range map[outcome.Class]outcome.Class{"": outcome.Provider, "odd": outcome.Provider, outcome.Timeout: outcome.Timeout} {

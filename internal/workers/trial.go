@@ -243,12 +243,14 @@ func (o *Coordinator) receiveResults(ctx context.Context) error {
 	group.SetLimit(receivers)
 	for inner.Err() == nil {
 		batch, err := o.results.Fetch(2*receivers, jetstream.FetchMaxWait(o.conn.cfg.beat/4))
-		if err != nil { // the server is away; the connection is restored in the background
-			sleep(inner, o.conn.cfg.beat)
-			continue
+		if err == nil {
+			for msg := range batch.Messages() {
+				group.Go(func() error { return o.handleResult(inner, msg) })
+			}
+			err = batch.Error()
 		}
-		for msg := range batch.Messages() {
-			group.Go(func() error { return o.handleResult(inner, msg) })
+		if err != nil { // the server is away, or has lost its data; both are restored in the background
+			sleep(inner, o.conn.cfg.beat)
 		}
 	}
 	return group.Wait()

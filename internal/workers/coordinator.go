@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -283,11 +284,14 @@ func (o *Coordinator) State() string {
 		text = serverAway
 	} else if workers == 0 {
 		text = "no worker is there"
+		var reasons []string
 		for _, s := range o.workers {
 			if why := s.Refused[o.run.ID]; why != "" && time.Since(s.at) <= o.conn.cfg.lostAfter() {
-				text += ": " + why
-				break
+				reasons = append(reasons, why)
 			}
+		}
+		if len(reasons) > 0 {
+			text += ": " + textutil.Line(textutil.Cut(slices.Min(reasons), 300))
 		}
 	}
 	if o.redelivered > 0 {

@@ -340,6 +340,19 @@ func TestCoordinator_redelivered(t *testing.T) {
 	if text := o.State(); text != "no worker is there, units handed out again 5 times" {
 		t.Errorf("the progress says %q", text)
 	}
+	for i := range 20 { // of several reasons always the same one, without what could control a terminal
+		presence, err := json.Marshal(Presence{ID: fmt.Sprint(i), Refused: map[string]string{"0123": fmt.Sprintf("reason %02d\x1b[2J", i)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.recordPresence(presence)
+	}
+	const refused = `no worker is there: reason 00\x1b[2J, units handed out again 5 times`
+	for range 5 {
+		if text := o.State(); text != refused {
+			t.Errorf("the progress says %q", text)
+		}
+	}
 	f.server.Stop()
 	waitFor(t, "the server's absence", func() bool { return o.State() == "the NATS server is away, units handed out again 5 times" })
 	if o.warnIfNoWorker(); len(notes) != 1 || notes[0] != "the NATS server is away: the run waits for it" {

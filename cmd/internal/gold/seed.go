@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"maps"
+	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -400,6 +402,9 @@ func readItems(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error
 	format, err := dataset.FormatOf(path)
 	if err != nil {
 		return nil, err
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Type() == fs.ModeNamedPipe {
+		return nil, cli.Usage("reading items: %s is a pipe, and seed reads its items more than once: write them to a file first", path)
 	}
 	items := dataset.ReadFile(c.Context, path)
 	for first, err := range items {

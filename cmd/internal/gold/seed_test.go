@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +153,33 @@ func TestRun_cannotWrite(t *testing.T) {
 		if code != cli.ExitIO || !strings.Contains(stderr.String(), "no space left") {
 			t.Errorf("seed %q: exit %d, %s", args, code, stderr.String())
 		}
+	}
+}
+
+// TestRun_pipe: seed refuses a pipe of items before it takes anything out of it, as a second reading
+// would find it empty.
+func TestRun_pipe(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("pipes have a path in Linux")
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	path := filepath.Join(t.TempDir(), "items.jsonl")
+	_, errWrite := w.WriteString(`{"id":"a","input":{"document_text":"Ada."},"expectedOutput":{"entities":[]}}`)
+	if err := errors.Join(errWrite, w.Close(), os.Symlink(fmt.Sprintf("/proc/self/fd/%d", r.Fd()), path)); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--check", path}, {"--dataset", "d", "--file", path}} {
+		code, _, stderr := runSeed(t, "http://127.0.0.1:1", args...)
+		if code != cli.ExitUsage || !strings.Contains(stderr, "items.jsonl is a pipe") {
+			t.Errorf("seed %q: exit %d, %s", args, code, stderr)
+		}
+	}
+	if rest, err := io.ReadAll(r); err != nil || !strings.Contains(string(rest), `"id":"a"`) {
+		t.Errorf("%q is left of the pipe: %v", rest, err)
 	}
 }
 

@@ -169,3 +169,21 @@ func TestCanWrite(t *testing.T) {
 		t.Error("a file is the same only as itself")
 	}
 }
+
+// TestTerminalWidth: a terminal whose cursor cannot be moved counts as none, so that no bar is drawn
+// on it.
+func TestTerminalWidth(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("no terminal: ", err)
+	}
+	defer terminal.Close()
+	defer func(before *os.File) { os.Stderr = before }(os.Stderr)
+	os.Stderr = terminal
+	for kind, want := range map[string]int{"xterm": 80, "dumb": 0} {
+		t.Setenv("TERM", kind)
+		if got := Process().Terminal(); got != want {
+			t.Errorf("TERM=%s: %d columns, want %d", kind, got, want)
+		}
+	}
+}

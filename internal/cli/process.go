@@ -33,8 +33,8 @@ type Env struct {
 	Stdout io.Writer
 	Stderr io.Writer
 	Getenv func(string) string
-	// Terminal returns the width of the terminal of Stderr, 0 if there is none. The width may
-	// change between calls.
+	// Terminal returns the width of the terminal of Stderr, 0 if there is none or if its cursor
+	// cannot be moved (TERM=dumb). The width may change between calls.
 	Terminal func() int
 }
 
@@ -45,7 +45,7 @@ func Process() Env {
 
 func terminalWidth() int {
 	fd := int(os.Stderr.Fd())
-	if !term.IsTerminal(fd) {
+	if !term.IsTerminal(fd) || os.Getenv("TERM") == "dumb" {
 		return 0
 	}
 	width, _, err := term.GetSize(fd)

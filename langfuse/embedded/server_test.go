@@ -379,8 +379,22 @@ func TestOpen_refusesLaterVersion(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Config{Path: path}); err == nil || !strings.Contains(err.Error(), "version 99") {
+	if _, err := Open(Config{Path: path}); err == nil || !strings.Contains(err.Error(), "version 99") || !IsUnreadable(err) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestIsUnreadable: of what keeps a store from being opened, only its content makes it unreadable.
+func TestIsUnreadable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Config{Path: path}); !IsUnreadable(err) {
+		t.Errorf("no database: %v", err)
+	}
+	if _, err := Open(Config{Path: t.TempDir()}); err == nil || IsUnreadable(err) {
+		t.Errorf("a folder: %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -101,8 +102,7 @@ func (s *store) migrate() error {
 		}
 		steps := migrations()
 		if version < 0 || version > len(steps) {
-			return fmt.Errorf("the file has version %d, this program reads up to version %d: use a newer program or another file",
-				version, len(steps))
+			return fmt.Errorf("%w %d, this program reads up to version %d", errVersion, version, len(steps))
 		}
 		for i, step := range steps[version:] {
 			if _, err := tx.Tx.Exec(step); err != nil {
@@ -342,6 +342,17 @@ func scanJSON(rows *sql.Rows) (any, error) {
 func IsBusy(err error) bool {
 	var sqliteErr *sqlite.Error
 	return errors.As(err, &sqliteErr) && sqliteErr.Code()&0xff == sqlite3.SQLITE_BUSY
+}
+
+// errVersion begins the message about a store of another version.
+var errVersion = errors.New("the file has version")
+
+// IsUnreadable reports whether an error means that the store is damaged, no database, or that of a
+// newer program, so that it is of no use to make room or to allow writing.
+func IsUnreadable(err error) bool {
+	var sqliteErr *sqlite.Error
+	return errors.Is(err, errVersion) ||
+		errors.As(err, &sqliteErr) && slices.Contains([]int{sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}, sqliteErr.Code()&0xff)
 }
 
 // ModeError means that the store is open in another mode. Servers of different modes store their

@@ -150,6 +150,9 @@ func serve(ctx context.Context, listener net.Listener, required langfuse.Mode, m
 		return nil, err
 	case embedded.IsBusy(err):
 		return nil, cli.Errorf(cli.ExitUnavailable, "%w: another process of this folder holds it and does not go on; continue that one (fg), or end it", err)
+	case embedded.IsUnreadable(err):
+		return nil, cli.Errorf(cli.ExitIO, "%w: use a newer program if one wrote it, put a copy back, or move it away with its log (-wal): "+
+			"a new one is made then, without its datasets; runs are files of their own", err)
 	case err != nil:
 		return nil, folderError(err)
 	}

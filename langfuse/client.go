@@ -176,10 +176,12 @@ func (p *problems) add(invalid bool, format string, args ...any) {
 func (c Config) check() error {
 	public, secret := c.PublicKey, c.SecretKey.Reveal()
 	unprintable := func(r rune) bool { return r <= ' ' || r == 0x7f }
+	quoted := func(key string) bool { return key != "" && strings.ContainsAny(key[:1], "\"'") && key[0] == key[len(key)-1] }
 	var found problems
 	found.add(public == "", "the public key is missing")
 	found.add(secret == "", "the secret key is missing")
 	found.add(strings.ContainsFunc(public+secret, unprintable), "a key contains a space or a control character")
+	found.add(quoted(public) || quoted(secret), "a key is in quotation marks, which belong to the shell: leave them out")
 	found.add(strings.Contains(public, ":"), "the public key contains a colon, which HTTP Basic authentication cannot carry")
 	found.add(strings.HasPrefix(public, "sk-lf-") || strings.HasPrefix(secret, "pk-lf-"),
 		"the keys look swapped: the public key begins with pk-lf-, the secret key with sk-lf-")

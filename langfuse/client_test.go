@@ -150,6 +150,7 @@ func TestNewRefuses(t *testing.T) {
 		"a query":                   {func(c *Config) { c.BaseURL = "https://h/?a=b" }, "query"},
 		"no host":                   {func(c *Config) { c.BaseURL = "localhost:3000" }, "needs http"},
 		"a broken escape":           {func(c *Config) { c.BaseURL = "https://h/%zz" }, "cannot be read"},
+		"quoted key":                {func(c *Config) { c.SecretKey = NewSecret(`"` + testSecret + `"`) }, "quotation mark"},
 		"swapped keys":              {func(c *Config) { c.PublicKey, c.SecretKey = testSecret, NewSecret(testPublic) }, "swapped"},
 		"a colon":                   {func(c *Config) { c.PublicKey = "a:b" }, "colon"},
 		"a line break":              {func(c *Config) { c.SecretKey = NewSecret(testSecret + "\n") }, "control character"},

@@ -3,6 +3,7 @@ package langfuse
 import (
 	"bytes"
 	"cmp"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,8 +112,12 @@ type ConnectionError struct {
 
 // Error includes the request, the address and what to check.
 func (e *ConnectionError) Error() string {
-	return fmt.Sprintf("langfuse: %s %s: no answer from %s: %s%s; check %s, the network and that the server is running",
-		e.Method, e.Path, e.BaseURL, e.text, attemptsText(e.Attempts), EnvBaseURL)
+	advice := "check " + EnvBaseURL + ", the network and that the server is running"
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](e.Err); untrusted {
+		advice = "the system must trust the certificate of the server; on Linux, SSL_CERT_FILE names a file of certificates to trust"
+	}
+	return fmt.Sprintf("langfuse: %s %s: no answer from %s: %s%s; %s",
+		e.Method, e.Path, e.BaseURL, e.text, attemptsText(e.Attempts), advice)
 }
 
 // Unwrap returns the error of the network.

@@ -158,8 +158,8 @@ func (m *cassette) describeMissing(req pipeline.Request) string {
 // (limit.StopsRun): it has no answer and is repeated when the run is resumed. A call that timed
 // out is written as an error of class timeout. Put Record around retries, not inside: then a
 // line has the final answer with its number of attempts, and a replay waits for nothing. If
-// writing fails, the answer is returned with an error of exit code 74, and every later call
-// returns that error without asking the model. Safe for concurrent use if the model is.
+// writing fails, the answer is returned with an error of exit code 74 that stops the run, and every
+// later call returns that error without asking the model. Safe for concurrent use if the model is.
 func Record(model pipeline.Model, tape *Tape) pipeline.Model {
 	return pipeline.ModelFunc(func(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 		line, err := tape.begin(req)
@@ -197,6 +197,16 @@ func writeError(path string, err error) error {
 	e.Err = err
 	return &cli.Error{Code: cli.ExitIO, Err: e}
 }
+
+// unwrittenError means that a tape takes no more calls. The run stops: each further call would fail,
+// and those in progress are paid for and not recorded.
+type unwrittenError struct{ error }
+
+// Unwrap returns the error with its exit code.
+func (e unwrittenError) Unwrap() error { return e.error }
+
+// StopsRun marks the error as one that stops the run; see limit.StopsRun.
+func (unwrittenError) StopsRun() {}
 
 // recordedError is an error of a model in a cassette.
 type recordedError struct {

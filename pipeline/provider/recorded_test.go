@@ -321,7 +321,10 @@ func TestRecord_cannotWrite(t *testing.T) {
 	if response.Text != "paid" || cli.ExitCode(err) != 74 || !errors.As(err, &failed) || failed.Retry || failed.Failure.Class != outcome.Internal {
 		t.Errorf("got %q, %v", response.Text, err)
 	}
-	if _, err := model.Generate(t.Context(), smallRequest("b")); cli.ExitCode(err) != 74 || calls != 1 {
+	if !limit.StopsRun(err) {
+		t.Errorf("the run goes on after %v", err)
+	}
+	if _, err := model.Generate(t.Context(), smallRequest("b")); cli.ExitCode(err) != 74 || calls != 1 || !limit.StopsRun(err) {
 		t.Errorf("got %v after %d calls: nothing more is paid for", err, calls)
 	}
 	if err := tape.Close(); cli.ExitCode(err) != 74 {

@@ -122,7 +122,7 @@ func (t *Tape) write(value any) error {
 	switch {
 	case t.err != nil:
 	case err != nil:
-		t.err = writeError(t.path, err)
+		t.err = unwrittenError{writeError(t.path, err)}
 	default:
 		t.writeLine(line)
 	}
@@ -134,7 +134,7 @@ func (t *Tape) write(value any) error {
 func (t *Tape) writeLine(line []byte) {
 	written, err := t.file.WriteAt(append(line, '\n'), t.size)
 	if err != nil {
-		t.err = writeError(t.path, errors.Join(err, t.file.Truncate(t.size)))
+		t.err = unwrittenError{writeError(t.path, errors.Join(err, t.file.Truncate(t.size)))}
 		return
 	}
 	t.size += int64(written)

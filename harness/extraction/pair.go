@@ -16,6 +16,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -193,7 +194,7 @@ type Pairs struct {
 //
 // Unusable lines, and lines with the id of an earlier one, have no output line; after all
 // others are written, the error lists them with file and line. A read error, or a line of more
-// than 64 MiB, ends the input, after everything before it is written. Cancelling ctx stops
+// than 64 MiB, ends the input, after everything before it is written; its exit code is 64. Cancelling ctx stops
 // Score between two lines.
 func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	base, err := scoring.New(p.Options)
@@ -221,7 +222,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 			err = fmt.Errorf("longer than %d bytes", maxLine)
 		}
 		if err != nil { // the input ends here; the lines before are scored
-			yield(lineResult{}, fmt.Errorf("reading %s: line %d: %w", p.Name, number+1, err))
+			yield(lineResult{}, cli.Usage("reading %s: line %d: %w", p.Name, number+1, err))
 		}
 	}
 	write := func(s lineResult) error {

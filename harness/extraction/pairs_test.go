@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/scoring"
@@ -197,7 +198,7 @@ func TestPairs_broken(t *testing.T) {
 	var out bytes.Buffer
 	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "x.jsonl"}
 	err := p.Score(t.Context(), io.MultiReader(strings.NewReader(good+`{"id":`), iotest.ErrReader(diskErr)), &out)
-	if !errors.Is(err, diskErr) || !strings.Contains(err.Error(), "x.jsonl: line 1001") {
+	if !errors.Is(err, diskErr) || cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "x.jsonl: line 1001") {
 		t.Errorf("got %v", err)
 	}
 	if lines := strings.Count(out.String(), "\n"); lines != pairs {

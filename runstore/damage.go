@@ -40,6 +40,8 @@ var (
 	ErrRead = errors.New("cannot be read")
 	// ErrWrite: writing failed, for example because the disk is full or the folder read-only.
 	ErrWrite = errors.New("cannot be written")
+	// ErrMoved: the file was moved or removed while it was written.
+	ErrMoved = errors.New("was moved or removed while it was written")
 	// ErrClosed: the run was closed before the call.
 	ErrClosed = errors.New("is closed")
 )
@@ -79,11 +81,11 @@ func (f *Fault) Unwrap() []error {
 	return []error{f.Kind, f.Err}
 }
 
-// ExitCode returns 74 if writing failed, 70 for a call after Close, and otherwise 64, because
+// ExitCode returns 74 if writing failed or the file was moved, 70 for a call after Close, and otherwise 64, because
 // the named file cannot be used.
 func (f *Fault) ExitCode() int {
 	switch f.Kind {
-	case ErrWrite:
+	case ErrWrite, ErrMoved:
 		return 74
 	case ErrClosed:
 		return 70
@@ -98,6 +100,7 @@ var advice = map[error]string{
 	ErrNotRun:  "name a file that ends in " + Extension + ", or an export of one",
 	ErrNewer:   "read it with the version that wrote it, or a later one",
 	ErrDamaged: "export what can be read, replace the file and its log (-wal) by a copy, or run again under another name",
+	ErrMoved:   "put it back with its log (-wal), then resume; what was removed is lost",
 	ErrWrite:   "make room or allow writing there, then resume: what was committed is safe",
 }
 
@@ -114,6 +117,9 @@ func faultOf(path string, kind, err error) error {
 		return err
 	case errors.Is(err, fs.ErrNotExist):
 		return fault(path, ErrMissing, err)
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code() == sqlite3.SQLITE_READONLY_DBMOVED {
+		return fault(path, ErrMoved, nil)
 	}
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,

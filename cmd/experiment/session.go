@@ -128,7 +128,10 @@ func (s session) finish(cfg runConfig, opened system.System, r experiment.Result
 	s.note(r.Note)
 	name := cfg.Header.Name
 	unverified := s.printVerdict(cfg, r)
-	problems := []error{s.adviseResume(cfg, r.Stopped), advisePublish(s.signals.markStop(r.Unpublished), name)}
+	problems := []error{s.adviseResume(cfg, r.Stopped)}
+	if !errors.Is(r.Fault, runstore.ErrMoved) { // else there is nothing to publish
+		problems = append(problems, advisePublish(s.signals.markStop(r.Unpublished), name))
+	}
 	if r.Summary.Run.Name == "" { // the summary failed
 		return errors.Join(append(problems, r.Fault)...)
 	}

@@ -112,7 +112,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 		if runErr == nil && callsErr == nil {
 			_, writeErr := fmt.Fprintf(w, "\n%s\nexperiment bench score %s judges it\n", cfg.Out,
 				cli.Quote(cmp.Or(cfg.Name, cfg.Out)))
-			err = errors.Join(err, writeErr)
+			err = cli.JoinDistinct(err, writeErr)
 		}
 		return err
 	}
@@ -221,7 +221,7 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 	return errors.Join(runs.Print(env, c.Bool("json"), scored, func(w io.Writer, s scoredBench, opt report.Options) error {
 		err := report.Bench(w, s.Report, opt)
 		_, writeErr := fmt.Fprintf(w, "\n%s\n", line)
-		return errors.Join(err, writeErr)
+		return cli.JoinDistinct(err, writeErr)
 	}), verdict)
 }
 

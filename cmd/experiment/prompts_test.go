@@ -88,6 +88,19 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
+// TestCannotWrite_once: a command that writes several times names the full disk once.
+func TestCannotWrite_once(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, args := range [][]string{{"doctor"}, {"bench", "run", "--quiet", "--out", "r"}, {"bench", "score", "r"}} {
+		var stderr strings.Builder
+		code := Run(t.Context(), cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: brokenWriter{}, Stderr: &stderr,
+			Getenv: func(string) string { return "" }, Terminal: func() int { return 0 }})
+		if code != cli.ExitIO || strings.Count(stderr.String(), "no space left") != 1 {
+			t.Errorf("experiment %q: exit %d, %s", args, code, stderr.String())
+		}
+	}
+}
+
 func TestPrompts_cannotWrite(t *testing.T) {
 	newBench(t)
 	for _, args := range [][]string{{"prompts"}, {"prompts", "--json"}, {"prompts", "show", "extraction"},

@@ -81,7 +81,7 @@ func (d *doctor) add(check, state, found, advice string) {
 	f := finding{check, state, found, advice}
 	d.findings = append(d.findings, f)
 	if !d.json {
-		d.err = errors.Join(d.err, cli.WriteError(f.print(d.env.Stdout)))
+		d.err = cli.JoinDistinct(d.err, cli.WriteError(f.print(d.env.Stdout)))
 	}
 }
 

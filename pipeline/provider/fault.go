@@ -96,6 +96,9 @@ func (c *httpModel) bodyFault(x *exchange, err error) *pipeline.ModelError {
 		e.Retry = true
 		return e
 	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text has the types of Go
+		err = errors.New(strings.TrimPrefix(wrong.Field+": unexpected "+wrong.Value, ": "))
+	}
 	return newFault(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q", c.BaseURL, c.excerpt(err), textutil.Cut(reason.Text, 200))
 }
 

@@ -58,14 +58,16 @@ type geminiAnswer struct {
 		BlockReason        string `json:"blockReason"`
 		BlockReasonMessage string `json:"blockReasonMessage"`
 	} `json:"promptFeedback"`
-	ModelVersion string `json:"modelVersion"`
-	Usage        struct {
-		Prompt     int `json:"promptTokenCount"`
-		ToolUse    int `json:"toolUsePromptTokenCount"`
-		Cached     int `json:"cachedContentTokenCount"`
-		Candidates int `json:"candidatesTokenCount"`
-		Thoughts   int `json:"thoughtsTokenCount"`
-	} `json:"usageMetadata"`
+	ModelVersion string          `json:"modelVersion"`
+	Usage        json.RawMessage `json:"usageMetadata"` // geminiUsage
+}
+
+type geminiUsage struct {
+	Prompt     tokenCount `json:"promptTokenCount"`
+	ToolUse    tokenCount `json:"toolUsePromptTokenCount"`
+	Cached     tokenCount `json:"cachedContentTokenCount"`
+	Candidates tokenCount `json:"candidatesTokenCount"`
+	Thoughts   tokenCount `json:"thoughtsTokenCount"`
 }
 
 // geminiRequest is the body of a request.
@@ -102,8 +104,9 @@ func (*gemini) parseAnswer(body []byte) (r parsedAnswer, err error) {
 		return r, err
 	}
 	r.Model, r.Finish, r.choices, r.emptyMessage = answer.ModelVersion, pipeline.FinishOther, len(answer.Candidates), "the answer has no candidates"
-	u := answer.Usage
-	r.Usage, r.UsageProblem = tokenUsage(u.Prompt+u.ToolUse, u.Candidates+u.Thoughts, u.Cached, u.Thoughts,
+	var u geminiUsage
+	unreadable := readUsage(answer.Usage, &u)
+	r.setUsage(unreadable, u.Prompt+u.ToolUse, u.Candidates+u.Thoughts, u.Cached, u.Thoughts,
 		u.Prompt, u.ToolUse, u.Thoughts, u.Candidates, u.Cached)
 	if r.choices == 0 {
 		if blocked := answer.PromptFeedback; blocked.BlockReason != "" {

@@ -223,12 +223,12 @@ func TestGemini_malformed(t *testing.T) {
 	for _, body := range []string{
 		`{"candidates":"x"}`, `{"candidates":[1]}`, `{"candidates":{"a":1}}`,
 		`{"candidates":[{"content":7}]}`, `{"candidates":[{"content":{"parts":7}}]}`, `{"candidates":[{"content":{"parts":[7]}}]}`,
-		`{"candidates":[{"content":{"parts":[{"text":7}]}}]}`, `{"usageMetadata":7}`,
-		`{"usageMetadata":{"promptTokenCount":1e12}}`, `{"usageMetadata":{"promptTokenCount":0.5}}`,
+		`{"candidates":[{"content":{"parts":[{"text":7}]}}]}`, `{"modelVersion":7}`,
 	} {
 		_, err := askGemini(t, 200, body)
 		failed := modelFailure(t, err)
-		if failed.Failure.Class != outcome.Provider || failed.Retry || !strings.Contains(err.Error(), "not the expected JSON") {
+		if failed.Failure.Class != outcome.Provider || failed.Retry || !strings.Contains(err.Error(), "not the expected JSON: ") ||
+			!strings.Contains(err.Error(), ": unexpected ") || strings.Contains(err.Error(), "struct") {
 			t.Errorf("%s: got %v", body, err)
 		}
 	}
@@ -242,6 +242,9 @@ func TestGemini_usage(t *testing.T) {
 		`"promptTokenCount":10,"toolUsePromptTokenCount":3,"thoughtsTokenCount":7`:     {Input: 13, Output: 7, Reasoning: 7},
 		`"promptTokenCount":10,"cachedContentTokenCount":20`:                           {Input: 10, Cached: 10},
 		`"promptTokenCount":-1,"candidatesTokenCount":-5,"cachedContentTokenCount":-1`: {},
+		`"promptTokenCount":"10","candidatesTokenCount":5.0`:                           {Input: 10, Output: 5},
+		`"promptTokenCount":1e12`:                                                      {},
+		`"promptTokenCount":0.5`:                                                       {},
 	} {
 		got, err := askGemini(t, 200, `{"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"STOP"}],"usageMetadata":{`+counts+`}}`)
 		if err != nil || got.Usage != want {

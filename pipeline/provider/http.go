@@ -2,12 +2,15 @@ package provider
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"extraction-experiment/internal/cli"
@@ -193,14 +196,42 @@ func finishReason(reason string) pipeline.Finish {
 	return pipeline.FinishOther
 }
 
-// tokenUsage returns the usage for counts of tokens; output includes reasoning. odd is the
-// result of pipeline.CheckTokens for the reported counts.
-func tokenUsage(input, output, cached, reasoning int, reported ...int) (u outcome.Usage, odd string) {
-	if odd = pipeline.CheckTokens(reported...); odd != "" {
-		return u, odd
+// tokenCount is a count of tokens, which some servers write as 12.0 or "12".
+type tokenCount int
+
+// UnmarshalJSON reads a whole number or null.
+func (n *tokenCount) UnmarshalJSON(raw []byte) error {
+	value, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
+	if string(raw) == "null" {
+		value, err = 0, nil
 	}
-	return outcome.Usage{Input: int64(input), Output: int64(output),
-		Cached: int64(min(cached, input)), Reasoning: int64(min(reasoning, output))}, ""
+	if err == nil && value != math.Trunc(value) {
+		err = errors.New("not a whole number")
+	}
+	*n = tokenCount(max(min(value, 1e15), -1e15))
+	return err
+}
+
+// readUsage reads the usage of an answer, which may be missing.
+func readUsage(raw json.RawMessage, usage any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	return json.Unmarshal(raw, usage)
+}
+
+// setUsage sets the usage to counts of tokens; output includes reasoning. If the usage was
+// unreadable or a reported count cannot be, that is the UsageProblem, because the answer itself
+// is none the worse for it.
+func (r *parsedAnswer) setUsage(unreadable error, input, output, cached, reasoning tokenCount, reported ...tokenCount) {
+	if unreadable != nil {
+		r.UsageProblem = "the provider reports its usage in an unknown form: it counts as not reported"
+		return
+	}
+	if r.UsageProblem = pipeline.CheckTokens(cli.Each(reported, func(n tokenCount) int { return int(n) })...); r.UsageProblem == "" {
+		r.Usage = outcome.Usage{Input: int64(input), Output: int64(output),
+			Cached: int64(min(cached, input)), Reasoning: int64(min(reasoning, output))}
+	}
 }
 
 // hasAnswer reports whether the exchange has an answer with so many choices. Gateways in front

@@ -74,18 +74,20 @@ type openAIAnswer struct {
 		} `json:"message"`
 		Finish string `json:"finish_reason"`
 	} `json:"choices"`
-	Model string `json:"model"`
-	Usage struct {
-		Prompt        int `json:"prompt_tokens"`
-		Completion    int `json:"completion_tokens"`
-		Total         int `json:"total_tokens"`
-		PromptDetails struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-		CompletionDetails struct {
-			Reasoning int `json:"reasoning_tokens"`
-		} `json:"completion_tokens_details"`
-	} `json:"usage"`
+	Model string          `json:"model"`
+	Usage json.RawMessage `json:"usage"` // openAIUsage
+}
+
+type openAIUsage struct {
+	Prompt        tokenCount `json:"prompt_tokens"`
+	Completion    tokenCount `json:"completion_tokens"`
+	Total         tokenCount `json:"total_tokens"`
+	PromptDetails struct {
+		Cached tokenCount `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning tokenCount `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
 }
 
 func (*openAI) requestBody(model modelConfig, req pipeline.Request) ([]byte, error) {
@@ -137,7 +139,8 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 		return r, err
 	}
 	r.Model, r.Finish, r.choices, r.emptyMessage = answer.Model, pipeline.FinishOther, len(answer.Choices), "the answer has no choices"
-	u := answer.Usage
+	var u openAIUsage
+	unreadable := readUsage(answer.Usage, &u)
 	output, cached, reasoning := u.Completion, u.PromptDetails.Cached, u.CompletionDetails.Reasoning
 	// OpenAI counts reasoning in completion_tokens. For servers that do not (xAI), the total is
 	// larger by exactly that number. It is added here, so that the output times its price is
@@ -145,7 +148,7 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	if reasoning > 0 && u.Total == u.Prompt+output+reasoning {
 		output += reasoning
 	}
-	r.Usage, r.UsageProblem = tokenUsage(u.Prompt, output, cached, reasoning, u.Prompt, u.Completion, cached, reasoning)
+	r.setUsage(unreadable, u.Prompt, output, cached, reasoning, u.Prompt, u.Completion, cached, reasoning)
 	if r.choices == 0 {
 		return r, nil
 	}

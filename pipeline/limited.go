@@ -208,7 +208,7 @@ func (c *call) classify(ctx context.Context, response Response, err error) limit
 		c.nextPause = min(max(c.nextPause, 0), maxPauseFactor*c.cfg.Pause)
 	default:
 		result.Kind = limit.Refused
-		account := fault.Status == http.StatusUnauthorized || fault.Status == http.StatusPaymentRequired
+		account := fault.Unauthorised || fault.Status == http.StatusUnauthorized || fault.Status == http.StatusPaymentRequired
 		result.Fatal = account || fault.Failure.Class == outcome.RateLimited
 		result.Forbidden = fault.Status == http.StatusForbidden
 		c.final = true

@@ -117,14 +117,19 @@ func TestLimited_waitingIsNoLatency(t *testing.T) {
 }
 
 func TestLimited_whatIsTriedAgain(t *testing.T) {
+	const wrongKey = 444 // stands for 400 with the code of a wrong key
 	for status, want := range map[int]int{
-		400: 1, 401: 1, 402: 1, 403: 1, 404: 1, 422: 1, 501: 1,
+		400: 1, wrongKey: 1, 401: 1, 402: 1, 403: 1, 404: 1, 422: 1, 501: 1,
 		408: 6, 500: 6, 502: 6, 503: 6, 529: 6,
 	} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			sent := 0
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				sent++
+				if status == wrongKey {
+					http.Error(w, `{"error":{"message":"no","code":"invalid_api_key"}}`, http.StatusBadRequest)
+					return
+				}
 				http.Error(w, `{"error":{"message":"no"}}`, status)
 			}))
 			defer server.Close()
@@ -133,7 +138,7 @@ func TestLimited_whatIsTriedAgain(t *testing.T) {
 			if err == nil || sent != want || r.Attempts != want {
 				t.Errorf("%d requests, %d attempts, want %d: %v", sent, r.Attempts, want, err)
 			}
-			if stops := limit.StopsRun(err); stops != (status == 401 || status == 402 || status == 403) {
+			if stops := limit.StopsRun(err); stops != (status == 401 || status == 402 || status == 403 || status == wrongKey) {
 				t.Errorf("the run stops: %v; %v", stops, err)
 			}
 		})

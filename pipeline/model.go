@@ -142,6 +142,8 @@ type ModelError struct {
 	RetryAfter time.Duration
 	// Retry means that the same request may succeed later.
 	Retry bool
+	// Unauthorised means that the provider does not accept the key, whatever the status.
+	Unauthorised bool
 	// Unreached means that there was no connection to the provider: it was refused, or the host
 	// is unknown.
 	Unreached bool

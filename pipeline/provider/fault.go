@@ -135,6 +135,7 @@ func (c *httpModel) statusFault(x *exchange) *pipeline.ModelError {
 	if e.Retry = limit.Passing(x.Status); e.Retry {
 		e.RetryAfter = max(limit.RetryAfter(x.Header, time.Now()), reason.RetryDelay)
 	}
+	wrongKey := reason.has("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key") // Gemini answers with 400
 	advise := func(format string, args ...any) { e.Failure.Message += "; " + fmt.Sprintf(format, args...) }
 	switch {
 	case x.Status == http.StatusTooManyRequests:
@@ -149,8 +150,8 @@ func (c *httpModel) statusFault(x *exchange) *pipeline.ModelError {
 		advise("the account of %s has no credit left", c.keyVariable)
 	case x.Status == http.StatusBadRequest && strings.Contains(message, "response_format"):
 		advise("if the model takes no JSON Schema, say no_schema: true in the file of EXPERIMENT_MODELS_FILE")
-	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden,
-		reason.has("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key"): // some servers answer with 400
+	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden, wrongKey:
+		e.Unauthorised = wrongKey
 		advise("check %s: the key must be valid at %s and may use the model", c.keyVariable, c.BaseURL)
 	case x.Status == http.StatusNotFound, x.Status == http.StatusMethodNotAllowed:
 		advise("check that %s has the model %q, and %s", c.BaseURL, c.Model, c.urlVariable)

@@ -285,6 +285,9 @@ func TestGemini_googleErrors(t *testing.T) {
 		if failed.Failure.Class != c.class || failed.Status != c.status || failed.Retry != c.retry || failed.RetryAfter != c.after || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %+v, %v", name, failed, err)
 		}
+		if failed.Unauthorised != strings.Contains(c.body, "API_KEY_INVALID") {
+			t.Errorf("%s: the key is refused: %v", name, failed.Unauthorised)
+		}
 	}
 }
 

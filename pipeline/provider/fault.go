@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -49,10 +50,10 @@ func (c *httpModel) fault(x *exchange, err error) *pipeline.ModelError {
 	switch {
 	case x.Err != nil:
 		e = c.connectionFault(x)
-	case x.Flooded:
-		e = newFault(outcome.Provider, "the answer is larger than %d MiB; set a limit of tokens", maxBody>>20)
 	case x.Status < 200 || x.Status >= 300:
 		e = c.statusFault(x)
+	case x.Flooded:
+		e = newFault(outcome.Provider, "the answer is larger than %d MiB; set a limit of tokens", maxBody>>20)
 	default:
 		e = c.bodyFault(x, err)
 	}
@@ -90,7 +91,12 @@ func (c *httpModel) bodyFault(x *exchange, err error) *pipeline.ModelError {
 	case reason.HTML:
 		return newFault(outcome.Provider, "%s answered with a web page: check that %s is the address of the API", c.BaseURL, c.urlVariable)
 	case reason.HasError:
-		return newFault(outcome.Provider, "the server answered with an error: %s", c.excerpt(reason.Text))
+		e := newFault(outcome.Provider, "the server answered with an error: %s", c.excerpt(reason.Text))
+		// Gateways that have begun to answer put the status into the body.
+		if e.Retry = slices.ContainsFunc(reason.Codes, isPassing); e.Retry && reason.has("429") {
+			e.Failure.Class, e.RetryAfter = outcome.RateLimited, limit.RetryAfter(x.Header, time.Now())
+		}
+		return e
 	case len(x.Body) == 0:
 		e := newFault(outcome.Provider, "the answer of %s is empty", c.BaseURL)
 		e.Retry = true
@@ -100,6 +106,12 @@ func (c *httpModel) bodyFault(x *exchange, err error) *pipeline.ModelError {
 		err = errors.New(strings.TrimPrefix(wrong.Field+": unexpected "+wrong.Value, ": "))
 	}
 	return newFault(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q", c.BaseURL, c.excerpt(err), textutil.Cut(reason.Text, 200))
+}
+
+// isPassing reports whether a code is the number of a status that may pass.
+func isPassing(code string) bool {
+	status, err := strconv.Atoi(code)
+	return err == nil && status < 600 && limit.Passing(status)
 }
 
 // isTimeout reports whether an error is a timeout.
@@ -143,12 +155,17 @@ func (c *httpModel) statusFault(x *exchange) *pipeline.ModelError {
 		if reason.has("insufficient_quota", "billing_hard_limit_reached") { // it does not pass
 			e.Retry, e.RetryAfter = false, 0
 			advise("the account of %s has no credit left", c.keyVariable)
+		} else if strings.HasPrefix(message, "Request too large") { // OpenAI says so of one that can never pass
+			e.Failure.Class, e.Retry, e.RetryAfter = outcome.Provider, false, 0
+			advise("it alone exceeds what the account may use in a minute")
 		} else if e.RetryAfter > 0 {
 			advise("the server asks to wait %s", e.RetryAfter)
 		}
 	case x.Status == http.StatusPaymentRequired:
 		advise("the account of %s has no credit left", c.keyVariable)
-	case x.Status == http.StatusBadRequest && strings.Contains(message, "response_format"):
+	case x.Status == http.StatusBadRequest && strings.Contains(message, "max_completion_tokens"):
+		advise("say max_completion_tokens: true of the model in the file of EXPERIMENT_MODELS_FILE")
+	case x.Status == http.StatusBadRequest && (strings.Contains(message, "response_format") || strings.Contains(message, "json_schema")):
 		advise("if the model takes no JSON Schema, say no_schema: true in the file of EXPERIMENT_MODELS_FILE")
 	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden, wrongKey:
 		e.Unauthorised = wrongKey

@@ -77,7 +77,7 @@ func geminiWire() wireForm {
 			"picture and no text": `{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"eA=="}}]},"finishReason":"STOP"}]}`,
 		},
 		Error: func(message string) string {
-			return mustJSON(map[string]any{"error": map[string]any{"code": 500, "message": message, "status": "UNKNOWN"}})
+			return mustJSON(map[string]any{"error": map[string]any{"code": 400, "message": message, "status": "UNKNOWN"}})
 		},
 		Temperature: []string{"generationConfig", "temperature"}, TopP: []string{"generationConfig", "topP"},
 		KeyVariable: "GEMINI_API_KEY",

@@ -33,7 +33,9 @@ func askThrough(t *testing.T, client *http.Client, url string) error {
 
 func TestClient_largeAnswer(t *testing.T) {
 	suite.Slow(t, "it reads 64 MiB")
+	status := http.StatusOK
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
 		chunk := strings.Repeat("x", 1<<20)
 		for range maxBody>>20 + 8 {
 			if _, err := io.WriteString(w, chunk); err != nil {
@@ -43,6 +45,11 @@ func TestClient_largeAnswer(t *testing.T) {
 	})
 	fault := modelFailure(t, askThrough(t, s.Client(), s.URL))
 	if fault.Retry || !strings.Contains(fault.Failure.Message, "larger than 64 MiB") {
+		t.Errorf("%+v", fault)
+	}
+	status = http.StatusServiceUnavailable
+	fault = modelFailure(t, askThrough(t, s.Client(), s.URL))
+	if !fault.Retry || !strings.Contains(fault.Failure.Message, "503: xxx") {
 		t.Errorf("%+v", fault)
 	}
 }

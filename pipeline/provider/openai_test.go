@@ -322,7 +322,13 @@ func TestOpenAI_errorBodies(t *testing.T) {
 		"a number as the code":   {400, `{"object":"error","message":"bad request","code":40001}`, outcome.Provider, false, "400: bad request"},
 		"a message of a type":    {500, `{"error":{"message":{"a":1}}}`, outcome.Provider, true, `500: {"a":1}`},
 		"error null":             {500, `{"error":null}`, outcome.Provider, true, `500: {"error":null}`},
-		"a gateway's 200":        {200, `{"error":{"message":"Provider returned error","code":502}}`, outcome.Provider, false, "answered with an error: Provider returned error"},
+		"a gateway's 200":        {200, `{"error":{"message":"Provider returned error","code":502}}`, outcome.Provider, true, "answered with an error: Provider returned error"},
+		"a gateway's limit":      {200, `{"error":{"message":"Rate limit exceeded","code":429}}`, outcome.RateLimited, true, "answered with an error: Rate limit exceeded"},
+		"a gateway's refusal":    {200, `{"error":{"message":"Bad request","code":400}}`, outcome.Provider, false, "answered with an error: Bad request"},
+		"a code of its own":      {200, `{"error":{"message":"Odd","code":40001}}`, outcome.Provider, false, "answered with an error: Odd"},
+		"too large for a minute": {429, `{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 30601. The input or output tokens must be reduced in order to run successfully.","type":"tokens","code":"rate_limit_exceeded"}}`, outcome.Provider, false, "; it alone exceeds what the account may use in a minute"},
+		"another limit":          {400, `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","code":"unsupported_parameter"}}`, outcome.Provider, false, "; say max_completion_tokens: true of the model in the file of EXPERIMENT_MODELS_FILE"},
+		"no schemas, shorter":    {400, `{"error":{"message":"This model does not support response format json_schema"}}`, outcome.Provider, false, "no_schema: true in the file of EXPERIMENT_MODELS_FILE"},
 		"error of another shape": {200, `{"error":"nope"}`, outcome.Provider, false, "answered with an error: nope"},
 	} {
 		_, err := askOpenAI(t, c.status, c.body)

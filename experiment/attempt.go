@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
@@ -24,7 +25,7 @@ func (u *Unit) newOutcome(started time.Time) outcome.Outcome {
 // limit.StopsRun.
 func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error) {
 	o := u.newOutcome(done.Started)
-	o.NothingExpected = nothingExpected(u.judge)
+	o.NothingExpected = u.nothingExpected
 	o.Ended = o.Started.Add(done.Took)
 	o.Latency = max(0, done.Took-outcome.WaitsOf(done.Calls).Sum())
 	o.Output, o.Calls, o.Warnings, o.Worker = done.Output, done.Calls, done.Warnings, done.Worker
@@ -53,13 +54,13 @@ func scoreOutcome(ctx context.Context, o outcome.Outcome, judge Judge, decoded a
 	if err := checkScores(scored.Scores); err != nil {
 		return withFailure(o, judge, outcome.Failure{Class: outcome.Internal, Message: "the scorer returned " + err.Error()}), nil
 	}
-	o.Scores = append(scored.Scores, errorScore(nil))
+	o.Scores = append(slices.Clip(scored.Scores), errorScore(nil)) // never into memory that the scorer shares
 	o.Groups, o.Counts, o.Explanation = scored.Groups, outcome.CountsOf(scored.Counts), scored.Explanation
 	o.Causes = scored.Causes
-	o.Calls, o.Judging = append(o.Calls, scored.Calls...), outcome.JudgingOf(scored.Calls)
+	o.Calls, o.Judging = append(slices.Clip(o.Calls), scored.Calls...), outcome.JudgingOf(scored.Calls)
 	for _, w := range scored.Warnings {
 		if !slices.Contains(o.Warnings, w) {
-			o.Warnings = append(o.Warnings, w)
+			o.Warnings = append(slices.Clip(o.Warnings), w)
 		}
 	}
 	return o, nil
@@ -69,12 +70,14 @@ func scoreOutcome(ctx context.Context, o outcome.Outcome, judge Judge, decoded a
 func checkScores(scores []outcome.Score) error {
 	for i, s := range scores {
 		switch {
-		case s.Name == "" || s.Name == outcome.ErrorScore:
+		case s.Name == "" || s.Name == outcome.ErrorScore || !utf8.ValidString(s.Name):
 			return fmt.Errorf("a score with the name %q, which it cannot have", s.Name)
 		case slices.ContainsFunc(scores[:i], func(other outcome.Score) bool { return other.Name == s.Name }):
 			return fmt.Errorf("the score %s twice", s.Name)
 		case s.Boolean && s.Value != nil && *s.Value != 0 && *s.Value != 1:
 			return fmt.Errorf("%g for %s, which is boolean: 0 or 1", *s.Value, s.Name)
+		case s.Weight != nil && !(*s.Weight >= 0 && *s.Weight <= math.MaxFloat64):
+			return fmt.Errorf("the weight %g for %s: a weight is at least 0", *s.Weight, s.Name)
 		}
 	}
 	return nil
@@ -113,12 +116,26 @@ func panicLocation() string {
 }
 
 func withFailure(o outcome.Outcome, judge Judge, f outcome.Failure) outcome.Outcome {
-	o.Class, o.Failure = f.Class, &f
+	o.Class, o.Failure, o.Scores = f.Class, &f, nil
 	if judge != nil {
-		o.Scores = judge.Undelivered()
+		scores, err := recoverPanic(func() ([]outcome.Score, error) { return undelivered(judge) })
+		if err != nil {
+			o.Warnings = append(slices.Clip(o.Warnings), "the scores of the failed item are unknown: the scorer returned "+err.Error())
+		} else {
+			o.Scores = scores
+		}
 	}
 	o.Scores = append(o.Scores, errorScore(&f))
 	return o
+}
+
+// undelivered returns the scores of a failed item. A value would count as that of a scored one.
+func undelivered(judge Judge) ([]outcome.Score, error) {
+	scores := slices.Clone(judge.Undelivered())
+	for i := range scores {
+		scores[i].Value = nil
+	}
+	return scores, checkScores(scores)
 }
 
 // errorScore returns the score that is 1 for a failed item and 0 otherwise; its mean is the

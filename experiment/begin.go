@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
@@ -82,8 +84,15 @@ func (cfg Config) withDefaults() (Config, error) {
 	check(cfg.Open == nil && cfg.Scorer == nil, "Scorer is missing")
 	check(cfg.Concurrency < 0, "Concurrency is negative")
 	check(cfg.Timeout < 0, "Timeout is negative")
-	check(cfg.Header.Trials < 0, "Header.Trials is negative")
+	h := &cfg.Header
+	check(h.Trials < 0, "Header.Trials is negative")
+	check(len(h.Scorer.Options) > 0 && !json.Valid(h.Scorer.Options), "Header.Scorer.Options is not JSON")
+	for _, name := range []string{h.Environment, h.Publication.ScoreEnvironment} {
+		check(!langfuse.ValidEnvironment(name),
+			fmt.Sprintf("Header has the environment %q: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name))
+	}
 	check(cfg.Verify && cfg.Langfuse == nil, "Verify needs Langfuse")
+	check(cfg.Langfuse != nil && cfg.Langfuse.Client == nil, "Langfuse has no client: Connect returns one that has")
 	if err := errors.Join(problems...); err != nil {
 		return cfg, err
 	}
@@ -92,12 +101,12 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	cfg.Concurrency, cfg.Timeout = cmp.Or(cfg.Concurrency, 4), cmp.Or(cfg.Timeout, 5*time.Minute)
 	cfg.Resume = cfg.Resume || cfg.Retry
-	h := &cfg.Header
 	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), cfg.Now().UTC()
 	h.Trials = max(1, h.Trials)
 	h.Environment = cmp.Or(h.Environment, outcome.SpanEnvironment)
-	if p := &h.Publication; p.Form == 0 {
-		p.Form, p.ScoreEnvironment = outcome.PublicationForm, cmp.Or(p.ScoreEnvironment, outcome.ScoreEnvironment)
+	if given := h.Publication.ScoreEnvironment; h.Publication.Form == 0 {
+		h.Publication = h.NewPublication()
+		h.Publication.ScoreEnvironment = cmp.Or(given, h.Publication.ScoreEnvironment)
 	}
 	cfg.setLocation()
 	return cfg, nil

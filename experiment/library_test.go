@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"maps"
 	"math"
 	"path/filepath"
@@ -11,11 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
 )
 
 // TestRun_invalid checks that an item whose task or scorer returns what a run file cannot hold
@@ -164,5 +167,164 @@ func TestRescore_config(t *testing.T) {
 	h, at, err := experiment.Rescore(t.Context(), experiment.RescoreConfig{From: from, Name: "again", Path: beside, Scorer: half{}})
 	if err != nil || h.Name != "again" || at != beside || !exists(beside) {
 		t.Errorf("%v: %s at %s", err, h.Name, at)
+	}
+}
+
+// faulty is a Scorer and a Judge with the given methods.
+type faulty struct {
+	half
+	undelivered func() []outcome.Score
+	nothing     func() bool
+	none        bool
+}
+
+func (f faulty) Judge(dataset.Item) (experiment.Judge, error) {
+	if f.none {
+		return nil, nil
+	}
+	return f, nil
+}
+
+func (f faulty) Undelivered() []outcome.Score { return f.undelivered() }
+
+func (f faulty) NothingExpected() bool { return f.nothing != nil && f.nothing() }
+
+// TestRun_faultyScorer checks that a scorer that panics, or gives a failed item what no item can
+// have, neither ends the program nor the run.
+func TestRun_faultyScorer(t *testing.T) {
+	one, nan := 1.0, math.NaN()
+	plain := func() []outcome.Score { return []outcome.Score{{Name: "acc"}} }
+	for name, c := range map[string]struct {
+		scorer faulty
+		class  outcome.Class
+		scores string
+		warns  string
+	}{
+		"panic":           {faulty{undelivered: func() []outcome.Score { panic("boom") }}, outcome.Provider, "error", "boom"},
+		"value":           {faulty{undelivered: func() []outcome.Score { return []outcome.Score{{Name: "acc", Value: &one}} }}, outcome.Provider, "acc=nil error", ""},
+		"weight":          {faulty{undelivered: func() []outcome.Score { return []outcome.Score{{Name: "acc", Weight: &nan}} }}, outcome.Provider, "error", "weight NaN"},
+		"not UTF-8":       {faulty{undelivered: func() []outcome.Score { return []outcome.Score{{Name: "a\xff"}} }}, outcome.Provider, "error", "cannot have"},
+		"nothingExpected": {faulty{undelivered: plain, nothing: func() bool { panic("boom") }}, outcome.Internal, "error", ""},
+		"no judge":        {faulty{undelivered: plain, none: true}, outcome.Internal, "error", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := experiment.RunnerConfig{Run: create(t), Source: list(3), Scorer: c.scorer, Task: task(func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
+				if item.ID == "i01" {
+					return experiment.TaskResult{}, errors.New("no answer")
+				}
+				return echo(ctx, item)
+			})}
+			found, footer, err := carryOut(t, t.Context(), cfg)
+			if err != nil || footer.Status != outcome.Complete || len(found) != 3 {
+				t.Fatalf("%v, %s, %d outcomes", err, footer.Status, len(found))
+			}
+			o := found["i01"]
+			var scores []string
+			for _, s := range o.Scores {
+				if s.Name != outcome.ErrorScore && s.Value == nil {
+					s.Name += "=nil"
+				}
+				scores = append(scores, s.Name)
+			}
+			warnings := strings.Join(o.Warnings, " ")
+			if o.Class != c.class || strings.Join(scores, " ") != c.scores || (c.warns == "") != (warnings == "") || !strings.Contains(warnings, c.warns) {
+				t.Errorf("%s, scores %v, warnings %q", o.Class, scores, warnings)
+			}
+		})
+	}
+}
+
+// TestRun_sharedScores checks that scores are not written into memory that the scorer returns for
+// every item.
+func TestRun_sharedScores(t *testing.T) {
+	value := 0.5
+	shared := append(make([]outcome.Score, 0, 8), outcome.Score{Name: "half", Value: &value})
+	cfg := experiment.RunnerConfig{Run: create(t), Source: list(40), Scorer: faulty{half: half{scores: shared}, undelivered: func() []outcome.Score { return shared }}}
+	cfg.Task = task(func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
+		if item.ID > "i20" {
+			return experiment.TaskResult{}, errors.New("no answer")
+		}
+		return echo(ctx, item)
+	})
+	if _, _, err := carryOut(t, t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if beyond := shared[:2][1]; beyond.Name != "" {
+		t.Errorf("the scorer's memory has %+v", beyond)
+	}
+}
+
+// panicking is a Source with a bug.
+type panicking struct{}
+
+func (panicking) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
+	return func(func([]dataset.Item, error) bool) { panic("no pages") }
+}
+
+// TestRun_panickingSource checks that a panic of a source is an error of the run.
+func TestRun_panickingSource(t *testing.T) {
+	cfg := experiment.Config{Header: outcome.Header{Name: "r"}, Source: panicking{}, Task: task(echo), Scorer: half{}, Path: filepath.Join(t.TempDir(), "r.run")}
+	if _, err := experiment.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no pages") || exists(cfg.Path) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestRun_resumedSource checks that a run of a Source whose dataset has a name is not compared
+// with a file of that name when it is resumed.
+func TestRun_resumedSource(t *testing.T) {
+	cfg := experiment.Config{Header: outcome.Header{Name: "r"}, Dataset: "mine", Source: list(3), Task: task(echo), Scorer: half{}, Path: filepath.Join(t.TempDir(), "r.run")}
+	for _, c := range []struct {
+		items int
+		note  string
+	}{{3, ""}, {3, ""}, {4, "the dataset changed since the run began; the run continues with the items that it began with"}} {
+		cfg.Source = list(c.items)
+		r, err := experiment.Run(t.Context(), cfg)
+		if cfg.Resume = true; err != nil || r.Note != c.note {
+			t.Errorf("%d items: %v, %q", c.items, err, r.Note)
+		}
+	}
+}
+
+// TestRun_header checks that a header that Langfuse or the run file would not take is refused
+// before anything is paid for, and that scores follow the environment, as those of the command do.
+func TestRun_header(t *testing.T) {
+	run := func(h outcome.Header) (experiment.Result, error) {
+		return experiment.Run(t.Context(), experiment.Config{Header: h, Source: list(1), Task: task(echo), Scorer: half{}, Path: filepath.Join(t.TempDir(), "r.run")})
+	}
+	for says, h := range map[string]outcome.Header{
+		"Options is not JSON":  {Name: "r", Scorer: outcome.Scorer{Options: json.RawMessage("{x")}},
+		`environment "Prod"`:   {Name: "r", Environment: "Prod"},
+		`environment "Scores"`: {Name: "r", Publication: outcome.Publication{ScoreEnvironment: "Scores"}},
+	} {
+		if r, err := run(h); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), says) || r.Path != "" {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+	for given, want := range map[string]string{"": outcome.ScoreEnvironment, outcome.SpanEnvironment: outcome.ScoreEnvironment, "prod": "prod"} {
+		if r, err := run(outcome.Header{Name: "r", Environment: given}); err != nil || r.Header.ScoreEnvironment() != want {
+			t.Errorf("scores of %q are in %q: %v", given, r.Header.ScoreEnvironment(), err)
+		}
+	}
+}
+
+// TestPublish_without checks the errors without a server, and for a run that was made without one.
+func TestPublish_without(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.run")
+	cfg := experiment.Config{Header: outcome.Header{Name: "r"}, Source: list(1), Task: task(echo), Scorer: half{}, Path: path, Langfuse: &experiment.Langfuse{}}
+	if _, err := experiment.Run(t.Context(), cfg); cli.ExitCode(err) != cli.ExitUsage {
+		t.Errorf("an empty Langfuse: %v", err)
+	}
+	cfg.Langfuse = nil
+	_, err := experiment.Run(t.Context(), cfg)
+	noError(t, err)
+	if _, err := experiment.Publish(t.Context(), &experiment.Langfuse{}, path, nil, experiment.Observer{}); cli.ExitCode(err) != cli.ExitUsage {
+		t.Errorf("an empty Langfuse: %v", err)
+	}
+	client, err := langfuse.New(langfuse.Config{PublicKey: "pk", SecretKey: langfuse.NewSecret("sk")})
+	noError(t, err)
+	lf := &experiment.Langfuse{Site: tracking.Site{Client: client}}
+	_, err = experiment.Publish(t.Context(), lf, path, nil, experiment.Observer{})
+	if err == nil || err.Error() != `the run "r" was made without Langfuse, and such runs are not published` {
+		t.Errorf("%v", err)
 	}
 }

@@ -65,7 +65,7 @@ func Publish(ctx context.Context, lf *Langfuse, path string, log *slog.Logger, o
 // checkProject returns an error if the run was made for another project than that of l, which
 // does not have its dataset, or without Langfuse.
 func (l *Langfuse) checkProject(ctx context.Context, run *runstore.Reader) error {
-	if l == nil {
+	if l == nil || l.Client == nil {
 		return cli.Usage("experiment: Langfuse is missing: Connect returns it")
 	}
 	header, err := run.Header(ctx)
@@ -86,7 +86,11 @@ type UnpublishableError struct{ Name, Harness string }
 
 // Error names the run and its harness.
 func (e *UnpublishableError) Error() string {
-	return fmt.Sprintf("the run %q is of the %s, and runs of the %s are not published to Langfuse", e.Name, e.Harness, e.Harness)
+	runs := "such runs"
+	if e.Harness != "" {
+		runs += " of the " + e.Harness
+	}
+	return fmt.Sprintf("the run %q was made without Langfuse, and %s are not published", e.Name, runs)
 }
 
 // ExitCode returns 64.

@@ -21,8 +21,9 @@ import (
 // Unit is one attempt of an item.
 type Unit struct {
 	Item
-	item  runstore.Item
-	judge Judge // stays in the process of the run file
+	item            runstore.Item
+	judge           Judge // stays in the process of the run file
+	nothingExpected bool
 }
 
 func newUnit(item runstore.Item, trial int) *Unit {
@@ -173,9 +174,9 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 		}
 		q.notify(q.cfg.Observer.Started != nil, func() { q.cfg.Observer.Started(u.ID) })
 		o := u.newOutcome(q.cfg.Now())
-		judge, err := recoverPanic(func() (Judge, error) { return q.system.Scorer.Judge(u.item.Item) })
+		judged, err := judgeOf(q.system.Scorer, u.item.Item)
 		if err == nil {
-			u.judge, u.Decoded = judge, decoded(judge)
+			u.judge, u.Decoded, u.nothingExpected = judged.judge, judged.decoded, judged.nothingExpected
 			q.run.Expect(1)
 			return u, nil
 		}

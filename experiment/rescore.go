@@ -24,10 +24,12 @@ import (
 // RescoreConfig is the configuration of Rescore. From, Name and Scorer are required.
 type RescoreConfig struct {
 	From   *runstore.Reader
-	Name   string         // name of the new run
-	Path   string         // its file; empty as in Config
-	Pin    outcome.Scorer // how to score; Custom are the evaluators that are asked again
+	Name   string // name of the new run
+	Path   string // its file; empty as in Config
 	Scorer Scorer
+	// Pin describes Scorer, as Header.Scorer does: without a Version, no other run can be
+	// compared with the new one. Custom are the evaluators that are asked again.
+	Pin outcome.Scorer
 	// Gold, if set, provides the items that the results are scored against, in the version
 	// GoldVersion. Rescore uses those that From also has, with the same input. It calls Left,
 	// if not nil, with items whose input has changed, and with items of From that no longer
@@ -45,9 +47,10 @@ type RescoreConfig struct {
 var ErrSameGold = errors.New("the dataset still has the expected outputs that the run was scored with")
 
 // Rescore scores the results of a run again, into a new run file, and returns its header and
-// path. The task is not called: calls are copied, marked as cached, and cost nothing. The newest of several attempts becomes attempt 1. Scores of external evaluators
-// are copied, unless Pin asks the evaluator again. If the name is taken, the error is a
-// *NameTakenError; after any other error, or a crash, there is no new run.
+// path. The task is not called: calls are copied, marked as cached, and cost nothing. The newest
+// of several attempts becomes attempt 1. Scores of external evaluators are copied, unless Pin
+// asks the evaluator again. If the name is taken, the error is a *NameTakenError; after any other
+// error, or a crash, there is no new run.
 //
 // An item that failed stays failed with its class. Only failures of the classes invalid_output,
 // item and internal are judged again, if there is an output. Rescore needs memory for a page of
@@ -258,15 +261,15 @@ func (r *rescorer) rescoreOutcome(
 	o.Seq, o.Attempt, o.Class, o.Failure, o.Scores = 0, 1, outcome.OK, nil, nil
 	o.Groups, o.Counts, o.Causes, o.Explanation = nil, nil, nil, nil
 	o.CostUSD, o.Calls, o.Judging = new(float64), r.cachedCalls(before.Calls), nil
-	judge, err := recoverPanic(func() (Judge, error) { return r.Scorer.Judge(item.Item) })
-	o.NothingExpected = err == nil && nothingExpected(judge)
+	judged, err := judgeOf(r.Scorer, item.Item)
+	o.NothingExpected = judged.nothingExpected
 	switch {
 	case err != nil:
 		o = withFailure(o, nil, outcome.FailureOf(err, outcome.Item))
 	case before.Failed() && (len(before.Output) == 0 || isTaskFailure(before.Class)):
-		o = withFailure(o, judge, *before.Failure)
+		o = withFailure(o, judged.judge, *before.Failure)
 	default:
-		if o, err = scoreOutcome(ctx, o, judge, nil); err != nil {
+		if o, err = scoreOutcome(ctx, o, judged.judge, nil); err != nil {
 			return o, err
 		}
 	}

@@ -212,13 +212,11 @@ func (e *execution) sourceNote(ctx context.Context) string {
 	}
 	const continues = "the run continues with the items that it began with"
 	source := e.cfg.Source
-	if e.cfg.Dataset != "" {
+	if source == nil {
 		if _, err := os.Stat(e.cfg.Dataset); err != nil {
 			return fmt.Sprintf("the dataset %s is not there any more; %s", e.cfg.Dataset, continues)
 		}
-		if source == nil {
-			source = File(e.cfg.Dataset)
-		}
+		source = File(e.cfg.Dataset)
 	}
 	sum, err := Fingerprint(ctx, Selected{Source: source, Filter: e.cfg.Filter})
 	switch {
@@ -265,11 +263,13 @@ func prefetch(pages iter.Seq2[[]dataset.Item, error]) iter.Seq2[[]dataset.Item, 
 		next, stop := iter.Pull2(pages)
 		defer stop()
 		runstore.Paged(func([]dataset.Item) ([][]dataset.Item, error) {
-			page, err, more := next()
-			if err != nil || !more {
-				return nil, err
-			}
-			return [][]dataset.Item{page}, nil
+			return recoverPanic(func() ([][]dataset.Item, error) { // in a goroutine, where the caller could not recover
+				page, err, more := next()
+				if err != nil || !more {
+					return nil, err
+				}
+				return [][]dataset.Item{page}, nil
+			})
 		})(yield)
 	}
 }

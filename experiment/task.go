@@ -83,11 +83,32 @@ type Judge interface {
 	// have scores without a name of their own, or that are not finite numbers.
 	Score(output json.RawMessage) (Scored, error)
 	// Undelivered returns the scores that the expected output defines, without values, for an
-	// item that failed.
+	// item that failed. Scores that Score could not return, or a panic, are a warning of the item.
 	//
 	// A Judge may also have the methods NothingExpected() bool, see outcome.Detail, and
 	// Decoded() any, see Item.Decoded. Decoded must not reveal the expected output.
 	Undelivered() []outcome.Score
+}
+
+// judged is a Judge with the results of its optional methods.
+type judged struct {
+	judge           Judge
+	decoded         any
+	nothingExpected bool
+}
+
+// judgeOf returns the Judge of an item. A panic is an error.
+func judgeOf(s Scorer, item dataset.Item) (judged, error) {
+	return recoverPanic(func() (judged, error) {
+		j, err := s.Judge(item)
+		if err == nil && j == nil {
+			err = &outcome.Failure{Class: outcome.Internal, Message: "the scorer returned no Judge"}
+		}
+		if err != nil {
+			return judged{}, err
+		}
+		return judged{j, decoded(j), nothingExpected(j)}, nil
+	})
 }
 
 // nothingExpected reports whether a Judge says that its expected output is annotated and empty.

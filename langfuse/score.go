@@ -53,7 +53,7 @@ func (s *ScoreCreate) Validate() error {
 	found.add((s.TraceID == "") == (s.DatasetRunID == ""), "it needs either a trace or a run")
 	found.add(s.ObservationID != "" && s.TraceID == "", "an observation needs its trace")
 	found.add(len(s.Metadata) > 0 && !textutil.ValidJSON(s.Metadata), "its metadata is not JSON")
-	found.add(!isEnvironment(s.Environment),
+	found.add(!ValidEnvironment(s.Environment),
 		"its environment must be at most 40 of a-z, 0-9, - and _ and not begin with langfuse")
 
 	number, isNumber := s.Value.Number()
@@ -71,9 +71,9 @@ func (s *ScoreCreate) Validate() error {
 	return errors.Join(found...)
 }
 
-// isEnvironment reports whether Langfuse stores the name unchanged. It silently replaces
-// invalid names by "default".
-func isEnvironment(name string) bool {
+// ValidEnvironment reports whether Langfuse stores the name of an environment unchanged, or has
+// its default for it since it is empty. It silently replaces invalid names by "default".
+func ValidEnvironment(name string) bool {
 	return len(name) <= 40 && !strings.HasPrefix(name, "langfuse") &&
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }

@@ -42,7 +42,7 @@ type Header struct {
 type Publication struct {
 	Form int `json:"form"` // PublicationForm of the version that began the run
 	// ScoreEnvironment is the environment of the scores. With Form 0 they are in the
-	// environment of the spans.
+	// environment of the spans. For a new run, empty means Header.Environment if that is set.
 	ScoreEnvironment string `json:"score_environment,omitempty"`
 	// Scores are the names of scores that are published besides ErrorScore, those of external
 	// evaluators, and the main scores of extraction (scoring.Headlines). AllScores stands for

@@ -180,7 +180,7 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 // are not given.
 func readPublication(p *settings.Problems, s settings.Values, cfg *runConfig, scores []string) {
 	h := &cfg.Header
-	if !environmentName().MatchString(h.Environment) || strings.HasPrefix(h.Environment, "langfuse") {
+	if h.Environment == "" || !langfuse.ValidEnvironment(h.Environment) {
 		p.Add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", h.Environment)
 	}
 	h.Publication = outcome.Publication{
@@ -213,10 +213,6 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 	}
 	return classes
 }
-
-// environmentName matches the environments that Langfuse accepts. Langfuse silently replaces others
-// by "default".
-var environmentName = textutil.Pattern(`^[a-z0-9_-]{1,40}$`)
 
 // readPublishScores parses the scores that are sent to Langfuse in addition to the default ones.
 // known holds the scores that the run will have.

@@ -328,3 +328,24 @@ func TestPublish_without(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestRun_unnamedCall checks that a call that a task did not name, or not in UTF-8, is published.
+func TestRun_unnamedCall(t *testing.T) {
+	t.Chdir(t.TempDir())
+	lookup, done := startServer()
+	defer done()
+	server, _, err := langfuse.ConfigFromEnv(lookup)
+	noError(t, err)
+	lf, err := experiment.Connect(t.Context(), server)
+	noError(t, err)
+	defer lf.Client.CloseIdleConnections()
+	r, err := experiment.Run(t.Context(), experiment.Config{
+		Header: outcome.Header{Name: "calls"}, Source: list(1), Scorer: half{}, Langfuse: lf, Verify: true,
+		Task: task(func(context.Context, experiment.Item) (experiment.TaskResult, error) {
+			return experiment.TaskResult{Output: json.RawMessage(`1`), Calls: []outcome.Call{{}, {Name: "a\xff", Kind: "generation", Model: "m\xff"}}}, nil
+		}),
+	})
+	if err != nil || r.Verdict.Total() != 0 {
+		t.Errorf("%v: %+v", err, r.Verdict)
+	}
+}

@@ -93,14 +93,14 @@ func (b builder) root(item dataset.Item, o outcome.Outcome, at period, common []
 
 // child returns the span of a call without its ids.
 func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute) langfuse.Span {
-	kind := cmp.Or(call.Kind, "span")
+	kind := cmp.Or(textutil.ValidUTF8(call.Kind), "span")
 	span := langfuse.Span{
-		Name: call.Name, Start: at.start, End: at.end,
+		Name: cmp.Or(textutil.ValidUTF8(call.Name), kind), Start: at.start, End: at.end,
 		Attributes: append(slices.Clip(common), langfuse.TextAttribute("langfuse.observation.type", kind)),
 	}
 	add := func(key, value string) {
 		if value != "" {
-			span.Attributes = append(span.Attributes, langfuse.TextAttribute(key, value))
+			span.Attributes = append(span.Attributes, langfuse.TextAttribute(key, textutil.ValidUTF8(value)))
 		}
 	}
 	add("langfuse.observation.input", jsonField(call.Input))
@@ -126,7 +126,7 @@ func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute
 		markFailed(&span, message)
 	case message != "":
 		add("langfuse.observation.level", "WARNING")
-		add("langfuse.observation.status_message", textutil.ValidUTF8(message))
+		add("langfuse.observation.status_message", message)
 	}
 	return span
 }

@@ -57,6 +57,12 @@ func TestProbeAs(t *testing.T) {
 			t.Errorf("%+v, %v", server, err)
 		}
 	}
+	if server, err = client.ProbeAs(t.Context(), "v4-dual"); err != nil || server.Mode() != ModeDual {
+		t.Errorf("by another name: %+v, %v", server, err)
+	}
+	if _, err = client.ProbeAs(t.Context(), "both"); !errors.As(err, new(*UsageError)) {
+		t.Errorf("an unknown mode: %v", err)
+	}
 	fake.health = `{"version":"3.80.0"}`
 	client, _ = serve(t, fake.handler(t))
 	if _, err = client.ProbeAs(t.Context(), ModeLegacy); err == nil || !strings.Contains(err.Error(), "3.81.0 or later") {

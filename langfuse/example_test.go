@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"extraction-experiment/langfuse"
@@ -142,4 +143,32 @@ func ExampleClient_ExportSpans() {
 	// score: {correct BOOLEAN as expected}
 	// trace: chat true
 	// observation: GENERATION small-1 4
+}
+
+// This example gets a prompt, and uses a built-in text as long as there is none. Any other error,
+// such as that of wrong keys, is not hidden by the built-in text.
+func ExampleClient_GetPrompt() {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"error":"LangfuseNotFoundError","message":"Prompt not found: 'greeting' with label 'staging'"}`)
+	}))
+	defer web.Close()
+	client, err := langfuse.New(langfuse.Config{
+		BaseURL: web.URL, PublicKey: "pk-lf-1", SecretKey: langfuse.NewSecret("sk-lf-1"),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	prompt, err := client.GetPrompt(context.Background(), langfuse.PromptRef{Name: "greeting", Label: "staging"})
+	if errors.Is(err, langfuse.ErrNotFound) {
+		prompt, err = langfuse.Prompt{Type: langfuse.PromptText, Prompt: json.RawMessage(`"Greet {{name}}."`)}, nil
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	text, err := prompt.Text() // Messages for a chat prompt
+	fmt.Println(strings.ReplaceAll(text, "{{name}}", "Ada"), err)
+	// Output: Greet Ada. <nil>
 }

@@ -24,7 +24,7 @@ const (
 const defaultPromptLabel = "production"
 
 // Prompt is one version of a prompt. The server resolves references to other prompts. The
-// caller replaces variables ({{name}}).
+// caller replaces variables ({{name}}) and placeholders, for example with pipeline.Compile.
 type Prompt struct {
 	Name          string          `json:"name"`
 	Version       int             `json:"version,omitempty"`
@@ -55,6 +55,17 @@ func (p Prompt) Text() (string, error) {
 		return "", fmt.Errorf("prompt %s@%d: reading its text: %w", p.Name, p.Version, err)
 	}
 	return text, nil
+}
+
+// Messages returns the messages of a chat prompt. A text prompt is an error.
+func (p Prompt) Messages() (messages []PromptMessage, err error) {
+	if p.Type == PromptText {
+		return nil, fmt.Errorf("prompt %s@%d is a text prompt, not a chat", p.Name, p.Version)
+	}
+	if err := json.Unmarshal(p.Prompt, &messages); err != nil {
+		return nil, fmt.Errorf("prompt %s@%d: reading its messages: %w", p.Name, p.Version, err)
+	}
+	return messages, nil
 }
 
 // PromptRef identifies a version of a prompt by Label or by Version. Without both, it is the

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -131,13 +132,24 @@ type ScoreSubject struct {
 }
 
 // ScoresQuery selects scores. A score matches a list if it matches any of its elements, which
-// must not contain commas. Empty fields match all scores.
+// must not contain commas: a name that does is a *UsageError. Empty fields match all scores.
 type ScoresQuery struct {
 	IDs, Names []string
-	// At most one of TraceIDs and ExperimentID may be set.
+	// At most one of TraceIDs and ExperimentID may be set; both are a *UsageError.
 	TraceIDs     []string
 	ExperimentID string // selects the scores of the run itself, not of its items
 	Limit        int    // scores per page, at most 100; 0 means 64
+}
+
+// check returns an error for a query that selects something else than it says.
+func (q ScoresQuery) check() error {
+	switch {
+	case len(q.TraceIDs) > 0 && q.ExperimentID != "":
+		return usageError("a query selects the scores of traces or those of a run, not both")
+	case slices.ContainsFunc(q.Names, func(name string) bool { return strings.Contains(name, ",") }):
+		return usageError("a query cannot select scores by a name with a comma (%q): select them from the result", q.Names)
+	}
+	return nil
 }
 
 // ListScores yields scores with their details, subject and annotation. It requires
@@ -147,6 +159,9 @@ type ScoresQuery struct {
 //
 // API: GET /api/public/v3/scores
 func (c *Client) ListScores(ctx context.Context, q ScoresQuery) iter.Seq2[Score, error] {
+	if err := q.check(); err != nil {
+		return func(yield func(Score, error) bool) { yield(Score{}, err) }
+	}
 	query := url.Values{"fields": {"details,subject,annotation"}}
 	setList(query, "id", q.IDs)
 	setList(query, "name", q.Names)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"strings"
 	"testing"
@@ -149,6 +150,23 @@ func TestScoresBySelection(t *testing.T) {
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("%s: %v, want %s", name, got, test.want)
 		}
+	}
+}
+
+// A query that servers would read as another one is refused: it would silently find nothing.
+func TestScoresQueryRefused(t *testing.T) {
+	client, record := serve(t, answers(t, "scores_v3.json"))
+	for _, q := range []ScoresQuery{{TraceIDs: []string{"t"}, ExperimentID: "e"}, {Names: []string{"f1", "a,b"}}} {
+		for _, scores := range []iter.Seq2[Score, error]{client.ListScores(t.Context(), q), client.ReadScores(t.Context(), newV3, q)} {
+			for _, err := range scores {
+				if !errors.As(err, new(*UsageError)) {
+					t.Errorf("%+v: %v", q, err)
+				}
+			}
+		}
+	}
+	if len(record.seen()) != 0 {
+		t.Error("a request went out")
 	}
 }
 

@@ -303,6 +303,10 @@ const maxQueryIDs = 50
 // API: GET /api/public/v3/scores; GET /api/public/v2/scores and /traces/{id}
 func (c *Client) ReadScores(ctx context.Context, caps Capabilities, q ScoresQuery) iter.Seq2[Score, error] {
 	return unique(func(yield func(Score, error) bool) {
+		if err := q.check(); err != nil {
+			yield(Score{}, err)
+			return
+		}
 		for ids := range queryLists(q.IDs) {
 			for traces := range queryLists(q.TraceIDs) {
 				query := q

@@ -91,10 +91,14 @@ func (c *Client) Probe(ctx context.Context) (Server, error) {
 }
 
 // ProbeAs is like Probe but sets the mode instead of determining it. With the mode "", it is
-// Probe.
+// Probe. Errors: also that of ParseMode for a mode that is none.
 //
 // API: GET /api/public/health, /projects
 func (c *Client) ProbeAs(ctx context.Context, mode Mode) (Server, error) {
+	mode, err := ParseMode(string(mode))
+	if err != nil {
+		return Server{}, err
+	}
 	if mode == "" {
 		return c.Probe(ctx)
 	}

@@ -79,8 +79,8 @@ func (g GateResult) ExitCode() int {
 	return 1
 }
 
-// Check returns everything that is wrong with the gate, except for its rules, which ParseRule
-// checks.
+// Check returns everything that is wrong with the gate. Its rules are those of ParseRule,
+// unchanged: one that a program puts together could have an operator or a bound that nothing keeps.
 func (g Gate) Check() error {
 	var problems []error
 	if !slices.Contains([]Policy{"", InconclusiveFails, InconclusivePasses, InconclusiveExits6}, g.Inconclusive) {
@@ -91,6 +91,11 @@ func (g Gate) Check() error {
 	}
 	if g.MaxRegressions != nil && *g.MaxRegressions < 0 {
 		problems = append(problems, fmt.Errorf("max-regressions: %d is negative", *g.MaxRegressions))
+	}
+	for _, r := range g.Rules {
+		if parsed, err := ParseRule(r.Text); err != nil || parsed != r {
+			problems = append(problems, fmt.Errorf("rule %q of %q is not one that ParseRule returned", cut(r.Text), r.Metric))
+		}
 	}
 	return errors.Join(problems...)
 }

@@ -326,6 +326,24 @@ func TestGate_weightedScore(t *testing.T) {
 	}
 }
 
+// TestGate_ownRules checks that a rule that ParseRule did not make is refused: an unknown operator
+// failed every run, without a name.
+func TestGate_ownRules(t *testing.T) {
+	parsed := mustRule(t, "f1  >= 0.5")
+	if err := (Gate{Rules: []Rule{parsed}}).Check(); err != nil {
+		t.Error(err)
+	}
+	for _, change := range []func(*Rule){
+		func(r *Rule) { *r = Rule{} }, func(r *Rule) { r.Op = "=>" }, func(r *Rule) { r.Offset = math.NaN() }, func(r *Rule) { r.Factor = 0 },
+	} {
+		rule := parsed
+		change(&rule)
+		if _, err := (Config{Gate: Gate{Rules: []Rule{rule}}}).Compare(t.Context(), newRun("b", 1), newRun("c", 1)); err == nil {
+			t.Errorf("%+v was judged", rule)
+		}
+	}
+}
+
 func TestGate_CheckRun(t *testing.T) {
 	zero, none := 0.0, 0
 	g := Gate{MinDelta: &zero, MaxRegressions: &none, Inconclusive: "maybe", Rules: []Rule{

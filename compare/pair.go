@@ -65,15 +65,15 @@ func correctPairs(pairs []Pair, scores []*Score) {
 
 // runItems yields the items of a run with their outcomes, in the order of their ids, and adds the
 // outcomes to r.summariser. order is the order of the scores in the summary. A source whose
-// outcomes are not in order is an error.
+// outcomes are not in order, or that has one twice, is an error.
 func (r *run) runItems(ctx context.Context, order []string) iter.Seq2[*runItem, error] {
 	r.summariser = outcome.NewSummariser(r.header, outcome.SummaryConfig{Order: order, Worst: -1})
 	return func(yield func(*runItem, error) bool) {
 		var u *runItem
 		for o, err := range r.Outcomes(ctx) {
-			if err == nil && u != nil && o.Item < u.id {
-				err = fmt.Errorf("reading %s: item %q comes after %q, outcomes must come in order of their ids",
-					r.Where(), o.Item, u.id)
+			if err == nil && u != nil && (o.Item < u.id || o.Item == u.id && o.Trial <= u.trials[len(u.trials)-1].Trial) {
+				err = fmt.Errorf("reading %s: item %q (trial %d) comes after %q, outcomes must come once each, in order of their ids and trials",
+					r.Where(), o.Item, o.Trial, u.id)
 			}
 			if err != nil {
 				yield(nil, err)

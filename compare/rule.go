@@ -28,7 +28,7 @@ import (
 // The operators are >=, >, <= and <. Numbers that differ by at most Epsilon are equal. Shares and
 // multiples may end in %, but not what is added to the base; a time ends in ms or s, a cost may
 // begin with $. A bound on an amount that no value meets or all values meet is an error; Decides
-// checks bounds on scores.
+// checks bounds on scores. Make a Rule with ParseRule, since Gate.Check refuses others.
 type Rule struct {
 	Text     string
 	Metric   string

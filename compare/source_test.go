@@ -179,6 +179,9 @@ func TestCompare_sourceErrors(t *testing.T) {
 	broken.unreadable = errors.New("the disk is gone")
 	unordered := newRun("unordered", 1, 1, 1)
 	slices.Reverse(unordered.outcomes)
+	repeated := newRun("repeated", 1, 1, 1)
+	repeated.outcomes = slices.Insert(repeated.outcomes, 1, repeated.outcomes[1])
+	repeated.outcomes[1] = repeated.outcomes[0]
 	for name, tt := range map[string]struct {
 		base, cand *memoryRun
 		want       string
@@ -186,6 +189,7 @@ func TestCompare_sourceErrors(t *testing.T) {
 		"base":      {broken, newRun("c", 1, 1), "disk is gone"},
 		"candidate": {newRun("b", 1, 1), broken, "disk is gone"},
 		"order":     {newRun("b", 1, 1, 1), unordered, "in order of their ids"},
+		"twice":     {newRun("b", 1, 1, 1), repeated, "once each"},
 	} {
 		if _, err := (Config{}).Compare(context.Background(), tt.base, tt.cand); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)

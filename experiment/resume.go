@@ -26,7 +26,8 @@ import (
 func (e *execution) resume() (listed bool, err error) {
 	h := e.cfg.Header
 	if _, err := os.Stat(e.cfg.Path); err != nil {
-		return false, cli.Usage("there is no run %q of %s to resume (%s is missing)", h.Name, h.Dataset.Name, e.cfg.Path)
+		of := strings.TrimSuffix(" of "+h.Dataset.Name, " of ") // items in memory may have no name
+		return false, cli.Usage("there is no run %q%s to resume (%s is missing)", h.Name, of, e.cfg.Path)
 	}
 	run, err := runstore.Open(e.cfg.Path)
 	if err != nil {

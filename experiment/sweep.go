@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ type Sweep struct {
 	// Resume continues the runs that have begun; Retry also gives their failed items another
 	// attempt.
 	Resume, Retry bool
-	// What is the name of the sweep in errors, for example "this sweep".
+	// What is the name of the sweep in errors; "" is "this sweep".
 	What string
 	// Note, if not nil, is called by Prepare with a message for the user when a sweep is
 	// resumed; the message may be empty.
@@ -46,6 +47,7 @@ type Sweep struct {
 // Prepare determines the paths of the runs and which have begun. It returns an error if Resume
 // and Retry do not fit. Call it once, before Pin and Run.
 func (s *Sweep) Prepare(ctx context.Context) error {
+	s.What = cmp.Or(s.What, "this sweep")
 	var existing, names []string
 	for _, run := range s.Runs {
 		cfg := s.locatedConfig(run)
@@ -77,10 +79,14 @@ func (s *Sweep) locatedConfig(run SweepRun) Config {
 
 // Pin is for sweeps over one dataset. It makes every run use the version of the dataset that
 // the first one had, since runs over different items could not be compared. It also finds names
-// that are taken in Langfuse, and calls Check of every run. The error joins all problems.
+// that are taken in Langfuse, and calls Check of every run. The error joins all problems. Runs
+// with a Source of their own have nothing to pin: they leave SweepRun.Dataset empty, or skip Pin.
 func (s *Sweep) Pin(ctx context.Context) error {
+	if len(s.paths) == 0 {
+		return errNotPrepared
+	}
 	var problems []error
-	if !IsFile(s.Runs[0].Dataset) {
+	if name := s.Runs[0].Dataset; name != "" && !IsFile(name) {
 		if err := s.pin(ctx); err != nil {
 			return err
 		}
@@ -148,9 +154,14 @@ func (s *Sweep) checkNames(ctx context.Context) (problems []error) {
 	return problems
 }
 
+var errNotPrepared = cli.Usage("experiment: a Sweep needs Runs, and Prepare before Pin and Run")
+
 // Run carries out the run with the index i. It sets Langfuse, Resume and Retry in cfg, and
 // Source if the dataset is pinned. See the function Run for errors.
 func (s *Sweep) Run(ctx context.Context, i int, cfg Config) (Result, error) {
+	if i < 0 || i >= len(s.paths) {
+		return Result{}, errNotPrepared
+	}
 	cfg.Langfuse, cfg.sweepPaths = s.Langfuse, s.paths
 	if s.pinned != nil {
 		cfg.Source = s.pinned

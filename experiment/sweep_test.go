@@ -1,12 +1,14 @@
 package experiment_test
 
 import (
-	"extraction-experiment/experiment"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
 )
 
 func namesOf(runs []experiment.SweepSettings) []string {
@@ -111,4 +113,26 @@ func TestMatrix_stable(t *testing.T) {
 			t.Fatalf("%q, %v", namesOf(more), err)
 		}
 	})
+}
+
+// TestSweep_memory checks that runs over items in memory need no dataset, and that a sweep that is
+// not prepared is an error.
+func TestSweep_memory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	cfg := experiment.Config{Source: list(2), Task: task(echo), Scorer: half{}}
+	s := experiment.Sweep{Runs: []experiment.SweepRun{{Name: "a"}, {Name: "b"}}}
+	if err := s.Pin(t.Context()); cli.ExitCode(err) != cli.ExitUsage {
+		t.Errorf("pinned before Prepare: %v", err)
+	}
+	if _, err := s.Run(t.Context(), 0, cfg); cli.ExitCode(err) != cli.ExitUsage {
+		t.Errorf("run before Prepare: %v", err)
+	}
+	noError(t, s.Prepare(t.Context()))
+	noError(t, s.Pin(t.Context()))
+	for i, run := range s.Runs {
+		cfg.Header.Name = run.Name
+		if r, err := s.Run(t.Context(), i, cfg); err != nil || r.Path != s.Paths()[i] || r.Summary.Items.Scored != 2 {
+			t.Errorf("%s: %v, %s", run.Name, err, r.Path)
+		}
+	}
 }

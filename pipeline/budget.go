@@ -84,12 +84,18 @@ type amount struct {
 func (a amount) add(b amount) amount { return amount{a.usd + b.usd, a.tokens + b.tokens} }
 
 // NewBudget makes a budget. A bound in USD for a model without a known price is an error of
-// exit code 64.
+// exit code 64, and so are bounds that BudgetConfig does not allow.
 func NewBudget(cfg BudgetConfig) (*Budget, error) {
+	if !(cfg.USD >= 0 && cfg.USD <= math.MaxFloat64) || cfg.Tokens < 0 || cfg.USD == 0 && cfg.Tokens == 0 {
+		return nil, cli.Usage("a budget of %g USD and %d tokens: one of them must be above 0, and none below, or infinite", cfg.USD, cfg.Tokens)
+	}
 	b := &Budget{cfg: cfg, account: &account{callEnded: make(chan struct{})}}
 	if cfg.USD > 0 {
 		var known bool
-		if b.price, known = cfg.Prices(cfg.Model); !known {
+		if cfg.Prices != nil {
+			b.price, known = cfg.Prices(cfg.Model)
+		}
+		if !known {
 			return nil, cli.Usage("the price of %q is not known, so that it cannot be held to a budget in USD: "+
 				"add it to a file of prices (EXPERIMENT_PRICES_FILE), or bound the tokens (--budget-tokens)", cfg.Model)
 		}

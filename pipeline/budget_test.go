@@ -1,9 +1,11 @@
 package pipeline_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -46,6 +48,15 @@ func TestNewBudget_refused(t *testing.T) {
 	}
 	if _, err := pipeline.NewBudget(pipeline.BudgetConfig{Tokens: 1, Model: "other", Prices: dollarPrice}); err != nil {
 		t.Errorf("tokens need no price: %v", err)
+	}
+	for _, cfg := range []pipeline.BudgetConfig{ // no bound admits everything, a negative one nothing
+		{}, {USD: -1, Prices: dollarPrice}, {Tokens: -1}, {USD: 1, Tokens: -1, Prices: dollarPrice},
+		{USD: math.NaN(), Prices: dollarPrice}, {USD: math.Inf(1), Prices: dollarPrice}, {USD: 1, Model: "m"},
+	} {
+		cfg.Model = cmp.Or(cfg.Model, "known")
+		if _, err := pipeline.NewBudget(cfg); cli.ExitCode(err) != cli.ExitUsage {
+			t.Errorf("%+v: %v", cfg, err)
+		}
 	}
 }
 

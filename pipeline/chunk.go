@@ -65,9 +65,10 @@ func splitText(text string, size, overlap int) []chunk {
 }
 
 // Pieces cuts a text in the way long documents are cut: into pieces of at most size code
-// points, each beginning with up to overlap code points of the piece before.
+// points, each beginning with up to overlap code points of the piece before. A size below 1 is 1,
+// an overlap below 0 is 0.
 func Pieces(text string, size, overlap int) []string {
-	chunks := splitText(text, size, overlap)
+	chunks := splitText(text, max(1, size), max(0, overlap))
 	return cli.Each(chunks, func(c chunk) string { return c.Text })
 }
 

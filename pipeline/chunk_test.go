@@ -119,3 +119,11 @@ func BenchmarkSplit(b *testing.B) {
 		}
 	}
 }
+
+func TestPieces_smallest(t *testing.T) {
+	for _, size := range []int{1, 0, -1} {
+		if got := Pieces("abc", size, size-1); !slices.Equal(got, []string{"a", "b", "c"}) {
+			t.Errorf("%d: %q", size, got)
+		}
+	}
+}

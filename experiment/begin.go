@@ -102,7 +102,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	cfg.Concurrency, cfg.Timeout = cmp.Or(cfg.Concurrency, 4), cmp.Or(cfg.Timeout, 5*time.Minute)
 	cfg.Resume = cfg.Resume || cfg.Retry
 	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), cfg.Now().UTC()
-	h.Trials = max(1, h.Trials)
+	h.Trials, h.Dataset.Selection = max(1, h.Trials), cmp.Or(cfg.Filter.String(), h.Dataset.Selection)
 	h.Environment = cmp.Or(h.Environment, outcome.SpanEnvironment)
 	if given := h.Publication.ScoreEnvironment; h.Publication.Form == 0 {
 		h.Publication = h.NewPublication()

@@ -349,3 +349,20 @@ func TestRun_unnamedCall(t *testing.T) {
 		t.Errorf("%v: %+v", err, r.Verdict)
 	}
 }
+
+// TestRun_selection checks that the header describes the filter, as that of the command does, so
+// that a run is not resumed with another.
+func TestRun_selection(t *testing.T) {
+	cfg := experiment.Config{
+		Header: outcome.Header{Name: "r"}, Source: list(3), Filter: dataset.Filter{Limit: 2}, Task: task(echo), Scorer: half{},
+		Path: filepath.Join(t.TempDir(), "r.run"),
+	}
+	r, err := experiment.Run(t.Context(), cfg)
+	if err != nil || r.Header.Dataset.Selection != cfg.Filter.String() || r.Summary.Items.Scored != 2 {
+		t.Errorf("%v: selection %q", err, r.Header.Dataset.Selection)
+	}
+	cfg.Resume, cfg.Filter.Limit = true, 1
+	if _, err := experiment.Run(t.Context(), cfg); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "selection of items") {
+		t.Errorf("resumed with another filter: %v", err)
+	}
+}

@@ -106,7 +106,6 @@ func (s session) runAll(ctx context.Context, cfgs []runConfig, rules system.Rule
 // extraction returns the configuration of an extraction run. opened is set when the system is
 // opened.
 func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.System) experiment.Config {
-	cfg.Header.Dataset.Selection = cfg.Filter.String()
 	cfg.Header.Scorer = harness.ScorerInfo(rules.Raw)
 	cfg.Header.Scorer.Custom = rules.Custom.Described
 	config := s.engine(cfg, opened)

@@ -49,7 +49,7 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 	}
 	err = e.openSystem(ctx)
 	if err = cmp.Or(reserve(), err); err == nil && (e.system.Task == nil || e.system.Scorer == nil) {
-		err = cli.Usage("experiment: Config.Open returned no task or no scorer")
+		err = errNotOpened
 	}
 	if err == nil {
 		err = e.openRun(ctx)
@@ -69,6 +69,8 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 	}
 	return e, nil
 }
+
+var errNotOpened = cli.Usage("experiment: Config.Open returned no task or no scorer")
 
 // withDefaults checks the Config and fills in the defaults that need no request.
 func (cfg Config) withDefaults() (Config, error) {
@@ -92,6 +94,7 @@ func (cfg Config) withDefaults() (Config, error) {
 			fmt.Sprintf("Header has the environment %q: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name))
 	}
 	check(cfg.Verify && cfg.Langfuse == nil, "Verify needs Langfuse")
+	check(cfg.Overwrite && (cfg.Resume || cfg.Retry), "Overwrite begins the run again, and Resume and Retry continue it: set one")
 	check(cfg.Langfuse != nil && cfg.Langfuse.Client == nil, "Langfuse has no client: Connect returns one that has")
 	if err := errors.Join(problems...); err != nil {
 		return cfg, err

@@ -29,6 +29,9 @@ func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimat
 		return e, err
 	}
 	defer func() { err = errors.Join(err, run.system.close()) }()
+	if run.system.Task == nil {
+		return e, errNotOpened
+	}
 	asksModel := ask == nil || ask(run.system)
 	for page, err := range (Selected{Source: run.source, Filter: cfg.Filter}).Pages(ctx) {
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -52,10 +53,11 @@ var scoreNamePattern = textutil.Pattern(`^[a-z][a-z0-9_]{0,62}$`)
 //
 // For each output, base judges first, and its failures count as always. Then every evaluator is
 // asked in turn, with the document as question, the output as candidate answer and the expected
-// output as reference answer. An evaluator never fails an item: without a valid answer, its
-// score has no value but a reason. If an evaluator cannot be asked at its first call, or a
-// budget is used up, the run stops. Package conformance tests whether an evaluator can be
-// trusted.
+// output as reference answer. An evaluator fails an item only by a panic: without a valid answer,
+// or with a score outside of 0 to 1, its score has no value but a reason. Such items count as 0
+// beside the mean if Header.Scorer.Custom of the run names the score, which the caller sets. If
+// an evaluator cannot be asked at its first call, or a budget is used up, the run stops. Package
+// conformance tests whether an evaluator can be trusted.
 func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*EvaluatedScorer, error) {
 	var problems []error
 	s := &EvaluatedScorer{base: base}
@@ -108,6 +110,7 @@ func (j evaluatedJudge) ScoreContext(ctx context.Context, output json.RawMessage
 		return scored, err
 	}
 	c := caseOf(j.item, output)
+	scored.Scores, scored.Calls = slices.Clip(scored.Scores), slices.Clip(scored.Calls)
 	for _, e := range j.extra {
 		c.Criteria = e.Criteria
 		score, call, err := e.score(ctx, c)
@@ -130,7 +133,7 @@ func (j evaluatedJudge) Decoded() any { return decoded(j.base) }
 
 // Undelivered returns the scores of a failed item, including those of evaluators.
 func (j evaluatedJudge) Undelivered() []outcome.Score {
-	scores := j.base.Undelivered()
+	scores := slices.Clip(j.base.Undelivered())
 	for _, e := range j.extra {
 		scores = append(scores, outcome.Score{Name: e.Name, Reason: "the item failed"})
 	}
@@ -163,6 +166,9 @@ func (*EvaluatorUnavailableError) StopsRun() {}
 func (e *scoreEvaluator) score(ctx context.Context, c evaluator.Case) (s outcome.Score, call *outcome.Call, err error) {
 	s = outcome.Score{Name: e.Name}
 	verdict, err := e.Evaluator.Evaluate(ctx, c)
+	if err == nil && !(verdict.Score >= 0 && verdict.Score <= 1) {
+		err = fmt.Errorf("%g is not a score from 0 to 1", verdict.Score)
+	}
 	if call = verdict.Call; call != nil {
 		call.Name = e.Name
 	}

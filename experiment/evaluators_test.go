@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -66,6 +67,24 @@ func TestScorer(t *testing.T) {
 	}
 	if left := j.Undelivered(); len(left) != 3 || left[2].Name != "bad" || left[2].Value != nil || left[2].Reason == "" {
 		t.Errorf("undelivered: %+v", left)
+	}
+}
+
+// TestScorer_outOfRange checks that a score that no evaluator may give is none, as if it came from
+// a program, and does not fail the item.
+func TestScorer_outOfRange(t *testing.T) {
+	for _, value := range []float64{math.NaN(), math.Inf(1), -0.1, 7} {
+		wrong := evaluatorFunc(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
+			return evaluator.Verdict{Score: value}, nil
+		})
+		s, err := experiment.WithEvaluators(base{}, nil, experiment.Evaluated{Name: "wrong", Evaluator: wrong})
+		noError(t, err)
+		j, err := s.Judge(item)
+		noError(t, err)
+		scored, err := j.Score(json.RawMessage(`{}`))
+		if w, _ := outcome.Lookup(scored.Scores, "wrong"); err != nil || w.Value != nil || !strings.Contains(w.Reason, "not a score from 0 to 1") {
+			t.Errorf("%g: %v, %+v", value, err, w)
+		}
 	}
 }
 

@@ -49,8 +49,8 @@ type Config struct {
 	Header outcome.Header
 	// Dataset is the name of a dataset in Langfuse, or the path of a file of items.
 	Dataset string
-	// Source, if set, provides the items instead of Dataset. It may be a *tracking.Dataset,
-	// which is already pinned to a version.
+	// Source, if set, provides the items instead of Dataset, which then only names them. It may be
+	// a *tracking.Dataset, which is already pinned to a version.
 	Source Source
 	// Filter selects items of the dataset.
 	Filter dataset.Filter

@@ -366,3 +366,13 @@ func TestRun_selection(t *testing.T) {
 		t.Errorf("resumed with another filter: %v", err)
 	}
 }
+
+// TestEstimate_nothingOpened checks that a system without a task is an error, as it is for Run, and
+// not a dataset of unusable items.
+func TestEstimate_nothingOpened(t *testing.T) {
+	open := func(context.Context, bool) (experiment.System, error) { return experiment.System{}, nil }
+	_, err := experiment.Estimate(t.Context(), experiment.Config{Header: outcome.Header{Name: "e"}, Source: list(2), Open: open}, nil)
+	if cli.ExitCode(err) != cli.ExitUsage {
+		t.Errorf("%v", err)
+	}
+}

@@ -335,8 +335,8 @@ func TestRunner_observer(t *testing.T) {
 }
 
 func TestRun_namesEveryProblem(t *testing.T) {
-	_, err := experiment.Run(t.Context(), experiment.Config{Concurrency: -1, Timeout: -1})
-	for _, want := range []string{"Config.Header.Name", "Config.Dataset", "Config.Task", "Config.Scorer", "Config.Concurrency", "Config.Timeout"} {
+	_, err := experiment.Run(t.Context(), experiment.Config{Concurrency: -1, Timeout: -1, Overwrite: true, Resume: true})
+	for _, want := range []string{"Config.Header.Name", "Config.Dataset", "Config.Task", "Config.Scorer", "Config.Concurrency", "Config.Timeout", "Config.Overwrite"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}

@@ -31,6 +31,7 @@ type Item struct {
 
 // TaskResult is the result of a task for one item.
 type TaskResult struct {
+	// Output is JSON. Nil is no output, which the scorer judges as such: it is no failure.
 	Output json.RawMessage
 	// Brief is Output without what traces do not show, see outcome.Publication.Mentions; nil
 	// means that they show all of it. It is only kept in memory until the outcome is published.

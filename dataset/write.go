@@ -24,6 +24,7 @@ type Writer struct {
 	out    *bufio.Writer
 	csv    *csv.Writer
 	items  int
+	closed bool
 }
 
 // NewWriter returns a Writer to w. It must be closed, even if no item was written.
@@ -41,8 +42,15 @@ func NewWriter(w io.Writer, format Format) (*Writer, error) {
 }
 
 // Write adds an item. It returns an error of the underlying writer, or an error for values that
-// are not JSON; then nothing of the item is written.
+// are not JSON, an id that is not UTF-8 or a Writer that is closed; then nothing of the item is
+// written.
 func (w *Writer) Write(item Item) error {
+	switch {
+	case w.closed:
+		return fmt.Errorf("writing item %q: the writer is closed", item.ID)
+	case !utf8.ValidString(item.ID):
+		return fmt.Errorf("writing item %q: its id is not UTF-8", item.ID)
+	}
 	write := w.writeObject
 	if w.format == CSV {
 		write = w.writeRow
@@ -84,8 +92,13 @@ func (w *Writer) writeRow(item Item) error {
 	return w.csv.Write(append(record, item.SourceTraceID, item.SourceObservationID))
 }
 
-// Close writes the rest of the file. It does not close the underlying writer.
+// Close writes the rest of the file. It does not close the underlying writer. Further calls do
+// nothing.
 func (w *Writer) Close() error {
+	if w.closed {
+		return nil
+	}
+	w.closed = true
 	w.csv.Flush()
 	switch { // Flush returns earlier errors of the buffered writer
 	case w.format == JSON && w.items == 0:

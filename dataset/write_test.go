@@ -122,6 +122,25 @@ type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
+// TestWriter_closed checks that a second Close, as by defer, adds nothing, and that no item follows.
+func TestWriter_closed(t *testing.T) {
+	for _, format := range []Format{JSON, JSONL, CSV} {
+		var out bytes.Buffer
+		w, err := NewWriter(&out, format)
+		noError(t, err)
+		noError(t, w.Write(Item{ID: "a", Input: json.RawMessage(`1`)}))
+		if w.Write(Item{ID: "a\xff"}) == nil {
+			t.Errorf("%s: an id that is not UTF-8 was written", format)
+		}
+		noError(t, w.Close())
+		text := out.String()
+		noError(t, w.Close())
+		if w.Write(Item{ID: "b"}) == nil || out.String() != text {
+			t.Errorf("%s: after Close: %q", format, out.String())
+		}
+	}
+}
+
 func TestWriter_reportsWriteErrors(t *testing.T) {
 	for _, format := range []Format{JSONL, JSON, CSV} {
 		w, err := NewWriter(failingWriter{}, format)

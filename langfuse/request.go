@@ -347,8 +347,8 @@ type NotYetError struct {
 
 // Error includes the duration of the wait and the number of polls.
 func (e *NotYetError) Error() string {
-	return fmt.Sprintf("not there after %s and %d looks; the server may still be working on it: try again later, or wait longer",
-		e.Waited.Round(time.Millisecond), e.Polls)
+	return fmt.Sprintf("not there after %s and %s; the server may still be working on it: try again later, or wait longer",
+		e.Waited.Round(time.Millisecond), textutil.Counted(e.Polls, "look"))
 }
 
 // ExitCode returns 69 because the server did not process in time what it had accepted.

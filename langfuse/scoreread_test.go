@@ -247,3 +247,11 @@ func TestWait(t *testing.T) {
 		})
 	}
 }
+
+func TestNotYetError(t *testing.T) {
+	for polls, want := range map[int]string{1: "and 1 look;", 2: "and 2 looks;"} {
+		if got := (&NotYetError{Waited: time.Second, Polls: polls}).Error(); !strings.Contains(got, want) {
+			t.Error(got)
+		}
+	}
+}

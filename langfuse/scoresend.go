@@ -79,7 +79,7 @@ func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) []error
 	for len(events) > 0 {
 		n := nextScoreBatch(events)
 		if err := c.deliver(ctx, events[:n]); err != nil {
-			err = fmt.Errorf("sending %d scores: %w", n, err)
+			err = fmt.Errorf("sending %s: %w", textutil.Counted(n, "score"), err)
 			for _, event := range events {
 				if event.pending() {
 					*event.result = err

@@ -187,7 +187,7 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 	}
 	for batch := range splitSpans(spans, DefaultBatchBytes, DefaultBatchSpans) {
 		if err := c.exportBatch(ctx, scope, batch); err != nil {
-			return fmt.Errorf("exporting %d spans: %w", len(batch), err)
+			return fmt.Errorf("exporting %s: %w", textutil.Counted(len(batch), "span"), err)
 		}
 	}
 	return nil

@@ -44,8 +44,8 @@ const Folder = ".experiment"
 // required.
 type Config struct {
 	// Header describes the run: its Name and what else is recorded about it. Run fills in the
-	// format, the random id, the time, the project and the dataset. If the Header of a resumed
-	// run has a Fingerprint of the dataset, it must equal that of the run.
+	// format, the random id, the time, the project, the dataset and what Filter selects. If the
+	// Header of a resumed run has a Fingerprint of the dataset, it must equal that of the run.
 	Header outcome.Header
 	// Dataset is the name of a dataset in Langfuse, or the path of a file of items.
 	Dataset string

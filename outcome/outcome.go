@@ -97,7 +97,7 @@ func (u Usage) Total() int64 { return u.Input + u.Output }
 // Call is one step of the task, for example a call of a model or a stage of a pipeline, or the
 // call of a judging model. Each becomes a span under the item's root span.
 type Call struct {
-	Name string `json:"name"`
+	Name string `json:"name"` // of the span; empty means that of Kind
 	// Kind is "generation" for a model call of the task, JudgingKind for a call of a judging
 	// model, and "span" for anything else.
 	Kind       string          `json:"kind"`
@@ -171,8 +171,9 @@ const ErrorScore = "error"
 // A failed item has the scores that its expected output would define, without a value. They
 // count as zero in Stat.FailuresAsZero.
 type Score struct {
-	Name  string   `json:"name"`
-	Value *float64 `json:"value"` // nil if undefined
+	Name string `json:"name"`
+	// Value is nil if undefined. In statistics, a value beyond ±1e150 counts as undefined.
+	Value *float64 `json:"value"`
 	// Ratio has the integers whose quotient is Value, or is nil. Pooled values are computed
 	// from it.
 	Ratio *Ratio `json:"ratio,omitempty"`
@@ -182,7 +183,7 @@ type Score struct {
 	// extracted.
 	Vacuous bool `json:"vacuous,omitempty"`
 	// Weight is the weight of the item in the weighted mean of this score, at least 0; nil if
-	// there are no weights. A failed item has it too.
+	// there are no weights. A weight above 1e12 is ignored. A failed item has it too.
 	Weight *float64 `json:"weight,omitempty"`
 	// Reason is the reason why Value is nil.
 	Reason string `json:"reason,omitempty"`

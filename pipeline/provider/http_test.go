@@ -111,7 +111,7 @@ func TestFault_unreached(t *testing.T) {
 func TestNewMask(t *testing.T) {
 	t.Setenv("https_proxy", "http://user:proxy-pass-1@10.0.0.1:3128")
 	headers := map[string]secret.Secret{"Authorization": secret.New("Bearer sk-abcdef-123"), "X-Team": secret.New("red")}
-	mask := newMask(secret.New("sk-abcdef/1"), headers)
+	mask := newMask(secret.New("sk-abcdef/1"), headers, true)
 	for text, want := range map[string]string{
 		"keys sk-abcdef/1 and sk-abcdef-123 are wrong":      "keys *** and *** are wrong",
 		"GET /?key=sk-abcdef%2F1":                           "GET /?key=***",

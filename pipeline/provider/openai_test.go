@@ -376,6 +376,28 @@ func TestOpenAI_headersStaySecret(t *testing.T) {
 	}
 }
 
+// TestOpenAI_headersInAnswers checks that an answer keeps the words of a header that holds no key,
+// while messages show no header at all.
+func TestOpenAI_headersInAnswers(t *testing.T) {
+	const text = "Siemens Energy, abcdefgh-key and tenant-id-7"
+	headers := map[string]secret.Secret{
+		"X-Team": secret.New("Siemens Energy"), "X-Key": secret.New("abcdefgh-key"), "X-Tenant": secret.New("tenant-id-7"),
+	}
+	for status, want := range map[int]string{200: "Siemens Energy, *** and ***", 400: "400: ***, *** and ***"} {
+		s := serve(t, reply(status, openaiWire().Answer(text)))
+		if status != 200 {
+			s = serve(t, reply(status, openaiWire().Error(text)))
+		}
+		got, err := openOpenAIAt(t, modelConfig{BaseURL: s.URL, Headers: headers}).Generate(t.Context(), fullOpenAI())
+		if err != nil {
+			got.Text = err.Error()
+		}
+		if !strings.HasSuffix(got.Text, want) {
+			t.Errorf("%d: got %q", status, got.Text)
+		}
+	}
+}
+
 func TestOpenAI_problems(t *testing.T) {
 	key := secret.New(contractKey)
 	for name, c := range map[string]struct {

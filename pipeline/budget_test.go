@@ -260,20 +260,28 @@ func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 }
 
 // TestBudget_everyTry checks that each failed request is charged and the next try asks the budget
-// again: two requests of 10 tokens that time out fit into 25 tokens, a third does not.
+// again: two requests of 10 tokens that time out, or whose answers break off, fit into 25 tokens, a
+// third does not.
 func TestBudget_everyTry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		budget := newBudget(t, pipeline.BudgetConfig{Tokens: 25})
-		limiter := limit.New(limit.Config{})
-		model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
-			return pipeline.Response{Attempts: 1}, modelError(outcome.Timeout, 0, true)
-		}}
-		_, err := newLimited(t, pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(limiter, budget)}).Generate(t.Context(), tenTokenRequest())
-		var stop *pipeline.BudgetError
-		if _, tokens := budget.Spent(); model.calls != 2 || tokens != 20 || !errors.As(err, &stop) {
-			t.Errorf("%d requests, %d tokens: %v", model.calls, tokens, err)
-		}
-	})
+	for name, fault := range map[string]error{
+		"no answer in time":   modelError(outcome.Timeout, 0, true),
+		"an answer broke off": modelError(outcome.Provider, 200, true),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				budget := newBudget(t, pipeline.BudgetConfig{Tokens: 25})
+				limiter := limit.New(limit.Config{})
+				model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
+					return pipeline.Response{Attempts: 1}, fault
+				}}
+				_, err := newLimited(t, pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(limiter, budget)}).Generate(t.Context(), tenTokenRequest())
+				var stop *pipeline.BudgetError
+				if _, tokens := budget.Spent(); model.calls != 2 || tokens != 20 || !errors.As(err, &stop) {
+					t.Errorf("%d requests, %d tokens: %v", model.calls, tokens, err)
+				}
+			})
+		})
+	}
 }
 
 // reportsOddUsage answers as a model that reports an impossible usage.

@@ -263,11 +263,13 @@ func (c *call) add(response Response) {
 
 // assumedUsage returns the usage to assume for a request: the estimate if it reported no usage
 // but the provider may have worked on it. It is zero for a cached answer, a request that was
-// not sent, and a failure other than a timeout or cancellation.
+// not sent, and a failure other than a timeout, a cancellation or an answer of status 200 that
+// broke off.
 func assumedUsage(estimate outcome.Usage, response Response, err error) outcome.Usage {
-	failed := err != nil && (response.Attempts == 0 ||
-		!errors.Is(err, context.Canceled) && outcome.FailureOf(err, outcome.Provider).Class != outcome.Timeout)
-	if failed || response.Cached || response.Usage != (outcome.Usage{}) {
+	fault, isFault := errors.AsType[*ModelError](err)
+	worked := err == nil || errors.Is(err, context.Canceled) || isFault && fault.Status/100 == 2 && fault.Retry ||
+		outcome.FailureOf(err, outcome.Provider).Class == outcome.Timeout
+	if err != nil && response.Attempts == 0 || !worked || response.Cached || response.Usage != (outcome.Usage{}) {
 		return outcome.Usage{}
 	}
 	return estimate

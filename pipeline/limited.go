@@ -119,7 +119,9 @@ func (l *limited) Generate(ctx context.Context, req Request) (response Response,
 	}
 	response.Waited = time.Since(start) - c.lastDuration
 	response.Attempts, response.Usage, response.Assumed = c.total.Attempts, c.total.Usage, c.total.Assumed
-	response.CostUSD = c.total.CostUSD
+	if response.CostUSD = c.total.CostUSD; response.Attempts == 0 {
+		response.CostUSD = new(0.0) // nothing was sent
+	}
 	return response, err
 }
 

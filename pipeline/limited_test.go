@@ -268,6 +268,9 @@ func TestLimited_wrongKey(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		}
+		if r, _ := limited.Generate(t.Context(), request); r.Attempts != 0 || r.CostUSD == nil || *r.CostUSD != 0 {
+			t.Errorf("nothing was sent: %+v", r)
+		}
 		if model.calls != 1 {
 			t.Errorf("%d requests", model.calls)
 		}

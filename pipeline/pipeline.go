@@ -269,6 +269,10 @@ func (c *conversation) read(text string) (extraction.Extraction, []string, error
 	if err != nil {
 		return extraction.Extraction{}, err.(*answer.Error).Problems, err // Parse returns no other errors
 	}
+	call := &c.calls[len(c.calls)-1]
+	for _, warning := range result.Unread {
+		call.Warnings = append(call.Warnings, call.Name+": "+warning)
+	}
 	checked := result.Extraction
 	if c.part == answer.RelationshipsOnly {
 		checked.Entities = c.entities // the ends of relationships are among them

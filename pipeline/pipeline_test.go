@@ -124,6 +124,24 @@ func TestPipeline_repair(t *testing.T) {
 	}
 }
 
+// TestPipeline_unread checks that a call warns of a part of its answer that was passed over, and of
+// nothing that was only repaired.
+func TestPipeline_unread(t *testing.T) {
+	for text, want := range map[string]string{
+		validAnswer + validAnswer: "extract: the answer holds more than one JSON object",
+		strings.Replace(validAnswer, `{"entities"`, `{"entities":[],"entities"`, 1):    `extract: "entities" stands more than once`,
+		strings.Replace(validAnswer, `"type"`, `/* kind */ "sure":1,"type"`, 1) + "ok": "",
+	} {
+		_, calls, err := newPipeline(t, answeringModel(text), nil).Extract(t.Context(), document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(calls[0].Warnings, "; "); !strings.HasPrefix(got, want) || (want == "") != (got == "") {
+			t.Errorf("%s: warnings %q", text, got)
+		}
+	}
+}
+
 func TestPipeline_unusable(t *testing.T) {
 	for name, tt := range map[string]struct {
 		res  pipeline.Response

@@ -22,6 +22,7 @@ package answer
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -44,8 +45,10 @@ type Result struct {
 	// Truncated means that the text ended before the answer. The extraction holds the complete
 	// entities and relationships.
 	Truncated bool
-	// Warnings name unknown keys, a cut answer, and an answer that was repaired because it is
-	// not valid JSON.
+	// Unread names what may be the answer, too, and was passed over: another object or list.
+	Unread []string
+	// Warnings name Unread, unknown keys, a cut answer, and an answer that was repaired because
+	// it is not valid JSON.
 	Warnings []string
 }
 
@@ -117,14 +120,15 @@ func newResult(text string, c *candidate) (Result, error) {
 	if err != nil {
 		return Result{}, &Error{Problems: strings.Split(err.Error(), "\n")}
 	}
-	result := Result{Extraction: e, Truncated: c.isCut(), Warnings: append(c.warnings, warnings...)}
+	if another, _ := search(text, c.end); another != nil && !c.isCut() && !another.bareList && another.hasUnits() {
+		c.warn("the answer holds more than one JSON object with entities or relationships; the first was read")
+	}
+	result := Result{Extraction: e, Truncated: c.isCut(), Unread: c.warnings, Warnings: slices.Concat(c.warnings, warnings)}
 	if c.respelled || !c.isCut() && !textutil.ValidJSON([]byte(text[c.start:c.end])) {
 		result.Warnings = append(result.Warnings, "the answer is not JSON as it stands, and was repaired")
 	}
 	if result.Truncated {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("the answer was cut off: %d complete entities and %d complete relationships were kept", len(e.Entities), len(e.Relationships)))
-	} else if another, _ := search(text, c.end); another != nil && !another.bareList && another.hasUnits() {
-		result.Warnings = append(result.Warnings, "the answer holds more than one JSON object with entities or relationships; the first was read")
 	}
 	return result, nil
 }

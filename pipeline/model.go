@@ -145,7 +145,7 @@ type ModelError struct {
 	// Unauthorised means that the provider does not accept the key, whatever the status.
 	Unauthorised bool
 	// Unreached means that there was no connection to the provider: it was refused, or the host
-	// is unknown.
+	// is unknown or has no trusted TLS.
 	Unreached bool
 	// Err is the cause, if its type or exit code may matter.
 	Err error

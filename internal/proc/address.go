@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -151,10 +152,19 @@ func (a *Address) unanswered(ctx context.Context, err error) error {
 	return &textutil.Reworded{Text: a.cfg.Mask.Text(fmt.Sprintf("asking %s: %v", a.Shown, err)), Err: err}
 }
 
-// Unreached reports whether an error means a refused connection or an unknown host. A timeout
-// of connecting does not count.
+// Unreached reports whether an error means a refused connection, an unknown host, or FailedTLS, so
+// that nothing was sent. A timeout of connecting does not count.
 func Unreached(err error) bool {
 	var name *net.DNSError
 	var network *net.OpError
-	return errors.As(err, &name) || errors.As(err, &network) && (network.Op == "dial" || network.Op == "proxyconnect") && !network.Timeout()
+	return errors.As(err, &name) || FailedTLS(err) ||
+		errors.As(err, &network) && (network.Op == "dial" || network.Op == "proxyconnect") && !network.Timeout()
+}
+
+// FailedTLS reports whether an error means that a server has no trusted certificate, or speaks no
+// TLS.
+func FailedTLS(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	var noTLS tls.RecordHeaderError
+	return errors.As(err, &certificate) || errors.As(err, &noTLS) || errors.Is(err, http.ErrSchemeMismatch)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,12 +119,10 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isPermanent reports whether a network error would recur: an unknown host, an untrusted
-// certificate.
+// isPermanent reports whether a network error would recur: an unknown host, no trusted TLS.
 func isPermanent(err error) bool {
-	var certificate *tls.CertificateVerificationError
 	var name *net.DNSError
-	return errors.As(err, &certificate) || errors.As(err, &name) && name.IsNotFound
+	return proc.FailedTLS(err) || errors.As(err, &name) && name.IsNotFound
 }
 
 // excerpt cuts and masks a part of an answer or an error for a message.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"syscall"
@@ -51,6 +53,24 @@ func TestClient_largeAnswer(t *testing.T) {
 	fault = modelFailure(t, askThrough(t, s.Client(), s.URL))
 	if !fault.Retry || !strings.Contains(fault.Failure.Message, "503: xxx") {
 		t.Errorf("%+v", fault)
+	}
+}
+
+// TestClient_tls checks that a server without a trusted certificate, or without TLS, counts as not
+// reached and is not asked again.
+func TestClient_tls(t *testing.T) {
+	untrusted := httptest.NewUnstartedServer(reply(http.StatusOK, "{}"))
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	untrusted.StartTLS()
+	defer untrusted.Close()
+	plain := serve(t, reply(http.StatusOK, "{}"))
+	for want, url := range map[string]string{
+		"certificate": untrusted.URL, "HTTPS client": "https" + strings.TrimPrefix(plain.URL, "http"),
+	} {
+		fault := modelFailure(t, askThrough(t, nil, url))
+		if fault.Retry || !fault.Unreached || !strings.Contains(fault.Failure.Message, want) {
+			t.Errorf("%s: %+v", url, fault)
+		}
 	}
 }
 

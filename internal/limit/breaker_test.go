@@ -3,6 +3,7 @@ package limit_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,6 +42,10 @@ func TestLimiter_trips(t *testing.T) {
 		}, after: 1, unauthorised: true},
 		"ten alike": {result: func(i int) limit.Result {
 			return limit.Result{Kind: limit.Refused, Reason: fmt.Sprintf("no such model (request req_%d)", i), Final: true}
+		}, after: 10},
+		"ten alike but for what they quote": {result: func(i int) limit.Result {
+			text := strings.Repeat("a", i) + `"` + strings.Repeat("b ", i)
+			return limit.Result{Kind: limit.Refused, Reason: fmt.Sprintf("not the expected JSON; it begins with %q", text), Final: true}
 		}, after: 10},
 		"ten alike after answers": {answersFirst: 5, result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Failed, Reason: "down", Final: true}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"extraction-experiment/internal/textutil"
 )
 
 const (
@@ -319,9 +321,12 @@ func (b *breaker) failed(now, began time.Time, r Result) {
 	}
 }
 
-// normalised removes the words with digits, for example ids, times and counts, because they
-// differ from call to call.
+// quoted matches a text in quotation marks, which may be cut.
+var quoted = textutil.Pattern(`"(?:[^"\\]|\\.)*"?`)
+
+// normalised removes what differs from call to call: quoted texts, such as the beginning of an
+// answer, and the words with digits, for example ids, times and counts.
 func normalised(reason string) string {
 	numbered := func(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) }
-	return strings.Join(slices.DeleteFunc(strings.Fields(reason), numbered), " ")
+	return strings.Join(slices.DeleteFunc(strings.Fields(quoted().ReplaceAllString(reason, "")), numbered), " ")
 }

@@ -124,7 +124,7 @@ const maxTokens = 1 << 30
 // CheckTokens describes the first count of tokens that is negative or more than any request uses,
 // or returns "". The usage then counts as not reported, because neither a cost nor a budget may
 // rest on it.
-func CheckTokens(counts ...int) string {
+func CheckTokens[N ~int](counts ...N) string {
 	for _, n := range counts {
 		if n < 0 || n > maxTokens {
 			return fmt.Sprintf("the provider reports %d tokens, which cannot be: the usage counts as not reported", n)

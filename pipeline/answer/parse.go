@@ -123,7 +123,8 @@ func newResult(text string, c *candidate) (Result, error) {
 	if another, _ := search(text, c.end); another != nil && !c.isCut() && !another.bareList && another.hasUnits() {
 		c.warn("the answer holds more than one JSON object with entities or relationships; the first was read")
 	}
-	result := Result{Extraction: e, Truncated: c.isCut(), Unread: c.warnings, Warnings: slices.Concat(c.warnings, warnings)}
+	result := Result{Extraction: e, Truncated: c.isCut(), Unread: c.warnings}
+	result.Warnings = slices.Concat(c.warnings, warnings)
 	if c.respelled || !c.isCut() && !textutil.ValidJSON([]byte(text[c.start:c.end])) {
 		result.Warnings = append(result.Warnings, "the answer is not JSON as it stands, and was repaired")
 	}

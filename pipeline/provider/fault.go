@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -92,8 +91,9 @@ func (c *httpModel) bodyFault(x *exchange, err error) *pipeline.ModelError {
 	case reason.HasError:
 		e := newFault(outcome.Provider, "the server answered with an error: %s", c.excerpt(reason.Text))
 		// Gateways that have begun to answer put the status into the body.
-		if e.Retry = slices.ContainsFunc(reason.Codes, isPassing); e.Retry && reason.has("429") {
-			e.Failure.Class, e.RetryAfter = outcome.RateLimited, limit.RetryAfter(x.Header, time.Now())
+		e.Retry = reason.has("408", "429", "500", "502", "503", "504", "524", "529")
+		if reason.has("429") {
+			e.Failure.Class = outcome.RateLimited
 		}
 		return e
 	case len(x.Body) == 0:
@@ -105,12 +105,6 @@ func (c *httpModel) bodyFault(x *exchange, err error) *pipeline.ModelError {
 		err = errors.New(strings.TrimPrefix(wrong.Field+": unexpected "+wrong.Value, ": "))
 	}
 	return newFault(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q", c.BaseURL, c.excerpt(err), textutil.Cut(reason.Text, 200))
-}
-
-// isPassing reports whether a code is the number of a status that may pass.
-func isPassing(code string) bool {
-	status, err := strconv.Atoi(code)
-	return err == nil && status < 600 && limit.Passing(status)
 }
 
 // isTimeout reports whether an error is a timeout.
@@ -162,7 +156,8 @@ func (c *httpModel) statusFault(x *exchange) *pipeline.ModelError {
 		advise("the account of %s has no credit left", c.keyVariable)
 	case x.Status == http.StatusBadRequest && strings.Contains(message, "max_completion_tokens"):
 		advise("say max_completion_tokens: true of the model in the file of EXPERIMENT_MODELS_FILE")
-	case x.Status == http.StatusBadRequest && (strings.Contains(message, "response_format") || strings.Contains(message, "json_schema")):
+	case x.Status == http.StatusBadRequest && strings.Contains(message, "response_format"),
+		x.Status == http.StatusBadRequest && strings.Contains(message, "json_schema"):
 		advise("if the model takes no JSON Schema, say no_schema: true in the file of EXPERIMENT_MODELS_FILE")
 	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden, wrongKey:
 		e.Unauthorised = wrongKey

@@ -104,10 +104,10 @@ func (*gemini) parseAnswer(body []byte) (r parsedAnswer, err error) {
 		return r, err
 	}
 	r.Model, r.Finish, r.choices, r.emptyMessage = answer.ModelVersion, pipeline.FinishOther, len(answer.Candidates), "the answer has no candidates"
-	var u geminiUsage
-	unreadable := readUsage(answer.Usage, &u)
-	r.setUsage(unreadable, u.Prompt+u.ToolUse, u.Candidates+u.Thoughts, u.Cached, u.Thoughts,
+	u, unreadable := readUsage[geminiUsage](answer.Usage)
+	r.Usage, r.UsageProblem = tokenUsage(u.Prompt+u.ToolUse, u.Candidates+u.Thoughts, u.Cached, u.Thoughts,
 		u.Prompt, u.ToolUse, u.Thoughts, u.Candidates, u.Cached)
+	r.UsageProblem = cmp.Or(unreadable, r.UsageProblem)
 	if r.choices == 0 {
 		if blocked := answer.PromptFeedback; blocked.BlockReason != "" {
 			r.Finish = pipeline.FinishRefused

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,7 +92,8 @@ var headerName = textutil.Pattern("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 // newHTTPModel checks what every provider needs. Messages do not show keys.
 func newHTTPModel(provider string, cfg modelConfig, keyVariable, urlVariable string) *httpModel {
 	cfg.BaseURL = strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
-	c := &httpModel{modelConfig: cfg, provider: provider, keyVariable: keyVariable, urlVariable: urlVariable, mask: newMask(cfg.APIKey, cfg.Headers, true)}
+	c := &httpModel{modelConfig: cfg, provider: provider, keyVariable: keyVariable, urlVariable: urlVariable}
+	c.mask = newMask(cfg.APIKey, cfg.Headers, true)
 	c.addProblem(strings.ContainsAny(cfg.BaseURL, "?#"), "the base URL (%s) must not have a query or a fragment",
 		urlVariable)
 	c.addProblem(strings.ContainsFunc(cfg.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }),
@@ -127,8 +129,9 @@ func (c *httpModel) open(p protocol, address, keyHeader, keyPrefix string) (pipe
 	}
 	var err error
 	c.protocol = p
-	mask := newMask(c.APIKey, c.Headers, false)
-	c.address, err = proc.NewAddress(proc.AddressConfig{URL: address, Headers: headers, MaxAnswer: maxBody, Mask: mask, Client: c.HTTPClient})
+	c.address, err = proc.NewAddress(proc.AddressConfig{
+		URL: address, Headers: headers, MaxAnswer: maxBody, Mask: newMask(c.APIKey, c.Headers, false), Client: c.HTTPClient,
+	})
 	c.addProblem(err != nil, "the base URL (%s): %w", c.urlVariable, err)
 	if err := errors.Join(c.problems...); err != nil {
 		return nil, configError(c.provider, err)
@@ -200,40 +203,33 @@ func finishReason(reason string) pipeline.Finish {
 // tokenCount is a count of tokens, which some servers write as 12.0 or "12".
 type tokenCount int
 
-// UnmarshalJSON reads a whole number or null.
+// UnmarshalJSON reads a whole number; null is 0.
 func (n *tokenCount) UnmarshalJSON(raw []byte) error {
-	value, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
-	if string(raw) == "null" {
-		value, err = 0, nil
-	}
-	if err == nil && value != math.Trunc(value) {
-		err = errors.New("not a whole number")
+	value, err := strconv.ParseFloat(cmp.Or(strings.Trim(string(raw), `"nul`), "0"), 64)
+	if value != math.Trunc(value) {
+		return errors.New("not a whole number")
 	}
 	*n = tokenCount(max(min(value, 1e15), -1e15))
 	return err
 }
 
-// readUsage reads the usage of an answer, which may be missing.
-func readUsage(raw json.RawMessage, usage any) error {
-	if len(raw) == 0 {
-		return nil
+// readUsage reads the usage of an answer, which is none the worse if the usage is missing or has
+// an unknown form.
+func readUsage[U any](raw json.RawMessage) (usage U, problem string) {
+	if len(raw) > 0 && json.Unmarshal(raw, &usage) != nil {
+		return *new(U), "the provider reports its usage in an unknown form: it counts as not reported"
 	}
-	return json.Unmarshal(raw, usage)
+	return usage, ""
 }
 
-// setUsage sets the usage to counts of tokens; output includes reasoning. If the usage was
-// unreadable or a reported count cannot be, that is the UsageProblem, because the answer itself
-// is none the worse for it.
-func (r *parsedAnswer) setUsage(unreadable error, input, output, cached, reasoning tokenCount, reported ...tokenCount) {
-	if unreadable != nil {
-		r.UsageProblem = "the provider reports its usage in an unknown form: it counts as not reported"
-		return
+// tokenUsage returns the usage for counts of tokens; output includes reasoning. odd is the
+// result of pipeline.CheckTokens for the reported counts.
+func tokenUsage(input, output, cached, reasoning tokenCount, reported ...tokenCount) (u outcome.Usage, odd string) {
+	if odd = pipeline.CheckTokens(reported...); odd != "" {
+		return u, odd
 	}
-	r.UsageProblem = pipeline.CheckTokens(cli.Each(reported, func(n tokenCount) int { return int(n) })...)
-	if r.UsageProblem == "" {
-		r.Usage = outcome.Usage{Input: int64(input), Output: int64(output),
-			Cached: int64(min(cached, input)), Reasoning: int64(min(reasoning, output))}
-	}
+	return outcome.Usage{Input: int64(input), Output: int64(output),
+		Cached: int64(min(cached, input)), Reasoning: int64(min(reasoning, output))}, ""
 }
 
 // hasAnswer reports whether the exchange has an answer with so many choices. Gateways in front

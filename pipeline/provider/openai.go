@@ -139,8 +139,7 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 		return r, err
 	}
 	r.Model, r.Finish, r.choices, r.emptyMessage = answer.Model, pipeline.FinishOther, len(answer.Choices), "the answer has no choices"
-	var u openAIUsage
-	unreadable := readUsage(answer.Usage, &u)
+	u, unreadable := readUsage[openAIUsage](answer.Usage)
 	output, cached, reasoning := u.Completion, u.PromptDetails.Cached, u.CompletionDetails.Reasoning
 	// OpenAI counts reasoning in completion_tokens. For servers that do not (xAI), the total is
 	// larger by exactly that number. It is added here, so that the output times its price is
@@ -148,7 +147,8 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	if reasoning > 0 && u.Total == u.Prompt+output+reasoning {
 		output += reasoning
 	}
-	r.setUsage(unreadable, u.Prompt, output, cached, reasoning, u.Prompt, u.Completion, cached, reasoning)
+	r.Usage, r.UsageProblem = tokenUsage(u.Prompt, output, cached, reasoning, u.Prompt, u.Completion, cached, reasoning)
+	r.UsageProblem = cmp.Or(unreadable, r.UsageProblem)
 	if r.choices == 0 {
 		return r, nil
 	}

@@ -296,7 +296,8 @@ func Ask(ctx context.Context, model Model, req Request, call *outcome.Call) (res
 	case res.Finish == FinishRefused:
 		call.Error = fmt.Sprintf("the model declined to answer: %.300s", res.Text)
 	case res.Finish == FinishLength:
-		call.Error = fmt.Sprintf("the answer was cut by the limit of tokens after %d: raise --max-tokens", res.Usage.Output)
+		after := strings.TrimSuffix(fmt.Sprintf(" after %d", res.Usage.Output), " after 0") // 0 is not reported
+		call.Error = "the answer was cut by the limit of tokens" + after + ": raise --max-tokens"
 	case strings.TrimSpace(res.Text) == "":
 		call.Error = "the answer is empty"
 	default:

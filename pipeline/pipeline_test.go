@@ -148,9 +148,10 @@ func TestPipeline_unusable(t *testing.T) {
 		err  error
 		want string
 	}{
-		"length":  {pipeline.Response{Text: validAnswer, Finish: pipeline.FinishLength}, nil, "invalid_output: the answer was cut by the limit of tokens"},
-		"refusal": {pipeline.Response{Text: "No.", Finish: pipeline.FinishRefused}, nil, "invalid_output: the model declined"},
-		"limited": {pipeline.Response{}, &pipeline.ModelError{Failure: outcome.Failure{Class: outcome.RateLimited, Message: "429"}}, "rate_limited: 429"},
+		"length":          {pipeline.Response{Text: validAnswer, Finish: pipeline.FinishLength}, nil, "invalid_output: the answer was cut by the limit of tokens: raise"},
+		"length, counted": {pipeline.Response{Text: validAnswer, Finish: pipeline.FinishLength, Usage: outcome.Usage{Output: 10}}, nil, "invalid_output: the answer was cut by the limit of tokens after 10: raise --max-tokens"},
+		"refusal":         {pipeline.Response{Text: "No.", Finish: pipeline.FinishRefused}, nil, "invalid_output: the model declined"},
+		"limited":         {pipeline.Response{}, &pipeline.ModelError{Failure: outcome.Failure{Class: outcome.RateLimited, Message: "429"}}, "rate_limited: 429"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &fakeModel{answer: func(int, pipeline.Request) (pipeline.Response, error) { return tt.res, tt.err }}

@@ -25,7 +25,7 @@ func (u *Unit) newOutcome(started time.Time) outcome.Outcome {
 // limit.StopsRun.
 func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error) {
 	o := u.newOutcome(done.Started)
-	o.NothingExpected = u.nothingExpected
+	o.NothingExpected = u.judge.nothingExpected
 	o.Ended = o.Started.Add(done.Took)
 	o.Latency = max(0, done.Took-outcome.WaitsOf(done.Calls).Sum())
 	o.Output, o.Calls, o.Warnings, o.Worker = done.Output, done.Calls, done.Warnings, done.Worker
@@ -37,9 +37,9 @@ func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error)
 	}
 	o.CostUSD = totalCost(done.Calls)
 	if done.Err != nil {
-		return withFailure(o, u.judge, outcome.FailureOf(done.Err, outcome.Provider)), nil
+		return withFailure(o, u.judge.judge, outcome.FailureOf(done.Err, outcome.Provider)), nil
 	}
-	return scoreOutcome(ctx, o, u.judge, done.Decoded)
+	return scoreOutcome(ctx, o, u.judge.judge, done.Decoded)
 }
 
 // scoreOutcome judges the output of an outcome. The error is one that stops the run.
@@ -118,11 +118,9 @@ func panicLocation() string {
 func withFailure(o outcome.Outcome, judge Judge, f outcome.Failure) outcome.Outcome {
 	o.Class, o.Failure, o.Scores = f.Class, &f, nil
 	if judge != nil {
-		scores, err := recoverPanic(func() ([]outcome.Score, error) { return undelivered(judge) })
-		if err != nil {
-			o.Warnings = append(slices.Clip(o.Warnings), "the scores of the failed item are unknown: the scorer returned "+err.Error())
-		} else {
-			o.Scores = scores
+		var err error
+		if o.Scores, err = recoverPanic(func() ([]outcome.Score, error) { return undelivered(judge) }); err != nil {
+			o.Scores, o.Warnings = nil, append(slices.Clip(o.Warnings), "the scores of the failed item are unknown: the scorer returned "+err.Error())
 		}
 	}
 	o.Scores = append(o.Scores, errorScore(&f))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"extraction-experiment/internal/cli"
@@ -86,11 +87,8 @@ type UnpublishableError struct{ Name, Harness string }
 
 // Error names the run and its harness.
 func (e *UnpublishableError) Error() string {
-	runs := "such runs"
-	if e.Harness != "" {
-		runs += " of the " + e.Harness
-	}
-	return fmt.Sprintf("the run %q was made without Langfuse, and %s are not published", e.Name, runs)
+	of := strings.TrimSuffix(" of the "+e.Harness, " of the ") // a task of one's own has no harness
+	return fmt.Sprintf("the run %q was made without Langfuse, and such runs%s are not published", e.Name, of)
 }
 
 // ExitCode returns 64.

@@ -21,9 +21,8 @@ import (
 // Unit is one attempt of an item.
 type Unit struct {
 	Item
-	item            runstore.Item
-	judge           Judge // stays in the process of the run file
-	nothingExpected bool
+	item  runstore.Item
+	judge judged // stays in the process of the run file
 }
 
 func newUnit(item runstore.Item, trial int) *Unit {
@@ -176,7 +175,7 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 		o := u.newOutcome(q.cfg.Now())
 		judged, err := judgeOf(q.system.Scorer, u.item.Item)
 		if err == nil {
-			u.judge, u.Decoded, u.nothingExpected = judged.judge, judged.decoded, judged.nothingExpected
+			u.judge, u.Decoded = judged, judged.decoded
 			q.run.Expect(1)
 			return u, nil
 		}
@@ -218,7 +217,7 @@ func (q *fileQueue) commit(ctx context.Context, u *Unit, o outcome.Outcome, brie
 	ctx = context.WithoutCancel(ctx)
 	err := q.run.CommitItem(ctx, u.item.Item, o, brief)
 	if invalid, ok := errors.AsType[*runstore.InvalidOutcomeError](err); ok {
-		o = replaceInvalid(o, u.judge, invalid)
+		o = replaceInvalid(o, u.judge.judge, invalid)
 		err = q.run.CommitItem(ctx, u.item.Item, o, nil)
 	}
 	if err != nil {

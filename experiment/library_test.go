@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
@@ -374,5 +375,21 @@ func TestEstimate_nothingOpened(t *testing.T) {
 	_, err := experiment.Estimate(t.Context(), experiment.Config{Header: outcome.Header{Name: "e"}, Source: list(2), Open: open}, nil)
 	if cli.ExitCode(err) != cli.ExitUsage {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestRun_panicAfterTimeout checks that a panic is reported as such even if the time of the item
+// is over, as that of a task that does not expect its context to end.
+func TestRun_panicAfterTimeout(t *testing.T) {
+	cfg := experiment.RunnerConfig{Run: create(t), Source: list(2), Scorer: half{}, Timeout: time.Millisecond, Task: task(func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
+		<-ctx.Done()
+		if item.ID == "i01" {
+			panic("boom")
+		}
+		return experiment.TaskResult{}, ctx.Err()
+	})}
+	found, _, err := carryOut(t, t.Context(), cfg)
+	if err != nil || found["i00"].Class != outcome.Timeout || found["i01"].Class != outcome.Internal || !strings.Contains(found["i01"].Failure.Message, "boom") {
+		t.Errorf("%v: %+v, %+v", err, found["i00"].Failure, found["i01"].Failure)
 	}
 }

@@ -139,14 +139,17 @@ func (p Pool) runTask(ctx context.Context, u *Unit) Done {
 	taskCtx, cancel := limit.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	started := p.Now()
-	result, err := recoverPanic(func() (TaskResult, error) { return p.Task.Do(taskCtx, u.Item) })
-	if err != nil && errors.Is(taskCtx.Err(), context.DeadlineExceeded) && ctx.Err() == nil && !limit.StopsRun(err) {
-		message := fmt.Sprintf("no result within %s (--timeout)", p.Timeout)
-		if program, ok := errors.AsType[*proc.Error](err); ok {
-			message += ": " + program.Error()
+	result, err := recoverPanic(func() (TaskResult, error) { // a panic after the time limit is one still
+		result, err := p.Task.Do(taskCtx, u.Item)
+		if err != nil && errors.Is(taskCtx.Err(), context.DeadlineExceeded) && ctx.Err() == nil && !limit.StopsRun(err) {
+			message := fmt.Sprintf("no result within %s (--timeout)", p.Timeout)
+			if program, ok := errors.AsType[*proc.Error](err); ok {
+				message += ": " + program.Error()
+			}
+			err = &outcome.Failure{Class: outcome.Timeout, Message: message}
 		}
-		err = &outcome.Failure{Class: outcome.Timeout, Message: message}
-	}
+		return result, err
+	})
 	return Done{TaskResult: result, Err: err, Started: started, Took: p.Now().Sub(started)}
 }
 

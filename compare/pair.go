@@ -72,7 +72,7 @@ func (r *run) runItems(ctx context.Context, order []string) iter.Seq2[*runItem, 
 		var u *runItem
 		for o, err := range r.Outcomes(ctx) {
 			if err == nil && u != nil && (o.Item < u.id || o.Item == u.id && o.Trial <= u.trials[len(u.trials)-1].Trial) {
-				err = fmt.Errorf("reading %s: item %q (trial %d) comes after %q, outcomes must come once each, in order of their ids and trials",
+				err = fmt.Errorf("reading %s: item %q (trial %d) comes after %q, outcomes must come once, in order of their ids",
 					r.Where(), o.Item, o.Trial, u.id)
 			}
 			if err != nil {

@@ -189,7 +189,7 @@ func TestCompare_sourceErrors(t *testing.T) {
 		"base":      {broken, newRun("c", 1, 1), "disk is gone"},
 		"candidate": {newRun("b", 1, 1), broken, "disk is gone"},
 		"order":     {newRun("b", 1, 1, 1), unordered, "in order of their ids"},
-		"twice":     {newRun("b", 1, 1, 1), repeated, "once each"},
+		"twice":     {newRun("b", 1, 1, 1), repeated, "must come once"},
 	} {
 		if _, err := (Config{}).Compare(context.Background(), tt.base, tt.cand); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)

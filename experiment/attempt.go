@@ -120,7 +120,7 @@ func withFailure(o outcome.Outcome, judge Judge, f outcome.Failure) outcome.Outc
 	if judge != nil {
 		var err error
 		if o.Scores, err = recoverPanic(func() ([]outcome.Score, error) { return undelivered(judge) }); err != nil {
-			o.Scores, o.Warnings = nil, append(slices.Clip(o.Warnings), "the scores of the failed item are unknown: the scorer returned "+err.Error())
+			o.Scores, o.Warnings = nil, append(slices.Clip(o.Warnings), "its scores are unknown: the scorer returned "+err.Error())
 		}
 	}
 	o.Scores = append(o.Scores, errorScore(&f))

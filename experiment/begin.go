@@ -94,7 +94,7 @@ func (cfg Config) withDefaults() (Config, error) {
 			fmt.Sprintf("Header has the environment %q: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name))
 	}
 	check(cfg.Verify && cfg.Langfuse == nil, "Verify needs Langfuse")
-	check(cfg.Overwrite && (cfg.Resume || cfg.Retry), "Overwrite begins the run again, and Resume and Retry continue it: set one")
+	check(cfg.Overwrite && (cfg.Resume || cfg.Retry), "Overwrite begins the run again, which Resume continues")
 	check(cfg.Langfuse != nil && cfg.Langfuse.Client == nil, "Langfuse has no client: Connect returns one that has")
 	if err := errors.Join(problems...); err != nil {
 		return cfg, err

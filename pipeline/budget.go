@@ -87,7 +87,7 @@ func (a amount) add(b amount) amount { return amount{a.usd + b.usd, a.tokens + b
 // exit code 64, and so are bounds that BudgetConfig does not allow.
 func NewBudget(cfg BudgetConfig) (*Budget, error) {
 	if !(cfg.USD >= 0 && cfg.USD <= math.MaxFloat64) || cfg.Tokens < 0 || cfg.USD == 0 && cfg.Tokens == 0 {
-		return nil, cli.Usage("a budget of %g USD and %d tokens: one of them must be above 0, and none below, or infinite", cfg.USD, cfg.Tokens)
+		return nil, cli.Usage("a budget of %g USD and %d tokens: one must be above 0, none below or infinite", cfg.USD, cfg.Tokens)
 	}
 	b := &Budget{cfg: cfg, account: &account{callEnded: make(chan struct{})}}
 	if cfg.USD > 0 {

@@ -40,4 +40,12 @@ func TestList(t *testing.T) {
 	if !errors.Is(entries[2].Err, ErrNotRun) {
 		t.Errorf("damaged entry: %v", entries[2].Err)
 	}
+	linked := t.TempDir()
+	if err := os.Symlink(filepath.Join(dir, runsFolder), filepath.Join(linked, runsFolder)); err != nil {
+		t.Skip(err) // Windows may not allow it
+	}
+	entries, err = List(t.Context(), linked)
+	if noError(t, err); len(entries) != 3 || entries[0].Path != Path(linked, "", "contracts", "a") {
+		t.Errorf("of a linked folder: %+v", entries)
+	}
 }

@@ -410,7 +410,7 @@ func List(ctx context.Context, dir string) ([]Entry, error) {
 // Files is like List, but opens no files and sets only the paths.
 func Files(ctx context.Context, dir string) ([]Entry, error) {
 	var entries []Entry
-	root := filepath.Join(dir, runsFolder)
+	root := filepath.Join(dir, runsFolder) + string(filepath.Separator) // which may be a link to a folder
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // no runs yet, or just removed

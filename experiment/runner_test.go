@@ -64,6 +64,7 @@ type half struct {
 	judge  func(dataset.Item) error
 	score  func(json.RawMessage) error
 	scores []outcome.Score
+	weight *float64 // of failed items
 }
 
 func (h half) Judge(item dataset.Item) (experiment.Judge, error) {
@@ -89,7 +90,7 @@ func (h half) Score(output json.RawMessage) (experiment.Scored, error) {
 }
 
 func (h half) Undelivered() []outcome.Score {
-	return []outcome.Score{{Name: "half", Reason: "failed"}}
+	return []outcome.Score{{Name: "half", Reason: "failed", Weight: h.weight}}
 }
 
 // create makes a run file for the test.

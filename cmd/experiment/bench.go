@@ -98,7 +98,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 		if _, taken := errors.AsType[*experiment.NameTakenError](runErr); taken {
 			return cli.Usage("the run %s exists already: choose another with --out, or go on with it with --resume", cfg.Out)
 		}
-		return runErr
+		return signals.markStop(runErr)
 	}
 	callsErr, resume := result.Err(), benchResume(c, env.Args, cfg.Name)
 	switch {

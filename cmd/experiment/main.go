@@ -202,11 +202,12 @@ func serveCommand(env cli.Env) *urfave.Command {
 			}
 			switch {
 			case c.IsSet("trigger"):
-				return trigger.Serve(ctx, trigger.Config{File: c.String("trigger"), Listen: c.String("trigger-listen"), Env: env, Run: Run}, serve)
+				cfg := trigger.Config{File: c.String("trigger"), Listen: c.String("trigger-listen"), Env: env, Run: Run}
+				return stopError(trigger.Serve(ctx, cfg, serve))
 			case c.IsSet("trigger-listen"):
 				return cli.Usage("--trigger-listen needs --trigger FILE, which says what may be run")
 			}
-			return serve(ctx, nil, func(string) {})
+			return stopError(serve(ctx, nil, func(string) {}))
 		}),
 	}
 }

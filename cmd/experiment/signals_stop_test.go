@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse/embedded"
 )
 
 // TestSignals_cutShort sends SIGINT while a command waits for a Langfuse that does not answer.
@@ -41,6 +43,34 @@ func TestSignals_cutShort(t *testing.T) {
 				t.Errorf("standard error: %s", &c.stderr)
 			}
 		})
+	}
+}
+
+// TestSignals_serveWaits sends SIGINT while serve waits for a server of the folder that does not answer.
+func TestSignals_serveWaits(t *testing.T) {
+	t.Parallel()
+	f := newFolder(t)
+	requests, end := make(chan struct{}, 100), make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		requests <- struct{}{}
+		<-end
+	}))
+	defer silent.Close()
+	defer close(end)
+	store, err := embedded.Open(embedded.Config{Path: f.path(".experiment/langfuse.db")})
+	must(t, err)
+	defer store.Close()
+	note := fmt.Sprintf(`{"url":%q,"pid":%d,"mode":"v4"}`, silent.URL, os.Getpid())
+	must(t, os.WriteFile(f.path(".experiment/langfuse.json"), []byte(note), 0o600))
+	c := f.start(t, "serve", "--port", "0")
+	select {
+	case <-requests:
+	case <-c.ended:
+	}
+	must(t, c.Process.Signal(os.Interrupt))
+	c.exits(t, cli.ExitInterrupted)
+	if text := c.stderr.String(); !strings.Contains(text, "stopped before the end") || strings.Contains(text, "canceled") {
+		t.Errorf("standard error: %s", text)
 	}
 }
 

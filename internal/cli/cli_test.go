@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ func TestExitCode(t *testing.T) {
 	}{
 		"nil":                            {nil, 0},
 		"no code":                        {errors.New("x"), 70},
+		"canceled":                       {fmt.Errorf("connecting: %w", context.Canceled), 5},
+		"canceled, with a code":          {WriteError(context.Canceled), 74},
 		"wrapped":                        {fmt.Errorf("running: %w", Usage("x")), 64},
 		"joined, the most severe counts": {errors.Join(Errorf(ExitFailures, "a"), Errorf(ExitUnavailable, "b")), 69},
 		"interrupted beats unavailable":  {errors.Join(Errorf(ExitUnavailable, "a"), Errorf(ExitInterrupted, "b")), 5},

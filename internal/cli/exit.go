@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -69,8 +70,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // ExitCode returns the code.
 func (e *Error) ExitCode() int { return e.Code }
 
-// ExitCode returns the exit code of an error: 0 for nil, 70 if it has none. Of joined errors the
-// most severe code counts, and errors without a code are ignored.
+// ExitCode returns the exit code of an error: 0 for nil; without a code 5 if a context was canceled,
+// and otherwise 70. Of joined errors the most severe code counts, and errors without a code are ignored.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK
@@ -80,6 +81,9 @@ func ExitCode(err error) int {
 		if slices.Contains(codes, code) {
 			return code
 		}
+	}
+	if errors.Is(err, context.Canceled) {
+		return ExitInterrupted
 	}
 	return ExitBug
 }

@@ -253,7 +253,7 @@ func listen(port int, next bool) (net.Listener, error) {
 			return l, nil
 		}
 	}
-	return nil, cli.Errorf(cli.ExitUnavailable, "listening on port %d: %w", port, err)
+	return nil, cli.Errorf(cli.ExitUnavailable, "listening on port %d: %w; --port names another, and 0 takes a free one", port, err)
 }
 
 // builtInItems returns the items of the built-in dataset as JSON.

@@ -190,7 +190,7 @@ func TestListen(t *testing.T) {
 	}
 	defer used.Close()
 	port := used.Addr().(*net.TCPAddr).Port
-	if _, err := listen(port, false); cli.ExitCode(err) != cli.ExitUnavailable {
+	if _, err := listen(port, false); cli.ExitCode(err) != cli.ExitUnavailable || !strings.Contains(err.Error(), "--port") {
 		t.Error(err)
 	}
 	if _, err := listen(65536, false); cli.ExitCode(err) != cli.ExitUsage {

@@ -135,7 +135,7 @@ func open(ctx context.Context, cfg Config) (t *server, err error) {
 		return nil, err
 	}
 	if t.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
-		err = cli.Errorf(cli.ExitUnavailable, "listening for the Run button: %w", err)
+		err = cli.Errorf(cli.ExitUnavailable, "listening for the Run button: %w; --trigger-listen names another address", err)
 		return nil, errors.Join(err, t.queue.close())
 	}
 	return t, nil

@@ -176,7 +176,7 @@ func (p *problems) add(invalid bool, format string, args ...any) {
 func (c Config) check() error {
 	public, secret := c.PublicKey, c.SecretKey.Reveal()
 	unprintable := func(r rune) bool { return r <= ' ' || r == 0x7f }
-	quoted := func(key string) bool { return key != "" && strings.ContainsAny(key[:1], "\"'") && key[0] == key[len(key)-1] }
+	quoted := func(key string) bool { return strings.Trim(key, "\"'") != key }
 	var found problems
 	found.add(public == "", "the public key is missing")
 	found.add(secret == "", "the secret key is missing")

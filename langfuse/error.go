@@ -114,7 +114,7 @@ type ConnectionError struct {
 func (e *ConnectionError) Error() string {
 	advice := "check " + EnvBaseURL + ", the network and that the server is running"
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](e.Err); untrusted {
-		advice = "the system must trust the certificate of the server; on Linux, SSL_CERT_FILE names a file of certificates to trust"
+		advice = "the system must trust its certificate; on Linux, SSL_CERT_FILE names a file of certificates"
 	}
 	return fmt.Sprintf("langfuse: %s %s: no answer from %s: %s%s; %s",
 		e.Method, e.Path, e.BaseURL, e.text, attemptsText(e.Attempts), advice)

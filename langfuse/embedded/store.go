@@ -350,9 +350,9 @@ var errVersion = errors.New("the file has version")
 // IsUnreadable reports whether an error means that the store is damaged, no database, or that of a
 // newer program, so that it is of no use to make room or to allow writing.
 func IsUnreadable(err error) bool {
+	content := []int{sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 	var sqliteErr *sqlite.Error
-	return errors.Is(err, errVersion) ||
-		errors.As(err, &sqliteErr) && slices.Contains([]int{sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}, sqliteErr.Code()&0xff)
+	return errors.Is(err, errVersion) || errors.As(err, &sqliteErr) && slices.Contains(content, sqliteErr.Code()&0xff)
 }
 
 // ModeError means that the store is open in another mode. Servers of different modes store their

@@ -404,7 +404,7 @@ func readItems(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error
 		return nil, err
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Type() == fs.ModeNamedPipe {
-		return nil, cli.Usage("reading items: %s is a pipe, and seed reads its items more than once: write them to a file first", path)
+		return nil, cli.Usage("%s is a pipe, and its items are read more than once: write them to a file first", path)
 	}
 	items := dataset.ReadFile(c.Context, path)
 	for first, err := range items {

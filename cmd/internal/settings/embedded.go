@@ -151,8 +151,8 @@ func serve(ctx context.Context, listener net.Listener, required langfuse.Mode, m
 	case embedded.IsBusy(err):
 		return nil, cli.Errorf(cli.ExitUnavailable, "%w: another process of this folder holds it and does not go on; continue that one (fg), or end it", err)
 	case embedded.IsUnreadable(err):
-		return nil, cli.Errorf(cli.ExitIO, "%w: use a newer program if one wrote it, put a copy back, or move it away with its log (-wal): "+
-			"a new one is made then, without its datasets; runs are files of their own", err)
+		return nil, cli.Errorf(cli.ExitIO, "%w: use a newer program if one wrote it, put a copy back, or move it "+
+			"away with its log (-wal): a new one is made then, without its datasets; runs are files of their own", err)
 	case err != nil:
 		return nil, folderError(err)
 	}
@@ -253,7 +253,7 @@ func listen(port int, next bool) (net.Listener, error) {
 			return l, nil
 		}
 	}
-	return nil, cli.Errorf(cli.ExitUnavailable, "listening on port %d: %w; --port names another, and 0 takes a free one", port, err)
+	return nil, cli.Errorf(cli.ExitUnavailable, "listening on port %d: %w; --port names another, 0 a free one", port, err)
 }
 
 // builtInItems returns the items of the built-in dataset as JSON.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -177,7 +178,7 @@ func TestCanWrite(t *testing.T) {
 // on it.
 func TestTerminalWidth(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
+	if err != nil || runtime.GOOS != "linux" { // elsewhere this end of a terminal is none
 		t.Skip("no terminal: ", err)
 	}
 	defer terminal.Close()

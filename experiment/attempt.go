@@ -92,20 +92,10 @@ func replaceInvalid(o outcome.Outcome, judge Judge, invalid error) outcome.Outco
 	}
 	o.Output, o.Explanation, o.Calls = nil, nil, nil
 	o.Groups, o.Causes, o.Counts = nil, nil, nil
-	o = withFailure(o, judge, f)
-	o.CostUSD, o.Scores = finiteOrNil(o.CostUSD), slices.Clone(o.Scores)
-	for i := range o.Scores {
-		s := &o.Scores[i]
-		s.Value, s.Weight = finiteOrNil(s.Value), finiteOrNil(s.Weight)
+	if o.CostUSD != nil && (math.IsNaN(*o.CostUSD) || math.IsInf(*o.CostUSD, 0)) {
+		o.CostUSD = nil
 	}
-	return o
-}
-
-func finiteOrNil(v *float64) *float64 {
-	if v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) {
-		return nil
-	}
-	return v
+	return withFailure(o, judge, f)
 }
 
 // recoverPanic turns a panic of f into a failure of class internal that has the location.

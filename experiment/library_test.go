@@ -72,23 +72,6 @@ func TestRun_invalid(t *testing.T) {
 	}
 }
 
-// TestRun_invalidWeight checks that a weight that is no number, also of a failed item, fails items
-// and does not stop the run.
-func TestRun_invalidWeight(t *testing.T) {
-	nan := math.NaN()
-	cfg := experiment.RunnerConfig{Run: create(t), Source: list(3), Task: task(echo)}
-	cfg.Scorer = half{weight: &nan, scores: []outcome.Score{{Name: "half", Value: new(1.0), Weight: &nan}}}
-	found, footer, err := carryOut(t, t.Context(), cfg)
-	if err != nil || footer.Status != outcome.Complete || len(found) != 3 {
-		t.Fatalf("%v, %s, %d outcomes", err, footer.Status, len(found))
-	}
-	for id, o := range found {
-		if s, ok := outcome.Lookup(o.Scores, "half"); o.Class != outcome.Internal || !ok || s.Weight != nil {
-			t.Errorf("%s: %q, %+v", id, o.Class, s)
-		}
-	}
-}
-
 // TestRun_goexit checks that a task that ends the goroutine of its worker ends the run, which
 // can be resumed.
 func TestRun_goexit(t *testing.T) {

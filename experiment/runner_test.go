@@ -64,7 +64,6 @@ type half struct {
 	judge  func(dataset.Item) error
 	score  func(json.RawMessage) error
 	scores []outcome.Score
-	weight *float64 // of failed items
 }
 
 func (h half) Judge(item dataset.Item) (experiment.Judge, error) {
@@ -90,7 +89,7 @@ func (h half) Score(output json.RawMessage) (experiment.Scored, error) {
 }
 
 func (h half) Undelivered() []outcome.Score {
-	return []outcome.Score{{Name: "half", Reason: "failed", Weight: h.weight}}
+	return []outcome.Score{{Name: "half", Reason: "failed"}}
 }
 
 // create makes a run file for the test.

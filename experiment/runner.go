@@ -80,7 +80,7 @@ func (e *execution) writeFooter(planned int, cause error) error {
 	if cause != nil {
 		footer.Status = outcome.Interrupted
 	}
-	return errors.Join(cause, e.run.Finish(ctx, footer))
+	return cli.JoinDistinct(cause, e.run.Finish(ctx, footer))
 }
 
 // ErrNoItems is returned if there are no items to run. Its exit code is 64.

@@ -108,9 +108,11 @@ func (v ResultView) ScoreTable() Table {
 	}
 	p := number("p").wide(4).hint("sign flips")
 	p.Markdown = hidden
+	corrected := "corrected for the number of secondary scores that differ" +
+		textIf(len(v.of.Candidates) > 1, ", that of the primary score for the number of candidates")
 	t := Table{Title: "Scores", Notes: []string{"failed items count as 0"}, Columns: []Column{name("score"), number("base").wide(3),
 		candidate().wide(2), diff(), interval(), p,
-		number("p (Holm)").wide(5).hint("corrected for the number of secondary scores that differ"),
+		number("p (Holm)").wide(5).hint(corrected),
 		number("+/-/=").wide(6).hint("items that are better, worse, equal"), number("n").wide(7),
 		text("MDE", "minimum detectable effect (80 % power)", 8), text("n needed", "items to find the difference seen as often", 9)}}
 	for _, s := range v.Scores {

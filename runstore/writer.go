@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +43,7 @@ type write struct {
 // is permanent: all waiting and all later writes get it.
 type writer struct {
 	path string
+	file string // path, absolute
 	db   *sql.DB
 	tx   *tx
 
@@ -65,8 +69,12 @@ func startWriter(path string) (*writer, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	file, err := filepath.Abs(path)
+	if err != nil {
+		return nil, errors.Join(faultOf(path, ErrWrite, err), t.close(), db.Close())
+	}
 	w := &writer{
-		path: path, db: db, tx: t,
+		path: path, file: file, db: db, tx: t,
 		queue: make(chan *write), finished: make(chan struct{}), changed: make(chan struct{}),
 	}
 	go w.loop()
@@ -164,6 +172,9 @@ func (w *writer) commit(batch []*write, results []error) error {
 		return w.rollBack(err)
 	}
 	failpoint("after")
+	if _, err := os.Lstat(w.file); errors.Is(err, fs.ErrNotExist) { // SQLite would say so at the end of the run only
+		return fault(w.path, ErrMoved, nil)
+	}
 	w.logMarked = w.logMarked || w.tx.checkpoint()
 	return nil
 }

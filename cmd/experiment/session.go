@@ -129,7 +129,7 @@ func (s session) finish(cfg runConfig, opened system.System, r experiment.Result
 	name := cfg.Header.Name
 	unverified := s.printVerdict(cfg, r)
 	problems := []error{s.adviseResume(cfg, r.Stopped)}
-	if !errors.Is(r.Fault, runstore.ErrMoved) { // else there is nothing to publish
+	if !errors.Is(errors.Join(r.Stopped, r.Fault), runstore.ErrMoved) { // else there is nothing to publish
 		problems = append(problems, advisePublish(s.signals.markStop(r.Unpublished), name))
 	}
 	if r.Summary.Run.Name == "" { // the summary failed

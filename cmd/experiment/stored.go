@@ -294,7 +294,7 @@ func withRunSession(c *urfave.Context, env cli.Env, timeout time.Duration,
 	ctx, cancel := experiment.WithVerifyTimeout(c.Context, timeout)
 	defer cancel()
 	err = withSession(ctx, env, cfg, nil, func(ctx context.Context, s session) error {
-		return s.signals.markStop(errors.Join(work(ctx, s, path), noteUnfinished(ctx, env, path)))
+		return s.signals.markStop(cli.JoinDistinct(work(ctx, s, path), noteUnfinished(ctx, env, path)))
 	})
 	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)

@@ -47,6 +47,15 @@ func TestLimiter_trips(t *testing.T) {
 			text := strings.Repeat("a", i) + `"` + strings.Repeat("b ", i)
 			return limit.Result{Kind: limit.Refused, Reason: fmt.Sprintf("not the expected JSON; it begins with %q", text), Final: true}
 		}, after: 10},
+		"ten empty answers, of six tries each": {duration: time.Minute, result: func(i int) limit.Result {
+			return limit.Result{Kind: limit.Answered, Reason: "the answer is empty", Final: i%6 == 0}
+		}, after: 60},
+		"an answer among empty ones": {result: func(i int) limit.Result {
+			if i%50 == 0 {
+				return limit.Result{}
+			}
+			return limit.Result{Kind: limit.Answered, Reason: "the answer is empty", Final: i%6 == 0}
+		}},
 		"ten alike after answers": {answersFirst: 5, result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Failed, Reason: "down", Final: true}
 		}, after: 10},

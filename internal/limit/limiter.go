@@ -267,7 +267,7 @@ type Result struct {
 	RetryAfter time.Duration
 	// Tokens is the actual number of tokens, or 0 if it is unknown.
 	Tokens int64
-	// Reason is the class and the message of a failure.
+	// Reason is the class and the message of a failure, also of an answer that cannot be used.
 	Reason string
 	// Final means that the call will not be retried.
 	Final bool
@@ -335,7 +335,7 @@ func (l *Limiter) record(p *Permit, r Result) {
 	case Answered:
 		l.answers++
 		l.failureRate -= l.failureRate * weight
-		l.breaker.succeeded()
+		l.breaker.succeeded(r)
 		l.gate.answered(p.began)
 		l.window.answered(now, p.began, p.concurrent, l.limitedByWindow(now))
 	case Rejected:

@@ -263,9 +263,14 @@ type breaker struct {
 	sameFailures    int       // failures in a row with this reason
 }
 
-// succeeded records an answer.
-func (b *breaker) succeeded() {
-	b.answered, b.since, b.sameFailures = true, time.Time{}, 0
+// succeeded records an answer. With a reason, it is one that cannot be used, such as an empty one.
+func (b *breaker) succeeded(r Result) {
+	b.answered, b.since = true, time.Time{}
+	if r.Reason == "" {
+		b.sameFailures = 0
+	} else if r.Final && b.tripped == nil {
+		b.failedAlike(r)
+	}
 }
 
 // expire trips the breaker if the provider was not reached in time.
@@ -291,12 +296,9 @@ func (b *breaker) failed(now, began time.Time, r Result) {
 		b.expire(now)
 		return
 	}
-	trip := func(format string, args ...any) {
-		b.tripped = &TrippedError{Reason: r.Reason, Why: fmt.Sprintf(format, args...), Unauthorised: r.Fatal}
-	}
 	r.Fatal = r.Fatal || r.Forbidden && !b.answered
 	if r.Fatal {
-		trip("the provider does not accept the key or its account is used up")
+		b.trip(r, "the provider does not accept the key or its account is used up")
 		return
 	}
 	if b.since.IsZero() {
@@ -307,17 +309,24 @@ func (b *breaker) failed(now, began time.Time, r Result) {
 		patience /= 10
 	}
 	if lasts := now.Sub(b.since); lasts >= patience {
-		trip("no call was answered for %s", lasts.Round(time.Second))
-		return
+		b.trip(r, "no call was answered for %s", lasts.Round(time.Second))
+	} else if r.Final {
+		b.failedAlike(r)
 	}
-	if !r.Final {
-		return
-	}
+}
+
+func (b *breaker) trip(r Result, format string, args ...any) {
+	b.tripped = &TrippedError{Reason: r.Reason, Why: fmt.Sprintf(format, args...), Unauthorised: r.Fatal}
+}
+
+// failedAlike records a call that is not retried, and trips the breaker if all the last ones failed
+// for the same reason.
+func (b *breaker) failedAlike(r Result) {
 	if reason := normalised(r.Reason); reason != b.reason {
 		b.reason, b.sameFailures = reason, 0
 	}
 	if b.sameFailures++; b.sameFailures >= maxSameFailures {
-		trip("%d calls in a row failed alike", b.sameFailures)
+		b.trip(r, "%d calls in a row failed alike", b.sameFailures)
 	}
 }
 

@@ -212,7 +212,7 @@ func (c *permit) Done(ctx context.Context, e pipeline.RequestResult) error {
 	p.finish(c, e)
 	stop := p.stop
 	p.mu.Unlock()
-	if stop != nil || !e.Final || e.Kind == limit.Answered || e.Kind == limit.Abandoned {
+	if stop != nil || !e.Final || e.Kind == limit.Answered && e.Reason == "" || e.Kind == limit.Abandoned {
 		return stop
 	}
 	defer limit.PauseTimeout(ctx)()

@@ -81,8 +81,8 @@ func (f *Fault) Unwrap() []error {
 	return []error{f.Kind, f.Err}
 }
 
-// ExitCode returns 74 if writing failed or the file was moved, 70 for a call after Close, and otherwise 64, because
-// the named file cannot be used.
+// ExitCode returns 74 if writing failed or the file was moved, 70 for a call after Close, and
+// otherwise 64, because the named file cannot be used.
 func (f *Fault) ExitCode() int {
 	switch f.Kind {
 	case ErrWrite, ErrMoved:

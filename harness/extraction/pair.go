@@ -194,8 +194,8 @@ type Pairs struct {
 //
 // Unusable lines, and lines with the id of an earlier one, have no output line; after all
 // others are written, the error lists them with file and line. A read error, or a line of more
-// than 64 MiB, ends the input, after everything before it is written; its exit code is 64. Cancelling ctx stops
-// Score between two lines.
+// than 64 MiB, ends the input, after everything before it is written; its exit code is 64.
+// Cancelling ctx stops Score between two lines.
 func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	base, err := scoring.New(p.Options)
 	if err != nil {

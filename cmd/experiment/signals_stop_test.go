@@ -17,6 +17,19 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
+// serveSilence starts a server that takes requests, reports them, and answers none before the test
+// ends.
+func serveSilence(t *testing.T) (url string, requests <-chan struct{}) {
+	taken, end := make(chan struct{}, 100), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		taken <- struct{}{}
+		<-end
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(end) })
+	return server.URL, taken
+}
+
 // TestSignals_cutShort sends SIGINT while a command waits for a Langfuse that does not answer.
 // The command reports an interruption, not an error.
 func TestSignals_cutShort(t *testing.T) {
@@ -25,14 +38,8 @@ func TestSignals_cutShort(t *testing.T) {
 	f.run(t, 0, "--dataset", f.writeItems(t, makeItems(2, 100)), "--name", "r", "--max-failures", "1", "--quiet")
 	for _, args := range [][]string{{"publish", "r"}, {"verify", "r"}, {"compare", "r", "langfuse:x"}, {"--dataset", "made", "--name", "q"}} {
 		t.Run(args[0], func(t *testing.T) {
-			requests, end := make(chan struct{}, 100), make(chan struct{})
-			silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-				requests <- struct{}{}
-				<-end
-			}))
-			defer silent.Close()
-			defer close(end)
-			c := f.with("LANGFUSE_BASE_URL="+silent.URL, "LANGFUSE_PUBLIC_KEY=pk-lf-x", "LANGFUSE_SECRET_KEY=sk-lf-x").start(t, args...)
+			url, requests := serveSilence(t)
+			c := f.with("LANGFUSE_BASE_URL="+url, "LANGFUSE_PUBLIC_KEY=pk-lf-x", "LANGFUSE_SECRET_KEY=sk-lf-x").start(t, args...)
 			select {
 			case <-requests:
 			case <-c.ended:
@@ -50,17 +57,11 @@ func TestSignals_cutShort(t *testing.T) {
 func TestSignals_serveWaits(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
-	requests, end := make(chan struct{}, 100), make(chan struct{})
-	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		requests <- struct{}{}
-		<-end
-	}))
-	defer silent.Close()
-	defer close(end)
+	url, requests := serveSilence(t)
 	store, err := embedded.Open(embedded.Config{Path: f.path(".experiment/langfuse.db")})
 	must(t, err)
 	defer store.Close()
-	note := fmt.Sprintf(`{"url":%q,"pid":%d,"mode":"v4"}`, silent.URL, os.Getpid())
+	note := fmt.Sprintf(`{"url":%q,"pid":%d,"mode":"v4"}`, url, os.Getpid())
 	must(t, os.WriteFile(f.path(".experiment/langfuse.json"), []byte(note), 0o600))
 	c := f.start(t, "serve", "--port", "0")
 	select {

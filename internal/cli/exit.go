@@ -70,8 +70,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // ExitCode returns the code.
 func (e *Error) ExitCode() int { return e.Code }
 
-// ExitCode returns the exit code of an error: 0 for nil; without a code 5 if a context was canceled,
-// and otherwise 70. Of joined errors the most severe code counts, and errors without a code are ignored.
+// ExitCode returns the exit code of an error: 0 for nil; without a code 5 if a context was
+// canceled, and otherwise 70. Of joined errors the most severe code counts, and errors without a
+// code are ignored.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK

@@ -23,7 +23,6 @@ import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
-	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
@@ -94,6 +93,7 @@ var errFirstRun = errors.New("this is the first such run")
 type Base struct {
 	Named  string // for Sources; empty if there is no run
 	Header outcome.Header
+	scored bool // the run is complete and has a scored item
 }
 
 // Age describes the age of the base at the time now and the version of its dataset.
@@ -186,8 +186,20 @@ func Named(ctx context.Context, env cli.Env, named, dataset string) (base Base, 
 	if err != nil {
 		return Base{}, err
 	}
-	header, err := sources[0].Header(ctx)
-	return Base{named, header}, err
+	base.Named = named
+	if base.Header, err = sources[0].Header(ctx); err != nil {
+		return base, err
+	}
+	footer, _, err := sources[0].Footer(ctx)
+	if err != nil || footer.Status != outcome.Complete {
+		return base, err
+	}
+	for o, err := range sources[0].Outcomes(ctx) {
+		if base.scored = err == nil && !o.Failed(); base.scored || err != nil {
+			return base, err
+		}
+	}
+	return base, nil
 }
 
 // remote finds a run in Langfuse by its name.
@@ -215,8 +227,15 @@ func parseLatest(rule string) (map[string]string, error) {
 	return want, nil
 }
 
+// dated is a run that a rule may select: its name for Sources, and when it started.
+type dated struct {
+	named   string
+	started time.Time
+}
+
 // latest finds the newest complete run with a scored item whose metadata match the rule, in this
-// folder and in Langfuse. For a run that is in both, the folder counts.
+// folder and in Langfuse. For a run that is in both, the folder counts. Any candidate would be as
+// good as a run in which every item failed.
 func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	want, err := parseLatest(rule)
 	if err != nil {
@@ -234,97 +253,71 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	if err != nil {
 		return Base{}, err
 	}
-	var candidates []runstore.Entry // of this folder
-	localNames := map[string]bool{} // names of this folder
+	var found []dated
+	inFolder := map[string]bool{}
 	for _, e := range entries {
 		if e.Err != nil || e.Header.Dataset.Name != f.Dataset || e.Footer.Status != outcome.Complete {
 			continue
 		}
-		localNames[e.Header.Name] = true
+		inFolder[e.Header.Name] = true
 		if matches(e.Header.Name, tracking.Metadata(e.Header, 1)) {
-			candidates = append(candidates, e)
+			found = append(found, dated{e.Path, e.Header.Started})
 		}
 	}
-	local, err := newestScored(ctx, candidates)
+	remote, err := f.listRemote(ctx, func(run langfuse.Run) bool {
+		return !inFolder[run.Name] && matches(run.Name, langfuse.MetadataTexts(run.Metadata))
+	})
 	if err != nil {
 		return Base{}, err
 	}
-	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
-		return run.Time.After(local.Header.Started) && !localNames[run.Name] && matches(run.Name, langfuse.MetadataTexts(run.Metadata))
-	})
+	for _, run := range newestFirst(append(found, remote...)) {
+		if base, err := Named(ctx, f.Env, run.named, f.Dataset); err != nil || base.scored {
+			return base, err
+		}
+	}
 	place := "in this folder or in Langfuse"
 	if experiment.IsFile(f.Dataset) {
 		place = "in this folder (those of a file are found nowhere else)"
 	}
-	switch {
-	case err != nil || base.Named != "":
-		return base, err
-	case local.Named != "":
-		return local, nil
-	case f.Own != nil && matches("", f.Own):
+	if f.Own != nil && matches("", f.Own) {
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w %s", rule, errFirstRun, place)
 	}
 	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run with a scored item of dataset %q, %s, matches",
 		rule, f.Dataset, place)
 }
 
-// newestScored returns the newest of these runs with a scored item; an empty Base if there is none.
-// Any candidate would be as good as a run in which every item failed.
-func newestScored(ctx context.Context, candidates []runstore.Entry) (Base, error) {
-	slices.SortFunc(candidates, func(a, b runstore.Entry) int {
-		return cmp.Or(b.Header.Started.Compare(a.Header.Started), cmp.Compare(a.Header.Name, b.Header.Name))
+// newestFirst sorts runs in place.
+func newestFirst(list []dated) []dated {
+	slices.SortFunc(list, func(a, b dated) int {
+		return cmp.Or(b.started.Compare(a.started), cmp.Compare(a.named, b.named))
 	})
-	for _, e := range candidates {
-		run, err := runstore.OpenAny(ctx, e.Path)
-		if err != nil {
-			return Base{}, readError(err)
-		}
-		counts, err := run.Counts(ctx)
-		if err = errors.Join(err, run.Close()); err != nil {
-			return Base{}, readError(err)
-		}
-		if counts.Done > counts.Failed {
-			return Base{e.Path, e.Header}, nil
-		}
-	}
-	return Base{}, nil
+	return list
 }
 
-// latestRemote returns the newest complete run with a scored item in Langfuse that matches; an empty
-// Base if there is none.
-func (f Finder) latestRemote(ctx context.Context, matches func(langfuse.Run) bool) (base Base, err error) {
+// listRemote returns the newest runs of the dataset in Langfuse that match.
+func (f Finder) listRemote(ctx context.Context, matches func(langfuse.Run) bool) (list []dated, err error) {
 	lf, err := settings.Connect(ctx, f.Env.Getenv)
 	if err != nil {
-		return Base{}, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
 	dataset, err := lf.Client.GetDataset(ctx, f.Dataset)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return Base{}, nil
+		return nil, nil
 	} else if err != nil {
-		return Base{}, err
+		return nil, err
 	}
-	found := map[string]langfuse.Run{}
+	found := map[string]dated{} // views may show the same run
 	for _, view := range lf.Server.Views() {
 		for run, err := range lf.Client.ListRuns(ctx, view, dataset) {
 			if err != nil {
-				return Base{}, err
+				return nil, err
 			}
 			if matches(run) {
-				found[run.Name] = run
+				found[run.Name] = dated{InLangfuse + run.Name, run.Time}
 			}
 		}
 	}
-	list := slices.SortedFunc(maps.Values(found), func(a, b langfuse.Run) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Name, b.Name)) })
-	for _, run := range list[:min(maxReadRuns, len(list))] {
-		remote, err := tracking.ReadRun(ctx, lf.Site, f.Dataset, run.Name)
-		if err != nil {
-			return Base{}, err
-		}
-		scored := slices.ContainsFunc(remote.Outcomes, func(o outcome.Outcome) bool { return !o.Failed() })
-		if scored && remote.Footer.Status == outcome.Complete {
-			return Base{InLangfuse + run.Name, remote.Header}, nil
-		}
-	}
-	return Base{}, nil
+	list = newestFirst(slices.Collect(maps.Values(found)))
+	return list[:min(maxReadRuns, len(list))], nil
 }

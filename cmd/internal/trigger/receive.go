@@ -66,35 +66,12 @@ func (t *server) receive(ctx context.Context) error {
 // old signature, 413 for a large body, and 429 if the trigger file allows no more runs at this
 // time.
 func (t *server) press(w http.ResponseWriter, r *http.Request) {
-	sig, err := readSignature(r.Header.Values(signatureHeader), t.cfg.Now())
+	press, status, err := t.readPress(w, r)
 	if err != nil {
-		t.refuse(w, http.StatusUnauthorized, err)
+		t.refuse(w, status, press, err)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
-	switch {
-	case tooLarge:
-		t.refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxBody))
-		return
-	case err != nil:
-		t.refuse(w, http.StatusBadRequest, fmt.Errorf("the body is incomplete: %w", err))
-		return
-	case !sig.verify(body, t.secrets):
-		t.refuse(w, http.StatusUnauthorized, fmt.Errorf("the signature is not that of a secret of %s", EnvSecret))
-		return
-	}
-	press, err := readBody(body)
-	var settings map[string]string
-	if err == nil {
-		settings, err = checkSettings(t.file, press)
-	}
-	if err != nil {
-		t.refuseSigned(w, http.StatusBadRequest, press, err)
-		return
-	}
-	press.Settings, press.Signed = settings, sig.time
-	status := http.StatusInternalServerError
+	status = http.StatusInternalServerError
 	accepted, repeated, err := t.queue.add(press, func(accepted request) error {
 		_, err := t.commandLine(r.Context(), accepted)
 		if err != nil {
@@ -107,7 +84,7 @@ func (t *server) press(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(limit.retryAfter.Seconds()))))
 	}
 	if err != nil {
-		t.refuseSigned(w, status, press, err)
+		t.refuse(w, status, press, err)
 		return
 	}
 	t.log.Info("asked", "run", accepted.Run, "dataset", accepted.Dataset, "settings", settingsText(accepted.Settings), "again", repeated)
@@ -115,27 +92,41 @@ func (t *server) press(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "run %s: %s\n", accepted.Run, accepted.state())
 }
 
-// refuse logs and answers why there is no run.
-func (t *server) refuse(w http.ResponseWriter, status int, err error) {
-	reason := textutil.Line(reasonOf(err))
-	t.log.Warn("refused", "status", status, "reason", reason)
-	http.Error(w, reason, status)
+// readPress returns the request of a press, or the status for its error. The request has a time of
+// signature once the signature is verified.
+func (t *server) readPress(w http.ResponseWriter, r *http.Request) (press request, status int, err error) {
+	sig, err := readSignature(r.Header.Values(signatureHeader), t.cfg.Now())
+	if err != nil {
+		return press, http.StatusUnauthorized, err
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
+	case tooLarge:
+		return press, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxBody)
+	case err != nil:
+		return press, http.StatusBadRequest, fmt.Errorf("the body is incomplete: %w", err)
+	case !sig.verify(body, t.secrets):
+		return press, http.StatusUnauthorized, fmt.Errorf("the signature is not that of a secret of %s", EnvSecret)
+	}
+	if press, err = readBody(body); err == nil {
+		press.Settings, err = checkSettings(t.file, press)
+	}
+	press.Signed = sig.time
+	return press, http.StatusBadRequest, err
 }
 
-// refuseSigned is refuse for a request with a valid signature, which the page shows as well.
-func (t *server) refuseSigned(w http.ResponseWriter, status int, press request, err error) {
-	t.mu.Lock()
-	row := html.RequestedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(press.Dataset, 200),
-		State: fmt.Sprintf("refused (%d)", status), Settings: textutil.Cut(settingsText(press.Settings), 300),
-		Reason: reasonOf(err)}
-	t.refused = append([]html.RequestedRun{row}, t.refused[:min(len(t.refused), maxRefused-1)]...)
-	t.mu.Unlock()
-	t.refuse(w, status, err)
-}
-
-// reasonOf returns an error on one line, cut to a length that can be shown.
-func reasonOf(err error) string {
-	return textutil.Cut(strings.ReplaceAll(err.Error(), "\n", "; "), 1500)
+// refuse logs and answers why there is no run. The page shows requests with a valid signature.
+func (t *server) refuse(w http.ResponseWriter, status int, press request, err error) {
+	reason := textutil.Cut(strings.ReplaceAll(err.Error(), "\n", "; "), 1500)
+	if !press.Signed.IsZero() {
+		row := html.RequestedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(press.Dataset, 200), Reason: reason,
+			State: fmt.Sprintf("refused (%d)", status), Settings: textutil.Cut(settingsText(press.Settings), 300)}
+		t.mu.Lock()
+		t.refused = append([]html.RequestedRun{row}, t.refused[:min(len(t.refused), maxRefused-1)]...)
+		t.mu.Unlock()
+	}
+	t.log.Warn("refused", "status", status, "reason", textutil.Line(reason))
+	http.Error(w, textutil.Line(reason), status)
 }
 
 // requestedRuns returns the requests with their states, newest first.

@@ -136,11 +136,11 @@ func readPayload(raw json.RawMessage) (map[string]string, error) {
 }
 
 // checkSettings returns the settings in canonical form if the trigger file allows all of them, else
-// an error with every problem.
+// as they are, with an error that has every problem.
 func checkSettings(file configs.Trigger, r request) (map[string]string, error) {
 	run, ok := file.Datasets[r.Dataset]
 	if !ok {
-		return nil, fmt.Errorf("the dataset %s may not be run from here; the trigger file names those that may",
+		return r.Settings, fmt.Errorf("the dataset %s may not be run from here; the trigger file names those that may",
 			textutil.Brief(r.Dataset, 100))
 	}
 	var problems []error
@@ -160,7 +160,10 @@ func checkSettings(file configs.Trigger, r request) (map[string]string, error) {
 	if len(problems) > maxProblems {
 		problems = append(problems[:maxProblems], fmt.Errorf("and %d problems more", len(problems)-maxProblems))
 	}
-	return settings, errors.Join(problems...)
+	if len(problems) > 0 {
+		return r.Settings, errors.Join(problems...)
+	}
+	return settings, nil
 }
 
 // maxProblems is how many problems an error about a payload lists.

@@ -173,7 +173,7 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 	}
 	ids := map[string]string{} // experiment id in Langfuse of the first trial of a run, by its file
 	for _, source := range sources {
-		first, _, err := source.(runs.Source).Experiment(ctx, 1)
+		first, _, err := source.(experiment.RunFile).Experiment(ctx, 1)
 		if err != nil {
 			return err
 		}

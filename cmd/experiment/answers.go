@@ -27,12 +27,12 @@ import (
 func answersCommand(env cli.Env) *urfave.Command {
 	action := func(name, usage string, table []settings.Setting, run func(*urfave.Context, cli.Env, settings.Values) error) settings.Action {
 		return settings.Action{Name: name, Usage: usage, Flags: cli.Each(table, settings.Setting.AsFlag),
-			Run: func(c *urfave.Context, _ []string) error {
+			Run: func(c *urfave.Context, env cli.Env, _ []string) error {
 				// Configuration files of experiment run have no settings for answers.
 				return run(c, env, settings.Resolve(c, table, env.Getenv, configs.Experiment{}.Lookup, ""))
 			}}
 	}
-	return settings.SetActions(&urfave.Command{Name: "answers", Usage: "grade answers to questions about PDF documents"}, []settings.Action{
+	return settings.SetActions(env, &urfave.Command{Name: "answers", Usage: "grade answers to questions about PDF documents"}, []settings.Action{
 		action("run", "experiment answers run --pdf FILE --questions FILE.jsonl [--out RUN] [flags]", answersRunTable(), runAnswersAction),
 		action("benchmark", "experiment answers benchmark --config FILE [flags]", answersBenchmarkTable(), benchmarkAction),
 	}, "")
@@ -221,10 +221,8 @@ func firstNotes(notes []string, about string) []string {
 func readDocument(ctx context.Context, path string, getenv func(string) string) (*answers.Document, error) {
 	doc, err := answers.OpenDocument(ctx, path, pdf.Options{Password: getenv(envPassword)})
 	switch {
-	case errors.Is(err, pdf.ErrPassword):
-		return nil, cli.Usage("%w: set %s", err, envPassword)
-	case errors.Is(err, pdf.ErrWrongPassword):
-		return nil, cli.Usage("%w: %s does not open it", err, envPassword)
+	case errors.Is(err, pdf.ErrPassword), errors.Is(err, pdf.ErrWrongPassword):
+		return nil, cli.Usage("%w: set %s to its password", err, envPassword)
 	case err != nil:
 		return nil, err
 	}

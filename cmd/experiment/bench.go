@@ -25,16 +25,13 @@ import (
 	"extraction-experiment/runstore"
 )
 
-func benchActions(env cli.Env) []settings.Action {
-	with := func(do func(*urfave.Context, cli.Env, []string) error) func(*urfave.Context, []string) error {
-		return func(c *urfave.Context, words []string) error { return do(c, env, words) }
-	}
+func benchActions() []settings.Action {
 	asJSON := settings.JSONFlag()
 	dataset := &urfave.StringSliceFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "read cases from `FILE`; may be repeated"}
 	strict := &urfave.BoolFlag{Name: "strict", Usage: "also check the grammar of caseId and packId"}
 	return []settings.Action{
 		{Name: "run", Usage: "experiment bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN] [--resume]",
-			Run: with(benchRun), Flags: []urfave.Flag{
+			Run: benchRun, Flags: []urfave.Flag{
 				&urfave.StringFlag{Name: "mode", Usage: "run in `MODE`: deterministic answers from the cases, variance repeats trials (default: deterministic; variance with a model)"},
 				&urfave.StringFlag{Name: "trials", Usage: "run each case `N` times (default: 1; 5 in mode variance)"},
 				dataset,
@@ -49,23 +46,23 @@ func benchActions(env cli.Env) []settings.Action {
 				strict, asJSON,
 			}},
 		{Name: "score", Usage: "experiment bench score [RUN] [--min-success-rate X ...] [--json]", MaxArgs: 1,
-			Run: with(benchScore), Flags: append(gateFlags(), asJSON)},
+			Run: benchScore, Flags: append(gateFlags(), asJSON)},
 		{Name: "add", Usage: "experiment bench add PACK/regressions.jsonl [--dataset FILE]", MinArgs: 1, MaxArgs: 1,
-			Run: with(benchAdd), Flags: []urfave.Flag{dataset, strict}},
+			Run: benchAdd, Flags: []urfave.Flag{dataset, strict}},
 	}
 }
 
 // benchCommand returns the command with its actions. For help about one action, it has only that
 // one.
 func benchCommand(env cli.Env) *urfave.Command {
-	actions := benchActions(env)
+	actions := benchActions()
 	if settings.WantsHelp(env.Args) {
 		matches := func(a settings.Action) bool { return slices.Contains(env.Args, a.Name) }
 		if at := slices.IndexFunc(actions, matches); at >= 0 {
 			actions = actions[at : at+1]
 		}
 	}
-	return settings.SetActions(&urfave.Command{
+	return settings.SetActions(env, &urfave.Command{
 		Name:  "bench",
 		Usage: "measure how stable and well-formed extraction is",
 		Description: "Without --dataset, the files in ./bench/datasets are run, or if there are none, the cases that come with the program.\n" +

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -85,7 +84,7 @@ func commands(env cli.Env) []*urfave.Command {
 			return ctx, signals.first.Done(), signals.stop
 		}),
 		system.WorkersCommand(env),
-		serveCommand(env),
+		interruptible(serveCommand(env)),
 		doctorCommand(env),
 		completionCommand(env),
 	}
@@ -104,14 +103,6 @@ func Run(ctx context.Context, env cli.Env) int {
 		Action:    run.Action,
 		Commands:  commands(screened),
 	})
-}
-
-// findRun returns the path of the run that is the only argument of a command.
-func findRun(c *urfave.Context) (string, error) {
-	if c.NArg() != 1 {
-		return "", cli.Usage("%s takes the name or file of one run; experiment runs lists them", c.Command.Name)
-	}
-	return runs.Find(c.Context, c.Args().First(), c.String("dataset"))
 }
 
 // completions holds, by shell, the scripts that make it ask the program for completions.
@@ -154,14 +145,13 @@ func completionCommand(env cli.Env) *urfave.Command {
 		Usage:       "print a script that completes commands and flags in a shell",
 		UsageText:   "experiment completion bash|zsh|fish",
 		Description: `For bash: source <(experiment completion bash)`,
-		Action: func(c *urfave.Context) error {
+		Action: settings.Words(1, 1, func(c *urfave.Context) error {
 			script, ok := completions[c.Args().First()]
-			if !ok || c.NArg() != 1 {
+			if !ok {
 				return cli.Usage("completion takes one of bash, zsh, fish")
 			}
-			_, err := fmt.Fprint(env.Stdout, script)
-			return cli.WriteError(err)
-		},
+			return runs.PrintText(env, false, nil, script)
+		}),
 	}
 }
 
@@ -191,8 +181,6 @@ func serveCommand(env cli.Env) *urfave.Command {
 			if err := config.Validate(); err != nil {
 				return cli.Usage("%w", err)
 			}
-			ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
-			defer stop()
 			serve := func(ctx context.Context, requests func() []html.RequestedRun, started func(string)) error {
 				handler := func(l *settings.Langfuse) http.Handler { return runs.Pages(l, requests) }
 				return settings.Serve(ctx, c.Int("port"), !c.IsSet("port"), config, handler, func(url string) {
@@ -203,11 +191,11 @@ func serveCommand(env cli.Env) *urfave.Command {
 			switch {
 			case c.IsSet("trigger"):
 				cfg := trigger.Config{File: c.String("trigger"), Listen: c.String("trigger-listen"), Env: env, Run: Run}
-				return stopError(trigger.Serve(ctx, cfg, serve))
+				return trigger.Serve(c.Context, cfg, serve)
 			case c.IsSet("trigger-listen"):
 				return cli.Usage("--trigger-listen needs --trigger FILE, which says what may be run")
 			}
-			return stopError(serve(ctx, nil, func(string) {}))
+			return serve(c.Context, nil, func(string) {})
 		}),
 	}
 }
@@ -245,7 +233,7 @@ func promptsCommand(env cli.Env) *urfave.Command {
 	// in completes an action that uses Langfuse. The action prints what do returns: the text, or
 	// with --json the value.
 	in := func(a settings.Action, do func(*urfave.Context, *langfuse.Client, []string) (string, any, error)) settings.Action {
-		a.Run = func(c *urfave.Context, words []string) error {
+		a.Run = func(c *urfave.Context, env cli.Env, words []string) error {
 			lf, err := settings.Connect(c.Context, env.Getenv)
 			if err != nil {
 				return err
@@ -264,7 +252,7 @@ func promptsCommand(env cli.Env) *urfave.Command {
 		settings.JSONFlag(),
 	}
 	command := &urfave.Command{Name: "prompts", Usage: "list, show, label and compare the prompts in Langfuse", Flags: flags}
-	return settings.SetActions(command, []settings.Action{
+	return settings.SetActions(env, command, []settings.Action{
 		in(settings.Action{Name: "list", Usage: "experiment prompts list [--json]", Flags: flags[2:]},
 			func(c *urfave.Context, client *langfuse.Client, _ []string) (string, any, error) {
 				list, err := system.ListPrompts(c.Context, client)
@@ -295,13 +283,8 @@ func promptsCommand(env cli.Env) *urfave.Command {
 func showPrompt(c *urfave.Context, client *langfuse.Client, words []string) (string, any, error) {
 	ref := langfuse.PromptRef{Name: words[0], Label: c.String("prompt-label"), Version: c.Int("prompt-version")}
 	label, version := c.IsSet("prompt-label"), c.IsSet("prompt-version")
-	switch {
-	case label && version:
-		return "", nil, cli.Usage("--prompt-label and --prompt-version cannot both be given: each names a version")
-	case label && ref.Label == "":
-		return "", nil, cli.Usage("--prompt-label is empty: name a label, or leave it out for production")
-	case version && ref.Version < 1:
-		return "", nil, cli.Usage("--prompt-version is %d: versions are numbers from 1", ref.Version)
+	if label && (version || ref.Label == "") || version && ref.Version < 1 {
+		return "", nil, cli.Usage("give --prompt-label a label, or --prompt-version a number from 1, or neither for production")
 	}
 	found, err := system.GetPrompt(c.Context, client, ref)
 	return system.PromptPage(found), found, err

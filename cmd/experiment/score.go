@@ -28,14 +28,11 @@ func scoreCommand(env cli.Env) *urfave.Command {
 			&urfave.BoolFlag{Name: "summary", Usage: "print means and pooled values instead of one line per pair"},
 			&urfave.BoolFlag{Name: "json", Usage: "print the summary as JSON"},
 		},
-		Action: func(c *urfave.Context) error { return scoreAction(c, env) },
+		Action: settings.Words(1, 1, func(c *urfave.Context) error { return scoreAction(c, env) }),
 	}
 }
 
 func scoreAction(c *urfave.Context, env cli.Env) (err error) {
-	if c.NArg() != 1 {
-		return cli.Usage("score takes one file of pairs, or - for standard input")
-	}
 	options, err := settings.ScoringOptions(c.String("options"))
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func reportCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "ceiling", TakesFile: true, Usage: "show the agreement of people beside the scores, from the output of experiment agreement --json in `FILE`"},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "write to `FILE`; - is standard output"},
 		},
-		Action: func(c *urfave.Context) error { return reportAction(c, env, list, names) },
+		Action: settings.Words(1, -1, func(c *urfave.Context) error { return reportAction(c, env, list, names) }),
 	}
 }
 
@@ -68,9 +68,6 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 	if at < 0 {
 		return cli.Usage("there is no format %q%s; there are: %s", c.String("format"),
 			textutil.Hint(c.String("format"), names), strings.Join(names, ", "))
-	}
-	if c.NArg() == 0 {
-		return cli.Usage("report takes the names or files of runs; experiment runs lists them")
 	}
 	output := c.String("output")
 	if output != "-" {
@@ -98,9 +95,6 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 		}
 		if readErr := gold.AddCeiling(c.Context, run, ceiling, &content); readErr != nil {
 			return readErr
-		}
-		if output != "-" { // on standard output, progress could mix with the report
-			content.Items = runs.Watched(c.Context, runs.NewStatus(env), run, 0, content.Items)
 		}
 		all = append(all, content)
 	}
@@ -183,21 +177,14 @@ func showCommand(env cli.Env) *urfave.Command {
 			&urfave.IntFlag{Name: "trial", Value: 1, Usage: "show the item in trial `N`"},
 			&urfave.BoolFlag{Name: "full", Usage: "show the whole document"},
 		},
-		Action: func(c *urfave.Context) error { return showAction(c, env) },
+		Action: settings.Words(1, 2, func(c *urfave.Context) error { return showAction(c, env) }),
 	}
 }
 
 func showAction(c *urfave.Context, env cli.Env) (err error) {
 	words := c.Args().Slice()
-	if len(words) < 1 || len(words) > 2 {
-		return cli.Usage("show takes the name or file of a run, and the id of an item if one is wanted; experiment runs lists the runs")
-	}
-	if len(words) == 1 && c.IsSet("trial") {
-		return cli.Usage("--trial selects a trial of one item: experiment show %s ITEM --trial %d",
-			cli.Quote(words[0]), c.Int("trial"))
-	}
-	if len(words) == 1 && c.Bool("full") {
-		return cli.Usage("--full shows the whole document of one item: experiment show %s ITEM --full", cli.Quote(words[0]))
+	if len(words) == 1 && (c.IsSet("trial") || c.Bool("full")) {
+		return cli.Usage("--trial and --full are about one item: experiment show %s ITEM", cli.Quote(words[0]))
 	}
 	run, err := runs.Open(c.Context, words[0], c.String("dataset"))
 	if err != nil {
@@ -214,28 +201,21 @@ func showAction(c *urfave.Context, env cli.Env) (err error) {
 	if c.Bool("json") {
 		return runs.PrintJSON(env, view)
 	}
-	commands, err := otherTrials(c.Context, run, words[0], words[1], view.Outcome.Trial)
+	header, err := run.Header(c.Context)
 	if err != nil {
 		return err
+	}
+	var commands []string // that show other trials
+	for trial := 1; trial <= min(10, header.Trials); trial++ {
+		if trial != view.Outcome.Trial {
+			commands = append(commands, fmt.Sprintf("experiment show --trial %d %s", trial, cli.Arguments(words...)))
+		}
 	}
 	opt := runs.TextOptions(env, commands)
 	if c.Bool("full") {
 		opt.Document = -1
 	}
 	return cli.WriteError(report.Item(env.Stdout, view, opt))
-}
-
-// otherTrials returns the commands that show the other trials of an item, at most nine.
-func otherTrials(ctx context.Context, run *runstore.Reader, name, id string, shown int) (lines []string, err error) {
-	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Item: id}) {
-		if err != nil {
-			return nil, err
-		}
-		if o.Trial != shown && len(lines) < 9 {
-			lines = append(lines, fmt.Sprintf("experiment show --trial %d %s", o.Trial, cli.Arguments(name, id)))
-		}
-	}
-	return lines, nil
 }
 
 func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
@@ -255,7 +235,7 @@ func publishCommand(env cli.Env) *urfave.Command {
 		Usage:     "send to Langfuse what it has not acknowledged of a run",
 		UsageText: "experiment publish RUN",
 		Flags:     append([]urfave.Flag{settings.DatasetFlag(), settings.ModeFlag()}, settings.LogFlags()...),
-		Action:    func(c *urfave.Context) error { return publishAction(c, env) },
+		Action:    settings.Words(1, 1, func(c *urfave.Context) error { return publishAction(c, env) }),
 	}
 }
 
@@ -281,7 +261,7 @@ func publishAction(c *urfave.Context, env cli.Env) error {
 // timeout of 0 is none.
 func withRunSession(c *urfave.Context, env cli.Env, timeout time.Duration,
 	work func(ctx context.Context, s session, path string) error) error {
-	path, err := findRun(c)
+	path, err := runs.Find(c.Context, c.Args().First(), c.String("dataset"))
 	if err != nil {
 		return err
 	}
@@ -340,7 +320,7 @@ func verifyCommand(env cli.Env) *urfave.Command {
 			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or differs, delete duplicate scores, and verify again"},
 			&urfave.DurationFlag{Name: "timeout", Usage: "stop after `TIME`, repair included; 0s looks once, which is the default with the embedded Langfuse", DefaultText: "10m"},
 		}, settings.LogFlags()...),
-		Action: func(c *urfave.Context) error { return verifyAction(c, env) },
+		Action: settings.Words(1, 1, func(c *urfave.Context) error { return verifyAction(c, env) }),
 	}
 }
 
@@ -379,8 +359,8 @@ func exportCommand(env cli.Env) *urfave.Command {
 			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "write to `FILE`; - is standard output"},
 		},
-		Action: func(c *urfave.Context) (err error) {
-			path, err := findRun(c)
+		Action: settings.Words(1, 1, func(c *urfave.Context) (err error) {
+			path, err := runs.Find(c.Context, c.Args().First(), c.String("dataset"))
 			if err != nil {
 				return err
 			}
@@ -390,7 +370,7 @@ func exportCommand(env cli.Env) *urfave.Command {
 			}
 			defer func() { err = errors.Join(err, run.Close()) }()
 			return exportTo(c.Context, env, run, c.String("output"))
-		},
+		}),
 	}
 }
 

@@ -144,10 +144,8 @@ func flagsFirst(app *urfave.App, command string, list []urfave.Flag, args []stri
 		case isSwitch, isBare:
 			continue
 		case inline:
-		case i+1 == len(args) || args[i+1] == "--":
-			return nil, cli.Usage("%s needs a value", arg)
-		case !isValue(args[i+1]):
-			return nil, cli.Usage("%s needs a value, and %s looks like a flag: write %s=%s if it is the value", arg, args[i+1], arg, args[i+1])
+		case i+1 == len(args) || !isValue(args[i+1]):
+			return nil, cli.Usage("%s needs a value; one that looks like a flag is written %s=VALUE", arg, arg)
 		default:
 			i++
 			value = args[i]
@@ -219,28 +217,13 @@ func unknownFlag(known map[string]urfave.Flag, command, flag string) error {
 }
 
 // badValue matches the library's error for a value of the wrong type.
-var badValue = textutil.Pattern(`^invalid (?:boolean )?value (".*") for (?:flag )?-(\S+): (parse error|value out of range)$`)
+var badValue = textutil.Pattern(`^invalid (?:boolean )?value (".*") for (?:flag )?-(\S+): (?:parse error|value out of range)$`)
 
 // usageError rewrites the usage errors of the library.
 func usageError(c *urfave.Context, err error, _ bool) error {
 	if found := badValue().FindStringSubmatch(err.Error()); found != nil {
-		wanted := "of the expected kind"
-		switch byName(slices.Concat(c.App.Flags, c.Command.Flags))[found[2]].(type) {
-		case *urfave.IntFlag:
-			wanted = "a whole number"
-		case *urfave.Uint64Flag:
-			wanted = "a whole number from 0"
-		case *urfave.Float64Flag:
-			wanted = "a number"
-		case *urfave.DurationFlag:
-			wanted = "a time such as 90s, 2m or 1m30s"
-		case *urfave.BoolFlag:
-			wanted = "true or false"
-		}
-		if found[3] != "parse error" {
-			wanted = "in the range of a number"
-		}
-		return cli.Usage("%s: %s is not %s", strings.Repeat("-", min(2, len(found[2])))+found[2], found[1], wanted)
+		dashes := strings.Repeat("-", min(2, len(found[2])))
+		return cli.Usage("%s%s: %s is not a value of this flag (%s --help describes it)", dashes, found[2], found[1], c.Command.HelpName)
 	}
 	return cli.Usage("%w (%s --help lists the flags)", err, c.Command.HelpName)
 }
@@ -252,12 +235,12 @@ type Action struct {
 	Name, Usage      string        // Usage is a complete command line
 	MinArgs, MaxArgs int           // number of arguments after the name; no limit if Most is -1
 	Flags            []urfave.Flag // flags that the action accepts
-	Run              func(c *urfave.Context, words []string) error
+	Run              func(c *urfave.Context, env cli.Env, words []string) error
 }
 
 // SetActions gives a command its actions and the flags of all of them. defaultAction is the
 // action of a command line without arguments; if it is empty, they are required.
-func SetActions(command *urfave.Command, list []Action, defaultAction string) *urfave.Command {
+func SetActions(env cli.Env, command *urfave.Command, list []Action, defaultAction string) *urfave.Command {
 	command.UsageText = strings.Join(cli.Each(list, func(a Action) string { return a.Usage }), "\n")
 	known := byName(command.Flags)
 	for _, a := range list {
@@ -268,13 +251,13 @@ func SetActions(command *urfave.Command, list []Action, defaultAction string) *u
 			}
 		}
 	}
-	command.Action = func(c *urfave.Context) error { return runAction(c, list, defaultAction) }
+	command.Action = func(c *urfave.Context) error { return runAction(c, env, list, defaultAction) }
 	return command
 }
 
 // runAction runs the action that the first argument names. It refuses flags that the action does
 // not accept.
-func runAction(c *urfave.Context, list []Action, defaultAction string) error {
+func runAction(c *urfave.Context, env cli.Env, list []Action, defaultAction string) error {
 	words := c.Args().Slice()
 	if len(words) == 0 && defaultAction != "" {
 		words = []string{defaultAction}
@@ -289,21 +272,14 @@ func runAction(c *urfave.Context, list []Action, defaultAction string) error {
 		return cli.Usage("there is no action %q of %s%s (there are: %s)", words[0], c.Command.Name, textutil.Hint(words[0], names), strings.Join(names, ", "))
 	}
 	a, words := list[at], words[1:]
-	switch n := len(words); {
-	case n < a.MinArgs:
-		return cli.Usage("%s %s needs one more argument: %s", c.Command.Name, a.Name, a.Usage)
-	case a.MaxArgs >= 0 && n > a.MaxArgs:
-		more := map[bool]string{true: " more"}[a.MaxArgs > 0]
-		return cli.Usage("%s %s takes no argument%s, got %s: %s", c.Command.Name, a.Name, more, cli.Quote(words[a.MaxArgs]), a.Usage)
-	}
-	p, allowed := Problems{}, byName(a.Flags)
-	for _, flag := range c.Command.Flags {
-		if name := flag.Names()[0]; name != "help" && c.IsSet(name) && allowed[name] == nil {
-			p.Join(cli.Usage("%s %s has no --%s: %s", c.Command.Name, a.Name, name, a.Usage))
-		}
-	}
-	if err := p.Err(); err != nil {
+	if err := checkWords(c.Command.Name+" "+a.Name, a.Usage, words, a.MinArgs, a.MaxArgs); err != nil {
 		return err
 	}
-	return a.Run(c, words)
+	allowed := byName(a.Flags)
+	for _, flag := range c.Command.Flags {
+		if name := flag.Names()[0]; name != "help" && c.IsSet(name) && allowed[name] == nil {
+			return cli.Usage("%s %s has no --%s: %s", c.Command.Name, a.Name, name, a.Usage)
+		}
+	}
+	return a.Run(c, env, words)
 }

@@ -24,14 +24,30 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// NoWords returns the action of a command without arguments, which refuses any.
-func NoWords(action urfave.ActionFunc) urfave.ActionFunc {
+// Words returns the action of a command that takes from least to most arguments; there is no limit if
+// most is -1.
+func Words(least, most int, action urfave.ActionFunc) urfave.ActionFunc {
 	return func(c *urfave.Context) error {
-		if c.Args().Present() {
-			return cli.Usage("%s takes no argument, got %q (%s --help lists the flags)", c.Command.Name, c.Args().First(), c.Command.HelpName)
+		if err := checkWords(c.Command.Name, c.Command.UsageText, c.Args().Slice(), least, most); err != nil {
+			return err
 		}
 		return action(c)
 	}
+}
+
+// NoWords returns the action of a command without arguments.
+func NoWords(action urfave.ActionFunc) urfave.ActionFunc { return Words(0, 0, action) }
+
+// checkWords refuses too few and too many arguments of a command.
+func checkWords(command, usage string, words []string, least, most int) error {
+	switch n := len(words); {
+	case n < least:
+		return cli.Usage("%s needs one more argument: %s", command, usage)
+	case most >= 0 && n > most:
+		more := map[bool]string{true: " more"}[most > 0]
+		return cli.Usage("%s takes no argument%s, got %s: %s", command, more, cli.Quote(words[most]), usage)
+	}
+	return nil
 }
 
 // JSONFlag returns --json.

@@ -45,6 +45,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 		return cli.JoinDistinct(cli.Unjoin(s.explain(err, harness.Name))...)
 	}
 	var problems []error
+	ids := map[string]string{}
 	for i, cfg := range cfgs {
 		if s.signals.received() {
 			return errors.Join(append(problems, s.sweepInterrupted(i, len(cfgs)))...)
@@ -54,6 +55,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 		}
 		var opened system.System
 		r, err := sweep.Run(ctx, i, s.extraction(cfg, rules, &opened))
+		ids[cfg.Header.Name] = r.Summary.Run.ID
 		err = s.finish(cfg, opened, r, err)
 		problems = append(problems, err)
 		switch cli.ExitCode(err) {
@@ -67,7 +69,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 			return errors.Join(append(problems, fmt.Errorf("the sweep ends at run %d of %d, %s", i+1, len(cfgs), cfg.Header.Name))...)
 		}
 	}
-	return errors.Join(append(problems, s.rank(ctx, sweep, cfgs[0]))...)
+	return errors.Join(append(problems, s.rank(ctx, sweep, cfgs[0], ids))...)
 }
 
 func (s session) sweepInterrupted(done, all int) error {
@@ -164,20 +166,13 @@ type leaderboard struct {
 	URL string `json:"url"` // the page of Langfuse that shows the runs side by side
 }
 
-// rank compares the runs of the sweep with each other and prints the leaderboard.
-func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfig) (err error) {
+// rank compares the runs of the sweep with each other and prints the leaderboard. ids has their ids
+// in Langfuse, by name.
+func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfig, ids map[string]string) (err error) {
 	sources, closeAll, err := runs.Sources(ctx, s.env, sweep.Paths(), "", false)
 	defer func() { err = errors.Join(err, closeAll()) }()
 	if err != nil {
 		return err
-	}
-	ids := map[string]string{} // experiment id in Langfuse of the first trial of a run, by its file
-	for _, source := range sources {
-		first, _, err := source.(experiment.RunFile).Experiment(ctx, 1)
-		if err != nil {
-			return err
-		}
-		ids[source.Where()] = first.ID
 	}
 	ranked, err := runs.Comparison().Rank(ctx, sources...)
 	if errors.Is(err, context.Canceled) {
@@ -192,11 +187,8 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 		}
 	}
 	board := leaderboard{Leaderboard: ranked, URL: s.compareURL(sweep.DatasetID(), ranked, ids)}
-	problems := s.showBoard(cfg, board)
-	if cfg.html != "" {
-		problems = errors.Join(problems, cli.WriteFile(cfg.html, func(w io.Writer) error { return cli.WriteError(html.Leaderboard(w, ranked)) }))
-	}
-	return errors.Join(problems, ranked.Err())
+	page := func(w io.Writer) error { return html.Leaderboard(w, ranked) }
+	return errors.Join(s.showBoard(cfg, board), cli.WriteFile(cfg.html, page), ranked.Err())
 }
 
 // compareURL returns the page that shows the runs side by side with the best as baseline, or ""
@@ -204,7 +196,7 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 func (s session) compareURL(dataset string, l compare.Leaderboard, idOf map[string]string) string {
 	var ids []string
 	for _, r := range l.Runs {
-		if id := idOf[r.Where]; id != "" {
+		if id := idOf[r.Summary.Run.Name]; id != "" {
 			ids = append(ids, id)
 		}
 	}

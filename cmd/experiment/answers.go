@@ -106,14 +106,11 @@ func (c *answersConfig) setName(p *settings.Problems, prefix, identify string) {
 		c.Header.Name = c.generatedName
 	}
 	settings.CheckRunName(p, "name", c.Header.Name)
-	if c.output != "" {
-		p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755))
-		canWrite := runs.CanExport
-		if c.report {
-			canWrite = runs.CanWrite
-		}
-		p.Join(canWrite(c.output, c.Dataset))
+	canWrite := runs.CanExport
+	if c.report {
+		canWrite = runs.CanWrite
 	}
+	p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755), canWrite(c.output, c.Dataset))
 	if c.Resume && c.generatedName != "" {
 		p.Add("--resume: say %s", identify)
 	}

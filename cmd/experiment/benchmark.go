@@ -110,14 +110,11 @@ func readBaseline(ctx context.Context, path string) (*answers.BenchmarkReport, e
 
 // show prints the report and writes it to the file of --out.
 func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
-	var problems []error
+	err := cli.WriteFile(b.cfg.output, func(w io.Writer) error { return report.JSON(w, r, true) })
 	if b.cfg.json || !b.cfg.quiet {
-		problems = append(problems, runs.Print(b.env, b.cfg.json, r, report.Benchmark))
+		err = errors.Join(runs.Print(b.env, b.cfg.json, r, report.Benchmark), err)
 	}
-	if b.cfg.output != "" {
-		problems = append(problems, cli.WriteFile(b.cfg.output, func(w io.Writer) error { return report.JSON(w, r, true) }))
-	}
-	return errors.Join(problems...)
+	return err
 }
 
 // prepare finds out which runs have begun and whether the baseline can be compared, so that

@@ -58,13 +58,10 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 		p.Add("--score-tolerance: 1 would accept any score")
 	}
 	timeout := p.Duration("timeout", c.String("timeout"))
-	switch out := c.String("output"); out {
-	case "":
-	case "-":
+	if c.String("output") == "-" {
 		p.Add("--output - is not a file: --json prints the report on standard output")
-	default:
-		p.Join(runs.CanWrite(out, c.String("fixture")))
 	}
+	p.Join(runs.CanWrite(c.String("output"), c.String("fixture")))
 	return cfg, timeout, cli.WithCode(cli.ExitUsage, p.Err())
 }
 
@@ -111,10 +108,8 @@ func certify(ctx context.Context, cfg conformance.Config, view *runs.Progress) (
 }
 
 // showConformance writes and prints a report. If it did not pass, that is an error.
-func showConformance(c *urfave.Context, env cli.Env, r conformance.Report) (err error) {
-	if out := c.String("output"); out != "" {
-		err = cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) })
-	}
+func showConformance(c *urfave.Context, env cli.Env, r conformance.Report) error {
+	err := cli.WriteFile(c.String("output"), func(w io.Writer) error { return report.JSON(w, r, true) })
 	text := func(w io.Writer, r conformance.Report, _ report.Options) error { return report.Conformance(w, r) }
 	err = errors.Join(err, runs.Print(env, c.Bool("json"), r, text))
 	if failed := r.TotalFixtures - r.PassedFixtures(); !r.Passed() {

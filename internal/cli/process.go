@@ -136,8 +136,12 @@ func Arguments(words ...string) string {
 // WriteFile writes a file through write and gives the file its name only when it is complete, so
 // an error leaves the previous content. A symbolic link stays, and its target is replaced. WriteFile
 // writes directly to devices and pipes, and to the file that standard output or standard error is
-// (/dev/stdout). Only the owner may read the file. Errors without an exit code get 74.
+// (/dev/stdout). Only the owner may read the file. Errors without an exit code get 74. An empty path is no
+// file: WriteFile does nothing then.
 func WriteFile(path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
 	info, err := os.Stat(path)
 	for _, standard := range []*os.File{os.Stdout, os.Stderr} {
 		if to, errTo := standard.Stat(); err == nil && errTo == nil && os.SameFile(info, to) {

@@ -148,9 +148,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	k.cfg = Comparison()
 	k.readGate(p, file.Scorers)
 	for _, flag := range []string{"junit", "html"} {
-		if out := k.values.Text(flag); out != "" {
-			p.Join(CanWrite(out, append(k.values.All("gate"), k.values.Text("base"), k.dataset, path)...))
-		}
+		p.Join(CanWrite(k.values.Text(flag), append(k.values.All("gate"), k.values.Text("base"), k.dataset, path)...))
 	}
 	k.runArgs = runArgs(c, runTable, k.candidate)
 	k.planRefresh(runTable, runValues)
@@ -386,9 +384,7 @@ func (k *check) publish(ctx context.Context) error {
 		_, err := io.WriteString(w, body)
 		return err
 	}))
-	if path := k.values.Text("junit"); path != "" {
-		err = errors.Join(err, cli.WriteFile(path, func(w io.Writer) error { return cli.WriteError(k.JUnit(w)) }))
-	}
+	err = errors.Join(err, cli.WriteFile(k.values.Text("junit"), k.JUnit))
 	inJob := k.env.Getenv("GITHUB_ACTIONS") == "true" || k.env.Getenv("GITLAB_CI") == "true"
 	if !inJob || !k.values.On("comment") {
 		return err

@@ -67,7 +67,8 @@ const (
 )
 
 // CanWrite checks, before anything is written, that path can be a file, and that the output
-// replaces neither a run or an export of one, nor a file that is read. Errors have exit code 64.
+// replaces neither a run or an export of one, nor a file that is read. An empty path is no output.
+// Errors have exit code 64.
 func CanWrite(path string, read ...string) error {
 	return canReplace(path, read, hiddenContent, runContent, exportContent)
 }

@@ -335,12 +335,9 @@ func matchedLines(explanation json.RawMessage) (lines []string, err error) {
 	), nil
 }
 
-// CanWritePage is CanWrite for the file of --html. "" is valid.
+// CanWritePage is CanWrite for the file of --html.
 func CanWritePage(path string, read ...string) error {
-	switch path {
-	case "":
-		return nil
-	case "-":
+	if path == "-" {
 		return cli.Usage("--html takes a file: the report on standard output is the one for people, --json or --markdown")
 	}
 	return CanWrite(path, read...)
@@ -349,12 +346,7 @@ func CanWritePage(path string, read ...string) error {
 // WriteComparison writes the page of a comparison to a file, unless path is "". The runs may
 // be incompatible and the gate failed.
 func WriteComparison(ctx context.Context, path string, result compare.Comparison, sources []compare.Source) error {
-	if path == "" {
-		return nil
-	}
-	return cli.WriteFile(path, func(w io.Writer) error {
-		return cli.WriteError(comparisonPage(ctx, w, result, sources, html.Config{}))
-	})
+	return cli.WriteFile(path, func(w io.Writer) error { return comparisonPage(ctx, w, result, sources, html.Config{}) })
 }
 
 // comparisonPage writes the page of a comparison. sources are the base and the candidates,

@@ -161,9 +161,6 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 	if c.IsSet("max-regressions") {
 		gate.MaxRegressions = new(c.Int("max-regressions"))
 	}
-	if changed := c.Int("changed"); changed < 0 {
-		err = errors.Join(err, cli.Usage("--changed: %d is negative", changed))
-	}
 	cfg := runs.Comparison()
 	cfg.Metric, cfg.ClusterBy, cfg.Gate = cmp.Or(c.String("metric"), metric), c.String("cluster-by"), gate
 	cfg.Seed, cfg.MaxChanged = c.Uint64("seed"), cmp.Or(c.Int("changed"), -1)

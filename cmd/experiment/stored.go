@@ -128,10 +128,11 @@ func jsonReports(w io.Writer, all []report.Run) error {
 		outcome.Summary
 		Ceiling *report.Agreement `json:"ceiling,omitempty"`
 	}
-	if len(all) == 1 {
-		return report.JSON(w, summary{all[0].Summary, all[0].Ceiling}, true)
+	list := cli.Each(all, func(r report.Run) summary { return summary{r.Summary, r.Ceiling} })
+	if len(list) == 1 {
+		return report.JSON(w, list[0], true)
 	}
-	return report.JSON(w, cli.Each(all, func(r report.Run) summary { return summary{r.Summary, r.Ceiling} }), true)
+	return report.JSON(w, list, true)
 }
 
 // githubReports writes annotations, and the step summary if GitHub Actions names a file for it.

@@ -156,11 +156,8 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 		if err != nil {
 			return Base{}, err
 		}
-		switch word = baselines[f.Dataset]; word {
-		case "":
+		if word = baselines[f.Dataset]; word == "" || word == Baseline {
 			return Base{}, cli.Usage("%w for dataset %q: experiment baseline set RUN sets one", errNoBaseline, f.Dataset)
-		case Baseline:
-			return Base{}, cli.Usage("%s: the baseline of %q is itself", BaselineFile, f.Dataset)
 		}
 	}
 	if IsRule(word) {

@@ -217,14 +217,7 @@ func (k *check) dryRun(ctx context.Context) error {
 	printRow("check", k.Name)
 	printRow("candidate", k.candidate)
 	printRow("base", baseText)
-	gate := k.cfg.Gate
-	if gate.MinDelta != nil {
-		printRow("rule", fmt.Sprintf("min-delta %v", *gate.MinDelta))
-	}
-	if gate.MaxRegressions != nil {
-		printRow("rule", fmt.Sprintf("max-regressions %d", *gate.MaxRegressions))
-	}
-	for _, rule := range gate.Rules {
+	for _, rule := range k.rules() {
 		printRow("rule", rule.Text)
 	}
 	printRow("comment", k.values.Text("comment"))
@@ -236,6 +229,18 @@ func (k *check) dryRun(ctx context.Context) error {
 		return cli.Errorf(code, "the run could not be started")
 	}
 	return nil
+}
+
+// rules returns the rules of the gate; a limit of it that is no rule has a text only.
+func (k *check) rules() []compare.Rule {
+	var limits []compare.Rule
+	if least := k.cfg.Gate.MinDelta; least != nil {
+		limits = append(limits, compare.Rule{Text: fmt.Sprintf("min-delta %v", *least), Relative: true})
+	}
+	if most := k.cfg.Gate.MaxRegressions; most != nil {
+		limits = append(limits, compare.Rule{Text: fmt.Sprintf("max-regressions %d", *most), Relative: true})
+	}
+	return append(limits, k.cfg.Gate.Rules...)
 }
 
 // judge runs the candidate, compares it with the base and judges it. It finds the base
@@ -285,18 +290,12 @@ func (k *check) judgeCandidate(ctx context.Context) error {
 		return err
 	}
 	gate := compare.Gate{Inconclusive: k.cfg.Gate.Inconclusive}
-	for _, rule := range k.cfg.Gate.Rules {
+	for _, rule := range k.rules() {
 		if rule.Relative {
 			k.LeftOut = append(k.LeftOut, rule.Text)
 		} else {
 			gate.Rules = append(gate.Rules, rule)
 		}
-	}
-	if k.cfg.Gate.MinDelta != nil {
-		k.LeftOut = append(k.LeftOut, "min_delta")
-	}
-	if k.cfg.Gate.MaxRegressions != nil {
-		k.LeftOut = append(k.LeftOut, "max_regressions")
 	}
 	if k.Gate, err = gate.JudgeRun(k.Candidate); err != nil || k.values.Text("fail-on") == "never" {
 		return err

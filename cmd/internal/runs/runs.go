@@ -72,15 +72,12 @@ func Open(ctx context.Context, named, dataset string) (*runstore.Reader, error) 
 func Find(ctx context.Context, named, dataset string) (string, error) {
 	dataset = experiment.DatasetName(dataset)
 	info, err := os.Stat(named)
-	isFile, extension := err == nil && !info.IsDir(), filepath.Ext(named)
-	slash := strings.ContainsRune(named, filepath.Separator)
-	path := slash || extension == runstore.Extension || extension == ".jsonl"
-	noFile := cli.Usage("there is no file %s", named)
-	switch {
-	case isFile && (path || extension == ".json"):
+	isFile, isPath := err == nil && !info.IsDir(), strings.ContainsRune(named, filepath.Separator)
+	switch hasExtension := slices.Contains([]string{runstore.Extension, ".jsonl", ".json"}, filepath.Ext(named)); {
+	case isFile && (isPath || hasExtension):
 		return named, nil
-	case slash:
-		return "", noFile
+	case isPath:
+		return "", cli.Usage("there is no file %s", named)
 	}
 	entries, err := List(ctx)
 	if err != nil {
@@ -117,8 +114,6 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 		return "", cli.Usage("there is no run %q of dataset %q; there is one of %s", named, dataset, strings.Join(elsewhere, ", "))
 	case hidden != nil:
 		return "", hidden
-	case path:
-		return "", noFile
 	}
 	return "", cli.Usage("there is no run %q in this folder%s", named, cmp.Or(textutil.Hint(named, names), "; experiment runs lists those that are"))
 }

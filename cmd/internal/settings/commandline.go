@@ -68,10 +68,7 @@ func foldHelp(text string, width int) string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if utf8.RuneCountInString(line) > width {
-			name := line[:len(line)-len(strings.TrimLeft(line, " "))] // the margin
-			if end := strings.Index(line[len(name):], "  "); end >= 0 && len(name)+end <= width {
-				name = line[:len(line)-len(strings.TrimLeft(line[len(name)+end:], " "))]
-			}
+			name := flagColumn().FindString(line)
 			usage, indent := line[len(name):], utf8.RuneCountInString(name)
 			if indent > width/2 {
 				name, indent = strings.TrimRight(name, " ")+"\n"+strings.Repeat(" ", 10), 10
@@ -82,6 +79,9 @@ func foldHelp(text string, width int) string {
 	}
 	return folded.String()
 }
+
+// flagColumn matches the margin of a line of the help, and the name of a flag with the space behind it.
+var flagColumn = textutil.Pattern(`^ *(\S.*?  +)?`)
 
 // arrange sorts a command line into the order that the library needs: the command, its flags,
 // its arguments. An unknown command is an error that names the nearest one, because the library

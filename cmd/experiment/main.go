@@ -183,7 +183,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			}
 			serve := func(ctx context.Context, requests func() []html.RequestedRun, started func(string)) error {
 				handler := func(l *settings.Langfuse) http.Handler { return runs.Pages(l, requests) }
-				return settings.Serve(ctx, c.Int("port"), !c.IsSet("port"), config, handler, func(url string) {
+				return settings.Serve(ctx, c.Int("port"), config, handler, func(url string) {
 					printAddresses(env, url)
 					started(url)
 				})

@@ -54,7 +54,7 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if l != nil || err != nil {
 		return l, err
 	}
-	listener, err := listen(0, false)
+	listener, err := listen(0)
 	if err != nil {
 		return nil, err
 	}
@@ -184,16 +184,14 @@ func serve(ctx context.Context, listener net.Listener, required langfuse.Mode, m
 	return l, nil
 }
 
-// DefaultPort is the port of "experiment serve" without --port. If it is in use, the next free
-// one is taken.
+// DefaultPort is the port of "experiment serve" without --port.
 const DefaultPort = 4711
 
 // Serve runs the embedded server of this folder until ctx is done or the server fails. It
-// listens on the port; if that is in use and next is set, on the first free one of the next 50.
-// Serve reads only Mode and Faults of config; faults begin when the server is ready. Before that
+// listens on the port. Serve reads only Mode and Faults of config; faults begin when the server is ready. Before that
 // it calls pages once, with a connection to the server, for the handler of everything outside of
 // the API. Then it calls started with the address of the server.
-func Serve(ctx context.Context, port int, next bool, config embedded.Config, pages func(*Langfuse) http.Handler, started func(url string)) error {
+func Serve(ctx context.Context, port int, config embedded.Config, pages func(*Langfuse) http.Handler, started func(url string)) error {
 	if err := MakeFolder(); err != nil {
 		return err
 	}
@@ -204,7 +202,7 @@ func Serve(ctx context.Context, port int, next bool, config embedded.Config, pag
 		return errors.Join(cli.Usage("the embedded Langfuse of this folder runs already at %s: stop it first",
 			l.Client.BaseURL()), l.Close())
 	}
-	listener, err := listen(port, next)
+	listener, err := listen(port)
 	if err != nil {
 		return err
 	}
@@ -238,22 +236,15 @@ func removeAddress(url string) error {
 	return os.Remove(addressPath())
 }
 
-func listen(port int, next bool) (net.Listener, error) {
+func listen(port int) (net.Listener, error) {
 	if port < 0 || port > 65535 {
 		return nil, cli.Usage("there is no port %d: it is a number from 0 to 65535", port)
 	}
-	last := port
-	if next {
-		last = min(port+50, 65535)
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return nil, cli.Errorf(cli.ExitUnavailable, "listening on port %d: %w; --port names another, 0 a free one", port, err)
 	}
-	var err error
-	for p := port; p <= last; p++ {
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p)); err == nil {
-			return l, nil
-		}
-	}
-	return nil, cli.Errorf(cli.ExitUnavailable, "listening on port %d: %w; --port names another, 0 a free one", port, err)
+	return l, nil
 }
 
 // builtInItems returns the items of the built-in dataset as JSON.

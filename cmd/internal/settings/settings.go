@@ -4,10 +4,8 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -70,10 +68,8 @@ func ScoringOptions(word string) (scoring.Options, error) {
 	raw := []byte(word)
 	if !strings.HasPrefix(strings.TrimSpace(word), "{") {
 		var err error
-		if raw, err = configs.LoadScoring(word); errors.Is(err, fs.ErrNotExist) {
+		if raw, err = configs.LoadScoring(word); err != nil {
 			return options, cli.Usage(`%w: expected a file, or JSON such as {"threshold": 0.7}`, err)
-		} else if err != nil {
-			return options, cli.Usage("%w", err)
 		}
 	}
 	return scoring.ParseOptions(raw, options)

@@ -12,7 +12,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	benches "extraction-experiment/bench"
 	"extraction-experiment/cmd/internal/gold"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
@@ -250,7 +249,7 @@ func publishAction(c *urfave.Context, env cli.Env) error {
 			return advisePublish(err, name)
 		}
 		if err != nil {
-			return unpublishable(err)
+			return err
 		}
 		_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
 			counts.Published, counts.Done, s.lf.Client.BaseURL(), cli.Arguments(name))
@@ -296,15 +295,6 @@ func noteUnfinished(ctx context.Context, env cli.Env, path string) (err error) {
 	return runs.NoteUnfinished(ctx, env, run)
 }
 
-// unpublishable adds to the error for a run that cannot be published what the user can do with
-// the run.
-func unpublishable(err error) error {
-	if unpublishable, ok := errors.AsType[*experiment.UnpublishableError](err); ok && unpublishable.Harness == benches.Name {
-		return cli.Usage("%w: experiment bench score %s judges it", err, cli.Quote(unpublishable.Name))
-	}
-	return err
-}
-
 func verifyCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "verify",
@@ -342,7 +332,7 @@ func verifyAction(c *urfave.Context, env cli.Env) error {
 		status.End()
 		verification.OK = verification.Verdict.OK()
 		if _, partial := errors.AsType[*tracking.UnpublishedError](err); err != nil && !partial {
-			return unpublishable(err)
+			return err
 		}
 		printErr := runs.Print(env, c.Bool("json"), verification, runs.VerificationText)
 		return errors.Join(advisePublish(err, c.Args().First()), printErr, verification.Err())

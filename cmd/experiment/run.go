@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"regexp"
 	"slices"
+	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -15,8 +17,13 @@ import (
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
@@ -151,4 +158,135 @@ func (s session) began(ctx context.Context, cfg runConfig) *outcome.Prompt {
 		_ = run.Close() // closing a file that was only read loses nothing
 	}
 	return &h.System.Prompt
+}
+
+// bytesPerToken converts the size of the expected output to tokens of an answer, with the same
+// cautious number as for requests.
+const bytesPerToken = 3
+
+// printEstimates prints the estimate of each run, and after those of a sweep their sum. judges
+// is the number of models that judge each item. In JSON every estimate is an object of its own,
+// without a sum.
+func (s session) printEstimates(ctx context.Context, cfgs []runConfig, judges int) error {
+	var all []report.Estimate
+	for _, cfg := range cfgs {
+		e, err := s.estimate(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		e.AddJudging(judges)
+		if len(cfgs) > 1 {
+			e.Run = cfg.Header.Name
+		}
+		all = append(all, e)
+		if err := runs.PrintText(s.env, cfg.json, e, strings.Repeat("\n", min(1, len(all)-1))+e.Text()); err != nil {
+			return err
+		}
+	}
+	if len(all) < 2 || cfgs[0].json {
+		return nil
+	}
+	return runs.PrintText(s.env, false, nil, "\n"+report.EstimateSum(all))
+}
+
+// estimate reads the items, builds every first request of a run, and estimates tokens and cost.
+// It sends nothing to the model and writes nothing.
+func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate, err error) {
+	counter := &pipeline.Estimator{}
+	cfg.system.Estimator = counter
+	config := experiment.Config{Header: outcome.Header{Name: "estimate"}, Dataset: cfg.Dataset, Filter: cfg.Filter, Langfuse: &s.lf.Langfuse}
+	var opened system.System
+	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
+		opened, err = opener(s.env, s.lf).Open(ctx, cfg.system)
+		return opened.Measured(&harness.Task{Extractor: opened.Extractor}, nil), err
+	}
+	e = report.Estimate{Dataset: cfg.Dataset, Stages: 1, Trials: cfg.Header.Trials}
+	if cfg.system.TwoStages {
+		e.Stages = 2
+	}
+	size, err := experiment.Estimate(ctx, config, func(experiment.System) bool {
+		_, e.Asks = opened.Extractor.(*pipeline.Pipeline)
+		return e.Asks
+	})
+	if err != nil {
+		return e, s.explain(err, harness.Name)
+	}
+	catalogue, err := system.ReadCatalogue(s.env.Getenv)
+	if err != nil {
+		return e, err
+	}
+	e.Model, e.Items, e.Unusable = opened.Header.Model, size.Items, size.Unusable
+	requests, input := counter.Sum()
+	e.Requests, e.InputTokens = requests*int64(e.Stages*e.Trials), input*int64(e.Stages*e.Trials)
+	e.OutputTokens = size.ExpectedBytes / bytesPerToken * int64(e.Trials)
+	if most := opened.Header.MaxTokens; most != nil {
+		e.OutputTokens = min(e.OutputTokens, e.Requests*int64(*most))
+	}
+	if price, ok := catalogue.Price(e.Model); ok && e.Asks {
+		e.CostUSD = new((float64(e.InputTokens)*price.Input + float64(e.OutputTokens)*price.Output) / 1e6)
+	}
+	return e, nil
+}
+
+// dryRunRow is one value of a dry run and its source.
+type dryRunRow struct {
+	Setting string `json:"setting"`
+	Value   string `json:"value"`
+	From    string `json:"from"`
+}
+
+// dryRun prints every value and its source: settings, scoring options and environment. It sends
+// no requests, so it does not show values from the config of a prompt. It never shows keys.
+func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweepRuns []experiment.SweepSettings, file configs.Experiment, path string) error {
+	var rows []dryRunRow
+	for _, o := range order {
+		r := values[o.Flag]
+		value := maskUser(strings.Join(r.Words, " "))
+		if namesProgram("--"+o.Flag) && len(r.Words) > 0 {
+			value = provider.MaskTarget(value)
+		}
+		rows = append(rows, dryRunRow{o.Flag, value, r.From})
+	}
+	rows = append(rows, dryRunRow{"environment of scores", scoreEnvironment(values), values["environment"].From})
+	scoring, err := file.ScoringJSON()
+	if err != nil {
+		return cli.Usage("%w", err)
+	}
+	from := "default"
+	if len(file.Scoring) > 0 {
+		from = path
+	}
+	rows = append(rows, dryRunRow{"scoring", string(scoring), from})
+	for _, sweepRun := range sweepRuns {
+		rows = append(rows, dryRunRow{"run", sweepRun.Name, "sweep"})
+	}
+	rows = append(rows, environment(env.Getenv)...)
+	t := report.Table{Columns: []report.Column{{Title: "setting"}, {Title: "value"}, {Title: "from"}}}
+	for _, r := range rows {
+		t.Rows = append(t.Rows, report.Row{Cells: []string{r.Setting, textutil.Line(r.Value), textutil.Line(r.From)}})
+	}
+	return runs.PrintText(env, values.On("json"), rows, t.Text())
+}
+
+// maskUser masks the user and password of addresses in a value.
+func maskUser(value string) string {
+	return regexp.MustCompile(`(\w://)[^/?#\s]*@`).ReplaceAllString(value, "$1***@")
+}
+
+// environment returns the environment variables other than those of settings. It masks the
+// values of secrets.
+func environment(getenv func(string) string) []dryRunRow {
+	names := []string{langfuse.EnvBaseURL, langfuse.EnvHost, langfuse.EnvPublicKey, langfuse.EnvSecretKey, system.EnvModels, system.EnvPrices, system.EnvPipelineToken}
+	var rows []dryRunRow
+	for _, name := range append(names, provider.Variables()...) {
+		row := dryRunRow{name, "", "not set"}
+		if value := getenv(name); value != "" {
+			row.Value, row.From = maskUser(value), "environment"
+			if secret.IsSecretName(name) {
+				row.Value = "***"
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -307,19 +306,17 @@ func (f Finder) listRemote(ctx context.Context, matches func(langfuse.Run) bool)
 	} else if err != nil {
 		return nil, err
 	}
-	found := map[string]dated{} // views may show the same run
 	for _, view := range lf.Server.Views() {
 		for run, err := range lf.Client.ListRuns(ctx, view, dataset) {
 			if err != nil {
 				return nil, err
 			}
 			if matches(run) {
-				found[run.Name] = dated{InLangfuse + run.Name, run.Time}
+				list = append(list, dated{InLangfuse + run.Name, run.Time}) // more than once if several views show it
 			}
 		}
 	}
-	list = newestFirst(slices.Collect(maps.Values(found)))
-	return list[:min(maxReadRuns, len(list))], nil
+	return newestFirst(list)[:min(maxReadRuns, len(list))], nil
 }
 
 // planRefresh keeps what refreshBase needs of the settings of the candidate's run: those that select

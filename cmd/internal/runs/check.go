@@ -334,7 +334,7 @@ func (k *check) compare(ctx context.Context) (err error) {
 
 // addLinks adds links to the job and to the comparison in Langfuse, if they are known.
 func (k *check) addLinks(ctx context.Context) {
-	if job := Metadata(k.env.Getenv, Revision{})[metaJobURL]; job != "" {
+	if job := k.metadata[metaJobURL]; job != "" {
 		k.Links = append(k.Links, report.Link{Title: "job and report", URL: job})
 	}
 	lf, err := settings.Connect(ctx, k.env.Getenv)
@@ -342,19 +342,19 @@ func (k *check) addLinks(ctx context.Context) {
 		return
 	}
 	defer lf.Close()
-	dataset, err := lf.Client.GetDataset(ctx, k.dataset)
-	if lf.Embedded || err != nil {
+	dataset := k.base.Header.Dataset.ID
+	if lf.Embedded || dataset == "" {
 		return
 	}
 	var ids []string
 	for _, name := range []string{k.base.Header.Name, k.candidate} {
-		id, err := lf.Client.RunID(ctx, lf.Server, langfuse.RunRef{DatasetID: dataset.ID, Name: name})
+		id, err := lf.Client.RunID(ctx, lf.Server, langfuse.RunRef{DatasetID: dataset, Name: name})
 		if err != nil {
 			return
 		}
 		ids = append(ids, id)
 	}
-	address := langfuse.CompareURL(lf.Client.BaseURL(), lf.Server.Project.ID, dataset.ID, ids...)
+	address := langfuse.CompareURL(lf.Client.BaseURL(), lf.Server.Project.ID, dataset, ids...)
 	k.Links = append(k.Links, report.Link{Title: "comparison in Langfuse", URL: address})
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
@@ -133,6 +134,21 @@ func ParseAge(flag, text string) (time.Duration, error) {
 		return 0, cli.Usage("--%s: %q is not a time such as 14d or 36h", flag, text)
 	}
 	return age, nil
+}
+
+// WarnOfAge adds a warning to every candidate if the base is older than maxAge; 0 means no
+// limit.
+func WarnOfAge(result *compare.Comparison, maxAge time.Duration) {
+	base := result.Base.Summary.Run
+	age := time.Since(base.Started)
+	if maxAge <= 0 || age <= maxAge || base.Started.IsZero() {
+		return
+	}
+	warning := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Name, formatAge(age),
+		formatAge(maxAge))
+	for i := range result.Candidates {
+		result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, warning)
+	}
 }
 
 // IsRule reports whether word is Baseline or a rule, instead of the name of a run.

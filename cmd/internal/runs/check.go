@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
+	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -358,21 +361,6 @@ func (k *check) addLinks(ctx context.Context) {
 	k.Links = append(k.Links, report.Link{Title: "comparison in Langfuse", URL: address})
 }
 
-// WarnOfAge adds a warning to every candidate if the base is older than maxAge; 0 means no
-// limit.
-func WarnOfAge(result *compare.Comparison, maxAge time.Duration) {
-	base := result.Base.Summary.Run
-	age := time.Since(base.Started)
-	if maxAge <= 0 || age <= maxAge || base.Started.IsZero() {
-		return
-	}
-	warning := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Name, formatAge(age),
-		formatAge(maxAge))
-	for i := range result.Candidates {
-		result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, warning)
-	}
-}
-
 // publish prints the comment, writes it to the step summary, writes the JUnit file, and in a
 // CI job posts the comment. If it cannot be posted, publish only prints a warning.
 func (k *check) publish(ctx context.Context) error {
@@ -395,4 +383,64 @@ func (k *check) publish(ctx context.Context) error {
 		fmt.Fprintf(k.env.Stderr, "the comment was %s\n", action)
 	}
 	return err
+}
+
+// The usages of flags that several commands share.
+const (
+	GateUsage         = "judge by `RULE|FILE`, a rule or a YAML file of rules (docs/comparing.md); may be repeated"
+	InconclusiveUsage = "count an inconclusive rule as `fail|pass|6`; 6 is an exit code of its own (default: fail)"
+	ClusterByUsage    = "treat items with the same value of `KEY` in their metadata as dependent, since they share a source"
+)
+
+// ReadGate combines rules and files of rules to a gate, and returns the metric that a file
+// names. inconclusive, if not empty, wins over files, and a later file over an earlier one;
+// the rules of all arguments count. The error has all problems.
+func ReadGate(words []string, inconclusive string) (gate compare.Gate, metric string, err error) {
+	var problems []error
+	for _, arg := range words {
+		rules := []string{arg}
+		if isRuleFile(arg) {
+			file, err := configs.LoadGate(arg)
+			problems = append(problems, err)
+			rules = file.Rules
+			metric = cmp.Or(file.Metric, metric)
+			gate.Inconclusive = compare.Policy(cmp.Or(file.Inconclusive, string(gate.Inconclusive)))
+			gate.MinDelta = cmp.Or(file.MinDelta, gate.MinDelta)
+			gate.MaxRegressions = cmp.Or(file.MaxRegressions, gate.MaxRegressions)
+		}
+		for _, text := range rules {
+			rule, err := parseRule(text)
+			problems = append(problems, err)
+			gate.Rules = append(gate.Rules, rule)
+		}
+	}
+	gate.Inconclusive = compare.Policy(cmp.Or(inconclusive, string(gate.Inconclusive)))
+	if err := errors.Join(problems...); err != nil {
+		return gate, metric, cli.Usage("%w", err)
+	}
+	return gate, metric, nil
+}
+
+// parseRule parses a rule. The scores of this program are between 0 and 1: a rule about one
+// of them that always holds or never holds is an error.
+func parseRule(text string) (compare.Rule, error) {
+	rule, err := compare.ParseRule(text)
+	if err == nil && rule.Metric == harness.InventedRate {
+		err = fmt.Errorf("rule %q: %s is not a score any more, it was 1 - %s: write %q", rule.Text, rule.Metric, harness.GroundedRate, rule.Complement(harness.GroundedRate))
+	}
+	if err != nil || !slices.Contains(ScoreOrder(), rule.Metric) {
+		return rule, err
+	}
+	lower := append(Comparison().LowerIsBetter, outcome.ErrorScore)
+	if err := rule.Decides(0, 1, slices.Contains(lower, rule.Metric)); err != nil {
+		return rule, fmt.Errorf("rule %q: %w", rule.Text, err)
+	}
+	return rule, nil
+}
+
+// isRuleFile reports whether an argument is a file of rules and not a rule: it exists, or
+// its name has an extension of YAML, which no rule has.
+func isRuleFile(word string) bool {
+	info, err := os.Stat(word)
+	return slices.Contains([]string{".yaml", ".yml"}, strings.ToLower(filepath.Ext(word))) || err == nil && !info.IsDir()
 }

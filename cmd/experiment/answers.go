@@ -32,7 +32,8 @@ func answersCommand(env cli.Env) *urfave.Command {
 				return run(c, env, settings.Resolve(c, table, env.Getenv, configs.Experiment{}.Lookup, ""))
 			}}
 	}
-	return settings.SetActions(env, &urfave.Command{Name: "answers", Usage: "grade answers to questions about PDF documents"}, []settings.Action{
+	command := &urfave.Command{Name: "answers", Usage: "grade answers to questions about PDF documents"}
+	return settings.SetActions(env, command, []settings.Action{
 		action("run", "experiment answers run --pdf FILE --questions FILE.jsonl [--out RUN] [flags]", answersRunTable(), runAnswersAction),
 		action("benchmark", "experiment answers benchmark --config FILE [flags]", answersBenchmarkTable(), benchmarkAction),
 	}, "")

@@ -284,7 +284,7 @@ func showPrompt(c *urfave.Context, client *langfuse.Client, words []string) (str
 	ref := langfuse.PromptRef{Name: words[0], Label: c.String("prompt-label"), Version: c.Int("prompt-version")}
 	label, version := c.IsSet("prompt-label"), c.IsSet("prompt-version")
 	if label && (version || ref.Label == "") || version && ref.Version < 1 {
-		return "", nil, cli.Usage("give --prompt-label a label, or --prompt-version a number from 1, or neither for production")
+		return "", nil, cli.Usage("give --prompt-label LABEL, or --prompt-version N from 1, or neither for production")
 	}
 	found, err := system.GetPrompt(c.Context, client, ref)
 	return system.PromptPage(found), found, err

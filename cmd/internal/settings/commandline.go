@@ -222,8 +222,8 @@ var badValue = textutil.Pattern(`^invalid (?:boolean )?value (".*") for (?:flag 
 // usageError rewrites the usage errors of the library.
 func usageError(c *urfave.Context, err error, _ bool) error {
 	if found := badValue().FindStringSubmatch(err.Error()); found != nil {
-		dashes := strings.Repeat("-", min(2, len(found[2])))
-		return cli.Usage("%s%s: %s is not a value of this flag (%s --help describes it)", dashes, found[2], found[1], c.Command.HelpName)
+		flag := strings.Repeat("-", min(2, len(found[2]))) + found[2]
+		return cli.Usage("%s: %s is not a value of this flag (%s --help describes it)", flag, found[1], c.Command.HelpName)
 	}
 	return cli.Usage("%w (%s --help lists the flags)", err, c.Command.HelpName)
 }

@@ -105,7 +105,7 @@ func TestRun_budget(t *testing.T) {
 	if code != cli.ExitInterrupted || s.Usage.Total > 1500 || s.Items.Scored != server.asked || s.Items.Scored == 0 || s.Items.Failed != 0 {
 		t.Fatalf("exit %d, %d tokens, %+v after %d requests: %s", code, s.Usage.Total, s.Items, server.asked, stderr)
 	}
-	if !strings.Contains(stderr, "--resume") || !strings.Contains(stderr, "1500 tokens") || !strings.Contains(stderr, "--concurrency 1 --budget-tokens 1500 --budget-tokens MORE --resume") {
+	if !strings.Contains(stderr, "--resume") || !strings.Contains(stderr, "1500 tokens") || !strings.Contains(stderr, "--concurrency 1 --budget-tokens MORE --resume") {
 		t.Errorf("it does not say how to go on: %s", stderr)
 	}
 	if code, _, stderr := b.with(env, append(args, "--budget-tokens", "1500", "--resume")...); code != cli.ExitInterrupted || server.asked != s.Items.Scored {

@@ -168,7 +168,8 @@ func (s session) printVerdict(cfg runConfig, r experiment.Result) error {
 	if cfg.quiet && v.OK {
 		return nil
 	}
-	return errors.Join(cli.WriteError(runs.VerificationText(s.env.Stderr, v, report.Options{})), v.Err())
+	opt := report.Options{Width: s.env.Terminal(), Whole: s.env.Terminal() == 0}
+	return errors.Join(cli.WriteError(runs.VerificationText(s.env.Stderr, v, opt)), v.Err())
 }
 
 // gatedSummary is the summary of a run with the result of its gate.
@@ -399,8 +400,8 @@ func namesProgram(flag string) bool {
 }
 
 // resumeAdvice returns the command that resumes a run after an error. If the budget is used up,
-// MORE stands for a larger one, which wins as the last; if the run stopped because every item
-// failed, --retry-failed is added.
+// MORE stands for a larger one; if the run stopped because every item failed, --retry-failed is
+// added.
 func resumeAdvice(args []string, err error) string {
 	var overBudget *pipeline.BudgetError
 	var tripped *limit.TrippedError
@@ -415,7 +416,17 @@ func resumeAdvice(args []string, err error) string {
 	if overBudget.Tokens {
 		flag = "budget-tokens"
 	}
-	return resumeCommand(append(slices.Clip(args), "--"+flag, "MORE")) + ", with a larger budget in place of MORE"
+	var kept []string
+	for i := 0; i < len(args); i++ {
+		name, _, hasValue := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		switch {
+		case name != flag || !strings.HasPrefix(args[i], "-"):
+			kept = append(kept, args[i])
+		case !hasValue:
+			i++ // skips its value
+		}
+	}
+	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", with a larger budget in place of MORE"
 }
 
 // advisePublish adds to an error of publication how to send the rest, unless Langfuse rejected it

@@ -95,6 +95,9 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 		if readErr := gold.AddCeiling(c.Context, run, ceiling, &content); readErr != nil {
 			return readErr
 		}
+		if output != "-" { // on standard output, progress could mix with the report
+			content.Items = runs.Watched(c.Context, runs.NewStatus(env), run, 0, content.Items)
+		}
 		all = append(all, content)
 	}
 	write := func(w io.Writer) error { return cli.WriteError(list[at].write(w, all)) }

@@ -94,17 +94,27 @@ func TestVerify_still(t *testing.T) {
 	})
 }
 
-// TestVerification_remedy: the remedy of a finding is never cut or wrapped.
+// TestVerification_remedy: the remedy of a finding is never cut. It is wrapped at a terminal and
+// on one line elsewhere.
 func TestVerification_remedy(t *testing.T) {
 	remedy := strings.Repeat("words before it; ", 20) + "delete score 0123456789abcdef0123456789abcdef there, then repair again"
 	v := tracking.Verdict{Run: "r", Counts: map[tracking.Kind]int{tracking.ChangedScore: 1}, Findings: []tracking.Finding{
 		{Kind: tracking.ChangedScore, Trial: 2, Item: "i", Score: "f1", Detail: remedy},
 	}}
-	var b strings.Builder
-	must(t, runs.VerificationText(&b, runs.Verification{Verdict: v}, report.Options{Width: 60}))
-	want := "\n  changed_score  i #2  f1: " + remedy + "\nexperiment verify r --repair sends it again\n"
-	if !strings.HasSuffix(b.String(), want) {
-		t.Errorf("got\n%s", b.String())
+	for _, width := range []int{0, 60, 1000} {
+		var b strings.Builder
+		must(t, runs.VerificationText(&b, runs.Verification{Verdict: v}, report.Options{Width: width, Whole: width == 0}))
+		_, listed, _ := strings.Cut(b.String(), "1 difference: 1 changed_score\n")
+		listed, advised := strings.CutSuffix(listed, "experiment verify r --repair sends it again\n")
+		lines := strings.Split(strings.TrimSpace(listed), "\n")
+		if !strings.Contains(strings.Join(strings.Fields(listed), " "), "i #2 f1: "+remedy) || (len(lines) == 1) != (width == 0) || !advised {
+			t.Errorf("width %d:\n%s", width, listed)
+		}
+		for _, line := range lines {
+			if width > 0 && len(line) > width {
+				t.Errorf("a line of %d in a terminal of %d: %s", len(line), width, line)
+			}
+		}
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
 	"extraction-experiment/dataset"
-	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
@@ -158,8 +157,8 @@ const outputsNeeded = "%s: its outputs are needed: name a run of this folder, it
 
 // localRun returns a source as a run with outputs, or a usage error if its outputs are not stored
 // here.
-func localRun(source compare.Source) (experiment.RunFile, error) {
-	run, ok := source.(experiment.RunFile)
+func localRun(source compare.Source) (runs.Source, error) {
+	run, ok := source.(runs.Source)
 	if !ok {
 		return run, cli.Usage(outputsNeeded, source.Where())
 	}
@@ -169,7 +168,7 @@ func localRun(source compare.Source) (experiment.RunFile, error) {
 // auditor holds the runs of one audit.
 type auditor struct {
 	env     cli.Env
-	runs    []experiment.RunFile
+	runs    []runs.Source
 	headers []outcome.Header
 	header  outcome.Header         // header of the first run
 	systems []string               // names of the runs, or of the trials of a single run
@@ -315,7 +314,7 @@ func (a *auditor) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 }
 
 // trialOutcomes yields the outcomes of one trial, sorted by item.
-func trialOutcomes(ctx context.Context, run experiment.RunFile, trial int) iter.Seq2[*outcome.Outcome, error] {
+func trialOutcomes(ctx context.Context, run runs.Source, trial int) iter.Seq2[*outcome.Outcome, error] {
 	return func(yield func(*outcome.Outcome, error) bool) {
 		for o, err := range run.OfTrial(ctx, trial) {
 			if !yield(&o, err) {

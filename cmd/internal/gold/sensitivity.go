@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/compare"
 	"extraction-experiment/dataset"
-	"extraction-experiment/experiment"
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -33,7 +33,7 @@ type Sensitivity struct {
 	Doubtful map[string]bool
 
 	metric  string
-	runs    []experiment.RunFile // the base, and the candidates that are comparable with it
+	runs    []runs.Source // the base, and the candidates that are comparable with it
 	header  outcome.Header
 	options scoring.Options // scoring options of the runs
 }
@@ -200,7 +200,7 @@ func (s *Sensitivity) compare(ctx context.Context, ways []way) ([][]compare.Sett
 	}
 	items := 0 // number of compared items if none are left out
 	for i, w := range ways {
-		sources := cli.Each(all, func(one view) compare.Source { return view{one.RunFile, one.outcomes, i, w} })
+		sources := cli.Each(all, func(one view) compare.Source { return view{one.Source, one.outcomes, i, w} })
 		if !slices.ContainsFunc(all[0].outcomes, func(o *rescoredOutcome) bool { return !w.skip[o.Item] && o.values[i] != nil }) {
 			continue // the score is not annotated, or no item remains
 		}
@@ -230,7 +230,7 @@ func (s *Sensitivity) compare(ctx context.Context, ways []way) ([][]compare.Sett
 // view is a run scored in one way, in the form that package compare reads: outcomes with class,
 // hash of the output and one score, sorted by item and trial.
 type view struct {
-	experiment.RunFile
+	runs.Source
 	outcomes []*rescoredOutcome
 	index    int // index of the way in values
 	way      way
@@ -242,8 +242,8 @@ type rescoredOutcome struct {
 }
 
 // rescore scores the outputs of a run in all ways. A failed item stays failed.
-func rescore(ctx context.Context, run experiment.RunFile, ways []way) (view, error) {
-	out := view{RunFile: run}
+func rescore(ctx context.Context, run runs.Source, ways []way) (view, error) {
+	out := view{Source: run}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for o, err := range run.Outcomes(groupCtx) {
@@ -307,7 +307,7 @@ func (s *rescoredOutcome) score(gold, output json.RawMessage, ways []way) error 
 // Items yields the items that the way does not leave out.
 func (v view) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
 	return func(yield func(compare.Item, error) bool) {
-		for item, err := range v.RunFile.Items(ctx) {
+		for item, err := range v.Source.Items(ctx) {
 			if (err != nil || !v.way.skip[item.ID]) && !yield(item, err) {
 				return
 			}

@@ -68,7 +68,7 @@ func storeRun(t testing.TB, name string, options scoring.Options, trials int, go
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = reader.Close() })
-	return experiment.RunFile{Reader: reader, Metadata: true}
+	return runs.Source{RunFile: experiment.RunFile{Reader: reader, Metadata: true}}
 }
 
 // newOutcome returns the outcome of an item as a run stores it.

@@ -3,9 +3,11 @@ package runs
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/report"
+	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
@@ -50,6 +53,9 @@ func StepSummary(env cli.Env, write func(io.Writer) error) error {
 	path := env.Getenv("GITHUB_STEP_SUMMARY")
 	if path == "" {
 		return nil
+	}
+	if content := contentOf(path); content == runContent || content == exportContent {
+		return cli.Usage("the step summary %s is %s", path, content)
 	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -148,9 +154,9 @@ type Verification struct {
 	Before *tracking.Verdict `json:"before_repair,omitempty"`
 }
 
-// VerificationText writes a verification as text, with every finding on one line, which is never
-// cut.
-func VerificationText(w io.Writer, v Verification, _ report.Options) error {
+// VerificationText writes a verification as text. In a file or pipe every finding is one
+// line. The text of findings is never cut.
+func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 	var b bytes.Buffer
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "%-12s"+format+"\n", append([]any{label}, args...)...)
@@ -185,7 +191,7 @@ func VerificationText(w io.Writer, v Verification, _ report.Options) error {
 	}
 	if v.OK && v.Before != nil {
 		line("before", "%s", countDifferences(*v.Before))
-		writeFindings(&b, *v.Before)
+		writeFindings(&b, *v.Before, opt)
 	}
 	switch {
 	case v.OK:
@@ -194,7 +200,7 @@ func VerificationText(w io.Writer, v Verification, _ report.Options) error {
 		fmt.Fprintf(&b, "still on its way: %s; experiment verify %s --timeout TIME waits longer\n", countKinds(v.Verdict), cli.Quote(v.Run))
 	default:
 		fmt.Fprintf(&b, "%s\n", countDifferences(v.Verdict))
-		writeFindings(&b, v.Verdict)
+		writeFindings(&b, v.Verdict, opt)
 		if v.Before == nil {
 			fmt.Fprintf(&b, "experiment verify %s --repair sends it again\n", cli.Quote(v.Run))
 		}
@@ -219,8 +225,9 @@ func countKinds(v tracking.Verdict) string {
 	return strings.Join(counted, ", ")
 }
 
-// writeFindings writes the first findings, each with its score before its detail.
-func writeFindings(b *bytes.Buffer, v tracking.Verdict) {
+// writeFindings writes the first findings, each with its score before its detail: in a file
+// or pipe as the rows of a table, at a terminal as wrapped text.
+func writeFindings(b *bytes.Buffer, v tracking.Verdict, opt report.Options) {
 	listed := v.Findings[:min(len(v.Findings), maxFindings)]
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, f := range listed {
@@ -228,7 +235,15 @@ func writeFindings(b *bytes.Buffer, v tracking.Verdict) {
 		if f.Score != "" {
 			detail = f.Score + ": " + detail
 		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", f.Kind, itemName(f.Item, f.Trial), textutil.Line(detail))
+		detail = textutil.Line(detail)
+		if opt.Whole {
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", f.Kind, itemName(f.Item, f.Trial), detail)
+			continue
+		}
+		fmt.Fprintf(b, "  %s  %s\n", f.Kind, shortLine(itemName(f.Item, f.Trial)))
+		for _, line := range report.Wrap(detail, opt.Width-4) {
+			fmt.Fprintf(b, "    %s\n", line)
+		}
 	}
 	_ = table.Flush() // writing to memory cannot fail
 	if more := v.Total() - len(listed); more > 0 {
@@ -295,6 +310,24 @@ func (s *Status) End() {
 		fmt.Fprint(s.env.Stderr, clearLine)
 	}
 	s.written = time.Time{}
+}
+
+// Watched returns list with the progress of reading it in s: how many of the run's outcomes
+// were read. trials is 0 for all trials of the run.
+func Watched[T any](ctx context.Context, s *Status, run *runstore.Reader, trials int, list iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		defer s.End()
+		header, _ := run.Header(ctx) // list reports errors of the run
+		items, _ := run.CountItems(ctx)
+		n, total := 0, items*int64(max(1, cmp.Or(trials, header.Trials)))
+		for v, err := range list {
+			n++
+			s.Say("%s: %s of %s read", header.Name, report.Count(int64(n)), report.Count(total))
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
 }
 
 // GeneratedName returns a name for a run without one: beginning and the current time.

@@ -289,7 +289,7 @@ func comparePage(ctx context.Context, w io.Writer, r *http.Request) (err error) 
 		if headerErr != nil {
 			return headerErr
 		}
-		sources, headers = append(sources, experiment.RunFile{Reader: run}), append(headers, header)
+		sources, headers = append(sources, Source{RunFile: experiment.RunFile{Reader: run}}), append(headers, header)
 		cfg.Links = append(cfg.Links, runAddress(path))
 	}
 	result, err := Comparison().Compare(ctx, sources[0], sources[1:]...)

@@ -167,7 +167,7 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 			var run *runstore.Reader
 			if run, err = runstore.OpenAny(ctx, path); err == nil {
 				closers = append(closers, run.Close)
-				sources[i] = experiment.RunFile{Reader: run, Metadata: metadata}
+				sources[i] = Source{experiment.RunFile{Reader: run, Metadata: metadata}, Status{env: env}}
 			}
 		}
 		if err == nil && local.Dataset.Name == "" {
@@ -207,6 +207,22 @@ func readRemote(ctx context.Context, lf *settings.Langfuse, dataset, name string
 		return nil, cli.Usage("there is no run %q of dataset %q in Langfuse (%s): %w", name, dataset, lf.Client.BaseURL(), err)
 	}
 	return remoteSource{run}, err
+}
+
+// Source is a run file as a compare.Source that shows the progress of reading it.
+type Source struct {
+	experiment.RunFile
+	status Status
+}
+
+// Outcomes returns the newest outcomes with the parts that comparing needs.
+func (s Source) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] {
+	return s.OfTrial(ctx, 0)
+}
+
+// OfTrial is Outcomes for one trial; 0 means all trials.
+func (s Source) OfTrial(ctx context.Context, trial int) iter.Seq2[outcome.Outcome, error] {
+	return Watched(ctx, &s.status, s.Reader, min(1, trial), s.RunFile.OfTrial(ctx, trial))
 }
 
 // remoteSource is a run in memory as a compare.Source: one that was read from Langfuse or

@@ -54,7 +54,8 @@ func Whole(ctx context.Context, run *runstore.Reader, documents bool) (report.Ru
 	return report.Run{Summary: summary, Items: stats.Parallel(0, outcomes, view)}, nil
 }
 
-// Item returns the view of one item in a trial, with its newest attempt.
+// Item returns the view of one item in a trial, with its newest attempt. If the run has no
+// such item, the error suggests similar ids.
 func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (report.ItemView, error) {
 	header, err := run.Header(ctx)
 	if err != nil {
@@ -65,7 +66,7 @@ func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (repo
 	}
 	item, err := run.Item(ctx, id)
 	if errors.Is(err, runstore.ErrUnknown) {
-		return report.ItemView{}, cli.Usage("the run has no item %q", id)
+		return report.ItemView{}, cli.Usage("the run has no item %q%s", id, nearestItem(ctx, run, id))
 	}
 	if err != nil {
 		return report.ItemView{}, err
@@ -77,6 +78,19 @@ func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (repo
 		}
 	}
 	return itemView(new(extraction.Decoder), header, item, found)
+}
+
+// nearestItem returns a hint with ids that are similar to a mistyped one. It looks at 10,000
+// items at most.
+func nearestItem(ctx context.Context, run *runstore.Reader, id string) string {
+	var ids []string
+	for item, err := range run.Hashes(ctx) {
+		if err != nil || len(ids) == 10_000 {
+			break
+		}
+		ids = append(ids, item.ID)
+	}
+	return textutil.Hint(id, ids)
 }
 
 // itemView returns the view of an item for a report. It leaves out documents and extractions
@@ -370,8 +384,10 @@ func comparisonPage(ctx context.Context, w io.Writer, result compare.Comparison,
 // reportRun returns a compared run for a report. A run that is only in Langfuse has
 // outcomes, but no documents.
 func reportRun(ctx context.Context, source compare.Source, side compare.Side) (report.Run, error) {
-	if local, ok := source.(experiment.RunFile); ok {
-		return Whole(ctx, local.Reader, true)
+	if local, ok := source.(Source); ok {
+		whole, err := Whole(ctx, local.Reader, true)
+		whole.Items = Watched(ctx, &local.status, local.Reader, 0, whole.Items)
+		return whole, err
 	}
 	run := side.Summary.Run
 	items := stats.Parallel(1, source.Outcomes(ctx), func(o outcome.Outcome) (*report.ItemView, error) {

@@ -217,13 +217,29 @@ func unknownFlag(known map[string]urfave.Flag, command, flag string) error {
 }
 
 // badValue matches the library's error for a value of the wrong type.
-var badValue = textutil.Pattern(`^invalid (?:boolean )?value (".*") for (?:flag )?-(\S+): (?:parse error|value out of range)$`)
+var badValue = textutil.Pattern(`^invalid (?:boolean )?value (".*") for (?:flag )?-(\S+): (parse error|value out of range)$`)
 
 // usageError rewrites the usage errors of the library.
 func usageError(c *urfave.Context, err error, _ bool) error {
 	if found := badValue().FindStringSubmatch(err.Error()); found != nil {
-		flag := strings.Repeat("-", min(2, len(found[2]))) + found[2]
-		return cli.Usage("%s: %s is not a value of this flag (%s --help describes it)", flag, found[1], c.Command.HelpName)
+		wanted := "of the expected kind"
+		switch byName(slices.Concat(c.App.Flags, c.Command.Flags))[found[2]].(type) {
+		case *urfave.IntFlag:
+			wanted = "a whole number"
+		case *urfave.Uint64Flag:
+			wanted = "a whole number from 0"
+		case *urfave.Float64Flag:
+			wanted = "a number"
+		case *urfave.DurationFlag:
+			wanted = "a time such as 90s, 2m or 1m30s"
+		case *urfave.BoolFlag:
+			wanted = "true or false"
+		}
+		if found[3] != "parse error" {
+			wanted = "in the range of a number"
+		}
+		dashes := strings.Repeat("-", min(2, len(found[2])))
+		return cli.Usage("%s%s: %s is not %s", dashes, found[2], found[1], wanted)
 	}
 	return cli.Usage("%w (%s --help lists the flags)", err, c.Command.HelpName)
 }

@@ -18,15 +18,16 @@ type Source interface {
 // Item is the part of a dataset item that a task receives: everything except the expected
 // output, so that it cannot leak.
 type Item struct {
-	ID       string
-	Input    json.RawMessage
-	Metadata json.RawMessage
+	ID       string          `json:"id"`
+	Input    json.RawMessage `json:"input"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 	// Trial and Attempt count from 1. Trial is the trial of the run, Attempt the number of
 	// times that the item was tried in it, including this one.
-	Trial, Attempt int
+	Trial   int `json:"trial"`
+	Attempt int `json:"attempt"`
 	// Decoded is what the scorer decoded from Input, so that a task that knows its type need
 	// not parse Input again; nil if the scorer decodes nothing.
-	Decoded any
+	Decoded any `json:"-"`
 }
 
 // TaskResult is the result of a task for one item.

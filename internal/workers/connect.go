@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 )
 
 // Environment variables of a connection.
@@ -74,7 +75,8 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		cfg.Note = func(string) {}
 	}
 	host, _ := os.Hostname()
-	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", subjectToken(host), os.Getpid(), rand.Text()[:10])}
+	host = notInSubject().ReplaceAllString(host, "-")
+	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:10])}
 	options := []nats.Option{
 		nats.Name("experiment " + c.id), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(5 * time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // NATS would write errors to standard error
@@ -98,15 +100,8 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-// subjectToken replaces the characters of a name that a subject may not contain.
-func subjectToken(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x80 && validID(string(r)) {
-			return r
-		}
-		return '-'
-	}, name)
-}
+// notInSubject matches a character that a subject may not contain.
+var notInSubject = textutil.Pattern(`[^0-9A-Za-z_-]`)
 
 // checkAddress checks address and credentials, and returns the address for messages.
 func checkAddress(cfg Config) (string, error) {

@@ -76,7 +76,7 @@ type workerState struct {
 // died, Coordinate takes over after five seconds without a heartbeat. Errors of the server have
 // exit code 69. The end of Work or of ctx does not end the coordination; Close does.
 func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string) pipeline.Admission) (*Coordinator, error) {
-	if !validID(run.ID) {
+	if !validID().MatchString(run.ID) {
 		return nil, fmt.Errorf("workers: the id %q of a run cannot be part of a subject", run.ID)
 	}
 	run.Protocol, run.Version, run.Lease = protocol, c.cfg.Version, c.cfg.Lease

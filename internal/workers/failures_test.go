@@ -280,7 +280,7 @@ func TestWork_finishedMeanwhile(t *testing.T) {
 		}
 	}
 	name := key(1, "item-0", 1)
-	must(o.conn.publish(t.Context(), unitSubject+"0123."+name, unit{ID: "item-0", Trial: 1, Attempt: 1, Input: json.RawMessage(`"text"`)}))
+	must(o.conn.publish(t.Context(), unitSubject+"0123."+name, experiment.Item{ID: "item-0", Trial: 1, Attempt: 1, Input: json.RawMessage(`"text"`)}))
 	units, err := worker.js.Consumer(t.Context(), unitStream, "0123")
 	must(err)
 	msg, err := units.Next()

@@ -18,12 +18,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -83,15 +83,6 @@ type Run struct {
 type beat struct {
 	Coordinator string `json:"coordinator"` // host, process and a random number
 	Count       int    `json:"count"`
-}
-
-// unit is an experiment.Unit as it is sent, without gold.
-type unit struct {
-	ID       string          `json:"id"`
-	Trial    int             `json:"trial"`
-	Attempt  int             `json:"attempt"`
-	Input    json.RawMessage `json:"input"`
-	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
 // result is an experiment.Done as it is sent.
@@ -250,9 +241,5 @@ func decode[T any](raw []byte, into *T) error {
 	return nil
 }
 
-// validID reports whether an id may be part of a subject.
-func validID(id string) bool {
-	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, func(r rune) bool {
-		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '-' && r != '_'
-	})
-}
+// validID matches an id that may be part of a subject.
+var validID = textutil.Pattern(`^[0-9A-Za-z_-]{1,64}$`)

@@ -40,15 +40,12 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 		o.queue, o.stopWork, o.pending, o.pendingBytes, o.drained = queue, done, map[string]*pendingUnit{}, 0, false
 	})
 	group, inner := errgroup.WithContext(inner)
-	for tries := 1; ; tries++ { // the server may be away for a while
+	for { // the server may be away for a while, which beat says
 		units, results, err := o.serverState(inner)
 		if err == nil {
 			maps.Copy(units, results)
 			o.onServer, o.earlyResults = units, results
 			break
-		}
-		if tries == 5 {
-			o.conn.cfg.Note("waiting for the workers' server to list the units of the run: " + err.Error())
 		}
 		if sleep(inner, o.conn.cfg.beat); inner.Err() != nil || o.stopped(ctx) {
 			o.interrupted = true
@@ -176,7 +173,7 @@ func (o *Coordinator) publishLoop(ctx context.Context) error {
 // publishUnit publishes a unit. If that fails, republishLost publishes it later.
 func (o *Coordinator) publishUnit(ctx context.Context, name string, w *pendingUnit) {
 	subject := unitSubject + o.run.ID + "." + name
-	err := o.conn.publish(ctx, subject, unit{w.ID, w.Trial, w.Attempt, w.Input, w.Metadata})
+	err := o.conn.publish(ctx, subject, w.Item)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if w.publishing = false; err == nil || errors.Is(err, errExists) {

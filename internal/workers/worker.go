@@ -169,10 +169,7 @@ func (w *worker) refuse(run Run, why error) {
 // join asks the coordinator whether this worker may work for the run. An error refuses the run.
 // Both results are nil if the coordinator did not answer.
 func (w *worker) join(ctx context.Context, run Run) (*job, error) {
-	question, err := json.Marshal(hello{w.cfg.Name, protocol, w.conn.cfg.Version, time.Now()})
-	if err != nil {
-		return nil, err
-	}
+	question, _ := json.Marshal(hello{w.cfg.Name, protocol, w.conn.cfg.Version, time.Now()}) // cannot fail
 	reply, err := w.conn.nats.RequestWithContext(ctx, helloSubject+run.ID, question)
 	var answer welcome
 	if err != nil || decode(reply.Data, &answer) != nil {
@@ -263,9 +260,8 @@ func (w *worker) publishPresence() {
 		p.InHand[id] = len(j.inHand)
 	}
 	w.mu.Unlock()
-	if data, err := json.Marshal(p); err == nil {
-		_ = w.conn.nats.Publish(workerSubject+w.conn.id, data) // it is published again in a second
-	}
+	message, _ := json.Marshal(p)                             // cannot fail
+	_ = w.conn.nats.Publish(workerSubject+w.conn.id, message) // it is published again in a second
 }
 
 // coordinatorLost reports whether the coordinator has not sent a heartbeat for a while.
@@ -330,12 +326,11 @@ func (j *job) fetch(ctx context.Context) jetstream.Msg {
 
 // decodeUnit reads a unit; nil means that the worker must not work on it.
 func (j *job) decodeUnit(ctx context.Context, msg jetstream.Msg) *experiment.Unit {
-	var body unit
-	if _, err := receive(ctx, j.conn, msg, &body); err != nil || key(body.Trial, body.ID, body.Attempt) != keyOf(msg.Subject()) {
+	u := new(experiment.Unit)
+	if _, err := receive(ctx, j.conn, msg, &u.Item); err != nil || key(u.Trial, u.ID, u.Attempt) != keyOf(msg.Subject()) {
 		_ = msg.Ack() // damaged: the coordinator publishes it again
 		return nil
 	}
-	u := &experiment.Unit{Item: experiment.Item{ID: body.ID, Input: body.Input, Metadata: body.Metadata, Trial: body.Trial, Attempt: body.Attempt}}
 	j.mu.Lock()
 	held := j.inHand[keyOf(msg.Subject())]
 	if held == nil {

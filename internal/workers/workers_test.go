@@ -536,7 +536,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add([]byte(`{"id":"a","trial":1,"attempt":1,"input":"x"}`))
 	f.Add([]byte(`{"worker":"w","deliveries":-1,"took_ns":-5,"failure":{"class":"x"},"stop":{"code":9,"budget":{}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var u unit
+		var u experiment.Item
 		var r result
 		var p Presence
 		var run Run

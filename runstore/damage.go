@@ -204,10 +204,6 @@ func (l *Loss) addNamed(row string, err error) {
 	l.Named = append(l.Named, row)
 }
 
-// maxGap bounds the number of rows that keys tries one by one between two readable parts of a
-// table.
-const maxGap = 1 << 20
-
 // Salvage is like OpenAny, but also opens a run that was truncated or whose header or log is
 // lost. It copies such a run to a temporary folder, extends the copy to its original length,
 // and reads the copy, which Close removes. The Reader is only for Export; other methods may
@@ -222,12 +218,9 @@ func Salvage(ctx context.Context, path string) (*Reader, error) {
 		return nil, fault(path, ErrWrite, copyErr)
 	}
 	copied := filepath.Join(folder, "damaged"+Extension)
-	copyErr = copyRun(path, copied)
-	if copyErr == nil {
-		var db *sql.DB
-		if db, copyErr = connect(copied, "rw"); copyErr == nil {
-			var v view
-			if v, copyErr = newView(ctx, copied, db); copyErr == nil {
+	if copyRun(path, copied) == nil {
+		if db, copyErr := connect(copied, "rw"); copyErr == nil {
+			if v, copyErr := newView(ctx, copied, db); copyErr == nil {
 				logMissing := v.checkLog(ctx) != nil
 				v.path = path
 				return &Reader{view: v, pool: db, tempDir: folder, logMissing: logMissing}, nil
@@ -325,41 +318,26 @@ func (s salvager) outcomes() []rowKey {
 	return s.keys("outcome", "oid, seq, trial, attempt, ''", "oid", "seq", ids)
 }
 
-// keys finds the rows of a table in every way: forwards and backwards by its integer key and
-// by its index, and one by one in the gap between the readable parts.
+// keys finds the rows of a table in every way: forwards and backwards, by its integer key and by
+// its index. A row is missed only if the table is damaged on both sides of it, and the index too.
 func (s salvager) keys(table, columns, key, indexed string, ids map[int64]string) []rowKey {
 	found := map[int64]rowKey{}
-	var last int64
-	scan := func(rows *sql.Rows) error {
-		var k rowKey
-		err := rows.Scan(&k.row, &k.seq, &k.trial, &k.attempt, &k.id)
-		if err == nil {
-			k.id = cmp.Or(k.id, ids[k.seq])
-			found[k.row], last = k, k.row
+	for _, way := range []string{" NOT INDEXED ORDER BY " + key, " INDEXED BY sqlite_autoindex_" + table + "_1 ORDER BY " + indexed} {
+		for _, direction := range []string{"", " DESC"} {
+			rows, err := s.tx.QueryContext(s.ctx, "SELECT "+columns+" FROM "+table+way+direction)
+			if err != nil {
+				continue
+			}
+			for rows.Next() {
+				var k rowKey
+				if rows.Scan(&k.row, &k.seq, &k.trial, &k.attempt, &k.id) != nil {
+					break
+				}
+				k.id = cmp.Or(k.id, ids[k.seq])
+				found[k.row] = k
+			}
+			_ = rows.Close() // the file is known to be damaged
 		}
-		return err
-	}
-	query := "SELECT " + columns + " FROM " + table
-	s.scanRows(query+" NOT INDEXED ORDER BY "+key, scan)
-	front := last
-	s.scanRows(query+" NOT INDEXED ORDER BY "+key+" DESC", scan)
-	back := last
-	for n := front + 1; n < back && n-front <= maxGap && s.ctx.Err() == nil; n++ {
-		s.scanRows(query+" NOT INDEXED WHERE "+key+" = ?", scan, n)
-	}
-	for _, direction := range []string{"", " DESC"} {
-		s.scanRows(query+" INDEXED BY sqlite_autoindex_"+table+"_1 ORDER BY "+indexed+direction, scan)
 	}
 	return slices.SortedFunc(maps.Values(found), rowKey.compare)
-}
-
-// scanRows calls scan for each row until the end or the first row that cannot be read.
-func (s salvager) scanRows(query string, scan func(*sql.Rows) error, args ...any) {
-	rows, err := s.tx.QueryContext(s.ctx, query, args...)
-	if err != nil {
-		return
-	}
-	for rows.Next() && scan(rows) == nil {
-	}
-	_ = rows.Close() // the file is known to be damaged
 }

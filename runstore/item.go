@@ -1,20 +1,18 @@
 package runstore
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"runtime"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -37,7 +35,7 @@ type Item struct {
 // Errors: ErrDuplicate with the id, an id that is empty or not UTF-8, a value that is not JSON,
 // an item larger than 256 MiB, and errors of hash. Other errors are those of Commit.
 func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(dataset.Item) (string, error)) error {
-	rows := make([]itemRow, len(items))
+	rows := make([]itemRow, 0, len(items))
 	var sample []byte
 	for _, item := range items[:min(len(items), 4)] {
 		if sample = append(sample, item.Input...); len(sample) > maxDictionary/2 {
@@ -48,24 +46,18 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 	if err != nil {
 		return err
 	}
-	errs := make([]error, len(items))
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, item := range items {
-		group.Go(func() error {
-			var sum string
-			if sum, errs[i] = hash(item); errs[i] == nil {
-				rows[i], errs[i] = newItemRow(Item{Item: item, Hash: sum}, encoder)
-			}
-			return errs[i]
-		})
-	}
-	if group.Wait() != nil {
-		return cmp.Or(errs...) // the error of the first item
-	}
 	size := 0
-	for _, row := range rows {
-		size += row.size
+	for row, err := range stats.Parallel(0, stats.Values(items), func(item dataset.Item) (itemRow, error) {
+		sum, err := hash(item)
+		if err != nil {
+			return itemRow{}, err
+		}
+		return newItemRow(Item{Item: item, Hash: sum}, encoder)
+	}) {
+		if err != nil {
+			return err
+		}
+		rows, size = append(rows, row), size+row.size
 	}
 	return writeAll(ctx, r, size, rows, func(t *tx, row itemRow) error {
 		if row.id == rows[0].id { // once

@@ -57,9 +57,7 @@ const (
 // outcomes does not exist, the error is ErrUnknown and Ack changes nothing. Other errors are
 // those of Commit.
 func (r *Run) Ack(ctx context.Context, bits Published, oids ...int64) error {
-	err := r.writer.submit(ctx, 64*len(oids), func(t *tx) error {
-		return t.withSavepoint(func() error { return t.acknowledge(bits, oids) })
-	})
+	err := writeAll(ctx, r, 64*len(oids), [][]int64{oids}, func(t *tx, oids []int64) error { return t.acknowledge(bits, oids) })
 	if bits.Has(Spans) { // scores are made from a small part of the outcome
 		for _, oid := range oids {
 			r.writer.tx.recent.drop(oid)

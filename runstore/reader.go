@@ -78,16 +78,8 @@ func Load(path string) (*Reader, error) {
 		return nil, err
 	}
 	r, err := load(path)
-	switch sqliteCode(err) {
-	default:
+	if sqliteCode(err) != sqlite3.SQLITE_READONLY {
 		return r, err
-	case sqlite3.SQLITE_CANTOPEN: // it does not say why; nothing has a lock there that closing f would lose
-		f, openErr := os.Open(path)
-		if openErr != nil {
-			return nil, fault(path, ErrRead, openErr)
-		}
-		return nil, errors.Join(err, f.Close())
-	case sqlite3.SQLITE_READONLY:
 	}
 	if rollbackErr := rollBack(path); rollbackErr != nil {
 		return nil, errors.Join(err, rollbackErr)
@@ -417,10 +409,6 @@ func Files(ctx context.Context, dir string) ([]Entry, error) {
 			return nil
 		case err != nil:
 			entries = append(entries, Entry{Path: path, Err: err})
-			if d != nil && d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
 		case !d.IsDir() && filepath.Ext(path) == Extension:
 			entries = append(entries, Entry{Path: path})
 		}

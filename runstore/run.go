@@ -41,7 +41,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -387,18 +386,13 @@ func retryLock(f *os.File) (held bool, err error) {
 // unlock removes the lock file and then releases the lock. It removes the file first, because
 // after the release the name may belong to the next owner.
 func unlock(f *os.File) error {
-	if runtime.GOOS != "windows" {
-		return errors.Join(ignoreMissing(os.Remove(f.Name())), f.Close())
+	if runtime.GOOS == "windows" { // cannot remove an open file, which the next owner may have opened at once
+		err := f.Close()
+		_ = os.Remove(f.Name()) // a lock file that stays locks nothing
+		return err
 	}
-	err := errors.Join(f.Close(), ignoreMissing(os.Remove(f.Name()))) // Windows cannot remove an open file
-	if errors.Is(err, sharingViolation) {
-		return nil
-	}
-	return err
+	return errors.Join(ignoreMissing(os.Remove(f.Name())), f.Close())
 }
-
-// sharingViolation is the error of Windows if the next owner has already opened the file.
-const sharingViolation = syscall.Errno(32)
 
 // isCurrent reports whether the name of an open file still refers to it.
 func isCurrent(f *os.File) bool {

@@ -1,6 +1,7 @@
 package runstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -35,6 +36,7 @@ type write struct {
 	apply       func(*tx) error
 	bytes       int
 	expectsMore bool       // similar writes follow soon
+	err         error      // of apply
 	done        chan error // has a buffer of one
 }
 
@@ -110,15 +112,11 @@ func (w *writer) loop() {
 	defer close(w.finished)
 	for first := range w.queue {
 		batch := w.takeBatch(first)
-		results := make([]error, len(batch))
 		if w.failure == nil {
-			w.failure = w.commit(batch, results)
+			w.failure = w.commit(batch)
 		}
-		for i, wr := range batch {
-			if w.failure != nil {
-				results[i] = w.failure
-			}
-			wr.done <- results[i]
+		for _, wr := range batch {
+			wr.done <- cmp.Or(w.failure, wr.err)
 		}
 		w.mu.Lock()
 		close(w.changed)
@@ -156,14 +154,14 @@ func (w *writer) takeBatch(first *write) []*write {
 	return batch
 }
 
-// commit applies a batch in one durable transaction. It stores errors of single writes, for
-// example an unknown item, in results; they do not affect other writes. After an error of the
-// database it rolls back the whole batch and returns the error.
-func (w *writer) commit(batch []*write, results []error) error {
+// commit applies a batch in one durable transaction. Errors of single writes, for example an
+// unknown item, do not affect other writes. After an error of the database commit rolls back the
+// whole batch and returns the error.
+func (w *writer) commit(batch []*write) error {
 	if err := w.tx.exec("BEGIN IMMEDIATE"); err != nil {
 		return faultOf(w.path, ErrWrite, err)
 	}
-	err := w.apply(batch, results)
+	err := w.apply(batch)
 	if err == nil {
 		failpoint("before")
 		err = w.tx.exec("COMMIT")
@@ -180,11 +178,10 @@ func (w *writer) commit(batch []*write, results []error) error {
 }
 
 // apply applies the writes of a batch, and saves new score names and the mark of the log.
-func (w *writer) apply(batch []*write, results []error) error {
-	for i, wr := range batch {
-		results[i] = wr.apply(w.tx)
-		if sqliteCode(results[i]) != 0 {
-			return results[i]
+func (w *writer) apply(batch []*write) error {
+	for _, wr := range batch {
+		if wr.err = wr.apply(w.tx); sqliteCode(wr.err) != 0 {
+			return wr.err
 		}
 	}
 	if err := w.tx.saveScoreNames(); err != nil || w.logMarked {

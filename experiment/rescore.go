@@ -100,14 +100,12 @@ func (cfg RescoreConfig) newHeader(h *outcome.Header) (carry []string) {
 // fill fills the new run and finishes it.
 func (r *rescorer) fill(ctx context.Context, to *runstore.Run) error {
 	r.to = to
-	err := r.addItems(ctx)
-	if err == nil {
-		err = r.addOutcomes(ctx)
+	for _, step := range []func(context.Context) error{r.addItems, r.addOutcomes, r.finish} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = r.finish(ctx)
-	}
-	return err
+	return nil
 }
 
 type rescorer struct {
@@ -142,7 +140,7 @@ func (r *rescorer) addItems(ctx context.Context) error {
 		return nil
 	}
 	if r.Gold != nil {
-		if fingerprint, err = fingerprintOf(ctx, r.to.Reader); err != nil {
+		if fingerprint, err = fingerprintOf(r.to.Hashes(ctx)); err != nil {
 			return err
 		}
 		if fingerprint == header.Dataset.Fingerprint {

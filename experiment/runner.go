@@ -11,6 +11,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
@@ -138,41 +139,17 @@ func (e *execution) listItems(ctx context.Context) error {
 			return ErrInterrupted
 		}
 	}
-	fingerprint, err := fingerprintOf(ctx, e.run.Reader)
+	fingerprint, err := fingerprintOf(e.run.Hashes(ctx))
 	if err != nil {
 		return err
 	}
 	return e.run.CompleteListing(ctx, fingerprint)
 }
 
-// fingerprintOf computes the fingerprint of the items that a run has listed. The error is
-// ErrNoItems if there are none.
-func fingerprintOf(ctx context.Context, run *runstore.Reader) (string, error) {
-	var fingerprint dataset.Fingerprint
-	for item, err := range run.Hashes(ctx) {
-		if err == nil {
-			err = fingerprint.Add(item.ID, item.Hash)
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-	if fingerprint == (dataset.Fingerprint{}) {
-		return "", ErrNoItems
-	}
-	return fingerprint.Sum(), nil
-}
-
-// canceledError is an ErrInterrupted whose cause is the end of the context.
-type canceledError struct{ cause error }
-
-func (e *canceledError) Error() string   { return ErrInterrupted.Error() }
-func (e *canceledError) Unwrap() []error { return []error{ErrInterrupted, e.cause} }
-
 // asInterrupted turns an error that only says that ctx ended into an ErrInterrupted.
 func asInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return &canceledError{ctx.Err()}
+		return &textutil.Reworded{Text: ErrInterrupted.Error(), Err: errors.Join(ErrInterrupted, ctx.Err())}
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/runstore"
@@ -136,12 +137,8 @@ func DatasetName(name string) string {
 // *DatasetError.
 func Open(ctx context.Context, lf *Langfuse, name string) (Source, error) {
 	if IsFile(name) {
-		info, err := os.Stat(name)
-		switch {
-		case err != nil:
+		if info, err := os.Stat(name); err != nil || info.IsDir() {
 			return nil, cli.Usage("there is no file %s to read items from", name)
-		case info.IsDir():
-			return nil, cli.Usage("%s is a folder; a dataset is one file", name)
 		}
 		return File(name), nil
 	}
@@ -231,10 +228,10 @@ func (e *execution) sourceNote(ctx context.Context) string {
 }
 
 // Fingerprint computes the fingerprint of the items of a source, as in the header of a run. It
-// reads the whole source, and keeps only ids and hashes in memory.
+// reads the whole source, and keeps only ids and hashes in memory. The error is ErrNoItems if
+// there are none.
 func Fingerprint(ctx context.Context, source Source) (string, error) {
-	type itemHash struct{ id, hash string }
-	var hashes []itemHash
+	var hashes []runstore.ItemHash
 	for page, err := range prefetch(source.Pages(ctx)) {
 		if err != nil {
 			return "", err
@@ -244,17 +241,29 @@ func Fingerprint(ctx context.Context, source Source) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			hashes = append(hashes, itemHash{item.ID, hash})
+			hashes = append(hashes, runstore.ItemHash{ID: item.ID, Hash: hash})
 		}
 	}
-	slices.SortFunc(hashes, func(a, b itemHash) int { return cmp.Compare(a.id, b.id) })
-	var f dataset.Fingerprint
-	for _, l := range hashes {
-		if err := f.Add(l.id, l.hash); err != nil {
+	slices.SortFunc(hashes, func(a, b runstore.ItemHash) int { return cmp.Compare(a.ID, b.ID) })
+	return fingerprintOf(stats.Values(hashes))
+}
+
+// fingerprintOf computes the fingerprint of items, which are sorted by id. The error is
+// ErrNoItems if there are none.
+func fingerprintOf(items iter.Seq2[runstore.ItemHash, error]) (string, error) {
+	var fingerprint dataset.Fingerprint
+	for item, err := range items {
+		if err == nil {
+			err = fingerprint.Add(item.ID, item.Hash)
+		}
+		if err != nil {
 			return "", err
 		}
 	}
-	return f.Sum(), nil
+	if fingerprint == (dataset.Fingerprint{}) {
+		return "", ErrNoItems
+	}
+	return fingerprint.Sum(), nil
 }
 
 // prefetch yields the pages of a source, and reads the next page while one is processed.

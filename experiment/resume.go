@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -61,10 +60,11 @@ func CheckResumable(ctx context.Context, names, paths []string) (note string, er
 	if err != nil {
 		return "", cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
 	}
+	letters := func(name string) string { return digits().ReplaceAllString(name, "") }
 	for i, name := range names {
 		var similar []string
 		for _, e := range entries {
-			if other := e.Header.Name; filepath.Dir(e.Path) == filepath.Dir(paths[i]) && withoutDigits(other) != withoutDigits(name) {
+			if other := e.Header.Name; filepath.Dir(e.Path) == filepath.Dir(paths[i]) && letters(other) != letters(name) {
 				similar = append(similar, other)
 			}
 		}
@@ -75,14 +75,7 @@ func CheckResumable(ctx context.Context, names, paths []string) (note string, er
 	return fmt.Sprintf("there is no run %s to resume: it begins now", strings.Join(names, ", ")), nil
 }
 
-func withoutDigits(name string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsDigit(r) {
-			return -1
-		}
-		return r
-	}, name)
-}
+var digits = textutil.Pattern(`\p{Nd}`)
 
 // checkSameExperiment refuses to continue a run with other settings, since its numbers would be
 // a mixture.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -347,11 +346,7 @@ func shortModel(model string) string {
 
 // safeName replaces the characters of a text that the name of a run cannot have with -.
 func safeName(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-@", r) {
-			return r
-		}
-		return '-'
-	}, strings.ToValidUTF8(text, "-"))
-	return strings.Trim(text, "-")
+	return strings.Trim(notInNames().ReplaceAllString(strings.ToValidUTF8(text, "-"), "-"), "-")
 }
+
+var notInNames = textutil.Pattern(`[^\p{L}\p{Nd}._@-]`)

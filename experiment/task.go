@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -64,11 +65,9 @@ func checkAccepts(task Task, page []dataset.Item) error {
 	if !ok {
 		return nil
 	}
-	items := make([]Item, len(page))
-	for i, item := range page {
-		items[i] = Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata}
-	}
-	return checker.Accepts(items)
+	return checker.Accepts(cli.Each(page, func(item dataset.Item) Item {
+		return Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata}
+	}))
 }
 
 // Scorer judges outputs against expected outputs. It must be safe for concurrent use.

@@ -42,8 +42,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
@@ -301,14 +299,11 @@ var deviceName = textutil.Pattern(`^(con|prn|aux|nul|(com|lpt)[0-9])(\.|$)`)
 
 // readablePart returns the readable part of a file name with a hash.
 func readablePart(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			return '-'
-		}
-		return r
-	}, strings.ToLower(name))
+	name = notReadable().ReplaceAllString(strings.ToLower(name), "-")
 	return strings.TrimSuffix(textutil.Cut(name, maxReadable), "…")
 }
+
+var notReadable = textutil.Pattern(`[^\p{L}\p{Nd}]`)
 
 // makeFolder creates the folder of a run file. Only the owner can access it, because it will
 // hold documents and answers. If path has the form that Path returns, makeFolder also creates

@@ -268,23 +268,19 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 			t, err = nil, faultOf(path, ErrWrite, errors.Join(err, t.close()))
 		}
 	}()
-	if err := t.setPersistLog(1); err != nil {
-		return t, err
-	}
-	if err := t.check(ctx); err != nil {
-		return t, err
-	}
-	if err := t.checkLog(ctx); err != nil {
-		return t, err
-	}
-	if _, err := t.quickCheck(ctx); err != nil {
-		return t, err
-	}
-	if err := t.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-2000"); err != nil {
-		return t, err
-	}
-	if err := t.upgrade(ctx); err != nil {
-		return t, err
+	for _, step := range []func() error{
+		func() error { return t.setPersistLog(1) },
+		func() error { return t.check(ctx) },
+		func() error { return t.checkLog(ctx) },
+		func() error { _, err := t.quickCheck(ctx); return err },
+		func() error {
+			return t.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-2000")
+		},
+		func() error { return t.upgrade(ctx) },
+	} {
+		if err := step(); err != nil {
+			return t, err
+		}
 	}
 	for _, query := range []string{sqlAddItem, sqlAddOutcome, sqlAddDetail, sqlSupersede, sqlAcknowledge, sqlReset, sqlRemoveFooter} {
 		stmt, err := conn.PrepareContext(ctx, query)

@@ -97,28 +97,26 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		case <-soft.Done():
 		}
 	}()
-	for w.stopCtx = soft; soft.Err() == nil; {
-		w.findRuns(ctx, &working)
+	w.stopCtx = soft
+	stopped, ended := soft.Done(), make(chan struct{})
+	for !limit.Closed(ended) {
+		if soft.Err() == nil {
+			w.findRuns(ctx, &working)
+		}
 		w.publishPresence()
 		select {
 		case <-tick:
-		case <-soft.Done():
-		}
-	}
-	ended := make(chan struct{})
-	go func() {
-		working.Wait()
-		close(ended)
-	}()
-	for {
-		select {
+		case <-stopped:
+			stopped = nil
+			go func() {
+				working.Wait()
+				close(ended)
+			}()
 		case <-ended:
-			w.publishPresence()
-			return ctx.Err()
-		case <-tick:
-			w.publishPresence()
 		}
 	}
+	w.publishPresence()
+	return ctx.Err()
 }
 
 // findRuns finds the runs that have a coordinator and starts a job for each new one.

@@ -3,6 +3,7 @@ package outcome
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -24,11 +25,12 @@ func TestItemWarnings(t *testing.T) {
 	if got, want := w.list(), []string{"d (4 items)", "b (2 items)", "0 (1 item)", "and 2002 other warnings of items"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	for i := range maxWarningTexts {
-		w.add(warning("x", 1, fmt.Sprint("more ", i)))
+	long := strings.Repeat("x", 1<<20)
+	for i := range maxWarningBytes >> 20 {
+		w.add(warning("x", 1, fmt.Sprint(long, i)))
 	}
-	if got := w.list(); len(got) != 1 || len(w.counts) != 0 {
-		t.Errorf("got %q, %d texts are kept", got, len(w.counts))
+	if got := w.list(); len(got) != 1 || len(w.items) != 0 {
+		t.Errorf("got %q, %d texts are kept", got, len(w.items))
 	}
 }
 

@@ -28,10 +28,10 @@ type SummaryConfig struct {
 //
 // The order of Add does not change the Summary in any digit: sums are exact (stats.Sum), and
 // lists are sorted without ties. Memory is bounded by the number of score names, groups, causes
-// and failure classes, by the items kept, by 8 bytes per timed outcome, and by about 50 for each
-// different warning. A run of several trials also needs about 100 bytes for each score of each
-// item, 8 for each trial of it, and about 50 for each warning of it. A Summariser is not safe for
-// concurrent use.
+// and failure classes, by the items kept, by 8 bytes per timed outcome, and by the texts of
+// different warnings, 16 MiB at most. A run of several trials also needs about 100 bytes for each
+// score of each item, 8 for each trial of it, and about 50 for each warning of it. A Summariser is
+// not safe for concurrent use.
 type Summariser struct {
 	header Header
 	config SummaryConfig

@@ -2,10 +2,9 @@ package outcome
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
@@ -255,81 +254,64 @@ func (s *judgingSum) sum() *Judging {
 	return &total
 }
 
-// Limits of the warnings of items: the number of different texts that are counted, and the
-// number that is shown.
+// maxWarningBytes limits the texts of the warnings that are counted, shownWarnings the number of
+// those that are shown.
 const (
-	maxWarningTexts = 1 << 17
+	maxWarningBytes = 16 << 20
 	shownWarnings   = 3
 )
 
 // itemWarnings counts the items with a warning, by text. An item counts once, whatever the
-// number of its trials. The order of the outcomes does not matter, because the counts only grow:
-// a text that is among the most frequent in the end is so when its last item is added.
+// number of its trials.
 type itemWarnings struct {
-	counts  map[textHash]int  // by the text; nil if there are too many texts
-	counted map[textHash]bool // texts with items, in a run of several trials; nil for other runs
-	most    *stats.Shortlist[warningCount]
-	total   int // sum of the counts
-}
-
-type warningCount struct {
-	text  string
-	items int
-}
-
-// textHash identifies a text in less memory than the text takes.
-type textHash [16]byte
-
-func hashText(parts ...string) (h textHash) {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return textHash(sum[:len(h)])
+	items   map[string]int     // by text; nil if there are too many
+	bytes   int                // of the texts
+	counted map[[2]string]bool // texts with items, in a run of several trials; nil for other runs
 }
 
 func newItemWarnings(trials int) itemWarnings {
-	w := itemWarnings{counts: map[textHash]int{}, most: stats.NewShortlist(shownWarnings, compareWarnings)}
+	w := itemWarnings{items: map[string]int{}}
 	if trials > 1 {
-		w.counted = map[textHash]bool{}
+		w.counted = map[[2]string]bool{}
 	}
 	return w
-}
-
-func compareWarnings(a, b warningCount) int {
-	return cmp.Or(cmp.Compare(b.items, a.items), cmp.Compare(a.text, b.text))
 }
 
 // add adds the warnings of one outcome.
 func (w *itemWarnings) add(o Outcome) {
 	for i, text := range o.Warnings {
-		if w.counts == nil || slices.Contains(o.Warnings[:i], text) {
+		key := [2]string{text, o.Item}
+		if w.items == nil || w.counted[key] || slices.Contains(o.Warnings[:i], text) {
 			continue
 		}
 		if w.counted != nil {
-			key := hashText(text, o.Item)
-			if w.counted[key] {
-				continue
-			}
 			w.counted[key] = true
 		}
-		key := hashText(text)
-		w.counts[key]++
-		w.total++
-		w.most.Replace(warningCount{text, w.counts[key]}, func(other warningCount) bool { return other.text == text })
-		if len(w.counts) > maxWarningTexts {
-			w.counts, w.counted = nil, nil
+		if w.items[text]++; w.items[text] == 1 {
+			w.bytes += len(text)
+		}
+		if w.bytes > maxWarningBytes {
+			w.items, w.counted = nil, nil
 		}
 	}
 }
 
 // list returns the most frequent warnings, with the numbers of their items.
 func (w *itemWarnings) list() []string {
-	if w.counts == nil {
-		return []string{fmt.Sprintf("items have more than %d different warnings, which are not listed", maxWarningTexts)}
+	if w.items == nil {
+		return []string{"items have too many different warnings, which are not listed"}
 	}
+	texts := slices.SortedFunc(maps.Keys(w.items), func(a, b string) int {
+		return cmp.Or(cmp.Compare(w.items[b], w.items[a]), cmp.Compare(a, b))
+	})
 	var list []string
-	hidden := w.total
-	for _, c := range w.most.Values() {
-		list = append(list, fmt.Sprintf("%s (%s)", c.text, textutil.Counted(c.items, "item")))
-		hidden -= c.items
+	hidden := 0
+	for i, text := range texts {
+		if i < shownWarnings {
+			list = append(list, fmt.Sprintf("%s (%s)", text, textutil.Counted(w.items[text], "item")))
+		} else {
+			hidden += w.items[text]
+		}
 	}
 	if hidden > 0 {
 		list = append(list, "and "+textutil.Counted(hidden, "other warning")+" of items")

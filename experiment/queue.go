@@ -31,16 +31,16 @@ func newUnit(item runstore.Item, trial int) *Unit {
 	}}
 }
 
-// Done is the result of the task for a Unit.
+// Done is the result of the task for a Unit. Workers on other machines send it as JSON.
 type Done struct {
 	TaskResult
 	// Err is the reason why there is no output. It fails the item, see Task.
-	Err error
+	Err error `json:"-"`
 	// Started is when the task began; Took is its duration, including all waiting.
-	Started time.Time
-	Took    time.Duration
+	Started time.Time     `json:"started"`
+	Took    time.Duration `json:"took_ns"`
 	// Worker is the name of the worker on another machine; empty in this process.
-	Worker string
+	Worker string `json:"worker"`
 }
 
 // Queue hands out units to workers and takes their results: from the run file in this process,

@@ -34,16 +34,16 @@ type Item struct {
 // TaskResult is the result of a task for one item.
 type TaskResult struct {
 	// Output is JSON. Nil is no output, which the scorer judges as such: it is no failure.
-	Output json.RawMessage
+	Output json.RawMessage `json:"output,omitempty"`
 	// Brief is Output without what traces do not show, see outcome.Publication.Mentions; nil
 	// means that they show all of it. It is only kept in memory until the outcome is published.
-	Brief    json.RawMessage
-	Warnings []string
+	Brief    json.RawMessage `json:"-"`
+	Warnings []string        `json:"warnings,omitempty"`
 	// Decoded is the content of Output, so that a ContextJudge that knows its type need not
 	// parse Output again; it may be nil.
-	Decoded any
+	Decoded any `json:"-"`
 	// Calls are the steps that the task took, even if it failed.
-	Calls []outcome.Call
+	Calls []outcome.Call `json:"calls,omitempty"`
 }
 
 // Task processes an item. An error fails the item, not the run; an *outcome.Failure in its

@@ -288,7 +288,7 @@ func TestWork_finishedMeanwhile(t *testing.T) {
 	pretendWorker(o, 1)
 	delivered := 0
 	q := hookedQueue{&fakeQueue{left: 1, deliver: func(*experiment.Unit, experiment.Done) { delivered++ }}, func() {
-		must(worker.publish(t.Context(), resultSubject+"0123."+name, result{Worker: "w", Started: time.Now()}))
+		must(worker.publish(t.Context(), resultSubject+"0123."+name, result{Done: experiment.Done{Worker: "w", Started: time.Now()}}))
 		must(msg.DoubleAck(t.Context()))
 	}}
 	must(o.Work(t.Context(), q))

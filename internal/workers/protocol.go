@@ -87,13 +87,8 @@ type beat struct {
 
 // result is an experiment.Done as it is sent.
 type result struct {
-	Worker     string           `json:"worker"`
+	experiment.Done
 	Deliveries int              `json:"deliveries"` // of the unit
-	Started    time.Time        `json:"started"`
-	Took       time.Duration    `json:"took_ns"`
-	Output     json.RawMessage  `json:"output,omitempty"`
-	Calls      []outcome.Call   `json:"calls,omitempty"`
-	Warnings   []string         `json:"warnings,omitempty"`
 	Failure    *outcome.Failure `json:"failure,omitempty"`
 	Stop       *refusal         `json:"stop,omitempty"` // why no unit can be tried
 }
@@ -153,7 +148,8 @@ func (*refusedError) StopsRun() {}
 
 // resultOf encodes the result of a unit.
 func resultOf(d experiment.Done) result {
-	r := result{Worker: d.Worker, Started: d.Started.UTC(), Took: d.Took, Output: d.Output, Calls: d.Calls, Warnings: d.Warnings}
+	d.Started = d.Started.UTC()
+	r := result{Done: d}
 	switch {
 	case limit.StopsRun(d.Err):
 		r.Stop = newRefusal(d.Err)
@@ -165,10 +161,8 @@ func resultOf(d experiment.Done) result {
 
 // toDone decodes the result of a unit for the engine.
 func (r result) toDone() experiment.Done {
-	d := experiment.Done{
-		TaskResult: experiment.TaskResult{Output: r.Output, Calls: r.Calls, Warnings: r.Warnings},
-		Started:    r.Started, Took: max(0, r.Took), Worker: r.Worker,
-	}
+	d := r.Done
+	d.Took = max(0, d.Took)
 	if r.Failure != nil {
 		if !slices.Contains(outcome.Classes(), r.Failure.Class) {
 			r.Failure = &outcome.Failure{Class: outcome.Provider, Message: r.Failure.Message}

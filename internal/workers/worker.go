@@ -393,7 +393,7 @@ func (j *job) GiveBack(ctx context.Context, u *experiment.Unit, cause error) err
 		if !errors.Is(cause, limit.ErrStopped) {
 			j.stopLogged.Do(func() { j.cfg.Log.Error("stops a run", "run", j.run.Name, "reason", cause.Error()) })
 		}
-		return j.deliver(ctx, u, result{Worker: j.cfg.Name, Stop: newRefusal(cause)})
+		return j.deliver(ctx, u, result{Done: experiment.Done{Worker: j.cfg.Name}, Stop: newRefusal(cause)})
 	}
 	j.release(j.message(u), jetstream.Msg.Nak)
 	return nil

@@ -522,7 +522,7 @@ func TestResult_stopCause(t *testing.T) {
 		limit.ErrStopped.Error():           limit.ErrStopped,
 		"budget":                           &pipeline.BudgetError{},
 	} {
-		got := result{Worker: "w", Stop: newRefusal(cause)}.stopCause()
+		got := result{Done: experiment.Done{Worker: "w"}, Stop: newRefusal(cause)}.stopCause()
 		if !limit.StopsRun(got) || cli.ExitCode(got) != cli.ExitCode(cause) || !strings.Contains(got.Error(), want) ||
 			strings.HasPrefix(got.Error(), "worker w: ") != strings.HasPrefix(want, "worker w: ") {
 			t.Errorf("%q, exit code %d, want %q", got, cli.ExitCode(got), want)

@@ -2,6 +2,7 @@ package runstore
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -328,32 +329,19 @@ func OpenAny(ctx context.Context, path string) (*Reader, error) {
 	if openErr != nil {
 		return nil, faultOf(path, ErrRead, openErr)
 	}
-	r, err = openExport(ctx, f, err)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-// openExport imports f if it looks like an export, and otherwise returns notRunErr.
-func openExport(ctx context.Context, f *files.File, notRunErr error) (*Reader, error) {
+	defer f.Close() // only read, so that nothing can be lost
 	in := bufio.NewReader(f)
-	first, err := in.Peek(1)
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err != nil || first[0] != '{':
-		return nil, notRunErr
+	if first, _ := in.Peek(1); string(first) != "{" {
+		return nil, cmp.Or(ctx.Err(), err)
 	}
 	folder, err := os.MkdirTemp("", "run-*")
 	if err != nil {
-		return nil, cli.Errorf(cli.ExitIO, "reading the export %s takes a temporary folder (TMPDIR): %w", f.Name(), err)
+		return nil, cli.Errorf(cli.ExitIO, "reading the export %s takes a temporary folder (TMPDIR): %w", path, err)
 	}
 	imported := filepath.Join(folder, "imported")
-	if err = Import(ctx, in, f.Name(), imported); err == nil {
-		var r *Reader
+	if err = Import(ctx, in, path, imported); err == nil {
 		if r, err = Load(imported); err == nil {
-			r.path, r.tempDir = f.Name(), folder
+			r.path, r.tempDir = path, folder
 			return r, nil
 		}
 	}

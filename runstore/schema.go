@@ -75,8 +75,7 @@ func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
 		"mode": {mode}, "_defensive": {"1"}, "_error_rc": {"1"},
 		"_pragma": append([]string{"busy_timeout(10000)", "trusted_schema(0)"}, pragmas...),
 	}
-	u := url.URL{Scheme: "file", Path: slashed, RawQuery: options.Encode()}
-	connector, err := sqlite.NewConnector(strings.Replace(u.String(), "file://", "file:", 1))
+	connector, err := sqlite.NewConnector("file:" + (&url.URL{Path: slashed}).EscapedPath() + "?" + options.Encode())
 	if err != nil {
 		return nil, err
 	}

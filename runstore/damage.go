@@ -4,21 +4,16 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -118,13 +113,17 @@ func faultOf(path string, kind, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fault(path, ErrMissing, err)
 	}
-	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code() == sqlite3.SQLITE_READONLY_DBMOVED {
+	switch e, _ := errors.AsType[*sqlite.Error](err); {
+	case e == nil:
+	case e.Code() == sqlite3.SQLITE_READONLY_DBMOVED:
 		return fault(path, ErrMoved, nil)
+	case e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ: // the file ends within a page
+		kind = ErrDamaged
 	}
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,
 		sqlite3.SQLITE_ERROR: // a table or column is missing
-		return fault(path, ErrDamaged, err)
+		kind = ErrDamaged
 	}
 	return fault(path, kind, err)
 }
@@ -205,77 +204,22 @@ func (l *Loss) addNamed(row string, err error) {
 }
 
 // Salvage is like OpenAny, but also opens a run that was truncated or whose header or log is
-// lost. It copies such a run to a temporary folder, extends the copy to its original length,
-// and reads the copy, which Close removes. The Reader is only for Export; other methods may
-// return ErrDamaged. The errors are those of OpenAny.
+// lost. The Reader is only for Export; other methods may return ErrDamaged. The errors are those
+// of OpenAny.
 func Salvage(ctx context.Context, path string) (*Reader, error) {
 	r, err := OpenAny(ctx, path)
 	if !errors.Is(err, ErrDamaged) {
 		return r, err
 	}
-	folder, copyErr := os.MkdirTemp("", "run-*")
-	if copyErr != nil {
-		return nil, fault(path, ErrWrite, copyErr)
+	db, openErr := connect(path, "ro", "writable_schema(1)") // makes SQLite read truncated files
+	if openErr != nil {
+		return nil, err
 	}
-	copied := filepath.Join(folder, "damaged"+Extension)
-	if copyRun(path, copied) == nil {
-		if db, copyErr := connect(copied, "rw"); copyErr == nil {
-			if v, copyErr := newView(ctx, copied, db); copyErr == nil {
-				logMissing := v.checkLog(ctx) != nil
-				v.path = path
-				return &Reader{view: v, pool: db, tempDir: folder, logMissing: logMissing}, nil
-			}
-			err = errors.Join(err, db.Close())
-		}
+	v, openErr := newView(ctx, path, db)
+	if openErr != nil {
+		return nil, errors.Join(err, db.Close()) // the first error is the more useful one
 	}
-	// The first error describes the original file and is more useful than one of the copy.
-	return nil, errors.Join(err, os.RemoveAll(folder))
-}
-
-// copyRun copies a run file with its log, and extends the copy to the length that its first
-// page states.
-func copyRun(from, to string) error {
-	if err := copyFile(from, to); err != nil {
-		return err
-	}
-	if err := copyFile(from+"-wal", to+"-wal"); ignoreMissing(err) != nil {
-		return err
-	}
-	f, err := os.OpenFile(to, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(extendFile(f), f.Close())
-}
-
-// extendFile extends a SQLite file to the size that it states: the page size at byte 16 times
-// the number of pages at byte 28.
-func extendFile(f *os.File) error {
-	var first [32]byte
-	if _, err := f.ReadAt(first[:], 0); err != nil {
-		return err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	size := int64(binary.BigEndian.Uint16(first[16:])) * int64(binary.BigEndian.Uint32(first[28:]))
-	if size <= info.Size() || size > 64*info.Size()+1<<20 { // the numbers may be damaged
-		return nil
-	}
-	return f.Truncate(size)
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close() // a file that was only read
-	return files.Write(to, func(out io.Writer) error {
-		_, err := io.Copy(out, in)
-		return err
-	})
+	return &Reader{view: v, pool: db, logMissing: v.checkLog(ctx) != nil}, nil
 }
 
 // rowKey is the key of an item or an outcome.

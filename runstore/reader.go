@@ -104,11 +104,10 @@ func load(path string) (*Reader, error) {
 	}
 	ctx, r := context.Background(), &Reader{pool: db}
 	r.view, err = newView(ctx, path, db)
-	if err == nil {
-		err = r.checkMeta(ctx)
-	}
-	if err == nil {
-		err = r.checkLog(ctx)
+	for _, check := range []func(context.Context) error{r.checkLength, r.checkMeta, r.checkLog} {
+		if err == nil {
+			err = check(ctx)
+		}
 	}
 	if err == nil {
 		_, err = r.Header(ctx)

@@ -97,6 +97,12 @@ func TestExport_cutOff(t *testing.T) {
 			t.Errorf("cut by %d: %d outcomes, %v", cut, strings.Count(text, `{"kind":"outcome"`), err)
 		}
 	}
+	for cut := int64(5 * 4096); cut < info.Size()*3/4; cut += 3001 { // within pages of all kinds
+		noError(t, os.Truncate(path, info.Size()-cut))
+		if _, err := salvaged(t, path); !errors.Is(err, ErrDamaged) {
+			t.Errorf("cut by %d: %v", cut, err)
+		}
+	}
 }
 
 func salvaged(t *testing.T, path string) (string, error) {
@@ -180,4 +186,12 @@ func TestExport_itemThatIsNoJSON(t *testing.T) {
 	if !is || loss.Items != 1 || loss.WrittenItems != 2 || len(loss.Named) != 1 {
 		t.Errorf("%v", err)
 	}
+}
+
+func copyFile(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o600)
 }

@@ -72,8 +72,11 @@ func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
 		slashed = "/" + slashed
 	}
 	options := url.Values{
-		"mode": {mode}, "_defensive": {"1"}, "_error_rc": {"1"},
+		"mode": {mode}, "_error_rc": {"1"},
 		"_pragma": append([]string{"busy_timeout(10000)", "trusted_schema(0)"}, pragmas...),
+	}
+	if mode != "ro" {
+		options.Set("_defensive", "1")
 	}
 	connector, err := sqlite.NewConnector("file:" + (&url.URL{Path: slashed}).EscapedPath() + "?" + options.Encode())
 	if err != nil {
@@ -103,9 +106,9 @@ func build(path string, h outcome.Header) error {
 	return errors.Join(err, db.Close())
 }
 
-// check returns an error unless the file is a run of a known format and not truncated. It
-// reads the file only through SQLite, because closing another descriptor would drop the locks
-// that SQLite holds for other connections of this process.
+// check returns an error unless the file is a run of a known format. It reads the file only
+// through SQLite, because closing another descriptor would drop the locks that SQLite holds for
+// other connections of this process.
 func (v view) check(ctx context.Context) error {
 	var id, format int
 	const query = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
@@ -120,7 +123,7 @@ func (v view) check(ctx context.Context) error {
 	case format > fileVersion:
 		return fault(v.path, ErrNewer, fmt.Errorf("format %d, and this program knows %d", format, fileVersion))
 	}
-	return v.checkLength(ctx)
+	return nil
 }
 
 // checkLength detects a truncated file. It returns nil if there is a write-ahead log, which

@@ -271,6 +271,7 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 	for _, step := range []func() error{
 		func() error { return t.setPersistLog(1) },
 		func() error { return t.check(ctx) },
+		func() error { return t.checkLength(ctx) },
 		func() error { return t.checkLog(ctx) },
 		func() error { _, err := t.quickCheck(ctx); return err },
 		func() error {

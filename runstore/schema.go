@@ -28,6 +28,9 @@ const fileVersion = 2
 // Opening a larger run must not wait for that.
 const quickCheckLimit = 8 << 20
 
+// pageSize is the default page size of SQLite in bytes, which run files have.
+const pageSize = 4096
+
 // Keys of the meta table.
 const (
 	keyHeader     = "header"
@@ -126,27 +129,17 @@ func (v view) check(ctx context.Context) error {
 	return nil
 }
 
-// checkLength detects a truncated file. It returns nil if there is a write-ahead log, which
-// may hold the missing pages. A writer may start or end meanwhile, so the order matters: first
-// the number of pages, then the length, and the log last.
-func (v view) checkLength(ctx context.Context) error {
-	want, err := queryValue[int64](ctx, v, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-	if err != nil {
-		return err
+// checkLength detects a file that was truncated within a page, unless there is a write-ahead log,
+// which may hold that page. SQLite itself detects missing pages.
+func (v view) checkLength(context.Context) error {
+	info, err := os.Stat(v.path)
+	if err != nil || info.Size()%pageSize == 0 {
+		return faultOf(v.path, ErrRead, err)
 	}
-	var info os.FileInfo
-	for range 2 { // the log may have been written back between the two checks
-		if info, err = os.Stat(v.path); err != nil {
-			return faultOf(v.path, ErrRead, err)
-		}
-		if info.Size() >= want {
-			return nil
-		}
-		if _, err := os.Stat(v.path + "-wal"); err == nil {
-			return nil
-		}
+	if _, err := os.Stat(v.path + "-wal"); err == nil {
+		return nil
 	}
-	return fault(v.path, ErrDamaged, fmt.Errorf("it has %d of %d bytes", info.Size(), want))
+	return fault(v.path, ErrDamaged, fmt.Errorf("it was cut off after %d bytes", info.Size()))
 }
 
 // quickCheck lets SQLite check every page of the file, and reports whether the file is small

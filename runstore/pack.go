@@ -138,15 +138,6 @@ func (v view) readDictionaries(ctx context.Context) error {
 	return err
 }
 
-// initDictionaries reads the dictionaries of a file. Files of version 1 have none.
-func (v view) initDictionaries(ctx context.Context) error {
-	found, err := v.features(ctx)
-	if err != nil || !found.packed {
-		return err
-	}
-	return v.readDictionaries(ctx)
-}
-
 // unpack returns the original of a packed value, and any other value unchanged.
 func (v view) unpack(ctx context.Context, value []byte) ([]byte, error) {
 	if len(value) == 0 || value[0] != packedForm {

@@ -56,8 +56,11 @@ func newView(ctx context.Context, path string, db querier) (view, error) {
 	if err == nil {
 		err = v.check(ctx)
 	}
-	if err == nil {
-		_ = v.initDictionaries(ctx) // rows that need a missing dictionary report it
+	if err != nil {
+		return v, err
+	}
+	if found, _ := v.features(ctx); found.packed {
+		_ = v.readDictionaries(ctx) // rows that need a missing dictionary report it
 	}
 	return v, err
 }

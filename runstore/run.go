@@ -162,11 +162,6 @@ func openLocked(path string, l *os.File) (*Run, error) {
 		return nil, errors.Join(err, unlock(l))
 	}
 	r, err := Load(path)
-	if err == nil {
-		if err = r.initDictionaries(context.Background()); err != nil {
-			err = errors.Join(faultOf(path, ErrDamaged, err), r.Close())
-		}
-	}
 	if err != nil {
 		return nil, errors.Join(err, w.close(), unlock(l))
 	}

@@ -64,7 +64,8 @@ CREATE TABLE experiment(trial INTEGER PRIMARY KEY, langfuse_id TEXT NOT NULL, ur
 
 // connect opens the SQLite file at path. mode is "ro" for reading, "rw" for writing with one
 // connection, or "rwc" to create the file if it is missing. The schema of a file is not
-// trusted: it cannot make SQLite run functions or write to internal tables.
+// trusted: it cannot make SQLite run functions or, where anything is written, write to internal
+// tables.
 func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {

@@ -140,7 +140,7 @@ func (v view) checkLength(context.Context) error {
 	if _, err := os.Stat(v.path + "-wal"); err == nil {
 		return nil
 	}
-	return fault(v.path, ErrDamaged, fmt.Errorf("it was cut off after %d bytes", info.Size()))
+	return fault(v.path, ErrDamaged, fmt.Errorf("it has %d bytes and ends within a page", info.Size()))
 }
 
 // quickCheck lets SQLite check every page of the file, and reports whether the file is small

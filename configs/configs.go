@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -177,9 +176,6 @@ type Gate struct {
 	Rules []string `yaml:"rules"`
 }
 
-// maxRules is the most rules of a file.
-const maxRules = 1000
-
 // LoadGate reads a file of rules in the form of gate.yaml. Unknown keys, values of the wrong type
 // and a second document are errors that name file and line, and the rules that could be read are
 // returned with them. A file without any rule is an error, too.
@@ -188,30 +184,22 @@ func LoadGate(path string) (Gate, error) {
 	if err := decode(path, &g); err != nil {
 		return g, err // with the readable rules, so that the caller can check them, too
 	}
-	switch {
-	case len(g.Rules) == 0 && g.MinDelta == nil && g.MaxRegressions == nil:
+	if len(g.Rules) == 0 && g.MinDelta == nil && g.MaxRegressions == nil {
 		return Gate{}, fmt.Errorf("reading %s: it has no rules; give rules, min_delta or max_regressions", path)
-	case len(g.Rules) > maxRules:
-		return Gate{}, fmt.Errorf("reading %s: %d rules are more than %d", path, len(g.Rules), maxRules)
-	case g.MinDelta != nil && (math.IsNaN(*g.MinDelta) || math.IsInf(*g.MinDelta, 0)):
-		return Gate{}, fmt.Errorf("reading %s: min_delta is not a finite number", path)
 	}
 	return g, nil
 }
 
 // ScoringJSON returns the scoring options of the file as JSON, or {} if there are none.
-func (e Experiment) ScoringJSON() ([]byte, error) {
-	return optionsJSON(e.Scoring, "the scoring options")
-}
+func (e Experiment) ScoringJSON() ([]byte, error) { return optionsJSON(e.Scoring) }
 
-// optionsJSON returns options as JSON. An error begins with where.
-func optionsJSON(options map[string]any, where string) ([]byte, error) {
+func optionsJSON(options map[string]any) ([]byte, error) {
 	if len(options) == 0 {
 		return []byte("{}"), nil
 	}
 	raw, err := json.Marshal(options)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", where, err)
+		return nil, fmt.Errorf("reading the scoring options: %w", err)
 	}
 	return raw, nil
 }
@@ -231,7 +219,7 @@ func LoadScoring(path string) ([]byte, error) {
 	if err := textutil.DecodeYAML(text, path, &options); err != nil {
 		return nil, err
 	}
-	return optionsJSON(options, "reading "+path)
+	return optionsJSON(options)
 }
 
 // SampleName is the name of the built-in dataset, in Langfuse and on the command line.
@@ -308,55 +296,34 @@ func LoadBenchmark(path, name string) (Benchmark, error) {
 var datasetIDs = textutil.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$`)
 
 func (c Benchmark) check() error {
-	var problems []error
-	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if c.Name == "" {
-		add("name: is missing, here or as --name")
-	} else if !datasetIDs().MatchString(c.Name) {
-		add("name: %q is not a name: letters, digits, . _ and -", c.Name)
-	}
-	if len(c.Datasets) == 0 {
-		add("datasets: there is none")
-	}
-	seen, total := map[string]bool{}, 0.0
+	var problems textutil.Problems
+	add := problems.Add
+	add(c.Name == "", "name: is missing, here or as --name")
+	add(c.Name != "" && !datasetIDs().MatchString(c.Name),
+		"name: %q is not a name: letters, digits, . _ and -", c.Name)
+	add(len(c.Datasets) == 0, "datasets: there is none")
+	seen, weighted := map[string]bool{}, false
 	for i, d := range c.Datasets {
-		at := fmt.Sprintf("datasets[%d]", i)
-		if !datasetIDs().MatchString(d.ID) {
-			add("%s.id: %q is not an id: letters, digits, . _ and -", at, d.ID)
-		}
-		if seen[d.ID] {
-			add("%s.id: %q appears twice", at, d.ID)
-		}
-		seen[d.ID] = true
-		if d.PDF == "" || d.Questions == "" {
-			add("%s: pdf and questions are both needed", at)
-		}
-		if w := d.WeightOrDefault(); !(w >= 0 && w <= 1e6) {
-			add("%s.weight: %g is not a number from 0 to 1e6", at, w)
-		} else {
-			total += w
-		}
+		at, weight := fmt.Sprintf("datasets[%d]", i), d.WeightOrDefault()
+		add(!datasetIDs().MatchString(d.ID), "%s.id: %q is not an id: letters, digits, . _ and -", at, d.ID)
+		add(seen[d.ID], "%s.id: %q appears twice", at, d.ID)
+		add(d.PDF == "" || d.Questions == "", "%s: pdf and questions are both needed", at)
+		add(!(weight >= 0 && weight <= 1e6), "%s.weight: %g is not a number from 0 to 1e6", at, weight)
+		seen[d.ID], weighted = true, weighted || weight != 0
 	}
-	if len(c.Datasets) > 0 && total == 0 {
-		add("datasets: the weights sum up to 0")
+	add(len(c.Datasets) > 0 && !weighted, "datasets: the weights sum up to 0")
+	add(c.Runs < 0 || c.Runs > 100, "runs: %d is not a number from 1 to 100", c.Runs)
+	policies := []string{"", "best-effort", "fail-fast"}
+	add(!slices.Contains(policies, c.OnError), "on_error: %q is neither best-effort nor fail-fast", c.OnError)
+	checkBound := func(name string, given *float64) {
+		bound := *cmp.Or(given, new(0.0))
+		add(!(bound >= 0 && bound <= 1), "gates.%s: %g is not a number from 0 to 1", name, bound)
 	}
-	if c.Runs < 0 || c.Runs > 100 {
-		add("runs: %d is not a number from 1 to 100", c.Runs)
-	}
-	if c.OnError != "" && c.OnError != "best-effort" && c.OnError != "fail-fast" {
-		add("on_error: %q is neither best-effort nor fail-fast", c.OnError)
-	}
-	bounds := map[string]*float64{"min_score": c.Gates.MinScore, "max_drop": c.Gates.MaxDrop, "max_stddev": c.Gates.MaxStddev}
-	for _, name := range slices.Sorted(maps.Keys(bounds)) {
-		if value := bounds[name]; value != nil && !(*value >= 0 && *value <= 1) {
-			add("gates.%s: %g is not a number from 0 to 1", name, *value)
-		}
-	}
-	if most := c.Gates.MaxRegressions; most != nil && *most < 0 {
-		add("gates.max_regressions: %d is negative", *most)
-	}
-	if c.Gates.MaxStddev != nil && c.Runs < 2 {
-		add("gates.max_stddev: one run does not vary: set runs to 2 or more")
-	}
+	checkBound("max_drop", c.Gates.MaxDrop)
+	checkBound("max_stddev", c.Gates.MaxStddev)
+	checkBound("min_score", c.Gates.MinScore)
+	most := *cmp.Or(c.Gates.MaxRegressions, new(0))
+	add(most < 0, "gates.max_regressions: %d is negative", most)
+	add(c.Gates.MaxStddev != nil && c.Runs < 2, "gates.max_stddev: one run does not vary: set runs to 2 or more")
 	return errors.Join(problems...)
 }

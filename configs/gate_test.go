@@ -30,9 +30,7 @@ func TestLoadGate(t *testing.T) {
 		"mistyped":        {"rulse: [a > 1]\n", `did you mean "rules"`},
 		"no list":         {"rules: {a: b}\n", "line 1"},
 		"no number":       {"min_delta: much\n", "line 1"},
-		"not finite":      {"min_delta: .nan\n", "finite"},
 		"second document": {"min_delta: 0\n---\nmin_delta: 1\n", "second"},
-		"too many":        {"rules: [" + strings.Repeat("a > 1,", 1001) + "]\n", "more than"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

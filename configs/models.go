@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -87,16 +86,14 @@ func parseModels(text []byte, where string) (map[string]Model, error) {
 	if err := textutil.DecodeYAML(text, where, &file, Model{}); err != nil {
 		return nil, err
 	}
-	var problems []error
+	var problems textutil.Problems
 	for _, name := range slices.Sorted(maps.Keys(file.Models)) {
-		if err := checkPattern(name); err != nil {
-			problems = append(problems, err)
-		}
-		if provider := file.Models[name].Provider; provider != "" && !slices.Contains(providers, provider) {
-			problems = append(problems, fmt.Errorf("%s: the provider is %.40q: it must be %s", name, provider, strings.Join(providers, " or ")))
-		}
+		provider := file.Models[name].Provider
+		problems.Join(checkPattern(name))
+		problems.Add(provider != "" && !slices.Contains(providers, provider),
+			"%s: the provider is %.40q: it must be %s", name, provider, strings.Join(providers, " or "))
 	}
-	return file.Models, fileError(where, problems)
+	return file.Models, problems.In(where)
 }
 
 //go:embed prices.yaml
@@ -154,40 +151,28 @@ func parsePrices(text []byte, where string) (map[string]Price, error) {
 	if err := textutil.DecodeYAML(text, where, &file, priceRow{}); err != nil {
 		return nil, err
 	}
-	var problems []error
-	if _, err := time.Parse(time.DateOnly, file.AsOf); err != nil {
-		problems = append(problems, fmt.Errorf("as_of is %q: a date such as 2026-11-21 is expected", file.AsOf))
-	}
-	if strings.TrimSpace(file.Source) == "" {
-		problems = append(problems, errors.New("source is missing: say where the prices are from"))
-	}
+	var problems textutil.Problems
+	_, notDate := time.Parse(time.DateOnly, file.AsOf)
+	problems.Add(notDate != nil, "as_of is %q: a date such as 2026-11-21 is expected", file.AsOf)
+	problems.Add(strings.TrimSpace(file.Source) == "", "source is missing: say where the prices are from")
 	rows := map[string]Price{}
 	for _, name := range slices.Sorted(maps.Keys(file.Prices)) {
 		row := file.Prices[name]
-		if err := errors.Join(checkPattern(name), row.check(name)); err != nil {
-			problems = append(problems, err)
-			continue
+		price := func(key string, given *float64) float64 {
+			v := *cmp.Or(given, new(0.0))
+			problems.Add(given == nil, "%s: %s is missing", name, key)
+			problems.Add(!(v >= 0 && v <= math.MaxFloat64), "%s: %s is %v: a price is 0 or more", name, key, v)
+			return v
 		}
-		rows[name] = Price{*row.Input, *row.CachedInput, *row.Output, *cmp.Or(row.MaxInput, new(int64))}
-	}
-	return rows, fileError(where, problems)
-}
-
-func (r priceRow) check(name string) error {
-	var problems []error
-	prices := map[string]*float64{"input": r.Input, "cached_input": r.CachedInput, "output": r.Output}
-	for _, key := range slices.Sorted(maps.Keys(prices)) {
-		switch v := prices[key]; {
-		case v == nil:
-			problems = append(problems, fmt.Errorf("%s: %s is missing", name, key))
-		case !(*v >= 0) || math.IsInf(*v, 0):
-			problems = append(problems, fmt.Errorf("%s: %s is %v: a price is 0 or more", name, key, *v))
+		problems.Join(checkPattern(name))
+		maxInput := cmp.Or(row.MaxInput, new(int64))
+		problems.Add(row.MaxInput != nil && *maxInput < 1,
+			"%s: max_input is %d: it must be 1 or more, or be left out", name, *maxInput)
+		rows[name] = Price{
+			price("input", row.Input), price("cached_input", row.CachedInput), price("output", row.Output), *maxInput,
 		}
 	}
-	if r.MaxInput != nil && *r.MaxInput < 1 {
-		problems = append(problems, fmt.Errorf("%s: max_input is %d: it must be 1 or more, or be left out", name, *r.MaxInput))
-	}
-	return errors.Join(problems...)
+	return rows, problems.In(where)
 }
 
 // maxName is the most bytes of a name or pattern of a model.
@@ -219,15 +204,6 @@ func checkPattern(pattern string) error {
 		return fmt.Errorf("the name %.40q… is longer than %d bytes", pattern, maxName)
 	case strings.Contains(strings.TrimSuffix(pattern, "*"), "*"):
 		return fmt.Errorf("the name %q has a * that is not its last character", pattern)
-	}
-	return nil
-}
-
-// fileError joins the problems of a file in an error with its name, or returns nil if there are
-// none.
-func fileError(where string, problems []error) error {
-	if err := errors.Join(problems...); err != nil {
-		return fmt.Errorf("reading %s: %w", where, err)
 	}
 	return nil
 }

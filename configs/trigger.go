@@ -2,7 +2,6 @@ package configs
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -85,43 +84,30 @@ func LoadTrigger(path string) (Trigger, error) {
 	if err := decode(path, &t, TriggeredRun{}); err != nil {
 		return t, err
 	}
-	var problems []error
-	add := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf("reading %s: "+format, append([]any{path}, args...)...))
-	}
-	if t.RunsPerDay < 1 || t.RunsPerDay > maxRunsPerDay {
-		add("runs_per_day is %d: a number from 1 to %d is expected", t.RunsPerDay, maxRunsPerDay)
-	}
-	if t.Queue < 1 || t.Queue > maxQueue {
-		add("queue is %d: a number from 1 to %d is expected", t.Queue, maxQueue)
-	}
-	if len(t.Datasets) == 0 {
-		add("it names no dataset: list those that may be run under datasets:")
-	}
+	var problems textutil.Problems
+	add := problems.Add
+	add(t.RunsPerDay < 1 || t.RunsPerDay > maxRunsPerDay,
+		"runs_per_day is %d: a number from 1 to %d is expected", t.RunsPerDay, maxRunsPerDay)
+	add(t.Queue < 1 || t.Queue > maxQueue, "queue is %d: a number from 1 to %d is expected", t.Queue, maxQueue)
+	add(len(t.Datasets) == 0, "it names no dataset: list those that may be run under datasets:")
 	for _, name := range slices.Sorted(maps.Keys(t.Datasets)) {
 		run := t.Datasets[name]
 		run.Name = cmp.Or(run.Name, defaultRunName)
-		if run.Config == "" {
-			add("dataset %q: config is missing: name an experiment file", name)
-		} else {
-			run.Config = files.Resolve(filepath.Dir(path), run.Config)
-		}
-		usd, err := strconv.ParseFloat(run.BudgetUSD, 64)
-		if run.BudgetUSD != "" && (err != nil || !(usd > 0) || math.IsInf(usd, 0)) {
-			add("dataset %q: budget_usd: %q is not a number above 0", name, run.BudgetUSD)
-		}
+		add(run.Config == "", "dataset %q: config is missing: name an experiment file", name)
+		run.Config = files.Resolve(filepath.Dir(path), run.Config)
+		usd, err := strconv.ParseFloat(cmp.Or(run.BudgetUSD, "1"), 64)
+		add(err != nil || !(usd > 0 && usd <= math.MaxFloat64),
+			"dataset %q: budget_usd: %q is not a number above 0", name, run.BudgetUSD)
 		rest := strings.NewReplacer("{dataset}", "", "{time}", "").Replace(run.Name)
-		if !strings.Contains(run.Name, "{time}") || strings.ContainsAny(rest, "{}") {
-			add("dataset %q: the name %q needs {time}, and may have {dataset}, in braces", name, run.Name)
-		}
+		add(!strings.Contains(run.Name, "{time}") || strings.ContainsAny(rest, "{}"),
+			"dataset %q: the name %q needs {time}, and may have {dataset}, in braces", name, run.Name)
 		for _, setting := range slices.Sorted(maps.Keys(run.Allow)) {
-			if err := run.Allow[setting].check(setting); err != nil {
-				add("dataset %q: allow: %w", name, err)
-			}
+			err := run.Allow[setting].check(setting)
+			add(err != nil, "dataset %q: allow: %w", name, err)
 		}
 		t.Datasets[name] = run
 	}
-	return t, errors.Join(problems...)
+	return t, problems.In(path)
 }
 
 // Canonical returns the value of a setting in the form of the command line, which is the same for

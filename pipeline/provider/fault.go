@@ -3,7 +3,6 @@ package provider
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,67 +26,38 @@ const (
 	maxReason  = 3 << 10
 )
 
-// contextError returns the error of ctx with an explanation if ctx ended the exchange, else
-// nil. A deadline that has passed counts even if the timer of the context has not fired yet,
-// because sometimes the network notices first.
-func (c *httpModel) contextError(ctx context.Context, x *exchange) error {
-	ctxErr := ctx.Err()
-	if deadline, ok := ctx.Deadline(); ctxErr == nil && ok && isTimeout(x.Err) && !time.Now().Before(deadline) {
-		ctxErr = context.DeadlineExceeded
-	}
-	if ctxErr == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: waiting for the answer of %s: %w", c.provider, c.Model, ctxErr)
-}
-
-// fault explains why the exchange gave no usable answer: what happened, where, and what to do,
-// without keys. err is the error of reading the answer, used if the exchange itself succeeded.
-func (c *httpModel) fault(x *exchange, err error) *pipeline.ModelError {
-	var e *pipeline.ModelError
-	switch {
-	case x.Err != nil:
-		e = c.connectionFault(x)
-	case x.Status < 200 || x.Status >= 300:
-		e = c.statusFault(x)
-	case x.Flooded:
-		e = newFault(outcome.Provider, "the answer is larger than %d MiB; set a limit of tokens", maxBody>>20)
-	default:
-		e = c.bodyFault(x, err)
-	}
-	e.Status = x.Status
-	e.Failure.Message = textutil.Cut(c.mask.Text(c.provider+": "+c.Model+": "+e.Failure.Message), maxMessage)
-	return e
-}
-
 // newFault makes an error that is not worth retrying.
 func newFault(class outcome.Class, format string, args ...any) *pipeline.ModelError {
 	return &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: fmt.Sprintf(format, args...)}}
 }
 
-// connectionFault explains an exchange without a complete answer.
-func (c *httpModel) connectionFault(x *exchange) *pipeline.ModelError {
-	err := errors.Unwrap(x.Err) // without the address, which the message has already
+// connectionFault explains an error of proc.Address.Ask. status is 0 if nothing came at all.
+func (c *httpModel) connectionFault(status int, err error) *pipeline.ModelError {
+	err = errors.Unwrap(err) // without the address, which the message has already
 	var e *pipeline.ModelError
+	var timeout net.Error
 	switch text := c.excerpt(err); {
-	case isTimeout(err):
+	case errors.As(err, &timeout) && timeout.Timeout():
 		e = newFault(outcome.Timeout, "no whole answer from %s in time: %s", c.BaseURL, text)
-	case x.Status != 0:
+	case status != 0:
 		e = newFault(outcome.Provider, "the connection to %s broke: %s", c.BaseURL, text)
 	default:
 		e = newFault(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", c.BaseURL, text,
 			c.urlVariable)
 	}
-	e.Retry, e.Unreached = !isPermanent(err), proc.Unreached(err)
+	var name *net.DNSError
+	unknownHost := errors.As(err, &name) && name.IsNotFound
+	e.Retry, e.Unreached = !unknownHost && !proc.FailedTLS(err), proc.Unreached(err)
 	return e
 }
 
 // bodyFault explains a body with a good status that is not an answer.
-func (c *httpModel) bodyFault(x *exchange, err error) *pipeline.ModelError {
-	reason := x.reason()
+func (c *httpModel) bodyFault(reply proc.Reply, err error) *pipeline.ModelError {
+	reason := readReason(reply)
 	switch {
 	case reason.HTML:
-		return newFault(outcome.Provider, "%s answered with a web page: check that %s is the address of the API", c.BaseURL, c.urlVariable)
+		return newFault(outcome.Provider, "%s answered with a web page: check that %s is the address of the API",
+			c.BaseURL, c.urlVariable)
 	case reason.HasError:
 		e := newFault(outcome.Provider, "the server answered with an error: %s", c.excerpt(reason.Text))
 		// Gateways that have begun to answer put the status into the body.
@@ -96,7 +66,7 @@ func (c *httpModel) bodyFault(x *exchange, err error) *pipeline.ModelError {
 			e.Failure.Class = outcome.RateLimited
 		}
 		return e
-	case len(x.Body) == 0:
+	case len(reply.Body) == 0:
 		e := newFault(outcome.Provider, "the answer of %s is empty", c.BaseURL)
 		e.Retry = true
 		return e
@@ -104,19 +74,8 @@ func (c *httpModel) bodyFault(x *exchange, err error) *pipeline.ModelError {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text has the types of Go
 		err = errors.New(strings.TrimPrefix(wrong.Field+": unexpected "+wrong.Value, ": "))
 	}
-	return newFault(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q", c.BaseURL, c.excerpt(err), textutil.Cut(reason.Text, 200))
-}
-
-// isTimeout reports whether an error is a timeout.
-func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
-}
-
-// isPermanent reports whether a network error would recur: an unknown host, no trusted TLS.
-func isPermanent(err error) bool {
-	var name *net.DNSError
-	return proc.FailedTLS(err) || errors.As(err, &name) && name.IsNotFound
+	return newFault(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q",
+		c.BaseURL, c.excerpt(err), textutil.Cut(reason.Text, 200))
 }
 
 // excerpt cuts and masks a part of an answer or an error for a message.
@@ -125,48 +84,49 @@ func (c *httpModel) excerpt(text any) string {
 }
 
 // statusFault explains a status that is not a success.
-func (c *httpModel) statusFault(x *exchange) *pipeline.ModelError {
-	reason := x.reason()
-	message := c.excerpt(reason.Text)
-	switch {
-	case reason.HTML:
+func (c *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
+	reason := readReason(reply)
+	message := cmp.Or(c.excerpt(reason.Text), "the answer says nothing more")
+	if reason.HTML {
 		message = fmt.Sprintf("a web page, probably of a proxy or gateway in front of %s", c.BaseURL)
-	case message == "":
-		message = "the answer says nothing more"
 	}
-	e := newFault(outcome.Provider, "%d: %s", x.Status, message)
-	if e.Retry = limit.Passing(x.Status); e.Retry {
-		e.RetryAfter = max(limit.RetryAfter(x.Header, time.Now()), reason.RetryDelay)
-	}
-	wrongKey := reason.has("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key") // Gemini answers with 400
-	advise := func(format string, args ...any) { e.Failure.Message += "; " + fmt.Sprintf(format, args...) }
+	// Gemini answers with 400 to a wrong key. OpenAI says of a request that it is too large if it can never pass.
+	wrongKey := reason.has("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key")
+	rejected := reply.Status == http.StatusTooManyRequests
+	noCredit := rejected && reason.has("insufficient_quota", "billing_hard_limit_reached")
+	tooLarge := rejected && !noCredit && strings.HasPrefix(message, "Request too large")
+	complains := func(of string) bool { return reply.Status == http.StatusBadRequest && strings.Contains(message, of) }
+	pause := max(limit.RetryAfter(reply.Header, time.Now()), reason.RetryDelay)
+	var advice string
 	switch {
-	case x.Status == http.StatusTooManyRequests:
+	case noCredit, reply.Status == http.StatusPaymentRequired:
+		advice = fmt.Sprintf("the account of %s has no credit left", c.keyVariable)
+	case tooLarge:
+		advice = "it alone exceeds what the account may use in a minute"
+	case rejected && pause > 0:
+		advice = fmt.Sprintf("the server asks to wait %s", pause)
+	case complains("max_completion_tokens"):
+		advice = "say max_completion_tokens: true of the model in the file of EXPERIMENT_MODELS_FILE"
+	case complains("response_format"), complains("json_schema"):
+		advice = "if the model takes no JSON Schema, say no_schema: true in the file of EXPERIMENT_MODELS_FILE"
+	case reply.Status == http.StatusUnauthorized, reply.Status == http.StatusForbidden, wrongKey:
+		advice = fmt.Sprintf("check %s: the key must be valid at %s and may use the model", c.keyVariable, c.BaseURL)
+	case reply.Status == http.StatusNotFound, reply.Status == http.StatusMethodNotAllowed:
+		advice = fmt.Sprintf("check that %s has the model %q, and %s", c.BaseURL, c.Model, c.urlVariable)
+	case reply.Status/100 == 3:
+		location := textutil.Cut(c.mask.Text(reply.Header.Get("Location")), 300)
+		message = fmt.Sprintf("the server redirects to %q: set %s to the address it should be", location, c.urlVariable)
+	}
+	if advice != "" {
+		message += "; " + advice
+	}
+	e := newFault(outcome.Provider, "%d: %s", reply.Status, message)
+	e.Unauthorised = wrongKey
+	if rejected && !tooLarge {
 		e.Failure.Class = outcome.RateLimited
-		if reason.has("insufficient_quota", "billing_hard_limit_reached") { // it does not pass
-			e.Retry, e.RetryAfter = false, 0
-			advise("the account of %s has no credit left", c.keyVariable)
-		} else if strings.HasPrefix(message, "Request too large") { // OpenAI says so of one that can never pass
-			e.Failure.Class, e.Retry, e.RetryAfter = outcome.Provider, false, 0
-			advise("it alone exceeds what the account may use in a minute")
-		} else if e.RetryAfter > 0 {
-			advise("the server asks to wait %s", e.RetryAfter)
-		}
-	case x.Status == http.StatusPaymentRequired:
-		advise("the account of %s has no credit left", c.keyVariable)
-	case x.Status == http.StatusBadRequest && strings.Contains(message, "max_completion_tokens"):
-		advise("say max_completion_tokens: true of the model in the file of EXPERIMENT_MODELS_FILE")
-	case x.Status == http.StatusBadRequest && strings.Contains(message, "response_format"),
-		x.Status == http.StatusBadRequest && strings.Contains(message, "json_schema"):
-		advise("if the model takes no JSON Schema, say no_schema: true in the file of EXPERIMENT_MODELS_FILE")
-	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden, wrongKey:
-		e.Unauthorised = wrongKey
-		advise("check %s: the key must be valid at %s and may use the model", c.keyVariable, c.BaseURL)
-	case x.Status == http.StatusNotFound, x.Status == http.StatusMethodNotAllowed:
-		advise("check that %s has the model %q, and %s", c.BaseURL, c.Model, c.urlVariable)
-	case x.Status >= 300 && x.Status < 400:
-		location := textutil.Cut(c.mask.Text(x.Header.Get("Location")), 300)
-		e.Failure.Message = fmt.Sprintf("%d: the server redirects to %q: set %s to the address it should be", x.Status, location, c.urlVariable)
+	}
+	if e.Retry = limit.Passing(reply.Status) && !noCredit && !tooLarge; e.Retry {
+		e.RetryAfter = pause
 	}
 	return e
 }
@@ -197,11 +157,11 @@ func (r reason) has(codes ...string) bool {
 // maxErrorBody is how much of a failed answer is read for its reason, in bytes.
 const maxErrorBody = 1 << 20
 
-// reason reads the body of a failed answer, which may be anything.
-func (x *exchange) reason() reason {
-	body := bytes.TrimSpace(x.Body)
+// readReason reads the body of a failed answer, which may be anything.
+func readReason(reply proc.Reply) reason {
+	body := bytes.TrimSpace(reply.Body)
 	body = body[:min(len(body), maxErrorBody)]
-	if limit.IsHTML(x.Header, body) {
+	if limit.IsHTML(reply.Header, body) {
 		return reason{HTML: true}
 	}
 	var r reason

@@ -25,12 +25,6 @@ import (
 // maxBody is the most bytes of an answer that are read, after decompression.
 const maxBody = 64 << 20
 
-// exchange is one request with its answer, or the error if there is no complete answer.
-type exchange struct {
-	proc.Reply
-	Err error
-}
-
 // modelConfig identifies a model on a server.
 type modelConfig struct {
 	// Model is the name on the server; on Azure, the name of the deployment.
@@ -83,7 +77,7 @@ type httpModel struct {
 	provider, keyVariable, urlVariable string
 	address                            *proc.Address
 	mask                               *secret.Masker
-	problems                           []error // problems of the configuration
+	problems                           textutil.Problems // of the configuration
 }
 
 // headerName matches a token of RFC 9110.
@@ -94,24 +88,17 @@ func newHTTPModel(provider string, cfg modelConfig, keyVariable, urlVariable str
 	cfg.BaseURL = strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
 	c := &httpModel{modelConfig: cfg, provider: provider, keyVariable: keyVariable, urlVariable: urlVariable}
 	c.mask = newMask(cfg.APIKey, cfg.Headers, true)
-	c.addProblem(strings.ContainsAny(cfg.BaseURL, "?#"), "the base URL (%s) must not have a query or a fragment",
+	c.problems.Add(strings.ContainsAny(cfg.BaseURL, "?#"), "the base URL (%s) must not have a query or a fragment",
 		urlVariable)
-	c.addProblem(strings.ContainsFunc(cfg.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }),
+	c.problems.Add(strings.ContainsFunc(cfg.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }),
 		"the key (%s) contains a space, a line break or a letter outside of ASCII: copy it again", keyVariable)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
 		control := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-		c.addProblem(!headerName().MatchString(name), "the header name %.80q is not one", name)
-		c.addProblem(strings.ContainsFunc(cfg.Headers[name].Reveal(), control),
+		c.problems.Add(!headerName().MatchString(name), "the header name %.80q is not one", name)
+		c.problems.Add(strings.ContainsFunc(cfg.Headers[name].Reveal(), control),
 			"the value of the header %.80q contains a line break or a control character", name)
 	}
 	return c
-}
-
-// addProblem records a problem of the configuration if wrong is true.
-func (c *httpModel) addProblem(wrong bool, format string, args ...any) {
-	if wrong {
-		c.problems = append(c.problems, fmt.Errorf(format, args...))
-	}
 }
 
 // open returns the model, which sends its key in a header to an address, or one error of exit
@@ -132,7 +119,7 @@ func (c *httpModel) open(p protocol, address, keyHeader, keyPrefix string) (pipe
 	c.address, err = proc.NewAddress(proc.AddressConfig{
 		URL: address, Headers: headers, MaxAnswer: maxBody, Mask: newMask(c.APIKey, c.Headers, false), Client: c.HTTPClient,
 	})
-	c.addProblem(err != nil, "the base URL (%s): %w", c.urlVariable, err)
+	c.problems.Add(err != nil, "the base URL (%s): %w", c.urlVariable, err)
 	if err := errors.Join(c.problems...); err != nil {
 		return nil, configError(c.provider, err)
 	}
@@ -156,34 +143,49 @@ func (c *httpModel) Generate(ctx context.Context, req pipeline.Request) (pipelin
 	if err != nil {
 		return pipeline.Response{}, err
 	}
-	var x exchange
-	x.Reply, x.Err = c.address.Ask(ctx, http.MethodPost, body)
-	var answer parsedAnswer
-	if err = x.Err; err == nil && !x.Flooded {
-		answer, err = c.parseAnswer(x.Body)
+	reply, err := c.address.Ask(ctx, http.MethodPost, body)
+	response, fault := c.read(reply, err)
+	response.Attempts = 1
+	switch {
+	case fault == nil:
+		return response, nil
+	case ctx.Err() != nil:
+		return response, fmt.Errorf("%s: waiting for the answer of %s: %w", c.provider, c.Model, ctx.Err())
 	}
-	answer.Attempts = 1
-	if x.Status == http.StatusBadRequest && x.Err == nil {
+	fault.Status = reply.Status
+	fault.Failure.Message = textutil.Cut(c.mask.Text(c.provider+": "+c.Model+": "+fault.Failure.Message), maxMessage)
+	return response, fault
+}
+
+// read reads a reply, or the error of proc.Address.Ask. A fault says why there is no usable answer,
+// and what to do.
+func (c *httpModel) read(reply proc.Reply, err error) (pipeline.Response, *pipeline.ModelError) {
+	var none pipeline.Response
+	switch {
+	case err != nil:
+		return none, c.connectionFault(reply.Status, err)
+	case reply.Status == http.StatusBadRequest && readReason(reply).has("content_filter", "ResponsibleAIPolicyViolation"):
 		// So Azure reports that its filter declined the prompt.
-		if reason := x.reason(); reason.has("content_filter", "ResponsibleAIPolicyViolation") {
-			return pipeline.Response{Text: c.mask.Text(reason.Text), Finish: pipeline.FinishRefused, Attempts: 1}, nil
-		}
+		return pipeline.Response{Text: c.mask.Text(readReason(reply).Text), Finish: pipeline.FinishRefused}, nil
+	case !reply.OK():
+		return none, c.statusFault(reply)
+	case reply.Flooded:
+		return none, newFault(outcome.Provider, "the answer is larger than %d MiB; set a limit of tokens", maxBody>>20)
 	}
-	if err != nil || x.Flooded || !x.hasAnswer(answer.choices) {
-		if ctxErr := c.contextError(ctx, &x); ctxErr != nil {
-			return pipeline.Response{Attempts: 1}, ctxErr
-		}
-		return pipeline.Response{Attempts: 1}, c.fault(&x, err)
+	answer, err := c.parseAnswer(reply.Body)
+	// Gateways in front of several providers hide errors behind a good status.
+	if err != nil || answer.choices == 0 && readReason(reply).HasError {
+		return none, c.bodyFault(reply, err)
 	}
 	if answer.textErr != nil {
-		return answer.Response, c.fault(&x, answer.textErr)
+		return answer.Response, c.bodyFault(reply, answer.textErr)
 	}
 	// Finish tells the caller of a refusal, and of a limit of tokens that reasoning used up.
 	if strings.TrimSpace(answer.Text) != "" || answer.Finish == pipeline.FinishRefused || answer.Finish == pipeline.FinishLength {
 		return answer.Response, nil
 	}
-	e := newFault(outcome.InvalidOutput, "%s: %s: %s", c.provider, c.Model, answer.emptyMessage)
-	e.Status, e.Retry = x.Status, true // models answer differently each time
+	e := newFault(outcome.InvalidOutput, "%s", answer.emptyMessage)
+	e.Retry = true // models answer differently each time
 	return answer.Response, e
 }
 
@@ -230,12 +232,6 @@ func tokenUsage(input, output, cached, reasoning tokenCount, reported ...tokenCo
 	}
 	return outcome.Usage{Input: int64(input), Output: int64(output),
 		Cached: int64(min(cached, input)), Reasoning: int64(min(reasoning, output))}, ""
-}
-
-// hasAnswer reports whether the exchange has an answer with so many choices. Gateways in front
-// of several providers hide errors behind a good status.
-func (x *exchange) hasAnswer(choices int) bool {
-	return x.Status/100 == 2 && (choices > 0 || len(x.Body) > 0 && !x.reason().HasError)
 }
 
 // configError returns an error with all problems of a configuration, one a line.

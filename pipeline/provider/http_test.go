@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log"
 	"net"
@@ -74,25 +73,12 @@ func TestClient_tls(t *testing.T) {
 	}
 }
 
-func TestContextError(t *testing.T) {
-	s := httpModel{provider: "p", modelConfig: modelConfig{Model: "m"}}
-	past, cancel := context.WithDeadline(context.Background(), now.AddDate(-50, 0, 0))
-	defer cancel()
-	if err := s.contextError(past, &exchange{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
-	if err := s.contextError(context.Background(), &exchange{Err: context.DeadlineExceeded}); err != nil {
-		t.Errorf("the caller's context is not done: %v", err)
-	}
-}
-
 func FuzzReadReason(f *testing.F) {
 	for _, body := range []string{`{"error":{"message":["a"],"code":1,"details":[{"@type":"google.rpc.RetryInfo","retryDelay":"3s"}]}}`, `[{"error":"x"}]`, `{"detail":[{}]}`, "<html>", "\xff", ""} {
 		f.Add("application/json", []byte(body))
 	}
 	f.Fuzz(func(t *testing.T, kind string, body []byte) {
-		x := exchange{Reply: proc.Reply{Header: http.Header{"Content-Type": {kind}}, Body: body}}
-		r := x.reason()
+		r := readReason(proc.Reply{Header: http.Header{"Content-Type": {kind}}, Body: body})
 		if !utf8.ValidString(r.Text) || r.RetryDelay < 0 || r.RetryDelay > 24*time.Hour || r.HTML && r.Text != "" {
 			t.Errorf("got %+v", r)
 		}

@@ -193,12 +193,12 @@ func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 	c := newHTTPModel(OpenAI, cfg, envOpenAIKey, EnvOpenAIBaseURL)
 	base, keyHeader, keyPrefix, query := c.BaseURL, "Authorization", "Bearer ", ""
 	deployments := cfg.Azure && !strings.HasSuffix(base, azureV1)
-	c.addProblem(strings.TrimSpace(cfg.Model) == "", "the model's name is missing")
-	c.addProblem(cfg.APIKey.Reveal() == "" && (cfg.Azure || base == defaultOpenAIURL),
+	c.problems.Add(strings.TrimSpace(cfg.Model) == "", "the model's name is missing")
+	c.problems.Add(cfg.APIKey.Reveal() == "" && (cfg.Azure || base == defaultOpenAIURL),
 		"the key is missing: set %s, or %s to a server that needs none", envOpenAIKey, EnvOpenAIBaseURL)
-	c.addProblem(deployments && cfg.APIVersion == "", "Azure at https://NAME.openai.azure.com needs an api-version (%s) "+
+	c.problems.Add(deployments && cfg.APIVersion == "", "Azure at https://NAME.openai.azure.com needs an api-version (%s) "+
 		"such as 2024-10-21, unless the base URL ends in %s", envAzureVersion, azureV1)
-	c.addProblem(!cfg.Azure && cfg.APIVersion != "", "an api-version is only sent to Azure")
+	c.problems.Add(!cfg.Azure && cfg.APIVersion != "", "an api-version is only sent to Azure")
 	if cfg.Azure {
 		keyHeader, keyPrefix = "Api-Key", ""
 	}

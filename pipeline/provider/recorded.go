@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 
 	"extraction-experiment/internal/cli"
@@ -102,7 +101,9 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 	}
 	answers := m.answers[key]
 	if len(answers) == 0 {
-		return pipeline.Response{}, newFault(outcome.Provider, "%s", m.describeMissing(req))
+		return pipeline.Response{}, newFault(outcome.Provider, "the cassette %s (%s) has no answer to this item's request: "+
+			"the document, the prompt, the model, a parameter or the schema is not what was recorded; run with the settings "+
+			"of the recording, or record again with --record FILE", m.path, m.source.Model)
 	}
 	m.mu.Lock()
 	position := answers[min(m.replays[key], len(answers)-1)]
@@ -129,25 +130,12 @@ func (m *cassette) read(position linePosition, key string) (call recordedCall, e
 	line := make([]byte, position.length)
 	_, err = file.ReadAt(line, position.offset)
 	if err = errors.Join(err, file.Close()); err == nil {
-		call, err = decodeCall(line, m.source.Model)
+		call, err = decodeCall(line)
 	}
 	if err != nil || call.Key != key || call.N != position.n {
 		return call, fileError(m.path, position.line, cmp.Or(err, errors.New("the file was changed while it was in use")))
 	}
 	return call, nil
-}
-
-// describeMissing describes a request without an answer, and what to do.
-func (m *cassette) describeMissing(req pipeline.Request) string {
-	description := "which has no messages"
-	if len(req.Messages) > 0 {
-		last := req.Messages[len(req.Messages)-1]
-		end := last.Content[max(0, len(last.Content)-60):]
-		description = fmt.Sprintf("whose %s message of %d bytes ends with %q", last.Role, len(last.Content),
-			strings.ToValidUTF8(end, ""))
-	}
-	return fmt.Sprintf("the cassette %s (%s) has no answer to this item's request, %s: the document, the prompt, the model, a parameter or the schema is not what was recorded; "+
-		"run with the settings of the recording, or record again with --record FILE", m.path, m.source.Model, description)
 }
 
 // Record returns a model that asks another and writes every call to the tape, answers and

@@ -190,30 +190,22 @@ func TestCassette_missing(t *testing.T) {
 	generate(t, model, "known")
 	closeTape(t, tape)
 	zero, replayed := 0.0, openReplay(t, path)
-	long := "Extract from: " + strings.Repeat("é", 200) + " THE END"
-	for name, tt := range map[string]struct {
-		req  pipeline.Request
-		want string
-	}{
-		"another document":  {smallRequest("unknown"), `"unknown"`},
-		"another parameter": {pipeline.Request{Messages: smallRequest("known").Messages, Parameters: pipeline.Parameters{Temperature: &zero}}, `"known"`},
-		"another schema":    {pipeline.Request{Messages: smallRequest("known").Messages, Schema: &pipeline.Schema{Name: "x", JSON: json.RawMessage(`{}`)}}, `"known"`},
-		"no message":        {pipeline.Request{}, "no messages"},
-		"a long document":   {smallRequest(long), `of 422 bytes ends with "`}, // 14 + 2×200 + 8
+	for name, req := range map[string]pipeline.Request{
+		"another document":  smallRequest("unknown"),
+		"another parameter": {Messages: smallRequest("known").Messages, Parameters: pipeline.Parameters{Temperature: &zero}},
+		"another schema":    {Messages: smallRequest("known").Messages, Schema: &pipeline.Schema{Name: "x", JSON: json.RawMessage(`{}`)}},
+		"no message":        {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := replayed.Generate(t.Context(), tt.req)
+			_, err := replayed.Generate(t.Context(), req)
 			var model *pipeline.ModelError
 			if !errors.As(err, &model) || model.Failure.Class != outcome.Provider || model.Retry {
 				t.Fatalf("got %#v", err)
 			}
-			for _, want := range []string{tt.want, path, "gpt-4o", "--record"} {
+			for _, want := range []string{path, "gpt-4o", "--record"} {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("%q does not say %q", err, want)
 				}
-			}
-			if len(err.Error()) > 1000 {
-				t.Errorf("the message has %d bytes", len(err.Error()))
 			}
 		})
 	}
@@ -420,11 +412,11 @@ func TestOpenCassette_problems(t *testing.T) {
 		"cut at the end":    {lines[0] + lines[1] + lines[2][:100], "line 3: this is not an exchange: unexpected EOF; the recording was interrupted"},
 		"two in a line":     {lines[0] + strings.TrimSpace(lines[1]) + lines[2], "line 2: something follows"},
 		"a changed prompt":  {swap("other", "OTHER"), "line 2: the key is not that of the request"},
-		"another model":     {swap(`"model":"gpt-4o"`, `"model":"gpt-5"`), `line 2: the request is for the model "gpt-5"`},
+		"another model":     {swap(`"model":"gpt-4o"`, `"model":"gpt-5"`), "line 2: the key is not that of the request"},
 		"n of 0":            {swap(`"n":1`, `"n":0`), "line 2: it has no number from 1"},
 		"no answer":         {swap(`"response":`, `"reply":`), `unknown field "reply"`},
 		"no class":          {swap(`"class":"invalid_output"`, `"class":""`), "an error without a class"},
-		"no request":        {testHeader + `{"key":"","n":1}` + "\n", "line 2: the request cannot be read"},
+		"no request":        {testHeader + `{"key":"","n":1}` + "\n", "line 2: the key is not that of the request"},
 		"neither":           {noAnswerCassette(), "no response or error"},
 	}
 	for name, tt := range tests {
@@ -554,7 +546,7 @@ func FuzzScan(f *testing.F) {
 		}
 		for key, answers := range found.answers {
 			for _, at := range answers {
-				call, err := decodeCall(text[at.offset:at.offset+int64(at.length)], found.source.Model)
+				call, err := decodeCall(text[at.offset:at.offset+int64(at.length)])
 				if err != nil || call.Key != key || call.N != at.n {
 					t.Fatalf("line %d is in the index and cannot be read again: %v", at.line, err)
 				}

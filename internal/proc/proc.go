@@ -41,6 +41,7 @@ import (
 	"time"
 	"unicode"
 
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/textutil"
 )
@@ -102,32 +103,18 @@ func newProgram(cfg Config) (*program, error) {
 	cfg.MaxLine = cmp.Or(cfg.MaxLine, 64<<20)
 	cfg.Grace = cmp.Or(cfg.Grace, 2*time.Second)
 	cfg.Patience = cmp.Or(cfg.Patience, 20*time.Second)
+	if cfg.Stderr == nil {
+		cfg.Stderr = io.Discard
+	}
 	p := &program{cfg: cfg, name: shorten(cfg.Command[0]), mask: mask, stderr: &tee{to: cfg.Stderr}}
-	if _, err := exec.LookPath(p.path()); err != nil {
+	path := cfg.Command[0]
+	if strings.ContainsAny(path, `/`+string(filepath.Separator)) {
+		path, _ = filepath.Abs(files.Resolve(cfg.Dir, path)) // without a working directory, nothing is found
+	}
+	if _, err := exec.LookPath(path); err != nil {
 		return nil, &StartError{Program: p.name, Err: err}
 	}
 	return p, nil
-}
-
-// path returns the path or name of the program for exec.LookPath.
-func (p *program) path() string {
-	path := p.cfg.Command[0]
-	if strings.ContainsAny(path, `/`+string(filepath.Separator)) && !filepath.IsAbs(path) {
-		path = filepath.Join(p.cfg.Dir, path)
-		if !filepath.IsAbs(path) {
-			path = "." + string(filepath.Separator) + path
-		}
-	}
-	return path
-}
-
-// environ returns the environment of a process.
-func (p *program) environ() []string {
-	given := os.Environ()
-	if p.cfg.Withhold {
-		given, _ = secret.Withhold(given, p.cfg.Handed)
-	}
-	return append(given, p.cfg.Env...)
 }
 
 // ErrClosed is the error of Call if the Pool is closed before or during the call.

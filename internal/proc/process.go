@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/secret"
 )
 
 const (
@@ -54,7 +55,11 @@ type process struct {
 // whole.
 func (p *program) start(mark string) (*process, error) {
 	cmd := exec.Command(p.cfg.Command[0], p.cfg.Command[1:]...)
-	cmd.Dir, cmd.Env = p.cfg.Dir, p.environ()
+	environ := os.Environ()
+	if p.cfg.Withhold {
+		environ, _ = secret.Withhold(environ, p.cfg.Handed)
+	}
+	cmd.Dir, cmd.Env = p.cfg.Dir, append(environ, p.cfg.Env...)
 	if mark != "" {
 		cmd.Env = append(cmd.Env, envMark+"="+mark)
 	}
@@ -259,9 +264,8 @@ const (
 
 // tail is a writer that keeps the last tailSize bytes.
 type tail struct {
-	mu        sync.Mutex
-	buf       []byte
-	truncated bool
+	mu  sync.Mutex
+	buf []byte
 }
 
 // Write never fails.
@@ -269,22 +273,15 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buf = append(t.buf, p...)
-	if surplus := len(t.buf) - tailSize; surplus > 0 {
-		t.buf, t.truncated = bytes.Clone(t.buf[surplus:]), true
-	}
+	t.buf = bytes.Clone(t.buf[max(0, len(t.buf)-tailSize):])
 	return len(p), nil
 }
 
-// text returns the last lines as valid UTF-8. It omits a line whose beginning is lost, unless
-// it is the only line.
+// text returns the last lines as valid UTF-8. The beginning of the first may be lost.
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text := string(t.buf)
-	if _, rest, ok := strings.Cut(text, "\n"); t.truncated && ok && strings.TrimSpace(rest) != "" {
-		text = rest
-	}
-	lines := strings.Split(strings.ToValidUTF8(strings.TrimSpace(text), string(utf8.RuneError)), "\n")
+	lines := strings.Split(strings.ToValidUTF8(strings.TrimSpace(string(t.buf)), string(utf8.RuneError)), "\n")
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
@@ -299,9 +296,7 @@ type tee struct {
 func (t *tee) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.to != nil {
-		_, _ = t.to.Write(p)
-	}
+	_, _ = t.to.Write(p)
 	return len(p), nil
 }
 

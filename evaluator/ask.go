@@ -119,11 +119,9 @@ func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.R
 // disagree on their value.
 func parseObject(raw []byte) (map[string]json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(raw)
-	if bytes.HasPrefix(trimmed, []byte("\ufeff")) {
-		return nil, errors.New("that begins with a byte order mark (BOM), which JSON does not allow: print UTF-8 without one")
-	}
 	if !utf8.Valid(trimmed) || !json.Valid(trimmed) || trimmed[0] != '{' {
-		return nil, errors.New("that is not one JSON object, without NaN and in UTF-8; print all else to standard error")
+		return nil, errors.New("that is not one JSON object, without NaN and in UTF-8 without a byte order mark; " +
+			"print all else to standard error")
 	}
 	if key := dataset.RepeatedKey(trimmed); key != "" {
 		return nil, fmt.Errorf("the key %q appears twice", key)

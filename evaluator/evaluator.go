@@ -92,37 +92,31 @@ type Evaluator struct {
 func New(cfg Config) (*Evaluator, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
 	e := &Evaluator{cfg: cfg, mask: secret.NewMasker(append(os.Environ(), cfg.Env...), cfg.Script)}
-	problems := []error{e.mask.CheckArguments(cfg.Script)}
-	addProblem := func(text string) { problems = append(problems, errors.New("evaluator: "+text)) }
-	model, start, targets := cfg.Model, 0, 0
-	if len(cfg.Script) > 0 {
-		targets++
-		if cfg.Script[0] == "" {
-			addProblem("the script names no program")
+	var problems textutil.Problems
+	problems.Join(e.mask.CheckArguments(cfg.Script))
+	problems.Add(len(cfg.Script) > 0 && cfg.Script[0] == "", "evaluator: the script names no program")
+	targets := 0
+	for _, given := range []bool{len(cfg.Script) > 0, cfg.URL != "", cfg.Model != nil} {
+		if given {
+			targets++
 		}
 	}
-	if cfg.URL != "" {
-		targets++
+	problems.Add(targets != 1, "evaluator: give exactly one of a script, a URL and a model")
+	model, start := cfg.Model, 0
+	if cfg.Model != nil {
+		known := []string{varQuestion, varCriteria, varCandidate, varReference}
+		problems.Join(cfg.Prompt.CheckUse(known, varCandidate))
+	} else if cfg.URL != "" {
 		addr, err := proc.NewAddress(proc.AddressConfig{URL: cfg.URL, Token: cfg.Token, MaxAnswer: maxOutput})
-		problems = append(problems, err)
+		problems.Join(err)
 		e.address, model, start = addr, address{addr}, limit.Start // timeouts alone would never widen a window of 1
 	}
-	if cfg.Model != nil {
-		targets++
-		if len(cfg.Prompt.Messages) == 0 {
-			addProblem("the judge has no prompt")
-		}
-		problems = append(problems, cfg.Prompt.CheckUse([]string{varQuestion, varCriteria, varCandidate, varReference}, varCandidate))
-	}
-	if targets != 1 {
-		addProblem("give exactly one of a script, a URL and a model")
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
 	}
 	if model != nil {
 		e.limiter = limit.New(limit.Config{MaxConcurrent: maxConcurrent, Start: start, Backoff: cfg.Pause})
 		e.limited = cfg.withLimits(model, e.limiter, nil)
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, err
 	}
 	return e, nil
 }
@@ -296,19 +290,16 @@ func parseVerdict(raw []byte) (Verdict, error) {
 		return Verdict{}, &Fault{NotJSON, fmt.Sprintf("%v; it printed %q", err, excerpt(raw)), nil}
 	}
 	var v Verdict
-	problems := []error{v.readScore(fields["score"])}
-	if !textutil.AbsentJSON(fields["assertions"]) {
-		problems = append(problems, v.readAssertions(fields["assertions"]))
+	err = v.readScore(fields["score"])
+	if assertions := fields["assertions"]; !textutil.AbsentJSON(assertions) {
+		err = errors.Join(err, v.readAssertions(assertions))
 	} else {
-		var hits, misses error
-		v.Hits, hits = readTexts("hits", fields["hits"])
-		v.Misses, misses = readTexts("misses", fields["misses"])
-		problems = append(problems, hits, misses)
+		err = errors.Join(err, readTexts("hits", fields["hits"], &v.Hits), readTexts("misses", fields["misses"], &v.Misses))
 	}
 	if raw := fields["reasoning"]; !textutil.AbsentJSON(raw) && json.Unmarshal(raw, &v.Reasoning) != nil {
-		problems = append(problems, fmt.Errorf("reasoning: expected a text, got %s", excerpt(raw)))
+		err = errors.Join(err, fmt.Errorf("reasoning: expected a text, got %s", excerpt(raw)))
 	}
-	if err := errors.Join(problems...); err != nil {
+	if err != nil {
 		return Verdict{}, &Fault{BadVerdict, strings.ReplaceAll(err.Error(), "\n", "; "), err}
 	}
 	return v, nil
@@ -327,15 +318,16 @@ func (v *Verdict) readScore(raw json.RawMessage) error {
 }
 
 // readTexts reads a list of the first generation: hits or misses.
-func readTexts(key string, raw json.RawMessage) ([]string, error) {
+func readTexts(key string, raw json.RawMessage, into *[]string) error {
 	var texts []*string // a null would read as an empty text
 	switch {
 	case textutil.AbsentJSON(raw):
-		return nil, fmt.Errorf("%s is missing", key)
+		return fmt.Errorf("%s is missing", key)
 	case json.Unmarshal(raw, &texts) != nil || len(texts) > maxListed || slices.Contains(texts, nil):
-		return nil, fmt.Errorf("%s: expected a list of at most %d texts, got %s", key, maxListed, excerpt(raw))
+		return fmt.Errorf("%s: expected a list of at most %d texts, got %s", key, maxListed, excerpt(raw))
 	}
-	return append([]string{}, cli.Each(texts, func(text *string) string { return *text })...), nil
+	*into = append([]string{}, cli.Each(texts, func(text *string) string { return *text })...)
+	return nil
 }
 
 // readAssertions reads assertions, the form of the second generation.

@@ -273,7 +273,7 @@ func TestNew_problems(t *testing.T) {
 		"two, and more": {evaluator.Config{Script: []string{"a"}, URL: "ftp://x", Timeout: time.Second}, []string{"exactly one", "nor an address"}},
 		"password":      {evaluator.Config{URL: "http://a:b@host/"}, []string{"holds a password"}},
 		"no program":    {evaluator.Config{Script: []string{""}}, []string{"names no program"}},
-		"no prompt":     {evaluator.Config{Model: silent}, []string{"no prompt"}},
+		"no prompt":     {evaluator.Config{Model: silent}, []string{"never shows {{candidate_answer}}"}},
 		"blind prompt":  {evaluator.Config{Model: silent, Prompt: pipeline.ParseText("hi")}, []string{"never shows {{candidate_answer}}"}},
 		"odd prompt":    {evaluator.Config{Model: silent, Prompt: pipeline.ParseText("{{candidate_answer}} {{document_text}}")}, []string{"{{document_text}}"}},
 	} {

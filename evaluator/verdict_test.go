@@ -27,7 +27,7 @@ func TestParseVerdict(t *testing.T) {
 func TestParseVerdict_faults(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "not_json: that is not one JSON object",
-		"\ufeff{\"score\":1,\"hits\":[],\"misses\":[]}": "not_json: that begins with a byte order mark (BOM)",
+		"\ufeff{\"score\":1,\"hits\":[],\"misses\":[]}": "not_json: that is not one JSON object",
 		"score: 1":                            "not_json: that is not one JSON object",
 		`[1]`:                                 "not_json: that is not one JSON object",
 		`{"score":NaN,"hits":[],"misses":[]}`: "not_json: that is not one JSON object",

@@ -25,13 +25,13 @@ func TestCapabilities_Check(t *testing.T) {
 		"everything at its lower bound":  {req: pipeline.Request{Messages: user, Parameters: all, Schema: schema}},
 		"upper bound of top_p":           {req: pipeline.Request{Messages: user, Parameters: pipeline.Parameters{TopP: new(1.0)}}},
 		"empty content is a message":     {req: pipeline.Request{Messages: []pipeline.Message{{Role: "assistant"}}}},
-		"nothing asked, nothing refused": {can: pipeline.Capabilities{NoTemperature: true, NoTopP: true, NoSeed: true, NoSchema: true}, req: pipeline.Request{Messages: user}},
+		"nothing asked, nothing refused": {can: pipeline.Capabilities{NoTemperature: true, NoTopP: true, NoSeed: true}, req: pipeline.Request{Messages: user}},
 		"all that the model lacks": {
-			can:  pipeline.Capabilities{NoTemperature: true, NoTopP: true, NoSeed: true, NoSchema: true},
+			can:  pipeline.Capabilities{NoTemperature: true, NoTopP: true, NoSeed: true},
 			req:  pipeline.Request{Messages: user, Parameters: all, Schema: schema},
-			want: []string{"no temperature", "no top_p", "no seed", "JSON Schema"},
+			want: []string{"no temperature", "no top_p", "no seed"},
 		},
-		"the prompt states the schema": {can: pipeline.Capabilities{NoSchema: true, InstructionOnly: true}, req: pipeline.Request{Messages: user, Schema: schema}},
+		"the prompt states the schema": {can: pipeline.Capabilities{InstructionOnly: true}, req: pipeline.Request{Messages: user, Schema: schema}},
 		"numbers that are none": {
 			req:  pipeline.Request{Messages: user, Parameters: pipeline.Parameters{Temperature: new(math.NaN()), TopP: new(math.NaN())}},
 			want: []string{"temperature is NaN", "top_p is NaN"},
@@ -67,16 +67,6 @@ func TestCapabilities_Check(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestCapabilities_SendsSchema(t *testing.T) {
-	for c, want := range map[pipeline.Capabilities]bool{
-		{}: true, {NoSchema: true}: false, {InstructionOnly: true}: false, {NoSchema: true, InstructionOnly: true}: false,
-	} {
-		if c.SendsSchema() != want {
-			t.Errorf("%+v: got %v", c, !want)
-		}
 	}
 }
 

@@ -161,22 +161,16 @@ func (e *ModelError) Unwrap() []error { return []error{&e.Failure, e.Err} }
 // model. The zero value is a model that can do everything.
 type Capabilities struct {
 	// NoTemperature, NoTopP and NoSeed mean that the model does not accept the parameter.
-	NoTemperature bool `json:"no_temperature,omitempty" yaml:"no_temperature,omitempty"`
-	NoTopP        bool `json:"no_top_p,omitempty" yaml:"no_top_p,omitempty"`
-	NoSeed        bool `json:"no_seed,omitempty" yaml:"no_seed,omitempty"`
+	NoTemperature bool `json:"no_temperature,omitempty"`
+	NoTopP        bool `json:"no_top_p,omitempty"`
+	NoSeed        bool `json:"no_seed,omitempty"`
 	// MaxCompletionTokens means that the limit of tokens is sent as max_completion_tokens and
 	// not as max_tokens. Only the OpenAI protocol has this difference.
-	MaxCompletionTokens bool `json:"max_completion_tokens,omitempty" yaml:"max_completion_tokens,omitempty"`
-	// NoSchema means that the model cannot be held to a JSON Schema; a request with one is
-	// refused.
-	NoSchema bool `json:"no_schema,omitempty" yaml:"no_schema,omitempty"`
-	// InstructionOnly means that the model accepts a request with a schema but does not send
-	// the schema. The prompt must state it.
-	InstructionOnly bool `json:"instruction_only,omitempty" yaml:"instruction_only,omitempty"`
+	MaxCompletionTokens bool `json:"max_completion_tokens,omitempty"`
+	// InstructionOnly means that the model cannot be held to a JSON Schema: that of a request is
+	// not sent, and the prompt must state it.
+	InstructionOnly bool `json:"instruction_only,omitempty"`
 }
-
-// SendsSchema reports whether the schema of a request goes to the provider.
-func (c Capabilities) SendsSchema() bool { return !c.NoSchema && !c.InstructionOnly }
 
 // schemaName matches the schema names that providers accept.
 var schemaName = textutil.Pattern(`^[A-Za-z0-9_-]{1,64}$`)
@@ -202,7 +196,6 @@ func (c Capabilities) Check(req Request) error {
 		}
 	}
 	if s := req.Schema; s != nil {
-		add(c.NoSchema && !c.InstructionOnly, "the model cannot be held to a JSON Schema: ask for the form in the prompt and send no schema")
 		if !schemaName().MatchString(s.Name) {
 			add(true, "the schema's name %.80q must be 1 to 64 letters of A-Z a-z 0-9 _ -", s.Name)
 		}

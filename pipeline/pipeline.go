@@ -252,7 +252,7 @@ func (c *conversation) request() (Request, error) {
 		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(marshal(known))
 	}
 	switch {
-	case !cfg.Capabilities.SendsSchema():
+	case cfg.Capabilities.InstructionOnly:
 		last.Content += "\n\n" + answer.Instruction(c.doc, c.part)
 	case cfg.Schema != nil:
 		req.Schema = &Schema{Name: answer.SchemaName, JSON: cfg.Schema}

@@ -109,7 +109,7 @@ func (*openAI) requestBody(model modelConfig, req pipeline.Request) ([]byte, err
 	w.B = pipeline.AppendMessages(w.B, req.Messages)
 	end := len(w.B)
 	w.Text("model", model.Model)
-	if req.Schema != nil && model.Capabilities.SendsSchema() {
+	if req.Schema != nil && !model.Capabilities.InstructionOnly {
 		w.Open("response_format")
 		w.Text("type", "json_schema")
 		w.Open("json_schema")

@@ -123,7 +123,7 @@ func TestOpenAI_request(t *testing.T) {
 		"completion_tokens": {modelConfig{Model: "gpt-5", Capabilities: pipeline.Capabilities{MaxCompletionTokens: true}}, fullOpenAI()},
 		"max_tokens":        {modelConfig{Model: "o1", Capabilities: pipeline.Capabilities{}}, fullOpenAI()},
 		"retired_name":      {modelConfig{Model: "text-davinci-003"}, fullOpenAI()},
-		"instruction_only":  {modelConfig{Model: "local", Capabilities: pipeline.Capabilities{NoSchema: true, InstructionOnly: true}}, fullOpenAI()},
+		"instruction_only":  {modelConfig{Model: "local", Capabilities: pipeline.Capabilities{InstructionOnly: true}}, fullOpenAI()},
 		"warm":              {modelConfig{Model: "gpt-6-sol"}, pipeline.Request{Messages: fullOpenAI().Messages[:2], Parameters: pipeline.Parameters{Temperature: new(0.7), TopP: new(0.95)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,9 +184,9 @@ func TestOpenAI_addresses(t *testing.T) {
 }
 
 func TestOpenAI_refusedByCapabilities(t *testing.T) {
-	model := openOpenAIAt(t, modelConfig{BaseURL: "http://127.0.0.1:1", Capabilities: pipeline.Capabilities{NoTemperature: true, NoSchema: true}})
+	model := openOpenAIAt(t, modelConfig{BaseURL: "http://127.0.0.1:1", Capabilities: pipeline.Capabilities{NoTemperature: true}})
 	_, err := model.Generate(t.Context(), fullOpenAI())
-	if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), "no temperature") || !strings.Contains(err.Error(), "JSON Schema") {
+	if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), "no temperature") {
 		t.Errorf("got %v", err)
 	}
 }

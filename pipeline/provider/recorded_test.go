@@ -546,7 +546,7 @@ func FuzzScan(f *testing.F) {
 		}
 		for key, answers := range found.answers {
 			for _, at := range answers {
-				call, err := decodeCall(text[at.offset:at.offset+int64(at.length)])
+				call, err := decodeCall(text[at.offset : at.offset+int64(at.length)])
 				if err != nil || call.Key != key || call.N != at.n {
 					t.Fatalf("line %d is in the index and cannot be read again: %v", at.line, err)
 				}

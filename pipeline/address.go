@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,14 +81,12 @@ func ReadError(raw json.RawMessage, fallback outcome.Class) *outcome.Failure {
 		object.Message = "the pipeline reports an error in a form that is not known: " + textutil.Cut(text, 200)
 	}
 	class := outcome.Class(strings.ToLower(strings.TrimSpace(object.Class)))
-	switch {
-	case class == "" && object.Message == "":
+	if class == "" && object.Message == "" {
 		return nil
-	case object.Message == "":
-		object.Message = "the pipeline reports a failure without a message"
 	}
 	if class == outcome.Internal || !slices.Contains(outcome.Classes(), class) {
 		class = fallback
 	}
-	return &outcome.Failure{Class: class, Message: textutil.Cut(object.Message, outcome.MaxMessage)}
+	message := cmp.Or(object.Message, "the pipeline reports a failure without a message")
+	return &outcome.Failure{Class: class, Message: textutil.Cut(message, outcome.MaxMessage)}
 }

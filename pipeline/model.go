@@ -180,8 +180,8 @@ var schemaName = textutil.Pattern(`^[A-Za-z0-9_-]{1,64}$`)
 // changes and sends nothing. It does not check limits that differ between servers, for example
 // of the context, or the temperatures within the range of Parameters; the server does.
 func (c Capabilities) Check(req Request) error {
-	var found problems
-	add := found.add
+	var found textutil.Problems
+	add := found.Add
 	refused := map[string]bool{"temperature": c.NoTemperature, "top_p": c.NoTopP, "seed": c.NoSeed}
 	for _, p := range req.Parameters.List() {
 		if text := p.Text(); text != "" {
@@ -201,7 +201,7 @@ func (c Capabilities) Check(req Request) error {
 		}
 		add(!textutil.ValidJSON(s.JSON) || !bytes.HasPrefix(bytes.TrimSpace(s.JSON), []byte("{")), "the schema is not a JSON object")
 	}
-	return found.err("the request cannot be sent as it stands")
+	return usageError("the request cannot be sent as it stands", found)
 }
 
 // Priced returns a model that sets Response.CostUSD from the usage by Price.Cost. The price is

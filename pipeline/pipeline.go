@@ -24,6 +24,7 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/answer"
 )
@@ -70,20 +71,16 @@ type Pipeline struct{ cfg Config }
 // Problems of the prompt and of the parameters have exit code 64; the caller sets it for
 // others.
 func New(cfg Config) (*Pipeline, error) {
-	var missing, conflict error
-	if cfg.Model == nil || cfg.Name == "" {
-		missing = errors.New("the configuration of a pipeline needs a Model and its Name")
-	}
-	if cfg.TwoStages && cfg.Schema != nil {
-		conflict = errors.New("a schema of the prompt's own cannot be asked for in two stages")
-	}
+	var problems textutil.Problems
+	problems.Add(cfg.Model == nil || cfg.Name == "", "the configuration of a pipeline needs a Model and its Name")
+	problems.Add(cfg.TwoStages && cfg.Schema != nil, "a schema of the prompt's own cannot be asked for in two stages")
 	probe := Request{Messages: []Message{{Role: RoleUser, Content: "x"}}, Parameters: cfg.Parameters}
 	if cfg.Schema != nil {
 		probe.Schema = &Schema{Name: answer.SchemaName, JSON: cfg.Schema}
 	}
 	placeholders := slices.Collect(maps.Keys(cfg.Placeholders))
-	err := errors.Join(missing, conflict, cfg.Prompt.Check(cfg.Vars, placeholders), cfg.Capabilities.Check(probe))
-	if err != nil {
+	problems.Join(cfg.Prompt.Check(cfg.Vars, placeholders), cfg.Capabilities.Check(probe))
+	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
 	return &Pipeline{cfg}, nil

@@ -81,15 +81,15 @@ func ParseChat(raw []byte) (Template, error) {
 		if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
 			err = fmt.Errorf("unexpected %s", strings.TrimSpace(wrong.Value+" "+wrong.Field))
 		}
-		return Template{}, promptError(fmt.Sprintf("a chat prompt is a list of messages with role and content: %v", err))
+		return Template{}, promptError(fmt.Errorf("a chat prompt is a list of messages with role and content: %v", err))
 	}
 	var t Template
-	var found problems
+	var found textutil.Problems
 	for i, m := range wire {
 		if m.Type == "placeholder" {
-			found.add(m.Name == "", "message %d is a placeholder without a name", i+1)
+			found.Add(m.Name == "", "message %d is a placeholder without a name", i+1)
 			t.Messages = append(t.Messages, TemplateMessage{Placeholder: m.Name})
-		} else if found.add(m.Content == nil, "message %d has no content", i+1); m.Content != nil {
+		} else if found.Add(m.Content == nil, "message %d has no content", i+1); m.Content != nil {
 			t.Messages = append(t.Messages, TemplateMessage{Role: m.Role, Content: *m.Content})
 		}
 	}
@@ -181,7 +181,7 @@ func Compile(t Template, vars Vars) ([]Message, error) {
 		}
 		for _, message := range messages {
 			if remaining -= len(message.Content); remaining < 0 {
-				return nil, promptError(fmt.Sprintf("with its document it is longer than %d bytes: does it repeat the document?", MaxCompiled))
+				return nil, promptError(fmt.Errorf("with its document it is longer than %d bytes: does it repeat the document?", MaxCompiled))
 			}
 			compiled = append(compiled, message)
 		}
@@ -214,8 +214,8 @@ func substitute(text string, values map[string]string) (result string, ok bool) 
 // variable may be unused. The error, of exit code 64, holds every problem. Time is linear in
 // the template.
 func (t Template) Check(vars []Var, placeholders []string) error {
-	var found problems
-	add := found.add
+	var found textutil.Problems
+	add := found.Add
 	for i, m := range t.Messages {
 		add(m.Placeholder == "" && !isRole(m.Role), "message %d has the role %q: known are system, user and assistant", i+1, brief(m.Role))
 		add(!utf8.ValidString(m.Content), "message %d is not valid UTF-8: convert the prompt first", i+1)
@@ -223,8 +223,8 @@ func (t Template) Check(vars []Var, placeholders []string) error {
 	add(len(t.Messages) == 0, "the prompt has no messages")
 	known, documentNames := KnownVars(), []string{DocumentText}
 	for _, v := range vars {
-		if problem := v.problem(); problem != "" {
-			found = append(found, problem)
+		if err := v.check(); err != nil {
+			found = append(found, err)
 			continue
 		}
 		add(slices.Contains(known, v.Name), "the variable %q is given twice", v.Name)
@@ -242,47 +242,38 @@ func (t Template) Check(vars []Var, placeholders []string) error {
 // CheckUse checks a template for another purpose than extraction: it must use only known
 // identifiers, and all needed ones. The error, of exit code 64, holds every problem.
 func (t Template) CheckUse(known []string, needed ...string) error {
-	found, identifiers := problems(t.missing(known, nil)), t.Identifiers()
+	found, identifiers := textutil.Problems(t.missing(known, nil)), t.Identifiers()
 	for _, name := range needed {
-		found.add(!slices.Contains(identifiers, name), "it never shows {{%s}}", name)
+		found.Add(!slices.Contains(identifiers, name), "it never shows {{%s}}", name)
 	}
 	return promptError(found...)
 }
 
 // missing describes the identifiers and placeholders that have no value.
-func (t Template) missing(texts, messages []string) []string {
+func (t Template) missing(texts, messages []string) []error {
 	return append(describeMissing("the identifier {{%s}}", t.Identifiers(), texts),
 		describeMissing("the message placeholder %q", t.Placeholders(), messages)...)
 }
 
 // describeMissing describes the first names that are not in filled.
-func describeMissing(kind string, names, known []string) []string {
+func describeMissing(kind string, names, known []string) []error {
 	const maxNames = 20
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(known, name) })
-	return cli.Each(names[:min(len(names), maxNames)], func(name string) string {
-		return fmt.Sprintf(kind+" is filled by nothing: known are %s", brief(name), textutil.Listed(name, known))
+	return cli.Each(names[:min(len(names), maxNames)], func(name string) error {
+		return fmt.Errorf(kind+" is filled by nothing: known are %s", brief(name), textutil.Listed(name, known))
 	})
 }
 
 // promptError returns an error of exit code 64 with all problems of a template, its variables
 // or its values, or nil if there are none.
-func promptError(found ...string) error { return problems(found).err("the prompt cannot be used") }
+func promptError(found ...error) error { return usageError("the prompt cannot be used", found) }
 
-// problems collects what is wrong with a prompt or a request.
-type problems []string
-
-func (p *problems) add(wrong bool, format string, args ...any) {
-	if wrong {
-		*p = append(*p, fmt.Sprintf(format, args...))
-	}
-}
-
-// err returns an error of exit code 64 that says what fails and why, or nil without problems.
-func (p problems) err(what string) error {
-	if len(p) == 0 {
+// usageError returns an error of exit code 64 that says what fails and why, or nil without problems.
+func usageError(what string, found []error) error {
+	if len(found) == 0 {
 		return nil
 	}
-	return cli.Usage("%s: %s", what, strings.Join(p, "; "))
+	return cli.Usage("%s: %s", what, strings.ReplaceAll(errors.Join(found...).Error(), "\n", "; "))
 }
 
 // DefaultPromptName is the name of the built-in prompt, which is used if no other is named.

@@ -26,10 +26,10 @@ func ParseVar(spec string) (Var, error) {
 	name, path, found := strings.Cut(spec, "=")
 	v := Var{Name: strings.TrimSpace(name), Path: strings.TrimSpace(path)}
 	if !found {
-		return Var{}, promptError(fmt.Sprintf("%q: expected name=path, for example title=input.section.title", brief(spec)))
+		return Var{}, promptError(fmt.Errorf("%q: expected name=path, for example title=input.section.title", brief(spec)))
 	}
-	if problem := v.problem(); problem != "" {
-		return Var{}, promptError(problem)
+	if err := v.check(); err != nil {
+		return Var{}, promptError(err)
 	}
 	return v, nil
 }
@@ -39,18 +39,18 @@ func (v Var) ShowsDocument() bool {
 	return v.Path == "input.document_text" || v.Path == "input.text"
 }
 
-func (v Var) problem() string {
+func (v Var) check() error {
 	if !nameRegexp().MatchString(v.Name) {
-		return fmt.Sprintf("the variable %q: a name holds letters, digits, _ and single dots, and begins with a letter or _", brief(v.Name))
+		return fmt.Errorf("the variable %q: a name holds letters, digits, _ and single dots, and begins with a letter or _", brief(v.Name))
 	}
 	if slices.Contains(KnownVars(), v.Name) {
-		return fmt.Sprintf("the variable %q: the document sets this name, choose another", v.Name)
+		return fmt.Errorf("the variable %q: the document sets this name, choose another", v.Name)
 	}
 	segments := strings.Split(v.Path, ".")
 	if segments[0] != "input" && segments[0] != "metadata" || slices.Contains(segments, "") {
-		return fmt.Sprintf("the variable %q: the path %q must begin with input or metadata, for example input.section.title", v.Name, brief(v.Path))
+		return fmt.Errorf("the variable %q: the path %q must begin with input or metadata, for example input.section.title", v.Name, brief(v.Path))
 	}
-	return ""
+	return nil
 }
 
 // lookUp follows a path. problem is empty if there is a value.

@@ -111,9 +111,6 @@ func answer(behaviour, request string, n int) (code int, done bool) {
 	case "partial":
 		fmt.Print(`{"entities":`)
 		return 0, true
-	case "closes":
-		os.Stdout.Close()
-		time.Sleep(time.Minute)
 	case "shouts": // 10 MB of standard error
 		line := strings.Repeat("e", 99) + "\n"
 		os.Stderr.WriteString(strings.Repeat(line, 100_000))

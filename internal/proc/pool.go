@@ -96,7 +96,7 @@ func (p *Pool) take() (*process, error) {
 	for {
 		select {
 		case c := <-p.idle:
-			if !limit.Closed(c.ended) || len(c.lines) > 0 {
+			if !limit.Closed(c.ended) || len(c.output.lines) > 0 {
 				return c, nil
 			}
 			c.end(nil) // releases the resources of an ended process
@@ -111,8 +111,8 @@ func (p *Pool) take() (*process, error) {
 // unread reports whether the process ended before it read any of the request, so that the
 // request can be repeated.
 func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []byte, unread bool, err error) {
-	if len(c.lines) > 0 { // only this goroutine receives from it
-		l := <-c.lines
+	if len(c.output.lines) > 0 { // only this goroutine receives from it
+		l := <-c.output.lines
 		c.end(nil)
 		return nil, false, p.refuse(c, l, l.text, "without being asked")
 	}
@@ -120,11 +120,11 @@ func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []by
 	if !p.answered.Load() {
 		defer time.AfterFunc(p.cfg.Patience, func() { p.remindOnce.Do(p.remind) }).Stop()
 	}
-	l, more, interrupted := receive(ctx, p.closed, c.lines)
+	l, more, interrupted := receive(ctx, p.closed, c.output.lines)
 	switch {
 	case interrupted != nil:
 	case !more || l.partial:
-		unread, err = p.died(ctx, c, sent, l, request)
+		unread, err = c.died(sent, l, request)
 		return nil, unread, err
 	case l.flood || l.surplus != nil:
 		c.end(sent)
@@ -161,26 +161,15 @@ func (p *Pool) remind() {
 	}
 }
 
-// died waits for the end of a process that has closed its output. It reports whether the
-// process has read nothing of the request.
-func (p *Pool) died(ctx context.Context, c *process, sent <-chan struct{}, l line,
-	request []byte) (unread bool, err error) {
-	graceCtx, cancel := context.WithTimeout(ctx, p.cfg.Grace)
-	defer cancel()
-	_, _, waitErr := receive(graceCtx, p.closed, c.ended)
-	unreadBytes := c.end(sent)
-	if errors.Is(waitErr, ErrClosed) || ctx.Err() != nil && waitErr != nil {
-		return false, c.interrupted(waitErr)
-	}
-	status, suffix := fmt.Sprint(c.cmd.ProcessState), ""
-	if waitErr != nil {
-		status = "it closed its standard output"
-	}
+// died returns the error of a process that has ended. It reports whether the process has read
+// nothing of the request.
+func (c *process) died(sent <-chan struct{}, l line, request []byte) (unread bool, err error) {
+	unreadBytes, suffix := c.end(sent), ""
 	if l.partial {
 		suffix = "; its last line had no newline"
 	}
 	unread = !l.partial && unreadBytes >= int64(len(request))
-	return unread, c.fail(Died, nil, "ended without an answer (%s, after %d answers)%s", status, c.answers, suffix)
+	return unread, c.fail(Died, nil, "ended without an answer (%s, after %d answers)%s", c.cmd.ProcessState, c.answers, suffix)
 }
 
 // refuse returns the error for a line that is too long or unexpected.

@@ -72,8 +72,8 @@ type Config struct {
 	// Stderr, if not nil, receives the standard error of all processes, masked, one write at a
 	// time. The last lines (4 KiB) are part of error messages even if Stderr is nil.
 	Stderr io.Writer
-	// Grace is how long a process may take to end after Close has closed its input, or after
-	// the process has closed its output. 0 means 2 seconds.
+	// Grace is how long a process may take to end after Close has closed its input. 0 means 2
+	// seconds.
 	Grace time.Duration
 	// Patience is how long a Pool waits for its first answer before it writes a line to Stderr
 	// that explains how programs must answer. 0 means 20 seconds.
@@ -141,7 +141,7 @@ type Kind int
 
 // The kinds of errors.
 const (
-	Died        Kind = iota + 1 // it ended or closed its output before it answered
+	Died        Kind = iota + 1 // it ended before it answered
 	Interrupted                 // it was killed because the context ended or the pool was closed
 	Flooded                     // it wrote more than Config.MaxLine
 	OutOfStep                   // it printed a line without a request

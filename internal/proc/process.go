@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -20,11 +19,15 @@ import (
 )
 
 const (
-	// drainTime is how long the output of an ended process is read if a process outside of its
-	// group keeps the pipe open.
+	// drainTime is how long the output of an ended process is read if another process keeps the
+	// pipe open.
 	drainTime = 200 * time.Millisecond
 	// reapTime is how long end waits for a killed process.
 	reapTime = 10 * time.Second
+	// orphanTime is how long descendants of a program of Once may outlive it without being killed.
+	// The parts of a shell pipeline do not end at exactly the same time, and some tools have helper
+	// processes.
+	orphanTime = time.Second
 )
 
 // process is a running program. Only one goroutine at a time may use it.
@@ -32,27 +35,22 @@ type process struct {
 	program *program
 	cmd     *exec.Cmd
 	stdin   *os.File
-	stdout  io.ReadCloser
-	stderr  io.ReadCloser
 	// childStdin is the child's end of its standard input. After the process has ended, it
 	// contains the bytes that the process has not read.
 	childStdin *os.File
 
+	output     output
 	stderrTail tail
-	lines      chan line     // closed at the end of the output
-	quit       chan struct{} // closed by stopReading
 	ended      chan struct{} // closed when the process is reaped and its output is read
 	answers    int
-	quitOnce   sync.Once
 	// mark is in the environment of the process and its descendants. orphans is the number of
 	// descendants that outlived the process. Only Once uses them.
 	mark    string
 	orphans int
 }
 
-// start starts a process and three goroutines: one for each output and one that waits for the
-// end of the process. Without a mark, the output is read in lines; with a mark, it is read as a
-// whole.
+// start starts a process and a goroutine that waits for its end. Without a mark, the output is
+// read in lines; with a mark, it is read as a whole.
 func (p *program) start(mark string) (*process, error) {
 	cmd := exec.Command(p.cfg.Command[0], p.cfg.Command[1:]...)
 	environ := os.Environ()
@@ -65,61 +63,41 @@ func (p *program) start(mark string) (*process, error) {
 	}
 	isolate(cmd)
 	c := &process{
-		program: p, cmd: cmd, mark: mark, lines: make(chan line, 1), quit: make(chan struct{}), ended: make(chan struct{}),
+		program: p, cmd: cmd, mark: mark, ended: make(chan struct{}),
+		output: output{limit: p.cfg.MaxLine, whole: mark != "", lines: make(chan line, 1), quit: make(chan struct{})},
 	}
-	var noInput, noOutput, noErrors error
-	c.childStdin, c.stdin, noInput = os.Pipe()
-	c.stdout, noOutput = cmd.StdoutPipe()
-	c.stderr, noErrors = cmd.StderrPipe()
-	err := errors.Join(noInput, noOutput, noErrors)
-	if err == nil {
+	messages := p.mask.Writer(io.MultiWriter(&c.stderrTail, p.stderr))
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &c.output, messages, drainTime
+	if mark != "" {
+		cmd.WaitDelay = orphanTime
+	}
+	var err error
+	if c.childStdin, c.stdin, err = os.Pipe(); err == nil {
 		cmd.Stdin = c.childStdin
 		err = cmd.Start()
 	}
 	if err != nil {
-		_ = errors.Join(c.stdin.Close(), c.childStdin.Close()) // nothing was written; cmd closes the other pipes
+		_ = errors.Join(c.stdin.Close(), c.childStdin.Close()) // nothing was written
 		return nil, &StartError{Program: p.name, Err: err}
 	}
-	var readers sync.WaitGroup
-	readers.Go(c.readOutput)
-	readers.Go(func() {
-		masked := p.mask.Writer(io.MultiWriter(&c.stderrTail, p.stderr))
-		// The writers never fail, so any error is the end of the pipe.
-		_, _ = io.Copy(masked, onlyReader{c.stderr})
-		_ = masked.Close()
-	})
-	go c.wait(&readers)
+	go c.wait(messages)
 	return c, nil
 }
 
-// onlyReader hides the method WriteTo of a file.
-type onlyReader struct{ io.Reader }
-
-// wait reaps the process, kills its group and closes its output, which a process outside of the
-// group may keep open.
-func (c *process) wait(readers *sync.WaitGroup) {
-	// Cmd.Wait would close the output while it is read. There is no error, because nothing else
-	// waits for the process.
-	c.cmd.ProcessState, _ = c.cmd.Process.Wait()
-	c.orphans = endOrphans(c.mark, c.cmd.Process.Pid)
+// wait reaps the process, kills its group and ends its output.
+func (c *process) wait(messages io.Closer) {
+	patience := orphanTime
+	if err := c.cmd.Wait(); errors.Is(err, exec.ErrWaitDelay) {
+		patience = 0 // an orphan has kept the output open for as long
+	}
+	c.orphans = endOrphans(c.mark, c.cmd.Process.Pid, patience)
 	// The group exists as long as it has members. If it is empty, its id is almost certainly
 	// still unused.
 	killGroup(c.cmd)
-	read := make(chan struct{})
-	go func() { readers.Wait(); close(read) }()
-	select {
-	case <-read:
-	case <-time.After(drainTime):
-	}
-	c.stdout.Close()
-	c.stderr.Close()
-	c.stopReading()
-	<-read
+	_ = messages.Close() // the writers never fail
+	c.output.end()
 	close(c.ended)
 }
-
-// stopReading makes readOutput return instead of waiting for a receiver of lines.
-func (c *process) stopReading() { c.quitOnce.Do(func() { close(c.quit) }) }
 
 // send writes a request in the background, and then closes the input if closeInput is true. The
 // channel is closed when the write has succeeded or failed.
@@ -140,7 +118,7 @@ func (c *process) send(request []byte, closeInput bool) <-chan struct{} {
 // input it has not read. sent is the result of a send that may still be writing, or nil; end
 // lets it finish.
 func (c *process) end(sent <-chan struct{}) (unread int64) {
-	c.stopReading()
+	c.output.stop()
 	if !limit.Closed(c.ended) {
 		killGroup(c.cmd)
 	}
@@ -152,7 +130,7 @@ func (c *process) end(sent <-chan struct{}) (unread int64) {
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		unread, _ = io.Copy(io.Discard, onlyReader{c.childStdin})
+		unread, _ = io.Copy(io.Discard, c.childStdin)
 	}()
 	if sent != nil {
 		<-sent
@@ -166,7 +144,7 @@ func (c *process) end(sent <-chan struct{}) (unread int64) {
 // stop closes the input of the process, and kills the process if it does not end within
 // Config.Grace.
 func (c *process) stop() {
-	c.stopReading()
+	c.output.stop()
 	c.stdin.Close()
 	select {
 	case <-c.ended:
@@ -200,61 +178,66 @@ type line struct {
 	partial bool   // the output ended within the line
 }
 
-// readOutput reads standard output until it ends, a line is too long, or stopReading is called.
-// It skips blank lines. It reads at most one line more than the channel holds, so a program
-// that prints too much blocks on its pipe.
-func (c *process) readOutput() {
-	defer close(c.lines)
-	limit := c.program.cfg.MaxLine
-	if c.mark != "" {
-		// Any error is the end of the pipe.
-		all, _ := io.ReadAll(io.LimitReader(onlyReader{c.stdout}, int64(limit)+1))
-		c.lines <- line{text: all, flood: len(all) > limit}
-		return
-	}
-	in := bufio.NewReaderSize(c.stdout, 64<<10)
-	for {
-		l, ok := readLine(in, limit)
-		if !ok {
-			return
+// output is a writer that sends the lines of standard output to a channel, except for blank ones,
+// or the whole output at its end. It takes at most one line more than the channel holds, so a
+// program that prints too much blocks on its pipe.
+type output struct {
+	limit  int  // bytes of a line
+	whole  bool // all output is one line
+	begun  []byte
+	lines  chan line     // closed at the end of the output
+	quit   chan struct{} // closed by stop
+	ending sync.Once
+}
+
+// stop makes Write fail instead of waiting for a receiver of lines.
+func (o *output) stop() { o.ending.Do(func() { close(o.quit) }) }
+
+// Write fails after stop and after a line that is too long.
+func (o *output) Write(p []byte) (int, error) {
+	for rest := p; ; {
+		var text []byte
+		var complete bool
+		if text, rest, complete = bytes.Cut(rest, []byte("\n")); o.whole {
+			text, complete = p, false
 		}
-		select {
-		case c.lines <- l:
-		case <-c.quit:
-			return
+		if o.begun = append(o.begun, text...); len(bytes.TrimRight(o.begun, "\r")) > o.limit {
+			o.begun = nil
+			o.send(line{flood: true})
+			return 0, io.ErrClosedPipe
 		}
-		if l.flood || l.partial {
-			return
+		if !complete {
+			return len(p), nil
+		}
+		l := line{text: bytes.TrimSpace(o.begun)}
+		if o.begun = nil; len(l.text) == 0 {
+			continue
+		}
+		if ahead := bytes.TrimSpace(rest); len(ahead) > 0 {
+			l.surplus = bytes.Clone(ahead[:min(len(ahead), 200)])
+		}
+		if !o.send(l) {
+			return 0, io.ErrClosedPipe
 		}
 	}
 }
 
-// readLine reads the next line that is not blank. ok is false at the end of the output. It
-// holds at most limit bytes and the buffer of the reader in memory.
-func readLine(in *bufio.Reader, limit int) (l line, ok bool) {
-	for {
-		part, err := in.ReadSlice('\n')
-		l.text = append(l.text, part...)
-		if len(bytes.TrimRight(l.text, "\r\n")) > limit {
-			return line{flood: true}, true
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		l.text = bytes.TrimSpace(l.text)
-		if err != nil {
-			l.partial = true
-			return l, len(l.text) > 0
-		}
-		if len(l.text) == 0 {
-			continue
-		}
-		ahead, _ := in.Peek(in.Buffered())
-		if ahead = bytes.TrimSpace(ahead); len(ahead) > 0 {
-			l.surplus = bytes.Clone(ahead[:min(len(ahead), 200)])
-		}
-		return l, true
+// send sends a line, unless stop is called before somebody receives it.
+func (o *output) send(l line) bool {
+	select {
+	case o.lines <- l:
+		return true
+	case <-o.quit:
+		return false
 	}
+}
+
+// end sends what follows the last complete line.
+func (o *output) end() {
+	if o.whole || len(bytes.TrimSpace(o.begun)) > 0 {
+		o.send(line{text: o.begun, partial: true})
+	}
+	close(o.lines)
 }
 
 const (
@@ -325,7 +308,7 @@ func Once(ctx context.Context, cfg Config, input []byte) ([]byte, error) {
 		return nil, err
 	}
 	sent := c.send(input, true)
-	output, _, interrupted := receive(ctx, nil, c.lines)
+	output, _, interrupted := receive(ctx, nil, c.output.lines)
 	if interrupted == nil && !output.flood {
 		_, _, interrupted = receive(ctx, nil, c.ended)
 	}

@@ -10,10 +10,6 @@ import (
 )
 
 const (
-	// orphanTime is how long descendants of a program may outlive it without being killed. The
-	// parts of a shell pipeline do not end at exactly the same time, and some tools have helper
-	// processes.
-	orphanTime = time.Second
 	orphanStep = 5 * time.Millisecond // the first pause between two checks; pauses double
 	// orphanRounds is the maximum number of times orphans are searched and killed. An orphan
 	// that is forked during a search is found in the next.
@@ -21,13 +17,14 @@ const (
 )
 
 // endOrphans kills the descendants of an ended process, inside and outside of its group, and
-// returns their number. Without a mark it does nothing.
-func endOrphans(mark string, group int) int {
+// returns their number. They may still end by themselves for patience. Without a mark it does
+// nothing.
+func endOrphans(mark string, group int, patience time.Duration) int {
 	if mark == "" {
 		return 0
 	}
 	emptyRounds, killed := 0, 0
-	until := time.Now().Add(orphanTime)
+	until := time.Now().Add(patience)
 	for pause := orphanStep; time.Now().Before(until); pause *= 2 {
 		if len(orphans(mark, group)) > 0 {
 			emptyRounds = 0

@@ -2,7 +2,10 @@
 
 package proc
 
-import "os/exec"
+import (
+	"os/exec"
+	"time"
+)
 
 // isolate does nothing, because the system has no process groups.
 func isolate(*exec.Cmd) {}
@@ -12,4 +15,4 @@ func isolate(*exec.Cmd) {}
 func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
 
 // endOrphans does nothing, because only Linux shows the environment of processes.
-func endOrphans(string, int) int { return 0 }
+func endOrphans(string, int, time.Duration) int { return 0 }

@@ -5,6 +5,7 @@ package proc
 import (
 	"os/exec"
 	"syscall"
+	"time"
 )
 
 // isolate puts a process into a group of its own, so that it can be killed with all of its
@@ -18,4 +19,4 @@ func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKI
 
 // endOrphans does nothing, because only Linux shows the environment of processes. killGroup
 // kills the descendants in the process group.
-func endOrphans(string, int) int { return 0 }
+func endOrphans(string, int, time.Duration) int { return 0 }

@@ -26,7 +26,6 @@ type Tape struct {
 
 	mu       sync.Mutex
 	file     *os.File
-	size     int64          // bytes of complete lines
 	requests map[string]int // number of requests by key
 	err      error          // the first error of writing; nothing is written after it
 }
@@ -35,7 +34,7 @@ type Tape struct {
 // refused with exit code 64, so that a paid recording is not overwritten. Exit code 74 means
 // that the file cannot be written. The caller must close the tape.
 func CreateTape(path string, source Recording) (*Tape, error) {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return nil, fileError(path, 0, errors.New("it already exists and is not overwritten: give another name or remove it"))
 	}
@@ -53,7 +52,7 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 // incomplete last line of a killed recording; any other damage, and another source, is an error
 // of exit code 64. The caller must close the tape.
 func ContinueTape(path string, source Recording) (tape *Tape, err error) {
-	file, err := openRegular(path, os.O_RDWR)
+	file, err := openRegular(path, os.O_RDWR|os.O_APPEND)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +69,7 @@ func ContinueTape(path string, source Recording) (tape *Tape, err error) {
 		return nil, fileError(path, 0, fmt.Errorf("it holds %s/%s and not %s/%s: record into another file",
 			index.source.Provider, index.source.Model, source.Provider, source.Model))
 	}
-	tape = &Tape{path: path, source: source, file: file, size: index.end, requests: map[string]int{}}
+	tape = &Tape{path: path, source: source, file: file, requests: map[string]int{}}
 	for key, answers := range index.answers {
 		tape.requests[key] = answers[len(answers)-1].n
 	}
@@ -129,15 +128,12 @@ func (t *Tape) write(value any) error {
 	return t.err
 }
 
-// writeLine appends a line with its line feed in one write, and removes a partly written line.
-// The caller holds mu.
+// writeLine appends a line with its line feed in one write. ContinueTape removes one that was
+// written in part. The caller holds mu.
 func (t *Tape) writeLine(line []byte) {
-	written, err := t.file.WriteAt(append(line, '\n'), t.size)
-	if err != nil {
-		t.err = unwrittenError{writeError(t.path, errors.Join(err, t.file.Truncate(t.size)))}
-		return
+	if _, err := t.file.Write(append(line, '\n')); err != nil {
+		t.err = unwrittenError{writeError(t.path, err)}
 	}
-	t.size += int64(written)
 }
 
 // Recording identifies the recorded model.

@@ -197,13 +197,9 @@ func matchingRows[T any](files []map[string]T, name string) []T {
 
 // checkPattern returns an error if the name or pattern of a model is invalid.
 func checkPattern(pattern string) error {
-	switch {
-	case strings.TrimSpace(pattern) != pattern || pattern == "":
-		return fmt.Errorf("the name %q is empty or has space around it", pattern)
-	case len(pattern) > maxName:
-		return fmt.Errorf("the name %.40q… is longer than %d bytes", pattern, maxName)
-	case strings.Contains(strings.TrimSuffix(pattern, "*"), "*"):
-		return fmt.Errorf("the name %q has a * that is not its last character", pattern)
+	star := strings.Contains(strings.TrimSuffix(pattern, "*"), "*")
+	if pattern == "" || len(pattern) > maxName || strings.TrimSpace(pattern) != pattern || star {
+		return fmt.Errorf("the name %.40q is none: at most %d bytes, no space around it, and a * only at its end", pattern, maxName)
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func TestLoadModels_problems(t *testing.T) {
 	}{
 		"unknown key":     {"models:\n  m: {no_temprature: true}\n", []string{"line 2", `did you mean "no_temperature"`}},
 		"wrong kind":      {"models:\n  m: {no_seed: often}\n", []string{"line 2", "true or false"}},
-		"wrong provider":  {"models:\n  m: {provider: acme}\n  a*b: {}\n", []string{`m: the provider is "acme"`, "not its last"}},
+		"wrong provider":  {"models:\n  m: {provider: acme}\n  a*b: {}\n", []string{`m: the provider is "acme"`, "only at its end"}},
 		"twice":           {"models:\n  m: {}\n  m: {}\n", []string{"line 3"}},
 		"a list":          {"models: [m]\n", []string{"line 1", "keys with values"}},
 		"second document": {"models: {}\n---\nmodels: {}\n", []string{"second"}},

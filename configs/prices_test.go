@@ -110,7 +110,7 @@ func TestLoadPrices_problems(t *testing.T) {
 		"negative":         {priceHead + "prices:\n  m: {input: -1, cached_input: 0, output: 0}\n", []string{"m: input is -1"}},
 		"not a number":     {priceHead + "prices:\n  m: {input: .nan, cached_input: .inf, output: 0}\n", []string{"m: input is NaN", "m: cached_input is +Inf"}},
 		"text":             {priceHead + "prices:\n  m: {input: free}\n", []string{"line 4", "where a number is expected"}},
-		"all at once":      {"prices:\n  m: {input: 1}\n  a*b: {input: 1, cached_input: 1, output: 1}\n", []string{"as_of is", "source is missing", "cached_input is missing", "output is missing", "not its last"}},
+		"all at once":      {"prices:\n  m: {input: 1}\n  a*b: {input: 1, cached_input: 1, output: 1}\n", []string{"as_of is", "source is missing", "cached_input is missing", "output is missing", "only at its end"}},
 		"no border":        {priceHead + "prices:\n  m: {input: 1, cached_input: 1, output: 1, max_input: 0}\n", []string{"max_input is 0"}},
 		"twice":            {priceHead + "prices:\n  m: {input: 1, cached_input: 1, output: 1}\n  m: {input: 1, cached_input: 1, output: 1}\n", []string{"line 5"}},
 		"second document":  {priceHead + "---\nprices: {}\n", []string{"second"}},
@@ -118,7 +118,7 @@ func TestLoadPrices_problems(t *testing.T) {
 		"row is a number":  {priceHead + "prices:\n  m: 3\n", []string{"line 4", "keys with values"}},
 		"row of null":      {priceHead + "prices:\n  m:\n", []string{"m: input is missing"}},
 		"name with spaces": {priceHead + "prices:\n  ' m': {input: 1, cached_input: 1, output: 1}\n", []string{"space around"}},
-		"long name":        {priceHead + "prices:\n  " + strings.Repeat("m", maxName+1) + ": {input: 1, cached_input: 1, output: 1}\n", []string{"longer than"}},
+		"long name":        {priceHead + "prices:\n  " + strings.Repeat("m", maxName+1) + ": {input: 1, cached_input: 1, output: 1}\n", []string{"at most 200 bytes"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -270,7 +270,7 @@ func TestNew_problems(t *testing.T) {
 		want []string
 	}{
 		"nothing":       {evaluator.Config{}, []string{"exactly one"}},
-		"two, and more": {evaluator.Config{Script: []string{"a"}, URL: "ftp://x", Timeout: time.Second}, []string{"exactly one", "nor an address"}},
+		"two, and more": {evaluator.Config{Script: []string{"a"}, URL: "ftp://x", Timeout: time.Second}, []string{"exactly one", "must be an address"}},
 		"password":      {evaluator.Config{URL: "http://a:b@host/"}, []string{"holds a password"}},
 		"no program":    {evaluator.Config{Script: []string{""}}, []string{"names no program"}},
 		"no prompt":     {evaluator.Config{Model: silent}, []string{"never shows {{candidate_answer}}"}},

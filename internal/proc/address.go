@@ -59,10 +59,8 @@ func NewAddress(cfg AddressConfig) (*Address, error) {
 		return nil, fmt.Errorf("the address cannot be read: %w", bad.Err)
 	case u.User != nil:
 		return nil, errors.New("the address holds a password, which would end up in metadata and reports: give a token by the environment instead")
-	case u.Scheme == "":
-		return nil, errors.New("is missing, or not an address with http:// or https:// and a host")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("%s://… is neither a program nor an address with http:// or https:// and a host", u.Scheme)
+		return nil, errors.New("it must be an address with http:// or https:// and a host")
 	}
 	cfg.URL = u.String()
 	cfg.Client = limit.HTTPClient(cfg.Client)

@@ -75,8 +75,8 @@ func TestAddress_unreached(t *testing.T) {
 		t.Error(err)
 	}
 	for address, want := range map[string]string{
-		"http://a:b@host/": "holds a password", "ftp://host": "neither a program nor an address", "http:///x": "and a host", "http://ho st/": "cannot be read",
-		"": "is missing", "host/x": "is missing, or not an address with http://",
+		"http://a:b@host/": "holds a password", "ftp://host": "must be an address", "http:///x": "and a host", "http://ho st/": "cannot be read",
+		"": "must be an address", "host/x": "must be an address with http://",
 	} {
 		if _, err := NewAddress(AddressConfig{URL: address}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", address, err)

@@ -19,10 +19,10 @@ type Pool struct {
 	closed    chan struct{}
 	closeOnce sync.Once
 
-	idle       chan *process // has room for all processes
-	started    atomic.Int64
-	answered   atomic.Bool // a process has answered at least once
-	remindOnce sync.Once
+	idle     chan *process // has room for all processes
+	started  atomic.Int64
+	answered atomic.Bool // a process has answered at least once
+	remind   func()      // writes howToAnswer to standard error, once, unless a process has answered
 }
 
 // New returns a Pool. It starts no process, but returns a *StartError if the program does not
@@ -32,10 +32,17 @@ func New(cfg Config) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pool{
+	pool := &Pool{
 		program: p, slots: make(chan struct{}, p.cfg.Processes), closed: make(chan struct{}),
 		idle: make(chan *process, p.cfg.Processes),
-	}, nil
+	}
+	pool.remind = sync.OnceFunc(func() {
+		if !pool.answered.Load() {
+			// Errors are ignored, like those for the program's own standard error.
+			_, _ = fmt.Fprintf(p.stderr, "%s has not answered for %s: %s\n", p.name, p.cfg.Patience, howToAnswer)
+		}
+	})
+	return pool, nil
 }
 
 // Call sends a request, which must be one line without an end of line, and returns the masked
@@ -118,7 +125,7 @@ func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []by
 	}
 	sent := c.send(request, false)
 	if !p.answered.Load() {
-		defer time.AfterFunc(p.cfg.Patience, func() { p.remindOnce.Do(p.remind) }).Stop()
+		defer time.AfterFunc(p.cfg.Patience, p.remind).Stop()
 	}
 	l, more, interrupted := receive(ctx, p.closed, c.output.lines)
 	switch {
@@ -152,14 +159,6 @@ func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []by
 
 // howToAnswer explains why a program may never answer.
 const howToAnswer = "it must answer each line as it comes, not at the end of its input, and flush"
-
-// remind writes howToAnswer to standard error, unless a process has answered.
-func (p *Pool) remind() {
-	if !p.answered.Load() {
-		// Errors are ignored, like those for the program's own standard error.
-		_, _ = fmt.Fprintf(p.stderr, "%s has not answered for %s: %s\n", p.name, p.cfg.Patience, howToAnswer)
-	}
-}
 
 // died returns the error of a process that has ended. It reports whether the process has read
 // nothing of the request.

@@ -203,7 +203,7 @@ func TestNewExternal_problems(t *testing.T) {
 		"nothing":         {ExternalConfig{}, []string{"the command is empty"}, 64},
 		"a shell":         {ExternalConfig{Target: "a | b"}, []string{"needs a shell"}, 64},
 		"no such program": {ExternalConfig{Target: "./no-such-program -x"}, []string{"starting ./no-such-program", "no such file"}, 69},
-		"other scheme":    {ExternalConfig{Target: "ftp://host/x"}, []string{"ftp://… is neither a program nor an address"}, 64},
+		"other scheme":    {ExternalConfig{Target: "ftp://host/x"}, []string{"must be an address"}, 64},
 		"no host":         {ExternalConfig{Target: "https:///x"}, []string{"and a host"}, 64},
 		"key argument":    {ExternalConfig{Target: "/bin/cat hunter2hunter2", Env: []string{"A_KEY=hunter2hunter2"}}, []string{"argument 1", "the value of A_KEY"}, 64},
 		"open quote":      {ExternalConfig{Target: "/bin/cat --key 'hunter2"}, []string{`the command "/bin/cat": the quote`}, 64},

@@ -286,19 +286,16 @@ func TestBudget_everyTry(t *testing.T) {
 
 // reportsOddUsage answers as a model that reports an impossible usage.
 func reportsOddUsage(context.Context, pipeline.Request) (pipeline.Response, error) {
-	return pipeline.Response{Text: "x", Finish: pipeline.FinishStop, Attempts: 1, UsageProblem: pipeline.CheckTokens(10, -100)}, nil
+	return pipeline.Response{Text: "x", Finish: pipeline.FinishStop, Attempts: 1, UsageProblem: "no usage"}, nil
 }
 
 // TestRecord_oddUsage checks that an impossible usage gives a warning, and that the usage of the
 // request is estimated.
 func TestRecord_oddUsage(t *testing.T) {
-	if odd := pipeline.CheckTokens(0, 1<<30) + pipeline.CheckTokens(7); odd != "" {
-		t.Error(odd)
-	}
 	model := newLimited(t, pipeline.LimitedConfig{Model: pipeline.ModelFunc(reportsOddUsage)})
 	call := outcome.Call{Name: "extract"}
 	_, err := pipeline.Record(t.Context(), model, tenTokenRequest(), &call)
-	if err != nil || len(call.Warnings) != 1 || !strings.Contains(call.Warnings[0], "extract: the provider reports -100 tokens, which cannot be") {
+	if err != nil || len(call.Warnings) != 1 || call.Warnings[0] != "extract: no usage" {
 		t.Errorf("%q, %v", call.Warnings, err)
 	}
 	if call.Usage != (outcome.Usage{}) || call.Assumed.Total() == 0 || call.CostUSD != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -101,7 +100,8 @@ type Response struct {
 	// name; empty if there is none.
 	Model string        `json:"model,omitempty"`
 	Usage outcome.Usage `json:"usage,omitzero"`
-	// UsageProblem describes an impossible report of the provider, see CheckTokens; "" if there is none.
+	// UsageProblem describes a report of the provider that cannot be; "" if there is none. The usage
+	// then counts as not reported, because neither a cost nor a budget may rest on it.
 	UsageProblem string `json:"-"`
 	// Assumed is the estimated usage of requests that reported none although the provider may
 	// have worked on them. It is not part of Usage.
@@ -116,21 +116,6 @@ type Response struct {
 	// Waited is the time of Generate without the last request: waiting for limits, pauses,
 	// failed requests.
 	Waited time.Duration `json:"-"`
-}
-
-// maxTokens is more tokens than any request uses.
-const maxTokens = 1 << 30
-
-// CheckTokens describes the first count of tokens that is negative or more than any request uses,
-// or returns "". The usage then counts as not reported, because neither a cost nor a budget may
-// rest on it.
-func CheckTokens[N ~int](counts ...N) string {
-	for _, n := range counts {
-		if n < 0 || n > maxTokens {
-			return fmt.Sprintf("the provider reports %d tokens, which cannot be: the usage counts as not reported", n)
-		}
-	}
-	return ""
 }
 
 // ModelError describes why a model gave no answer. It holds an *outcome.Failure, so that

@@ -224,11 +224,16 @@ func readUsage[U any](raw json.RawMessage) (usage U, problem string) {
 	return usage, ""
 }
 
-// tokenUsage returns the usage for counts of tokens; output includes reasoning. odd is the
-// result of pipeline.CheckTokens for the reported counts.
+// maxCount is more tokens than any request uses.
+const maxCount = 1 << 30
+
+// tokenUsage returns the usage for counts of tokens; output includes reasoning. odd describes the
+// first reported count that cannot be.
 func tokenUsage(input, output, cached, reasoning tokenCount, reported ...tokenCount) (u outcome.Usage, odd string) {
-	if odd = pipeline.CheckTokens(reported...); odd != "" {
-		return u, odd
+	for _, n := range reported {
+		if n < 0 || n > maxCount {
+			return u, fmt.Sprintf("the provider reports %d tokens, which cannot be: the usage counts as not reported", n)
+		}
 	}
 	return outcome.Usage{Input: int64(input), Output: int64(output),
 		Cached: int64(min(cached, input)), Reasoning: int64(min(reasoning, output))}, ""

@@ -17,6 +17,7 @@ import (
 	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/testkit/suite"
+	"extraction-experiment/outcome"
 )
 
 var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -126,6 +127,18 @@ func TestNewMask(t *testing.T) {
 	} {
 		if got := mask.Text(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestTokenUsage checks that a usage with a count that cannot be is not used.
+func TestTokenUsage(t *testing.T) {
+	if got, odd := tokenUsage(20, 30, 25, 5, 0, 1<<30); odd != "" || got != (outcome.Usage{Input: 20, Output: 30, Cached: 20, Reasoning: 5}) {
+		t.Errorf("got %+v, %q", got, odd)
+	}
+	for _, count := range []tokenCount{-100, 1<<30 + 1} {
+		if got, odd := tokenUsage(1, 2, 3, 4, 10, count); got != (outcome.Usage{}) || !strings.Contains(odd, "which cannot be") {
+			t.Errorf("%d: got %+v, %q", count, got, odd)
 		}
 	}
 }

@@ -51,30 +51,25 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 // ContinueTape continues a cassette of the same source when a run is resumed. It removes an
 // incomplete last line of a killed recording; any other damage, and another source, is an error
 // of exit code 64. The caller must close the tape.
-func ContinueTape(path string, source Recording) (tape *Tape, err error) {
+func ContinueTape(path string, source Recording) (*Tape, error) {
 	file, err := openRegular(path, os.O_RDWR|os.O_APPEND)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, file.Close())
-		}
-	}()
 	index, err := scanTape(file, path, maxLine)
-	if err != nil {
-		return nil, err
-	}
-	if index.source != source {
-		return nil, fileError(path, 0, fmt.Errorf("it holds %s/%s and not %s/%s: record into another file",
+	if err == nil && index.source != source {
+		err = fileError(path, 0, fmt.Errorf("it holds %s/%s and not %s/%s: record into another file",
 			index.source.Provider, index.source.Model, source.Provider, source.Model))
 	}
-	tape = &Tape{path: path, source: source, file: file, requests: map[string]int{}}
+	if err == nil && file.Truncate(index.end) != nil {
+		err = writeError(path, errors.New("its incomplete last line cannot be removed"))
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	tape := &Tape{path: path, source: source, file: file, requests: map[string]int{}}
 	for key, answers := range index.answers {
 		tape.requests[key] = answers[len(answers)-1].n
-	}
-	if err := file.Truncate(index.end); err != nil {
-		return nil, writeError(path, err)
 	}
 	if !index.newline {
 		tape.writeLine(nil)

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -11,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
@@ -67,9 +66,7 @@ const (
 // concurrent use.
 type Cache struct {
 	path string
-
-	mu  sync.Mutex
-	err error
+	err  atomic.Pointer[error] // the first one
 }
 
 // OpenCache creates the folder and its parents if they are missing, and checks that it is
@@ -90,9 +87,10 @@ func OpenCache(path string) (*Cache, error) {
 
 // Err returns the first error of storing an answer, or nil. The run itself is not affected.
 func (c *Cache) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
+	if err := c.err.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // cacheEntry is the content of a file. Checksum is the SHA-256 of the bytes of Response.
@@ -134,9 +132,8 @@ func (c *Cache) store(key string, response Response) {
 		})
 	}
 	if err != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.err = cmp.Or(c.err, fmt.Errorf("keeping an answer in the cache %s: %w", c.path, err))
+		err = fmt.Errorf("keeping an answer in the cache %s: %w", c.path, err)
+		c.err.CompareAndSwap(nil, &err)
 	}
 }
 

@@ -57,7 +57,8 @@ type protocol interface {
 	// requestBody returns the JSON of a request, or an error if the API cannot express the
 	// request.
 	requestBody(model modelConfig, req pipeline.Request) ([]byte, error)
-	// parseAnswer reads the body of an answer, or returns an error if it is not an answer.
+	// parseAnswer reads the body of an answer. The error says why it is none, or why its text cannot
+	// be read; then the usage is known.
 	parseAnswer(body []byte) (parsedAnswer, error)
 }
 
@@ -67,7 +68,6 @@ type parsedAnswer struct {
 	pipeline.Response
 	choices      int
 	emptyMessage string // the message if there is no text
-	textErr      error  // why the text cannot be read
 }
 
 // httpModel is a model over HTTP.
@@ -174,11 +174,11 @@ func (c *httpModel) read(reply proc.Reply, err error) (pipeline.Response, *pipel
 	}
 	answer, err := c.parseAnswer(reply.Body)
 	// Gateways in front of several providers hide errors behind a good status.
-	if err != nil || answer.choices == 0 && readReason(reply).HasError {
-		return none, c.bodyFault(reply, err)
+	if err == nil && answer.choices == 0 && readReason(reply).HasError {
+		return none, c.bodyFault(reply, nil)
 	}
-	if answer.textErr != nil {
-		return answer.Response, c.bodyFault(reply, answer.textErr)
+	if err != nil {
+		return answer.Response, c.bodyFault(reply, err)
 	}
 	// Finish tells the caller of a refusal, and of a limit of tokens that reasoning used up.
 	if strings.TrimSpace(answer.Text) != "" || answer.Finish == pipeline.FinishRefused || answer.Finish == pipeline.FinishLength {

@@ -154,8 +154,8 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	}
 	choice := answer.Choices[0]
 	r.Finish, r.emptyMessage = finishReason(choice.Finish), "the answer is empty"
-	if r.Text, r.textErr = openAIText(choice.Message.Content); r.textErr != nil {
-		return r, nil
+	if r.Text, err = openAIText(choice.Message.Content); err != nil {
+		return r, err
 	}
 	if choice.Message.Refusal != "" {
 		r.Finish, r.Text = pipeline.FinishRefused, cmp.Or(r.Text, choice.Message.Refusal)

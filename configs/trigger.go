@@ -114,25 +114,20 @@ func LoadTrigger(path string) (Trigger, error) {
 // 0.7 and 0.70, or an error that names the allowed values. setting must be one that a file may
 // allow.
 func (a Allowed) Canonical(setting, value string) (string, error) {
-	if !slices.Contains(allowedNumbers, setting) {
-		if slices.Contains(a.Values, value) {
-			return value, nil
-		}
-		return "", fmt.Errorf("%s: %s is not one of %s", setting, textutil.Brief(value, 100), strings.Join(a.Values, ", "))
+	form := func(text string) string { return text }
+	if slices.Contains(allowedNumbers, setting) {
+		form = textutil.CanonicalNumber
 	}
 	n, err := strconv.ParseFloat(value, 64)
-	inRange := n >= a.From && n <= a.To
-	allowed := fmt.Sprintf("a number from %g to %g", a.From, a.To)
+	isAllowed, allowed := err == nil && n >= a.From && n <= a.To, fmt.Sprintf("a number from %g to %g", a.From, a.To)
 	if a.Values != nil {
-		inRange = slices.ContainsFunc(a.Values, func(one string) bool {
-			return textutil.CanonicalNumber(one) == textutil.CanonicalNumber(value)
-		})
+		isAllowed = slices.ContainsFunc(a.Values, func(one string) bool { return form(one) == form(value) })
 		allowed = "one of " + strings.Join(a.Values, ", ")
 	}
-	if err != nil || !inRange {
+	if !isAllowed {
 		return "", fmt.Errorf("%s: %s is not %s", setting, textutil.Brief(value, 100), allowed)
 	}
-	return textutil.CanonicalNumber(value), nil
+	return form(value), nil
 }
 
 func (a Allowed) check(setting string) error {

@@ -144,18 +144,6 @@ var (
 	identifierRegexp = textutil.Pattern(`\{\{[ \t\r\n]*(` + namePattern + `)[ \t\r\n]*\}\}`)
 )
 
-// splitIdentifiers splits a text at its identifiers. The elements with odd index are the identifiers. Time
-// is linear.
-func splitIdentifiers(text string) []string {
-	var parts []string
-	start := 0
-	for _, match := range identifierRegexp().FindAllStringSubmatchIndex(text, -1) {
-		parts = append(parts, text[start:match[0]], text[match[2]:match[3]])
-		start = match[1]
-	}
-	return append(parts, text[start:])
-}
-
 // MaxCompiled is the most bytes that Compile returns, so that a template that repeats a long
 // document does not fill the memory.
 const MaxCompiled = 64 << 20
@@ -192,19 +180,19 @@ func Compile(t Template, vars Vars) ([]Message, error) {
 // substitute inserts values into a text and stops once it is longer than MaxCompiled. ok is false if
 // a value is missing.
 func substitute(text string, values map[string]string) (result string, ok bool) {
-	parts, size := splitIdentifiers(text), 0
-	for i := range parts {
-		if i%2 == 1 {
-			if parts[i], ok = values[parts[i]]; !ok {
-				return "", false
-			}
+	var parts []string
+	end, size := 0, 0
+	for _, match := range identifierRegexp().FindAllStringSubmatchIndex(text, -1) {
+		value, ok := values[text[match[2]:match[3]]]
+		if !ok {
+			return "", false
 		}
-		if size += len(parts[i]); size > MaxCompiled {
-			parts = parts[:i+1]
+		parts, end = append(parts, text[end:match[0]], value), match[1]
+		if size += len(value); size > MaxCompiled {
 			break
 		}
 	}
-	return strings.Join(parts, ""), true
+	return strings.Join(append(parts, text[end:]), ""), true
 }
 
 // Check refuses a template that cannot work, before any item is run. It must have messages,

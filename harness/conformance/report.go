@@ -139,19 +139,17 @@ const epsilon = 1e-9
 func allowedScores(cfg Config, f Fixture) (least, most float64, text string) {
 	tolerance := cfg.ScoreTolerance
 	switch {
-	case f.Label == Ambiguous && f.Bounds == nil:
-		return 0, 1, "from 0 to 1"
 	case f.Label == Ambiguous:
-		return f.Bounds.Low, f.Bounds.High, fmt.Sprintf("from %g to %g", f.Bounds.Low, f.Bounds.High)
+		bounds := cmp.Or(f.Bounds, &Bounds{0, 1})
+		return bounds.Low, bounds.High, fmt.Sprintf("from %g to %g", bounds.Low, bounds.High)
+	case f.Label == Pass && tolerance == 0:
+		return 1 - epsilon, 1, "1"
 	case f.Label == Pass:
-		least, most, text = 1-tolerance-epsilon, 1, "at least "+decimal(1-tolerance)
-	default:
-		least, most, text = 0, tolerance+epsilon, "at most "+decimal(tolerance)
+		return 1 - tolerance - epsilon, 1, "at least " + decimal(1-tolerance)
+	case tolerance == 0:
+		return 0, epsilon, "0"
 	}
-	if tolerance == 0 {
-		text = map[Label]string{Pass: "1", Fail: "0"}[f.Label]
-	}
-	return least, most, text
+	return 0, tolerance + epsilon, "at most " + decimal(tolerance)
 }
 
 // setVerdict sets Consistent, Pass and Reasons from the scores; allowed describes those that the

@@ -217,11 +217,10 @@ func (a *externalAnswer) call(path string, r reportedCall) outcome.Call {
 		Started: a.timestamp(path+".started", r.Started, a.span.Started),
 		Ended:   a.timestamp(path+".ended", r.Ended, a.span.Ended),
 	}
-	if textutil.AbsentJSON(c.Input) {
-		c.Input = nil
-	}
-	if textutil.AbsentJSON(c.Output) {
-		c.Output = nil
+	for _, value := range []*json.RawMessage{&c.Input, &c.Output} {
+		if textutil.AbsentJSON(*value) {
+			*value = nil
+		}
 	}
 	if r.Kind == "span" {
 		c.Kind = r.Kind

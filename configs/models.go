@@ -199,7 +199,8 @@ func matchingRows[T any](files []map[string]T, name string) []T {
 func checkPattern(pattern string) error {
 	star := strings.Contains(strings.TrimSuffix(pattern, "*"), "*")
 	if pattern == "" || len(pattern) > maxName || strings.TrimSpace(pattern) != pattern || star {
-		return fmt.Errorf("the name %.40q is none: at most %d bytes, no space around it, and a * only at its end", pattern, maxName)
+		return fmt.Errorf("the name %.40q is none: at most %d bytes, no space around it, and a * only at its end",
+			pattern, maxName)
 	}
 	return nil
 }

@@ -61,8 +61,10 @@ func ContinueTape(path string, source Recording) (*Tape, error) {
 		err = fileError(path, 0, fmt.Errorf("it holds %s/%s and not %s/%s: record into another file",
 			index.source.Provider, index.source.Model, source.Provider, source.Model))
 	}
-	if err == nil && file.Truncate(index.end) != nil {
-		err = writeError(path, errors.New("its incomplete last line cannot be removed"))
+	if err == nil {
+		if err = file.Truncate(index.end); err != nil {
+			err = writeError(path, err)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

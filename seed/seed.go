@@ -214,7 +214,7 @@ func (s *seeder) open(ctx context.Context) error {
 		item := itemOf(stored)
 		s.existing[item.ID] = digestOf(item)
 		if s.fromTraces() {
-			s.similar.put(item.ID, s.similar.sketchOf(item))
+			s.similar.sketches[item.ID] = s.similar.sketchOf(item)
 			s.bySource[item.SourceTraceID] = dataset.Item{ID: item.ID, SourceObservationID: item.SourceObservationID}
 		}
 		if item.Input = nil; len(Reviews(item.Metadata)) > 0 {

@@ -244,7 +244,7 @@ func (t *traceSeeder) open(ctx context.Context) error {
 	if t.checker != nil {
 		return nil
 	}
-	t.seeder.similar = newSimilarDocuments()
+	t.seeder.similar = &similarDocuments{sketches: map[string]sketch{}}
 	t.seeder.show = func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }
 	if err := t.seeder.open(ctx); err != nil {
 		return err

@@ -104,21 +104,6 @@ func labelList(labels []string) string {
 	return cmp.Or(strings.Join(slices.Sorted(slices.Values(labels)), ", "), "none")
 }
 
-// findSummary returns the prompt of that name with all its versions and labels. If there is
-// none, the error lists the existing ones.
-func findSummary(ctx context.Context, client *langfuse.Client, name string) (langfuse.PromptSummary, error) {
-	found, err := tracking.NamedPrompt(ctx, client, name, "")
-	if err != nil || found.Name != "" {
-		return found, err
-	}
-	list, err := ListPrompts(ctx, client)
-	if err != nil {
-		return found, err
-	}
-	names := cli.Each(list, func(p langfuse.PromptSummary) string { return p.Name })
-	return found, cli.Usage("there is no prompt %q; there are: %s", name, textutil.Listed(name, names))
-}
-
 // GetPrompt returns one version of a prompt, with references to other prompts replaced by
 // their text. If there is none, the error (exit code 64) lists the existing versions and
 // labels.
@@ -133,34 +118,32 @@ func GetPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.Prompt
 // missingPrompt returns the error for a prompt that Langfuse does not have. It lists the
 // prompts, or the versions and labels, that exist.
 func missingPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.PromptRef) error {
-	summary, err := findSummary(ctx, client, ref.Name)
+	list, err := ListPrompts(ctx, client)
 	if err != nil {
 		return err
 	}
+	i := slices.IndexFunc(list, func(p langfuse.PromptSummary) bool { return p.Name == ref.Name })
+	if i < 0 {
+		names := cli.Each(list, func(p langfuse.PromptSummary) string { return p.Name })
+		return cli.Usage("there is no prompt %q; there are: %s", ref.Name, textutil.Listed(ref.Name, names))
+	}
+	choices := fmt.Sprintf("its versions: %s; its labels: %s", ranges(list[i].Versions), labelList(list[i].Labels))
 	if ref.Label == "" && ref.Version > 0 {
-		return cli.Usage("the prompt %q has no version %d; %s", summary.Name, ref.Version, choices(summary))
+		return cli.Usage("the prompt %q has no version %d; %s", ref.Name, ref.Version, choices)
 	}
 	label := cmp.Or(ref.Label, "production")
-	return cli.Usage("the prompt %q has no label %q; %s; experiment prompts label %s VERSION %s sets it", summary.Name, label, choices(summary), cli.Quote(summary.Name), label)
-}
-
-func choices(summary langfuse.PromptSummary) string {
-	return fmt.Sprintf("its versions: %s; its labels: %s", ranges(summary.Versions), labelList(summary.Labels))
+	return cli.Usage("the prompt %q has no label %q; %s; experiment prompts label %s VERSION %s sets it",
+		ref.Name, label, choices, cli.Quote(ref.Name), label)
 }
 
 // ComparePrompts returns the difference between two versions of a prompt, each named by its
-// number or a label. A number that is no version but a label counts as the label.
+// number or a label.
 func ComparePrompts(ctx context.Context, client *langfuse.Client, name, a, b string) (string, error) {
-	summary, err := findSummary(ctx, client, name)
-	if err != nil {
-		return "", err
-	}
 	var versions []langfuse.Prompt
 	for _, selector := range []string{a, b} {
-		ref := langfuse.PromptRef{Name: name, Label: selector}
-		version := versionOf(selector)
-		if version > 0 && (slices.Contains(summary.Versions, version) || !slices.Contains(summary.Labels, selector)) {
-			ref = langfuse.PromptRef{Name: name, Version: version}
+		ref := langfuse.PromptRef{Name: name, Version: versionOf(selector)}
+		if ref.Version == 0 {
+			ref.Label = selector
 		}
 		found, err := GetPrompt(ctx, client, ref)
 		if err != nil {
@@ -183,13 +166,9 @@ func versionOf(word string) int {
 // before. Langfuse refuses invalid labels.
 func LabelPrompt(ctx context.Context, client *langfuse.Client, name, version string, labels []string) (string, error) {
 	labels = slices.Compact(slices.Sorted(slices.Values(labels)))
-	summary, err := findSummary(ctx, client, name)
-	if err != nil {
-		return "", err
-	}
 	n := versionOf(version)
 	if n == 0 {
-		return "", cli.Usage("%q is not a version of the prompt %q: versions are numbers from 1; %s", version, name, choices(summary))
+		return "", cli.Usage("%q is not a version: versions are numbers from 1", version)
 	}
 	target, err := GetPrompt(ctx, client, langfuse.PromptRef{Name: name, Version: n})
 	if err != nil {

@@ -274,11 +274,11 @@ func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, e
 func (a *auditor) items(ctx context.Context) iter.Seq2[harness.AuditItem, error] {
 	var systems []iter.Seq2[*outcome.Outcome, error]
 	for i := range a.systems {
-		if len(a.runs) == 1 {
-			systems = append(systems, trialOutcomes(ctx, a.runs[0], i+1))
-		} else {
-			systems = append(systems, trialOutcomes(ctx, a.runs[i], 1))
+		outcomes := a.runs[0].OfTrial(ctx, i+1)
+		if len(a.runs) > 1 {
+			outcomes = a.runs[i].OfTrial(ctx, 1)
 		}
+		systems = append(systems, stats.Map(outcomes, func(o outcome.Outcome) *outcome.Outcome { return &o }))
 	}
 	byItem := func(x, y *outcome.Outcome) int { return cmp.Compare(x.Item, y.Item) }
 	return func(yield func(harness.AuditItem, error) bool) {
@@ -307,17 +307,6 @@ func (a *auditor) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 				}
 			}
 			if !yield(auditItem, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// trialOutcomes yields the outcomes of one trial, sorted by item.
-func trialOutcomes(ctx context.Context, run runs.Source, trial int) iter.Seq2[*outcome.Outcome, error] {
-	return func(yield func(*outcome.Outcome, error) bool) {
-		for o, err := range run.OfTrial(ctx, trial) {
-			if !yield(&o, err) {
 				return
 			}
 		}

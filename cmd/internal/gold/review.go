@@ -15,9 +15,9 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -35,7 +35,6 @@ const (
 
 // decisions is the file that the web page of an audit saves.
 type decisions struct {
-	Dataset   string // its name
 	Decisions []decision
 	findings  map[string]bool // keys of the decided findings
 }
@@ -51,7 +50,6 @@ func readDecisions(c *urfave.Context) (all decisions, err error) {
 	for _, path := range c.StringSlice("decisions") {
 		one, err := readFlagFile(c, path, "the decisions", parseDecisions)
 		problems = append(problems, err)
-		all.Dataset = cmp.Or(all.Dataset, one.Dataset)
 		for _, d := range one.Decisions {
 			if was := earlier[d.Finding]; was == "" {
 				all.Decisions, all.findings[d.Finding] = append(all.Decisions, d), true
@@ -93,38 +91,28 @@ type currentGold struct {
 // path, without path from the file of its name in this folder, and without that from the run.
 // Memory: a hash for each item, and metadata if it is not in Langfuse.
 func (a *auditor) readDataset(ctx context.Context, path string) error {
-	a.gold = map[string]currentGold{}
-	if a.header.Dataset.ID == "" {
-		path = cmp.Or(path, a.header.Dataset.Name)
-		if info, err := os.Stat(path); err == nil && !info.IsDir() {
-			for page, err := range experiment.File(path).Pages(ctx) {
-				if err != nil {
-					return cli.Usage("reading the dataset %s as it is now: %w", path, err)
-				}
-				for _, item := range page {
-					a.gold[item.ID] = newCurrentGold(item.Expected, item.Metadata)
-				}
-			}
-			return nil
-		}
-		for item, err := range a.runs[0].Reader.Items(ctx) {
-			if err != nil {
-				return err
-			}
-			a.gold[item.ID] = newCurrentGold(item.Expected, item.Metadata)
-		}
-		return nil
-	}
-	if err := a.connect(ctx); err != nil {
-		return err
-	}
 	name := a.header.Dataset.Name
-	for item, err := range seed.StoredItems(ctx, a.langfuse.Client, name) {
-		if err != nil {
-			return fmt.Errorf("reading the dataset %q as it is now: %w", name, err)
+	path = cmp.Or(path, name)
+	items := stats.Map(a.runs[0].Reader.Items(ctx), func(item runstore.Item) dataset.Item { return item.Item })
+	if a.header.Dataset.ID != "" {
+		if err := a.connect(ctx); err != nil {
+			return err
 		}
-		now := newCurrentGold(item.ExpectedOutput, item.Metadata)
-		now.metadata = nil // applyDecisions reads it again
+		items = stats.Map(seed.StoredItems(ctx, a.langfuse.Client, name), func(item langfuse.DatasetItem) dataset.Item {
+			return dataset.Item{ID: item.ID, Expected: item.ExpectedOutput, Metadata: item.Metadata}
+		})
+	} else if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		items = stats.Map(dataset.ReadFile(ctx, path), func(item dataset.Located) dataset.Item { return item.Item })
+	}
+	a.gold = map[string]currentGold{}
+	for item, err := range items {
+		if err != nil {
+			return cli.WithCode(cli.ExitUsage, fmt.Errorf("reading the dataset %s as it is now: %w", textutil.Line(name), err))
+		}
+		now := newCurrentGold(item.Expected, item.Metadata)
+		if a.langfuse != nil {
+			now.metadata = nil // applyDecisions reads it again
+		}
 		a.gold[item.ID] = now
 	}
 	return nil
@@ -150,24 +138,19 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 	var problems []error
 	byItem, count := map[string]map[string][]harness.Doubt{}, map[string]int{} // the decided findings, by verdict
 	for _, decided := range d.Decisions {
-		count[decided.Verdict]++
-		switch f, known := found[decided.Finding]; {
-		case !known:
+		f, known := found[decided.Finding]
+		if !known || f.Gold != decided.Gold {
 			problems = append(problems, fmt.Errorf("finding %q of item %q is not one of this audit: its gold has changed, it was "+
 				"already decided, its item is archived, or other runs were audited", decided.Finding, shortID(decided.Item)))
-		case f.Gold != decided.Gold:
-			problems = append(problems, fmt.Errorf("finding %q: the gold of item %q has changed since the decision", decided.Finding, shortID(f.Item)))
-		case byItem[f.Item] == nil:
-			byItem[f.Item] = map[string][]harness.Doubt{decided.Verdict: {f}}
-		default:
-			byItem[f.Item][decided.Verdict] = append(byItem[f.Item][decided.Verdict], f)
+			continue
 		}
+		if byItem[f.Item] == nil {
+			byItem[f.Item] = map[string][]harness.Doubt{}
+		}
+		byItem[f.Item][decided.Verdict] = append(byItem[f.Item][decided.Verdict], f)
+		count[decided.Verdict]++
 	}
 	if len(problems) > 0 {
-		if name := a.header.Dataset.Name; d.Dataset != "" && d.Dataset != name {
-			problems = append(problems,
-				fmt.Errorf("the decisions are about the dataset %q, the audit is of %q", shortID(d.Dataset), name))
-		}
 		return cli.Usage("%w\nnothing is written: write the page again with --html; in the browser that made the decisions "+
 			"it still has all that hold, to be saved again", errors.Join(problems...))
 	}

@@ -24,6 +24,7 @@ import (
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/seed"
@@ -381,7 +382,8 @@ func archiveAction(c *urfave.Context, env cli.Env) error {
 func listAction(c *urfave.Context, env cli.Env) error {
 	return withLangfuse(c, env, func(lf *settings.Langfuse) error {
 		list := []langfuse.Dataset{}
-		table := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
+		var text strings.Builder
+		table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 		for d, err := range lf.Client.ListDatasets(c.Context) {
 			if err != nil {
 				return err
@@ -389,10 +391,7 @@ func listAction(c *urfave.Context, env cli.Env) error {
 			list = append(list, d)
 			fmt.Fprintf(table, "%s\t%s\n", textutil.Line(d.Name), textutil.Line(d.Description))
 		}
-		if c.Bool("json") {
-			return runs.PrintJSON(env, list)
-		}
-		return cli.WriteError(table.Flush()) // Flush returns the error of every write
+		return errors.Join(table.Flush(), runs.PrintText(env, c.Bool("json"), list, text.String()))
 	})
 }
 
@@ -416,13 +415,9 @@ func readItems(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error
 			break
 		}
 		questions, err := answers.ReadFile(c.Context, path)
-		return func(yield func(dataset.Located, error) bool) {
-			for _, item := range questions.Items {
-				if !yield(dataset.Located{Item: item, File: path}, nil) {
-					return
-				}
-			}
-		}, err
+		return stats.Map(stats.Values(questions.Items), func(item dataset.Item) dataset.Located {
+			return dataset.Located{Item: item, File: path}
+		}), err
 	}
 	return items, nil
 }

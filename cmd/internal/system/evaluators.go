@@ -93,7 +93,7 @@ func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir strin
 func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir string) (template pipeline.Template, err error) {
 	switch {
 	case spec.PromptFile != "":
-		return readPrompt(ctx, files.Resolve(dir, spec.PromptFile), func(pipeline.Template) error { return nil })
+		return readPrompt(ctx, files.Resolve(dir, spec.PromptFile))
 	case spec.Prompt == "":
 		return evaluator.DefaultPrompt(), nil
 	case spec.PromptVersion < 0 || spec.PromptVersion > 0 && spec.PromptLabel != "":

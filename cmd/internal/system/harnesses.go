@@ -82,7 +82,7 @@ func (o Opener) answersPrompt(ctx context.Context, cfg Config) (pipeline.Templat
 		template := answers.DefaultPrompt()
 		return template, outcome.Prompt{Name: template.Name + " (built in)", SHA256: template.SHA256()}, nil
 	}
-	template, pin, err := o.findPrompt(ctx, cfg, answers.PromptName, answers.CheckPrompt)
+	template, pin, err := o.findPrompt(ctx, cfg, answers.PromptName)
 	if err != nil {
 		return template, pin, err
 	}

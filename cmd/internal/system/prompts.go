@@ -330,15 +330,15 @@ func canonicalJSON(raw json.RawMessage) string {
 }
 
 // findPrompt fetches the prompt of the settings, with name as its default name. If they name
-// a file, unless check refuses its prompt, it is the version with that text: that of the run that
-// is resumed, else the newest. Without one, the pin has no version. An estimate only reads the file.
-func (o Opener) findPrompt(ctx context.Context, cfg Config, name string, check func(pipeline.Template) error) (pipeline.Template, outcome.Prompt, error) {
+// a file, it is the version with that text: that of the run that is resumed, else the newest.
+// Without one, the pin has no version. An estimate only reads the file.
+func (o Opener) findPrompt(ctx context.Context, cfg Config, name string) (pipeline.Template, outcome.Prompt, error) {
 	ref := cfg.Prompt
 	ref.Name = cmp.Or(ref.Name, name)
 	if cfg.PromptFile == "" {
 		return o.FetchPrompt(ctx, ref, "--prompt-file FILE creates one")
 	}
-	template, err := readPrompt(ctx, cfg.PromptFile, check)
+	template, err := readPrompt(ctx, cfg.PromptFile)
 	if err != nil || cfg.Estimator != nil {
 		return template, outcome.Prompt{}, err
 	}
@@ -368,8 +368,7 @@ func (o Opener) FetchPrompt(ctx context.Context, ref langfuse.PromptRef,
 }
 
 // readPrompt reads a prompt from a file: messages if its name ends in .json, else a text.
-// It returns the error of check, with exit code 64, if check refuses the prompt.
-func readPrompt(ctx context.Context, path string, check func(pipeline.Template) error) (pipeline.Template, error) {
+func readPrompt(ctx context.Context, path string) (pipeline.Template, error) {
 	raw, err := files.Read(ctx, path, files.MaxText)
 	if errors.Is(err, fs.ErrNotExist) && strings.Contains(path, ",") {
 		err = fmt.Errorf("%w; prompt files cannot be swept: give each to a run of its own, "+
@@ -378,14 +377,12 @@ func readPrompt(ctx context.Context, path string, check func(pipeline.Template) 
 	if err != nil {
 		return pipeline.Template{}, cli.Usage("reading the prompt: %w", err)
 	}
-	template := pipeline.ParseText(string(raw))
-	if strings.EqualFold(filepath.Ext(path), ".json") {
-		if template, err = pipeline.ParseChat(raw); err != nil {
-			return template, cli.Usage("reading %s: %w", path, err)
-		}
+	if !strings.EqualFold(filepath.Ext(path), ".json") {
+		return pipeline.ParseText(string(raw)), nil
 	}
-	if err := check(template); err != nil {
-		return template, cli.Usage("%s: %w", path, err)
+	template, err := pipeline.ParseChat(raw)
+	if err != nil {
+		return template, cli.Usage("reading %s: %w", path, err)
 	}
 	return template, nil
 }

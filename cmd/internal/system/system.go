@@ -75,8 +75,7 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 	var pin outcome.Prompt
 	var notes []string
 	if cfg.HasPrompt() || cfg.ModelGiven && !IsBaseline(cfg.Model) {
-		check := func(t pipeline.Template) error { return t.Check(cfg.Vars, nil) }
-		if template, pin, err = o.findPrompt(ctx, cfg, pipeline.DefaultPromptName, check); err != nil {
+		if template, pin, err = o.findPrompt(ctx, cfg, pipeline.DefaultPromptName); err != nil {
 			return System{}, err
 		}
 		if notes, err = cfg.fillFrom(template); err != nil {

@@ -29,13 +29,10 @@ const maxBody = 4_718_592
 
 // checkStored notes what Langfuse would refuse or alter when it stores the item.
 func (c *checker) checkStored(n *notes, item dataset.Item) {
-	var body []byte
-	if len(item.Input)+len(item.Expected)+len(item.Metadata) > maxBody/8 { // else it cannot be too large
-		var err error
-		if body, err = textutil.MarshalJSON(c.cfg.upsert(item)); err != nil {
-			n.problem(Syntax, "", "cannot be written as JSON: %v", err)
-			return
-		}
+	body, err := textutil.MarshalJSON(c.cfg.upsert(item))
+	if err != nil {
+		n.problem(Syntax, "", "cannot be written as JSON: %v", err)
+		return
 	}
 	if len(body) > maxBody {
 		n.problem(TooLarge, "", "is %.1f MB (%d bytes) as a request, Langfuse takes %d bytes: split the document",
@@ -48,7 +45,7 @@ func (c *checker) checkStored(n *notes, item dataset.Item) {
 		plain, err := dataset.Canonical(field.raw)
 		if err != nil {
 			n.problem(Syntax, field.path, "%v", err)
-		} else if field.raw != nil && !unaltered(plain) && !bytes.Equal(plain, storedForm(field.raw)) {
+		} else if field.raw != nil && !bytes.Equal(plain, storedForm(field.raw)) {
 			n.warn(Altered, field.path, "Langfuse will store another value: it removes control characters, "+
 				"reads a string at the top as JSON, and keeps 17 digits of a number")
 		}
@@ -78,14 +75,6 @@ func itemOf(stored langfuse.DatasetItem) dataset.Item {
 // null), and converts numbers to float64. For a value that Langfuse returned it gives the same
 // form. An invalid value counts as null.
 func storedForm(raw json.RawMessage) []byte {
-	if plain, err := dataset.Canonical(raw); err == nil && unaltered(plain) {
-		return plain
-	}
-	return decodedStoredForm(raw)
-}
-
-// decodedStoredForm is storedForm without the shortcut for unaltered values.
-func decodedStoredForm(raw json.RawMessage) []byte {
 	v, err := dataset.Decode(raw)
 	if err != nil {
 		return []byte("null")
@@ -96,23 +85,6 @@ func decodedStoredForm(raw json.RawMessage) []byte {
 		return storedForm([]byte(text)) // Langfuse decodes it when it stores it, and again when it returns it
 	}
 	return dataset.CanonicalValue(v)
-}
-
-// unaltered reports whether a value in canonical form certainly equals its stored form, without
-// decoding it: it is not a string, and has no control character, no escape that may be one, and no
-// number of more than 15 digits in a row.
-func unaltered(canonical []byte) bool {
-	digits, before := 0, byte(0)
-	for _, b := range canonical {
-		if digits++; b < '0' || b > '9' {
-			digits = 0
-		}
-		if digits > 15 || b == 0x7f || before == 0xc2 && b < 0xa0 || before == '\\' && (b == 'b' || b == 'u') {
-			return false
-		}
-		before = b
-	}
-	return canonical[0] != '"'
 }
 
 // clean removes what Langfuse removes inside a value, and rounds numbers as it does.

@@ -182,17 +182,13 @@ func (d *doctor) server(lf *settings.Langfuse) {
 }
 
 func (d *doctor) clock(s langfuse.Server) {
-	switch skew := s.Skew; {
+	switch {
 	case s.Time.IsZero():
 		d.note("clock", "the server does not tell its time", "")
-	case skew.Abs() < maxSkew:
+	case s.Skew.Abs() < maxSkew:
 		d.ok("clock", "in step with the server")
 	default:
-		direction := "behind"
-		if skew < 0 {
-			direction = "ahead of"
-		}
-		d.note("clock", fmt.Sprintf("this machine is %s %s the server", skew.Abs().Round(time.Second), direction),
+		d.note("clock", fmt.Sprintf("this machine and the server differ by %s", s.Skew.Abs().Round(time.Second)),
 			"correct the clock: Langfuse sorts and joins traces and scores by time")
 	}
 }

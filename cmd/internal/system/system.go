@@ -212,25 +212,21 @@ type lineWriter struct {
 // maxPending is the length in bytes from which an unfinished line is written.
 const maxPending = 4 << 10
 
+// overwritten matches what a carriage return overwrites, and the first character of what follows.
+var overwritten = textutil.Pattern(`[^\n]*\r([^\r\n])`)
+
 func (h *lineWriter) Write(text []byte) (int, error) {
-	h.pending = append(h.pending, text...)
+	h.pending = overwritten().ReplaceAll(append(h.pending, text...), []byte("$1"))
 	end := bytes.LastIndexByte(h.pending, '\n') + 1
-	var whole []byte
-	for line := range bytes.Lines(h.pending[:end]) {
-		whole = append(append(whole, lastState(bytes.TrimRight(line, "\r\n"))...), '\n')
+	if end == 0 && len(h.pending) > maxPending {
+		h.pending = append(h.pending, '\n')
+		end = len(h.pending)
 	}
-	if h.pending = bytes.Clone(lastState(h.pending[end:])); len(h.pending) > maxPending {
-		whole, h.pending = append(append(whole, h.pending...), '\n'), nil
-	}
-	if len(whole) == 0 {
-		return len(text), nil
-	}
-	_, err := io.WriteString(h.out, textutil.Block(string(whole)))
+	whole := strings.ReplaceAll(string(h.pending[:end]), "\r\n", "\n")
+	h.pending = bytes.Clone(h.pending[end:])
+	_, err := io.WriteString(h.out, textutil.Block(whole))
 	return len(text), err
 }
-
-// lastState returns the part of a line after the last carriage return.
-func lastState(line []byte) []byte { return line[bytes.LastIndexByte(line, '\r')+1:] }
 
 // OpenModel opens a model with its limits and without a prompt. Model.Model is nil for an
 // extractor that needs no model. It refuses parameters that the model does not accept.

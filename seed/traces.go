@@ -167,16 +167,13 @@ func (t *traceSeeder) run(ctx context.Context, selection Selection) error {
 	if t.mapper.queues, err = t.completedItems(ctx, onlyQueue); err != nil {
 		return err
 	}
-	groups := func(yield func([]candidate, error) bool) {
-		for group := range slices.Chunk(list, groupSize) {
-			if !yield(slices.Clone(group), nil) { // a clone, so that the traces read into it can be freed with it
-				return
-			}
-		}
-	}
+	groups := stats.Values(slices.Collect(slices.Chunk(list, groupSize)))
 	readCtx, cancel := context.WithCancel(ctx) // the first error ends reading ahead
 	defer cancel()
-	read := func(group []candidate) ([]candidate, error) { return group, t.readGroup(readCtx, group) }
+	read := func(group []candidate) ([]candidate, error) {
+		group = slices.Clone(group) // so that the traces read into it can be freed with it
+		return group, t.readGroup(readCtx, group)
+	}
 	done := 0
 	for group, err := range stats.Parallel(groupsAhead, groups, read) {
 		if err == nil {

@@ -154,14 +154,10 @@ type audit struct {
 // eachItem reads the included items on all processors with find, and calls the resulting
 // functions in order. It returns the number of unusable items.
 func (a *audit) eachItem(ctx context.Context, include func(id string) bool, find func(id string, r *comparison) (apply func())) (skipped int, err error) {
-	items := func(yield func(AuditItem, error) bool) {
-		for item, err := range a.cfg.Items() {
-			if (err != nil || include(item.ID)) && !yield(item, err) {
-				return
-			}
+	results := stats.Parallel(0, a.cfg.Items(), func(item AuditItem) (apply func(), err error) {
+		if !include(item.ID) {
+			return func() {}, nil
 		}
-	}
-	results := stats.Parallel(0, items, func(item AuditItem) (apply func(), err error) {
 		if r, ok := a.read(item); ok {
 			return find(item.ID, r), nil
 		}

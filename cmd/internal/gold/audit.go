@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
-	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
@@ -354,52 +353,51 @@ func (a *auditor) judge(ctx context.Context, model string,
 	if opened.Model.Model == nil {
 		return nil, cli.Usage("--judge: %s is not a language model, such as openai/gpt-4o-mini", model)
 	}
-	costs := make([]*float64, len(result.Findings))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(judgeConcurrency)
-	for i := range result.Findings {
-		group.Go(func() error {
-			cost, err := a.ask(groupCtx, opened.Model.Model, model, &result.Findings[i])
-			costs[i] = cost
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
 	judged = &report.Judging{Model: model, CostUSD: new(float64)}
-	for i, d := range result.Findings {
+	ask := func(d harness.Doubt) (judgement, error) { return a.ask(ctx, opened.Model.Model, model, d) }
+	i := 0
+	for one, err := range stats.Parallel(judgeConcurrency, stats.Values(result.Findings), ask) {
+		if err != nil {
+			return nil, err
+		}
+		result.Findings[i].Judged = &one.Judged
+		i++
 		switch {
-		case d.Judged.Wrong == nil:
+		case one.Wrong == nil:
 			judged.Unusable++
-		case *d.Judged.Wrong:
+		case *one.Wrong:
 			judged.Wrong++
 		default:
 			judged.Right++
 		}
-		if costs[i] == nil {
+		if one.costUSD == nil {
 			judged.CostUSD = nil
 		} else if judged.CostUSD != nil {
-			*judged.CostUSD += *costs[i]
+			*judged.CostUSD += *one.costUSD
 		}
 	}
 	return judged, nil
 }
 
-// ask asks about one finding and returns the cost. An error ends the judging: the provider refuses,
-// or cannot be reached.
-func (a *auditor) ask(ctx context.Context, model pipeline.Model, name string, d *harness.Doubt) (*float64, error) {
+// judgement is the opinion of a model, with its cost; nil if that is unknown.
+type judgement struct {
+	harness.Judged
+	costUSD *float64
+}
+
+// ask asks about one finding. An error ends the judging: the provider refuses, or cannot be reached.
+func (a *auditor) ask(ctx context.Context, model pipeline.Model, name string, d harness.Doubt) (out judgement, err error) {
 	item, err := a.runs[0].Item(ctx, d.Item)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	document, _, err := extraction.DecodeDocument(item.Input)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	text, err := json.Marshal(map[string]string{"document": textutil.Cut(document.Text, maxJudgedText), "proposed_change": d.Change(), "why_it_is_proposed": d.Reason})
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	answer, err := model.Generate(ctx, pipeline.Request{
 		Messages:   []pipeline.Message{{Role: "system", Content: judgePrompt}, {Role: "user", Content: string(text)}},
@@ -407,17 +405,11 @@ func (a *auditor) ask(ctx context.Context, model pipeline.Model, name string, d 
 		Schema:     &pipeline.Schema{Name: "judgement", JSON: json.RawMessage(judgeSchema)},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("asking %s about finding %s: %w", name, d.Key, err)
+		return out, fmt.Errorf("asking %s about finding %s: %w", name, d.Key, err)
 	}
-	d.Judged = &harness.Judged{Model: cmp.Or(answer.Model, name)}
-	var verdict struct {
-		Wrong  *bool  `json:"gold_is_wrong"`
-		Reason string `json:"reason"`
+	if err := json.Unmarshal([]byte(answer.Text), &out.Judged); err != nil || out.Wrong == nil {
+		out.Judged = harness.Judged{Reason: "the answer is not in the requested form: " + textutil.Cut(answer.Text, 200)}
 	}
-	if err := json.Unmarshal([]byte(answer.Text), &verdict); err != nil || verdict.Wrong == nil {
-		d.Judged.Reason = "the answer is not in the requested form: " + textutil.Cut(answer.Text, 200)
-		return answer.CostUSD, nil
-	}
-	d.Judged.Wrong, d.Judged.Reason = verdict.Wrong, verdict.Reason
-	return answer.CostUSD, nil
+	out.Model, out.costUSD = cmp.Or(answer.Model, name), answer.CostUSD
+	return out, nil
 }

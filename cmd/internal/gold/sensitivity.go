@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"runtime"
 	"slices"
 	"strconv"
-
-	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/compare"
@@ -19,6 +16,7 @@ import (
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/scoring"
@@ -241,31 +239,28 @@ type rescoredOutcome struct {
 	values          []*float64 // one for each way; nil: no such score; NaN: undefined
 }
 
-// rescore scores the outputs of a run in all ways. A failed item stays failed.
+// rescore scores the outputs of a run in all ways, on all processors. A failed item stays failed.
 func rescore(ctx context.Context, run runs.Source, ways []way) (view, error) {
-	out := view{Source: run}
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for o, err := range run.Outcomes(groupCtx) {
-		if err != nil {
-			group.Go(func() error { return err })
-			break
-		}
+	scored := stats.Parallel(0, run.Outcomes(ctx), func(o outcome.Outcome) (*rescoredOutcome, error) {
 		one := &rescoredOutcome{outcome.Outcome{Item: o.Item, Trial: o.Trial, Attempt: 1, Class: o.Class},
 			make([]*float64, len(ways))}
+		item, err := run.Item(ctx, o.Item)
+		if err != nil {
+			return nil, err
+		}
+		if err := one.score(item.Expected, o.Output, ways); err != nil {
+			return nil, fmt.Errorf("%s: item %q: %w", run.Where(), o.Item, err)
+		}
+		return one, nil
+	})
+	out := view{Source: run}
+	for one, err := range scored {
+		if err != nil {
+			return out, err
+		}
 		out.outcomes = append(out.outcomes, one)
-		group.Go(func() error {
-			item, err := run.Item(groupCtx, o.Item)
-			if err != nil {
-				return err
-			}
-			if err := one.score(item.Expected, o.Output, ways); err != nil {
-				return fmt.Errorf("%s: item %q: %w", run.Where(), o.Item, err)
-			}
-			return nil
-		})
 	}
-	return out, group.Wait()
+	return out, nil
 }
 
 func (s *rescoredOutcome) score(gold, output json.RawMessage, ways []way) error {

@@ -262,13 +262,9 @@ func (r Review) isIn(list []Review, corrected, doubted bool) bool {
 // findLinkedItem returns the item that a trace is linked to.
 func (t *traceSeeder) findLinkedItem(c candidate) (*linkedItem, link, error) {
 	l, ok := t.links[c.id]
-	if sign := experimentSign(c.trace); !ok && sign != "" {
-		return nil, l, refuse(NotLinked, "", "is of an experiment (%s), but no run over this dataset has it: "+
-			"it is of another dataset, was run again, or its link has not arrived yet", sign)
-	}
 	if !ok {
-		return nil, l, refuse(NotLinked, "", "is not a trace of an experiment over this dataset: "+
-			"experiment seed --queue makes items of production's traces")
+		return nil, l, refuse(NotLinked, "", "is not a trace of an experiment over this dataset: it is of another dataset, "+
+			"was run again, its link has not arrived yet, or it is of production (for which there is --queue)")
 	}
 	item := t.items[l.item]
 	if item == nil {

@@ -123,7 +123,7 @@ func TestCorrections(t *testing.T) {
 		for trace, want := range map[string]string{
 			traces["meanwhile"]: "the gold of the item meanwhile changed since", traces["stale"]: "the gold of the item stale changed since",
 			traces["archived"]: "is archived", traces["broken"]: "is not JSON with entities", traces["no"]: "gold_checked = false",
-			traces["below"]: "neither corrected nor confirmed", production: "is not a trace of an experiment", foreign: "no run over this dataset has it",
+			traces["below"]: "neither corrected nor confirmed", production: "is not a trace of an experiment", foreign: "is not a trace of an experiment",
 			traces["schema"]: "maxItems",
 		} {
 			if got := result.Err().Error(); !strings.Contains(got, trace) || !strings.Contains(got, want) {

@@ -252,11 +252,6 @@ func ParseMapping(text []byte) (Mapping, error) {
 			problems = append(problems, fmt.Errorf("metadata: the key %q is taken: %s is written there; choose another", key, first))
 		}
 	}
-	for key, value := range m.Constant {
-		if _, err := textutil.MarshalJSON(value); err != nil {
-			problems = append(problems, fmt.Errorf("constant.%s: %w", key, err))
-		}
-	}
 	if err := errors.Join(problems...); err != nil {
 		return Mapping{}, cli.Usage("reading the mapping: %w", err)
 	}

@@ -73,10 +73,8 @@ func (c Config) validate() (err error) {
 	switch name := c.Dataset; {
 	case strings.TrimSpace(name) == "":
 		err = cli.Usage("the name of the dataset is missing")
-	case strings.TrimSpace(strings.Trim(name, "/")) != name, strings.Contains(name, "//"):
-		err = cli.Usage("the dataset name %q has a space or slash at an end, or slashes two in a row: they make folders", name)
-	case strings.ContainsAny(name, "<>"):
-		err = cli.Usage("the dataset name %q has angle brackets, which Langfuse reads as HTML", name)
+	case strings.TrimSpace(strings.Trim(name, "/")) != name, strings.Contains(name, "//"), strings.ContainsAny(name, "<>"):
+		err = cli.Usage("the dataset name %q has a space or slash at an end, slashes two in a row, or angle brackets", name)
 	}
 	if prefix := dataset.ValidID(c.IDPrefix); prefix != nil && c.IDPrefix != "" {
 		err = errors.Join(err, cli.Usage("the id prefix %w", prefix))

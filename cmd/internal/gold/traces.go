@@ -213,9 +213,6 @@ func (p *preview) close(env cli.Env, r seed.TraceResult) error {
 		}{p.items, r}
 	}
 	from := " from " + textutil.Counted(r.Selected, "trace")
-	if n := r.Selected + r.RefusedQueueItems - r.Done(); n > 0 { // an error ended the work
-		from += fmt.Sprintf(" (%d not looked at)", n)
-	}
 	text := summary(c, from, r.Result)
 	if path := c.String("out"); path != "" {
 		text = fmt.Sprintf("%s of %s in %s, %d refused\n", textutil.Counted(r.Written, "item"), textutil.Counted(r.Selected, "trace"), path, r.Refused)

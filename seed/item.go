@@ -300,13 +300,8 @@ func (m *mapper) input(values map[string]any) (json.RawMessage, error) {
 	}
 	document := cmp.Or(fields["document_text"], fields["text"])
 	if text, isText := document.(string); document == nil || isText && strings.TrimSpace(text) == "" {
-		hint := m.excerpt("its input has the keys %q;", slices.Sorted(maps.Keys(fields))) + " a mapping file says which one it is"
-		if paths := slices.Concat(m.cfg.Mapping.Input["document_text"], m.cfg.Mapping.Input["text"]); len(paths) > 0 {
-			hint = fmt.Sprint(paths) + " lead to no text"
-		} else if isText {
-			hint = "the text is empty"
-		}
-		return nil, refuse(NoInput, "input.document_text", "the trace has no document there: %s", hint)
+		return nil, refuse(NoInput, "input.document_text", "the trace has no document there, or an empty one: its input has "+
+			"%s; a mapping file says where it is", m.excerpt("the keys %q", slices.Sorted(maps.Keys(fields))))
 	}
 	for field, value := range m.cfg.Mapping.Constant {
 		if fields[field] == nil {

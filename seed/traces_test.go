@@ -121,7 +121,7 @@ func TestFromTraces_refusals(t *testing.T) {
 			approve(id)
 			refused[id] = want
 		}
-		bad(2, " ", answer, "has no document there: the text is empty")
+		bad(2, " ", answer, "has no document there, or an empty one")
 		bad(3, "Ada lived in London.", "I am sorry, I cannot.", "not JSON")
 		bad(4, "Ada lived in London.", `{"entities":[{"name":"Ada","type":"Person"},{"name":"Lon`, "ends in the middle")
 		bad(5, "Ada lived in London.", nil, "has no value")

@@ -58,9 +58,15 @@ func (l *lineScorer) score(line []byte, o *outcome.Outcome) (out scoredPair, err
 	if err != nil {
 		return out, err
 	}
-	scorer, err := l.scorerFor(p.Options)
-	if err != nil {
-		return out, err
+	scorer := l.base
+	if !isAbsent(p.Options) {
+		options, err := scoring.ParseOptions(p.Options, l.options)
+		if err != nil {
+			return out, err
+		}
+		if scorer, err = scoring.New(options); err != nil {
+			return out, err
+		}
 	}
 	var expected extraction.Extraction
 	var warningsOfGold []string
@@ -160,18 +166,6 @@ func orEmpty[T any](list []T) []T {
 		return []T{}
 	}
 	return list
-}
-
-// scorerFor returns the scorer for the options of a line.
-func (l *lineScorer) scorerFor(raw json.RawMessage) (*scoring.Scorer, error) {
-	if isAbsent(raw) {
-		return l.base, nil
-	}
-	options, err := scoring.ParseOptions(raw, l.options)
-	if err != nil {
-		return nil, err
-	}
-	return scoring.New(options)
 }
 
 // maxLine is the longest line, in bytes.

@@ -286,29 +286,24 @@ func promptText(p langfuse.Prompt) string {
 	return text + section("config", canonicalJSON(config))
 }
 
-// messagesText returns the messages, each under its role, and placeholders by name. A message
-// with other fields, and a prompt of another form, are JSON.
+// messagesText returns the messages, each under its role, and placeholders by name. A prompt with
+// anything else in it is JSON as a whole.
 func messagesText(raw json.RawMessage) string {
-	var messages []map[string]json.RawMessage
-	if json.Unmarshal(raw, &messages) != nil || slices.ContainsFunc(messages, func(m map[string]json.RawMessage) bool { return m == nil }) {
+	var messages []struct{ Type, Role, Content, Name string }
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if decoder.Decode(&messages) != nil {
 		return section("prompt", canonicalJSON(raw))
 	}
 	var text strings.Builder
 	for _, m := range messages {
-		if kind := string(m["type"]); kind == `"message"` || kind == `"chatmessage"` { // which Langfuse adds
-			delete(m, "type")
-		}
-		var role, content, name string
-		readText := func(key string, target *string) bool { return m[key] != nil && json.Unmarshal(m[key], target) == nil }
-		hasRole := readText("role", &role)
 		switch {
-		case len(m) == 2 && hasRole && readText("content", &content):
-			text.WriteString(section(role, content))
-		case len(m) == 2 && string(m["type"]) == `"placeholder"` && readText("name", &name):
-			text.WriteString(textutil.Line("placeholder "+name) + "\n\n")
+		case m.Type == "placeholder" && m.Role+m.Content == "":
+			text.WriteString(textutil.Line("placeholder "+m.Name) + "\n\n")
+		case m.Role != "" && m.Name == "":
+			text.WriteString(section(m.Role, m.Content))
 		default:
-			whole, _ := json.Marshal(m) // m was read from JSON, so it cannot fail
-			text.WriteString(section(cmp.Or(role, "message"), canonicalJSON(whole)))
+			return section("prompt", canonicalJSON(raw))
 		}
 	}
 	return text.String()

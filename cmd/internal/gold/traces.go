@@ -234,7 +234,7 @@ func (p *preview) row(s seed.Seeded) {
 	entities, relationships, document := "-", "-", s.Reason
 	if s.Content != nil {
 		if gold, _, err := extraction.DecodeExtraction(s.Content.Expected); err == nil {
-			entities, relationships = length(gold.Entities), length(gold.Relationships)
+			entities, relationships = strconv.Itoa(len(gold.Entities)), strconv.Itoa(len(gold.Relationships))
 		}
 		if d, _, err := extraction.DecodeDocument(s.Content.Input); err == nil && s.Reason == "" {
 			document = textutil.Brief(textutil.Cut(d.Text, 2000), 60)
@@ -242,13 +242,6 @@ func (p *preview) row(s seed.Seeded) {
 	}
 	cells := []string{string(s.Action), s.Trace, evidence, entities, relationships, document}
 	fmt.Fprintln(p.table, strings.Join(cli.Each(cells, textutil.Line), "\t"))
-}
-
-func length[T any](list []T) string {
-	if list == nil {
-		return "-" // not annotated
-	}
-	return strconv.Itoa(len(list))
 }
 
 // diff prints how an item changes. It does not mention unchanged items.

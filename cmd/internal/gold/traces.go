@@ -263,10 +263,7 @@ func lines(item *dataset.Item) []byte {
 	if item == nil {
 		return nil
 	}
-	fields := *item
-	fields.ID = ""                         // the header shows the id
-	raw, _ := textutil.MarshalJSON(fields) // the values were decoded from JSON
-	raw = bytes.Replace(raw, []byte(`"id":"",`), nil, 1)
+	raw, _ := textutil.MarshalJSON(item) // the values were decoded from JSON
 	raw, _ = dataset.Canonical(raw)
 	return []byte(report.Indented(raw) + "\n")
 }

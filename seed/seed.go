@@ -68,16 +68,13 @@ type Config struct {
 	Progress func(format string, args ...any)
 }
 
-// validate returns why Langfuse would refuse the name of the dataset or the prefix of ids, or nil.
+// validate returns why Langfuse would refuse the name of the dataset, or nil.
 func (c Config) validate() (err error) {
 	switch name := c.Dataset; {
 	case strings.TrimSpace(name) == "":
 		err = cli.Usage("the name of the dataset is missing")
 	case strings.TrimSpace(strings.Trim(name, "/")) != name, strings.Contains(name, "//"), strings.ContainsAny(name, "<>"):
 		err = cli.Usage("the dataset name %q has a space or slash at an end, slashes two in a row, or angle brackets", name)
-	}
-	if prefix := dataset.ValidID(c.IDPrefix); prefix != nil && c.IDPrefix != "" {
-		err = errors.Join(err, cli.Usage("the id prefix %w", prefix))
 	}
 	return err
 }

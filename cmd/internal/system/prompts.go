@@ -71,12 +71,8 @@ func PromptTable(list []langfuse.PromptSummary, zone *time.Location) string {
 	}
 	t := report.Table{Columns: []report.Column{{Title: "name"}, {Title: "type"}, {Title: "versions"}, {Title: "labels"}, {Title: "updated"}}}
 	for _, p := range list {
-		updated := "–"
-		if !p.LastUpdatedAt.IsZero() {
-			updated = p.LastUpdatedAt.In(zone).Format("2006-01-02 15:04")
-		}
 		t.Rows = append(t.Rows, report.Row{Cells: []string{textutil.Line(p.Name), textutil.Line(p.Type), ranges(p.Versions),
-			textutil.Line(strings.Join(p.Labels, ", ")), updated}})
+			textutil.Line(strings.Join(p.Labels, ", ")), p.LastUpdatedAt.In(zone).Format("2006-01-02 15:04")}})
 	}
 	return t.Text()
 }

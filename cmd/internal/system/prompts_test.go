@@ -80,7 +80,7 @@ func TestTable(t *testing.T) {
 	}{
 		"none":    {nil, "no prompts"},
 		"hostile": {[]langfuse.PromptSummary{{Name: "a\x1b\nb", Type: "text", Versions: []int{3, 1, 2, 5, 6}, Labels: []string{"x", "y"}, LastUpdatedAt: at}}, `  a\x1b b  text  1-3, 5-6  x, y    2026-11-21 03:04`},
-		"bare":    {[]langfuse.PromptSummary{{Name: "a", Type: "chat"}}, `  a     chat  none              –`},
+		"bare":    {[]langfuse.PromptSummary{{Name: "a", Type: "chat", LastUpdatedAt: at}}, `  a     chat  none              2026-11-21 03:04`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lines := strings.Split(strings.TrimSuffix(PromptTable(tt.list, time.UTC), "\n"), "\n")

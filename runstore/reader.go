@@ -82,8 +82,16 @@ func Load(path string) (*Reader, error) {
 		return nil, err
 	}
 	r, err := load(path)
-	if sqliteCode(err) != sqlite3.SQLITE_READONLY {
+	switch sqliteCode(err) {
+	default:
 		return r, err
+	case sqlite3.SQLITE_CANTOPEN: // it does not say why; nothing has a lock there that closing f would lose
+		f, openErr := os.Open(path)
+		if openErr != nil {
+			return nil, fault(path, ErrRead, openErr)
+		}
+		return nil, errors.Join(err, f.Close())
+	case sqlite3.SQLITE_READONLY:
 	}
 	if rollbackErr := rollBack(path); rollbackErr != nil {
 		return nil, errors.Join(err, rollbackErr)

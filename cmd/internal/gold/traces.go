@@ -213,6 +213,9 @@ func (p *preview) close(env cli.Env, r seed.TraceResult) error {
 		}{p.items, r}
 	}
 	from := " from " + textutil.Counted(r.Selected, "trace")
+	if n := r.Selected + r.RefusedQueueItems - r.Done(); n > 0 { // an error ended the work
+		from += fmt.Sprintf(" (%d not looked at)", n)
+	}
 	text := summary(c, from, r.Result)
 	if path := c.String("out"); path != "" {
 		text = fmt.Sprintf("%s of %s in %s, %d refused\n", textutil.Counted(r.Written, "item"), textutil.Counted(r.Selected, "trace"), path, r.Refused)
@@ -234,7 +237,7 @@ func (p *preview) row(s seed.Seeded) {
 	entities, relationships, document := "-", "-", s.Reason
 	if s.Content != nil {
 		if gold, _, err := extraction.DecodeExtraction(s.Content.Expected); err == nil {
-			entities, relationships = strconv.Itoa(len(gold.Entities)), strconv.Itoa(len(gold.Relationships))
+			entities, relationships = length(gold.Entities), length(gold.Relationships)
 		}
 		if d, _, err := extraction.DecodeDocument(s.Content.Input); err == nil && s.Reason == "" {
 			document = textutil.Brief(textutil.Cut(d.Text, 2000), 60)
@@ -242,6 +245,13 @@ func (p *preview) row(s seed.Seeded) {
 	}
 	cells := []string{string(s.Action), s.Trace, evidence, entities, relationships, document}
 	fmt.Fprintln(p.table, strings.Join(cli.Each(cells, textutil.Line), "\t"))
+}
+
+func length[T any](list []T) string {
+	if list == nil {
+		return "-" // not annotated
+	}
+	return strconv.Itoa(len(list))
 }
 
 // diff prints how an item changes. It does not mention unchanged items.

@@ -38,8 +38,8 @@ const MaxLabel = 4 << 10
 // A nil list differs from an empty one: in expected output, nil means "not annotated", so that
 // nothing is scored, and empty means "annotated, there is none".
 type Extraction struct {
-	Entities      []Entity
-	Relationships []Relationship
+	Entities      []Entity       `json:"entities,omitzero"`
+	Relationships []Relationship `json:"relationships,omitzero"`
 }
 
 // Entity is a named thing with a type.
@@ -85,50 +85,8 @@ func (r Relationship) Dangling() bool { return r.SourceRef != "" || r.TargetRef 
 // MarshalJSON writes entities with name and type, and relationships with source_name,
 // target_name and relationship_type. A nil list is omitted, an empty one is written as [].
 func (e Extraction) MarshalJSON() ([]byte, error) {
-	size := 64
-	for _, entity := range e.Entities {
-		size += 128
-		for _, m := range entity.Mentions {
-			size += 60 + len(m.Quote)
-		}
-	}
-	w := textutil.JSONWriter{B: append(make([]byte, 0, size+128*len(e.Relationships)), '{')}
-	if e.Entities != nil {
-		textutil.WriteJSONList(&w, "entities", e.Entities, Entity.write)
-	}
-	if e.Relationships != nil {
-		textutil.WriteJSONList(&w, "relationships", e.Relationships, Relationship.write)
-	}
-	w.Close()
-	return w.B, w.Err
-}
-
-func (e Entity) write(w *textutil.JSONWriter) {
-	w.TextIf("id", e.ID)
-	w.Text("name", e.Name)
-	w.TextIf("type", e.Type)
-	w.TextIf("description", e.Description)
-	textutil.WriteJSONIf(w, "aliases", e.Aliases, len(e.Aliases) > 0)
-	textutil.WriteJSONIf(w, "properties", e.Properties, len(e.Properties) > 0)
-	if len(e.Mentions) > 0 {
-		textutil.WriteJSONList(w, "mentions", e.Mentions, Span.write)
-	}
-}
-
-func (s Span) write(w *textutil.JSONWriter) {
-	w.Text("quote", s.Quote)
-	w.Int("start", int64(s.Start))
-	w.Int("end", int64(s.End))
-	w.Flag("looked_up", s.LookedUp)
-}
-
-func (r Relationship) write(w *textutil.JSONWriter) {
-	w.Text("source_name", r.Source)
-	w.Text("target_name", r.Target)
-	w.Text("relationship_type", r.Type)
-	w.TextIf("description", r.Description)
-	w.TextIf("source_ref", r.SourceRef)
-	w.TextIf("target_ref", r.TargetRef)
+	type plain Extraction // without this method
+	return json.Marshal(plain(e))
 }
 
 // ReadsBack reports whether DecodeExtraction decodes the JSON of e to the same extraction

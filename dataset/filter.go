@@ -61,13 +61,10 @@ func parseCondition(text string) (condition, error) {
 	c := condition{strings.TrimSpace(path), operator, strings.TrimSpace(value)}
 	root, rest, _ := strings.Cut(c.path, ".")
 	f := fields[root]
-	switch {
-	case !found || c.path == "":
-		return c, fmt.Errorf("filter %q: expected path=value, such as metadata.difficulty=hard", text)
-	case c.path == "id" && c.value == "":
-		return c, fmt.Errorf("filter %q: expected an id after the =", text)
-	case c.path != "id" && (rest == "" || f != fieldMetadata && f != fieldInput && f != fieldExpected):
-		return c, fmt.Errorf("filter %q: a path begins with metadata., input., expectedOutput., or is id", text)
+	isPath := rest != "" && (f == fieldMetadata || f == fieldInput || f == fieldExpected)
+	if !found || !isPath && c.path != "id" || c.path == "id" && c.value == "" {
+		return c, fmt.Errorf("filter %q: expected id=ID, or path=value with a path that begins with metadata., input. or "+
+			"expectedOutput., such as metadata.difficulty=hard", text)
 	}
 	return c, nil
 }

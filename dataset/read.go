@@ -130,18 +130,14 @@ type decoder struct {
 	yield func(Located, error) bool
 }
 
-// skipMark skips the byte order mark of UTF-8 and refuses those of UTF-16.
+// skipMark skips the byte order mark of UTF-8.
 func (d *decoder) skipMark(in *bufio.Reader) error {
 	mark, err := in.Peek(3)
 	if err != nil && err != io.EOF {
 		return fmt.Errorf("reading %s: %w", d.name, err)
 	}
-	switch {
-	case bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")):
-		_, err = in.Discard(3)
-		return err
-	case bytes.HasPrefix(mark, []byte("\xff\xfe")), bytes.HasPrefix(mark, []byte("\xfe\xff")):
-		return d.problem(1, "", "is UTF-16; convert the file to UTF-8")
+	if bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")) {
+		_, _ = in.Discard(3) // they are in the buffer
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func TestRead_problems(t *testing.T) {
 		format     Format
 		text, want string
 	}{
-		"UTF-16":                {JSONL, "\xff\xfe{\x00", "f: line 1: is UTF-16; convert the file to UTF-8"},
+		"UTF-16":                {JSONL, "\xff\xfe{\x00", "f: line 1: byte 0xff is not valid UTF-8; convert the file to UTF-8"},
 		"invalid UTF-8":         {JSON, "[\n{\"id\":\n\"\xff\"}]", "f: line 3: byte 0xff is not valid UTF-8"},
 		"JSON of lines":         {JSON, "{\"id\":\"a\"}\n{}", "f: line 2: is not JSON: invalid character '{' after top-level value (column 1); a file with one object per line is named .jsonl"},
 		"JSON and more":         {JSON, "[]\n[]", "f: line 2: is not JSON: invalid character '[' after top-level value"},

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -81,11 +80,12 @@ func CheckLangfuse(raw []byte) error {
 
 const draft7 = "http://json-schema.org/draft-07/schema"
 
-// keyword describes a keyword of draft 7.
+// keyword describes keywords of draft 7.
 type keyword struct {
-	types  string // the types of the values that it applies to; "" means any
+	names  string // with spaces between them
+	types  string // the types of the values that they apply to; "" means any
 	kind   int
-	byName bool // its value is an object with schemas
+	byName bool // their values are objects with schemas
 }
 
 // The kinds of keywords.
@@ -98,35 +98,33 @@ const (
 	definitions          // contains schemas for references
 )
 
-// keywords returns the keywords of draft 7, and the additional keywords of Ajv.
-var keywords = sync.OnceValue(func() map[string]keyword {
-	known := map[string]keyword{}
-	for _, row := range []struct {
-		names string
-		keyword
-	}{
-		{"$id $schema $comment $vocabulary title description default deprecated readOnly writeOnly examples " +
-			"contentMediaType contentEncoding contentSchema", keyword{"", annotation, false}},
-		{"$ref type nullable enum const", keyword{"", assertion, false}},
-		{"multipleOf maximum exclusiveMaximum minimum exclusiveMinimum", keyword{"number integer", assertion, false}},
-		{"maxLength minLength pattern", keyword{"string", assertion, false}},
-		{"format formatMinimum formatMaximum formatExclusiveMinimum formatExclusiveMaximum", keyword{"string number integer", assertion, false}},
-		{"maxItems minItems uniqueItems", keyword{"array", assertion, false}},
-		{"maxProperties minProperties required", keyword{"object", assertion, false}},
-		{"if then else not allOf anyOf oneOf", keyword{"", inPlace, false}},
-		{"dependencies", keyword{"object", inPlace, true}},
-		{"items additionalItems contains", keyword{"array", children, false}},
-		{"additionalProperties", keyword{"object", children, false}},
-		{"properties patternProperties", keyword{"object", children, true}},
-		{"propertyNames", keyword{"object", propertyNames, false}},
-		{"definitions $defs", keyword{"", definitions, true}},
-	} {
-		for _, name := range strings.Fields(row.names) {
-			known[name] = row.keyword
-		}
+// keywords has the keywords of draft 7, and the additional keywords of Ajv.
+var keywords = []keyword{
+	{"$id $schema $comment $vocabulary title description default deprecated readOnly writeOnly examples " +
+		"contentMediaType contentEncoding contentSchema", "", annotation, false},
+	{"$ref type nullable enum const", "", assertion, false},
+	{"multipleOf maximum exclusiveMaximum minimum exclusiveMinimum", "number integer", assertion, false},
+	{"maxLength minLength pattern", "string", assertion, false},
+	{"format formatMinimum formatMaximum formatExclusiveMinimum formatExclusiveMaximum", "string number integer", assertion, false},
+	{"maxItems minItems uniqueItems", "array", assertion, false},
+	{"maxProperties minProperties required", "object", assertion, false},
+	{"if then else not allOf anyOf oneOf", "", inPlace, false},
+	{"dependencies", "object", inPlace, true},
+	{"items additionalItems contains", "array", children, false},
+	{"additionalProperties", "object", children, false},
+	{"properties patternProperties", "object", children, true},
+	{"propertyNames", "object", propertyNames, false},
+	{"definitions $defs", "", definitions, true},
+}
+
+// keywordOf returns the keyword of a name; known is false if there is none.
+func keywordOf(name string) (k keyword, known bool) {
+	at := slices.IndexFunc(keywords, func(k keyword) bool { return slices.Contains(strings.Fields(k.names), name) })
+	if at < 0 {
+		return keyword{}, false
 	}
-	return known
-})
+	return keywords[at], true
+}
 
 // schemas returns the schemas in a value of the keyword, by their path relative to the value.
 func (k keyword) schemas(value any) map[string]any {
@@ -157,7 +155,8 @@ func each(value any, f func(schema map[string]any)) {
 	}
 	f(schema)
 	for name, value := range schema {
-		for _, one := range keywords()[name].schemas(value) {
+		k, _ := keywordOf(name)
+		for _, one := range k.schemas(value) {
 			each(one, f)
 		}
 	}
@@ -193,7 +192,7 @@ func (c *checker) schema(value any, path string, types []any) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
-		k, ok := keywords()[name]
+		k, ok := keywordOf(name)
 		if !ok {
 			c.problem(path, "%q is not a keyword of draft-07, and Langfuse takes no others", name)
 		}
@@ -230,7 +229,7 @@ func (c *checker) schema(value any, path string, types []any) {
 func empty(value any) bool {
 	schema, ok := value.(map[string]any)
 	for name := range schema {
-		if k, known := keywords()[name]; !known || k.kind != annotation && k.kind != definitions {
+		if k, known := keywordOf(name); !known || k.kind != annotation && k.kind != definitions {
 			return false
 		}
 	}

@@ -168,7 +168,7 @@ func TestCompareUTF16(t *testing.T) {
 		text := rapid.StringOf(rapid.SampledFrom([]rune("aé\u07ff\ud7ff\ue000\ufb33\uffff😀\U0010ffff")))
 		a, b := text.Draw(t, "a"), text.Draw(t, "b")
 		want := slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b)))
-		if got := compareUTF16([]byte(a), []byte(b)); got != want {
+		if got := compareUTF16(a, b); got != want {
 			t.Fatalf("%q and %q: %d, want %d", a, b, got, want)
 		}
 	})

@@ -139,18 +139,14 @@ type canonicalWriter struct {
 	raw, out []byte
 	pos      int               // position in raw
 	members  []canonicalMember // of the open objects
-	keys     []byte            // keys of the members, without quotes and escapes
 	scratch  []byte
 }
 
-// canonicalMember is the position of a written member. It has no pointers, since there are
-// many.
+// canonicalMember is the position of a written member.
 type canonicalMember struct {
-	keyStart, keyEnd int // in keys
-	start, end       int // in out
+	key        string // without escapes; shares the memory of raw
+	start, end int    // in out
 }
-
-func (w *canonicalWriter) key(m canonicalMember) []byte { return w.keys[m.keyStart:m.keyEnd] }
 
 func (w *canonicalWriter) skipSpace() {
 	for ; w.pos < len(w.raw); w.pos++ {
@@ -212,28 +208,28 @@ func (w *canonicalWriter) parts(closing byte, part func()) {
 
 // object writes the members in their order, and sorts them if necessary.
 func (w *canonicalWriter) object() {
-	start, firstMember, keysLen := len(w.out), len(w.members), len(w.keys)
+	start, firstMember := len(w.out), len(w.members)
 	w.parts('}', w.member)
 	members := w.members[firstMember:]
 	sorted := true
 	for i := 1; i < len(members) && sorted; i++ {
-		sorted = compareUTF16(w.key(members[i-1]), w.key(members[i])) < 0
+		sorted = compareUTF16(members[i-1].key, members[i].key) < 0
 	}
 	if !sorted {
 		w.sort(start, members)
 	}
-	w.members, w.keys = w.members[:firstMember], w.keys[:keysLen]
+	w.members = w.members[:firstMember]
 }
 
 // sort rewrites the object, which begins at start, in the order of its keys.
 func (w *canonicalWriter) sort(start int, members []canonicalMember) {
 	slices.SortFunc(members, func(a, b canonicalMember) int {
-		return cmp.Or(compareUTF16(w.key(a), w.key(b)), a.start-b.start)
+		return cmp.Or(compareUTF16(a.key, b.key), a.start-b.start)
 	})
 	w.scratch = append(w.scratch[:0], w.out[start:]...)
 	w.out = append(w.out[:start], '{')
 	for i, m := range members {
-		if i+1 < len(members) && bytes.Equal(w.key(members[i+1]), w.key(m)) {
+		if i+1 < len(members) && members[i+1].key == m.key {
 			continue // the last value of a repeated key counts
 		}
 		if len(w.out) > start+1 {
@@ -246,9 +242,7 @@ func (w *canonicalWriter) sort(start int, members []canonicalMember) {
 
 func (w *canonicalWriter) member() {
 	token := w.scalar()
-	m := canonicalMember{keyStart: len(w.keys), start: len(w.out)}
-	w.keys = append(w.keys, textutil.UnsafeJSONText(token)...)
-	m.keyEnd = len(w.keys)
+	m := canonicalMember{key: textutil.UnsafeJSONText(token), start: len(w.out)}
 	w.text(token)
 	w.out = append(w.out, ':')
 	w.skipSpace()
@@ -275,7 +269,7 @@ func CanonicalValue(v any) []byte {
 // compareUTF16 compares UTF-8 text by UTF-16 code units, as JavaScript does. That is the order
 // of the bytes, except that characters beyond U+FFFF (from byte 0xF0) come before U+E000…U+FFFF
 // (from 0xEE).
-func compareUTF16(a, b []byte) int {
+func compareUTF16(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]
 		switch {

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -189,21 +188,12 @@ func (p *page) table(tables ...Table) {
 // columns cut to at most readable, and keys to at most half of the width. It returns the dropped
 // titles.
 func (t *Table) dropColumns(width int) (dropped []string) {
-	least := func(c Column) int {
-		switch {
-		case c.key:
-			return max(readable, width/2)
-		case c.flex:
-			return readable
-		}
-		return uncut
-	}
 	for {
 		widest := 0
 		for _, c := range t.Columns {
 			widest = max(widest, c.Wide)
 		}
-		if _, total := t.widths(least); total <= width || widest == 0 {
+		if _, total := t.fitWidths(width, allButNarrowest); total <= width || widest == 0 {
 			return dropped
 		}
 		at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Wide == widest })
@@ -215,28 +205,28 @@ func (t *Table) dropColumns(width int) (dropped []string) {
 	}
 }
 
-// uncut is the width limit of a column that is not cut.
-const uncut = math.MaxInt
-
-// widths returns the width of each column, limited to least, and of a whole line.
-func (t *Table) widths(least func(Column) int) (widths []int, total int) {
+// widths returns the width of each column, and of a whole line.
+func (t *Table) widths() (widths []int, total int) {
 	for i, c := range t.Columns {
 		width := text.StringWidthWithoutEscSequences(c.Title)
 		for _, row := range t.Rows {
 			width = max(width, text.StringWidthWithoutEscSequences(row.Cells[i]))
 		}
-		widths = append(widths, min(width, least(c)))
-		total += gap + widths[i]
+		widths = append(widths, width)
+		total += gap + width
 	}
 	return widths, total
 }
 
-// fitWidths returns the column widths that fit. It narrows the widest column first: free text to
-// readable, keys to half of the width, other flexible columns to readable, and at last all
-// flexible columns to narrowest. If whole is set, it narrows free text only.
-func (t *Table) fitWidths(width int, whole bool) []int {
-	widths, total := t.widths(func(Column) int { return uncut })
-	for i, step := range []struct {
+// Numbers of steps of fitWidths.
+const onlyFreeText, allButNarrowest, allSteps = 1, 3, 4
+
+// fitWidths returns the column widths that fit, and the width of a whole line. It narrows the widest
+// column first, in these steps: free text to readable, keys to half of the width, other flexible
+// columns to readable, and at last all flexible columns to narrowest.
+func (t *Table) fitWidths(width, steps int) (widths []int, total int) {
+	widths, total = t.widths()
+	for _, step := range []struct {
 		least int
 		gives func(Column) bool
 	}{
@@ -244,8 +234,8 @@ func (t *Table) fitWidths(width int, whole bool) []int {
 		{max(readable, width/2), func(c Column) bool { return c.key }},
 		{readable, func(c Column) bool { return c.flex && !c.key }},
 		{narrowest, func(c Column) bool { return c.flex }},
-	} {
-		for total > width && (i == 0 || !whole) {
+	}[:steps] {
+		for total > width {
 			widest := -1
 			for i, c := range t.Columns {
 				if step.gives(c) && widths[i] > step.least && (widest < 0 || widths[i] > widths[widest]) {
@@ -259,18 +249,23 @@ func (t *Table) fitWidths(width int, whole bool) []int {
 			total--
 		}
 	}
-	return widths
+	return widths, total
 }
 
 // render writes the rows of a table, cut to the width of the page as far as its fixed columns
 // allow.
 func (p *page) render(t, below Table) {
-	for i, width := range t.fitWidths(p.Width, p.Whole) {
+	steps := allSteps
+	if p.Whole {
+		steps = onlyFreeText
+	}
+	fitting, _ := t.fitWidths(p.Width, steps)
+	for i, width := range fitting {
 		for _, row := range t.Rows {
 			row.Cells[i] = text.Snip(row.Cells[i], width, "…")
 		}
 	}
-	widths, total := t.widths(func(Column) int { return uncut }) // titles are never cut
+	widths, total := t.widths() // titles are never cut
 	write := func(cell func(int, Column) string) {
 		line := ""
 		for i, c := range t.Columns {

@@ -143,52 +143,38 @@ var fieldName = textutil.Pattern(`^[a-z_]+$`)
 // JSON masks the texts of a JSON value, including keys. The result is valid JSON; numbers that
 // contain a secret become texts. If raw is not JSON, it is masked as a text.
 func (m *Masker) JSON(raw []byte) []byte {
-	if len(m.secrets) == 0 {
+	switch {
+	case len(m.secrets) == 0:
 		return raw
-	}
-	if !json.Valid(raw) {
+	case !json.Valid(raw):
 		return []byte(m.Text(string(raw)))
 	}
 	masked := make([]byte, 0, len(raw))
 	for len(raw) > 0 {
-		n, replaced := m.token(raw)
-		if replaced == nil {
-			replaced = raw[:n]
+		if c := raw[0]; c == '"' || c == '-' || c >= '0' && c <= '9' {
+			token, rest := textutil.CutJSON(raw)
+			masked, raw = append(masked, m.token(token, rest)...), rest
+			continue
 		}
-		masked, raw = append(masked, replaced...), raw[n:]
+		masked, raw = append(masked, raw[0]), raw[1:]
 	}
 	return masked
 }
 
-// token masks the text or number at the beginning of raw, or passes over one other byte, and
-// returns its length. masked is nil if there is nothing to mask.
-func (m *Masker) token(raw []byte) (n int, masked []byte) {
-	text := ""
-	switch c := raw[0]; {
-	case c == '"':
-		for n = 1; raw[n] != '"'; n++ {
-			if raw[n] == '\\' {
-				n++
-			}
+// token masks a text or a number in JSON, before rest.
+func (m *Masker) token(token, rest []byte) []byte {
+	text := string(token)
+	if token[0] == '"' {
+		text = textutil.JSONText(token)
+		isKey := bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(":"))
+		if isKey && fieldName().MatchString(text) {
+			return token
 		}
-		n++
-		if json.Unmarshal(raw[:n], &text) != nil {
-			return n, nil
-		}
-		if fieldName().MatchString(text) && bytes.HasPrefix(bytes.TrimLeft(raw[n:], " \t\r\n"), []byte(":")) {
-			return n, nil
-		}
-	case c == '-' || c >= '0' && c <= '9':
-		for n = 1; n < len(raw) && strings.IndexByte("+-.eE0123456789", raw[n]) >= 0; n++ {
-		}
-		text = string(raw[:n])
-	default:
-		return 1, nil
 	}
 	if shown := m.Text(text); shown != text {
-		return n, quote(shown)
+		return quote(shown)
 	}
-	return n, nil
+	return token
 }
 
 // Writer returns a writer that masks a text and writes it to w. It also masks secrets that are

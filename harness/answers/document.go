@@ -35,9 +35,7 @@ func OpenDocument(ctx context.Context, path string, opt pdf.Options) (*Document,
 			continue
 		}
 		pages = append(pages, Passage{Page: p.Number, Text: p.Text})
-		for _, s := range statements(p.Text) {
-			sentences = append(sentences, Passage{Page: p.Number, Text: s.indexed, wording: s.answer})
-		}
+		sentences = append(sentences, statements(p)...)
 	}
 	index := newIndex(splitPassages(pages, passageSize))
 	return &Document{Path: path, Document: read, index: index, sentences: newIndex(sentences)}, nil

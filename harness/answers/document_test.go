@@ -12,12 +12,14 @@ import (
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers/pdf"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
 // TestStatements checks which statements of a page are indexed, with which words, and their wording
 // in answers.
 func TestStatements(t *testing.T) {
+	type statement struct{ text, wording string }
 	long := strings.Repeat("a", maxHeading+1)
 	for name, tt := range map[string]struct {
 		text string
@@ -44,7 +46,8 @@ func TestStatements(t *testing.T) {
 		"an empty line goes on in prose": {"Sales\n\ngrew.", []statement{{"Sales grew.", "Sales grew."}}},
 		"nothing":                        {"", nil},
 	} {
-		if diff := cmp.Diff(tt.want, statements(tt.text), cmp.AllowUnexported(statement{})); diff != "" {
+		got := cli.Each(statements(pdf.Page{Text: tt.text}), func(p Passage) statement { return statement{p.Text, p.wording} })
+		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(statement{})); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
+	"extraction-experiment/harness/answers/pdf"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
@@ -280,27 +281,21 @@ func joinGroups(run string) string {
 	return string(joined)
 }
 
-// statement is a sentence, or a row of a table with the table's header.
-type statement struct {
-	indexed string // indexed text, with the words of headings
-	answer  string // wording in an answer
-}
-
 // pageNumber matches a line with only a page number, which would look like a citation.
 var pageNumber = textutil.Pattern(`(?i)^[-–— ]*(стр\.|с\.|page|p\.)? *\d+[-–— ]*$`)
 
 // cellSeparator separates the cells of a row in the text from package pdf.
 const cellSeparator = " | "
 
-// statements splits the text of a page into sentences and rows of tables. The indexed text of both
-// includes the heading above, that of a row also the header of its table. The wording of a row
-// names the column of each number.
-func statements(text string) []statement {
-	var out []statement
+// statements splits a page into sentences and rows of tables. The text of both includes the heading
+// above, that of a row also the header of its table. The wording of a row names the column of each
+// number.
+func statements(page pdf.Page) []Passage {
+	var out []Passage
 	var prose, header []string
 	heading := ""
-	add := func(indexed, answer string) {
-		out = append(out, statement{strings.TrimSpace(heading + " " + indexed), answer})
+	add := func(text, wording string) {
+		out = append(out, Passage{page.Number, strings.TrimSpace(heading + " " + text), wording})
 	}
 	flush := func() {
 		for _, s := range Sentences(strings.Join(prose, " ")) {
@@ -308,7 +303,7 @@ func statements(text string) []statement {
 		}
 		prose = nil
 	}
-	lines := strings.Split(text, "\n")
+	lines := strings.Split(page.Text, "\n")
 	for i, line := range lines {
 		line = strings.TrimSpace(line)
 		cells := strings.Split(line, cellSeparator)

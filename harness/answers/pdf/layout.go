@@ -285,12 +285,18 @@ func runLength(glyphs []glyph) int {
 		if i > 0 && (math.Abs(g.y-c.y) >= 0.45*size || gap <= -maxOverlap*size || gap >= cellGap*size) {
 			return i
 		}
-		c.x1 = max(c.x1, g.x+g.width)
-		if g.size > c.size { // a superscript came first
-			c.size, c.y = g.size, g.y
-		}
+		c.extend(g)
 	}
 	return len(glyphs)
+}
+
+// extend extends a chunk to the end of a glyph. The largest glyph sets its size and height, as a
+// superscript may come first.
+func (c *chunk) extend(g glyph) {
+	c.x1 = max(c.x1, g.x+g.width)
+	if g.size > c.size {
+		c.size, c.y = g.size, g.y
+	}
 }
 
 // newChunk joins glyphs that follow one another, with parts between jumps. ok is false if they
@@ -319,11 +325,8 @@ func newChunk(run []glyph) (c chunk, ok bool) {
 			}
 		}
 		text.WriteString(normalized)
-		c.x1 = max(c.x1, g.x+g.width)
-		part.x1 = max(part.x1, g.x+g.width)
-		if g.size > c.size { // a superscript came first
-			c.size, c.y = g.size, g.y
-		}
+		c.extend(g)
+		part.extend(g)
 	}
 	flush()
 	if len(parts) == 0 {

@@ -153,8 +153,8 @@ func ContextReader(ctx context.Context, r io.Reader) io.Reader {
 	return in
 }
 
-// Read returns the content of a file, opened by Open. A file with more than maxBytes bytes is
-// an error that includes the path.
+// Read returns the content of a file, opened by Open. A file with more than maxBytes bytes, a number
+// of whole MiB, is an error that includes the path.
 func Read(ctx context.Context, path string, maxBytes int64) ([]byte, error) {
 	f, err := Open(ctx, path)
 	if err != nil {
@@ -166,15 +166,7 @@ func Read(ctx context.Context, path string, maxBytes int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case int64(len(raw)) > maxBytes:
-		return nil, fmt.Errorf("%s is larger than %s", path, size(maxBytes))
+		return nil, fmt.Errorf("%s is larger than %d MiB", path, maxBytes>>20)
 	}
 	return raw, nil
-}
-
-// size formats a number of bytes.
-func size(n int64) string {
-	if n >= 1<<20 && n%(1<<20) == 0 {
-		return fmt.Sprintf("%d MiB", n>>20)
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

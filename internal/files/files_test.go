@@ -57,14 +57,14 @@ func TestWrite(t *testing.T) {
 func TestRead_refused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
-	if err := os.WriteFile(path, []byte("four"), 0o600); err != nil {
+	if err := os.WriteFile(path, make([]byte, 1<<20+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
 		path string
 		want string
-	}{{path, "a is larger than 3 bytes"}, {dir, "is a folder"}, {os.DevNull, "is not a file"}, {path + "x", "no such file"}} {
-		if raw, err := Read(t.Context(), tt.path, 3); err == nil || !strings.Contains(err.Error(), tt.want) || raw != nil {
+	}{{path, "a is larger than 1 MiB"}, {dir, "is a folder"}, {os.DevNull, "is not a file"}, {path + "x", "no such file"}} {
+		if raw, err := Read(t.Context(), tt.path, 1<<20); err == nil || !strings.Contains(err.Error(), tt.want) || raw != nil {
 			t.Errorf("%q, %v, want %q", raw, err, tt.want)
 		}
 	}

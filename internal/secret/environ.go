@@ -1,7 +1,6 @@
 package secret
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -62,9 +61,8 @@ func Withhold(environ, handed []string) (given, withheld []string) {
 func secretTexts(value string) []string {
 	value = strings.TrimSpace(value)
 	found := []string{value}
-	var decoded any
-	if json.Unmarshal([]byte(value), &decoded) == nil {
-		found = append(found, jsonTexts(decoded)...)
+	if raw := []byte(value); textutil.ValidJSON(raw) {
+		found = append(found, jsonTexts(raw)...)
 	} else {
 		for _, part := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(",;\n\r", r) }) {
 			found = append(found, strings.TrimSpace(part))
@@ -86,18 +84,13 @@ func secretTexts(value string) []string {
 }
 
 // jsonTexts returns the texts in a JSON value, without keys.
-func jsonTexts(value any) (texts []string) {
-	switch v := value.(type) {
-	case string:
-		return []string{v}
-	case []any:
-		for _, one := range v {
-			texts = append(texts, jsonTexts(one)...)
-		}
-	case map[string]any:
-		for _, one := range v {
-			texts = append(texts, jsonTexts(one)...)
-		}
+func jsonTexts(raw []byte) []string {
+	texts := []string{textutil.JSONText(raw)}
+	for _, value := range textutil.JSONMembers(raw) {
+		texts = append(texts, jsonTexts(value)...)
+	}
+	for value := range textutil.JSONElements(raw) {
+		texts = append(texts, jsonTexts(value)...)
 	}
 	return texts
 }

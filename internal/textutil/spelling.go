@@ -49,14 +49,10 @@ func foldCherokee(r rune) rune {
 
 // OneSpace replaces each sequence of white space by one space, and trims the ends.
 func OneSpace(s string) string {
-	afterSpace := true // the previous byte is a space
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf || s[i] < ' ' || s[i] == ' ' && afterSpace {
-			return strings.Join(strings.Fields(s), " ")
-		}
-		afterSpace = s[i] == ' '
+	if strings.Contains(s, "  ") || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= utf8.RuneSelf }) {
+		return strings.Join(strings.Fields(s), " ")
 	}
-	return strings.TrimSuffix(s, " ")
+	return strings.Trim(s, " ") // like most names, without a copy
 }
 
 // ValidUTF8 replaces each invalid byte by U+FFFD.

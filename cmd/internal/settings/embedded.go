@@ -100,7 +100,7 @@ func findRunning(ctx context.Context, mode langfuse.Mode, timeout time.Duration)
 // readAddress reads the address file; without one, the address is zero. An address of another
 // machine is an error, because no server of this folder wrote it.
 func readAddress(ctx context.Context) (at address, err error) {
-	raw, err := files.Read(ctx, addressPath(), 64<<10)
+	raw, err := files.Read(ctx, addressPath(), 1<<20)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return at, nil

@@ -286,14 +286,9 @@ func (f fields) expected(x *Expected) {
 	case !slices.Contains([]string{NonEmpty, EmptyByEvidence, EmptyByFailure}, x.EmptyResultKind):
 		f.bad("expected.emptyResultKind: %q is not one of %s, %s, %s",
 			x.EmptyResultKind, NonEmpty, EmptyByEvidence, EmptyByFailure)
-	case x.MinExtractions < 0:
-		f.bad("expected.minExtractions: %d is negative", x.MinExtractions)
-	case x.MaxExtractions < x.MinExtractions:
-		f.bad("expected.maxExtractions: %d is less than minExtractions, %d", x.MaxExtractions, x.MinExtractions)
-	case x.EmptyResultKind == NonEmpty && x.MaxExtractions == 0:
-		f.bad("expected: a result that is not empty has at least one extraction")
-	case x.EmptyResultKind != NonEmpty && x.MinExtractions > 0:
-		f.bad("expected: an empty result has no extractions, minExtractions is %d", x.MinExtractions)
+	case x.MinExtractions < 0 || x.MaxExtractions < x.MinExtractions || x.EmptyResultKind == NonEmpty && x.MaxExtractions == 0,
+		x.EmptyResultKind != NonEmpty && x.MinExtractions > 0:
+		f.bad("expected: a result that is %s cannot have from %d to %d extractions", x.EmptyResultKind, x.MinExtractions, x.MaxExtractions)
 	}
 }
 

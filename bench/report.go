@@ -162,7 +162,7 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 			Sources: about[keySources], Failures: []FailedCalls{}, QuoteErrors: map[Code]int{},
 			DriftingCases: []string{}, Categories: []Category{}, Warnings: []string{},
 		},
-		cases: map[string]gold{}, categories: map[string]*Category{},
+		cases: map[string]gold{}, categories: map[string]*Category{}, regressions: set{},
 		causes: stats.NewShortlist(maxCauses, compareCauses),
 	}
 	m.trials, m.keys = make([]Category, m.Trials), make([]map[string]set, m.Trials)
@@ -176,8 +176,8 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 		}
 		g.Category = cmp.Or(g.Category, "smoke") // for smoke cases without one
 		m.cases[item.ID] = g
+		m.countCase(g)
 	}
-	m.countCases()
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Depth: runstore.Full}) {
 		if err != nil {
 			return Report{}, err
@@ -222,6 +222,7 @@ type measurer struct {
 	Report
 	cases        map[string]gold
 	categories   map[string]*Category
+	regressions  set // categories with regression records
 	all          Category
 	trials       []Category
 	keys         []map[string]set // of the extractions, by trial and case
@@ -229,21 +230,21 @@ type measurer struct {
 	item, result string // case and result of the last outcome, to find cases whose trials differ
 }
 
-// countCases counts the cases, in all and by category.
-func (m *measurer) countCases() {
-	regressions := set{} // categories with regression records
-	for _, g := range m.cases {
-		if m.categories[g.Category] == nil {
-			m.categories[g.Category] = &Category{Name: g.Category}
-		}
-		m.categories[g.Category].Cases++
-		if g.Expected != nil {
-			m.Breadth.RegressionCaseCount++
-			regressions[g.Category] = true
-		}
+// countCase counts a case, in all and by category.
+func (m *measurer) countCase(g gold) {
+	if m.categories[g.Category] == nil {
+		m.categories[g.Category] = &Category{Name: g.Category}
 	}
-	m.all.Cases, m.Breadth.TotalCaseCount, m.Breadth.RegressionCategoryCount = len(m.cases), len(m.cases), len(regressions)
-	m.Breadth.SmokeCaseCount = len(m.cases) - m.Breadth.RegressionCaseCount
+	m.categories[g.Category].Cases++
+	m.all.Cases++
+	m.Breadth.TotalCaseCount++
+	if g.Expected == nil {
+		m.Breadth.SmokeCaseCount++
+		return
+	}
+	m.Breadth.RegressionCaseCount++
+	m.regressions[g.Category] = true
+	m.Breadth.RegressionCategoryCount = len(m.regressions)
 }
 
 // judge adds the outcome of a case. Outcomes arrive ordered by case and trial.

@@ -86,15 +86,12 @@ type result struct {
 // run measures the case once, in a new folder. It keeps only the concurrency of the model that
 // the run before has learned.
 func (c loadCase) run(ctx context.Context, o options, dir string, model *modelServer) (r result, err error) {
-	windowsFile := filepath.Join(dir, ".experiment", "cache", "windows.json")
-	windows, windowsErr := os.ReadFile(windowsFile)
-	err = errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Dir(windowsFile), 0o700))
-	if err == nil && windowsErr == nil {
-		err = os.WriteFile(windowsFile, windows, 0o600)
-	}
-	if err != nil {
+	windows, kept := filepath.Join(dir, ".experiment", "cache", "windows.json"), dir+".windows.json"
+	_ = os.Rename(windows, kept) // the first run has none
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Dir(windows), 0o700)); err != nil {
 		return r, err
 	}
+	_ = os.Rename(kept, windows)
 	items, err := c.writeItems(filepath.Join(dir, "items.jsonl"), c.items(o.scale), o.realItems)
 	if err != nil {
 		return r, err

@@ -25,12 +25,12 @@ type verdict struct {
 
 func main() {
 	var r request
-	if err := json.NewDecoder(os.Stdin).Decode(&r); err != nil {
-		fmt.Fprintln(os.Stderr, "keyword_judge: reading the request:", err)
-		os.Exit(1)
+	err := json.NewDecoder(os.Stdin).Decode(&r)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(judge(r))
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(judge(r)); err != nil {
-		fmt.Fprintln(os.Stderr, "keyword_judge: writing the verdict:", err)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "keyword_judge:", err)
 		os.Exit(1)
 	}
 }

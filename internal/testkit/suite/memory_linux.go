@@ -11,17 +11,10 @@ import (
 func InMemory() {
 	const folder, minFree = "/dev/shm", 1 << 30
 	var fs syscall.Statfs_t
-	switch {
-	case Full() || os.Getenv("TMPDIR") != "":
-		return
-	case syscall.Statfs(folder, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < minFree:
+	if Full() || os.Getenv("TMPDIR") != "" || syscall.Statfs(folder, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < minFree {
 		return
 	}
-	probe, err := os.MkdirTemp(folder, "test")
-	if err != nil {
-		return
-	}
-	if os.Remove(probe) == nil {
+	if probe, err := os.MkdirTemp(folder, "test"); err == nil && os.Remove(probe) == nil {
 		_ = os.Setenv("TMPDIR", folder) // if it fails, folders stay on the disk
 	}
 }

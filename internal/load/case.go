@@ -31,32 +31,32 @@ type loadCase struct {
 	// serve has the arguments of a Langfuse server in its own process. If it is nil, the
 	// command uses the embedded server in the measured process.
 	serve []string
-	// seedFirst writes the items into that server before the measurement.
-	seedFirst bool
-	// earlierRun carries out a run of another name in the same folder first.
-	earlierRun bool
-	// args are the arguments of the command; %s is the file of items.
-	args []string
-	peer bool // the official runner can do the same
+	first []string // arguments of a command before the measured one, in the same folder; may be nil
+	args  []string
+	peer  bool // the official runner can do the same
 }
+
+// itemsFile is the file of items in the folder of a case.
+const itemsFile = "items.jsonl"
 
 // cases returns the cases of the table in docs/performance.md, in its order.
 func cases() []loadCase {
-	run := []string{"run", "--model", "openai/load", "--name", "load", "--quiet", "--dataset"}
-	file, dataset := append(slices.Clip(run), "%s"), append(slices.Clip(run), "load")
-	slow := []string{"serve", "--port", "0", "--latency", "100ms"}
+	run := func(name, dataset string) []string {
+		return []string{"run", "--model", "openai/load", "--name", name, "--quiet", "--dataset", dataset}
+	}
+	seed := []string{"seed", "--dataset", "load", "--file", itemsFile, "--quiet"}
+	file, dataset, slow := run("load", itemsFile), run("load", "load"), []string{"serve", "--port", "0", "--latency", "100ms"}
 	return []loadCase{
 		{name: "trivial", n: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, args: file, peer: true},
 		{name: "real", n: 2000, kind: "real", latency: 50 * time.Millisecond, concurrency: 50, args: file},
 		{name: "fast", n: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file, peer: true},
-		{name: "second", n: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, earlierRun: true,
-			args: file},
+		{name: "second", n: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, first: run("before", itemsFile), args: file},
 		{name: "slow", n: 5000, kind: "trivial", latency: 500 * time.Millisecond, concurrency: 500, args: file, peer: true},
-		{name: "langfuse-v4", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: slow, seedFirst: true, args: dataset},
-		{name: "langfuse-v3", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: append(slices.Clip(slow), "--mode", "v3"), seedFirst: true, args: dataset},
+		{name: "langfuse-v4", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: slow, first: seed, args: dataset},
+		{name: "langfuse-v3", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: append(slices.Clip(slow), "--mode", "v3"), first: seed, args: dataset},
 		{name: "alone", n: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, serve: slow[:3], args: file},
-		{name: "seed", n: 2000, kind: "trivial", serve: slow, args: []string{"seed", "--dataset", "load", "--file", "%s", "--quiet"}},
-		{name: "score", n: 20_000, kind: "pairs", args: []string{"score", "%s", "--summary"}},
+		{name: "seed", n: 2000, kind: "trivial", serve: slow, args: seed},
+		{name: "score", n: 20_000, kind: "pairs", args: []string{"score", itemsFile, "--summary"}},
 		{name: "long", n: 1, kind: "long", concurrency: 1, args: file},
 		{name: "version", n: 1, args: []string{"--version"}},
 		{name: "many", n: 200_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file},
@@ -92,8 +92,7 @@ func (c loadCase) run(ctx context.Context, o options, dir string, model *modelSe
 		return r, err
 	}
 	_ = os.Rename(kept, windows)
-	items, err := c.writeItems(filepath.Join(dir, "items.jsonl"), c.items(o.scale), o.realItems)
-	if err != nil {
+	if err := c.writeItems(filepath.Join(dir, itemsFile), c.items(o.scale), o.realItems); err != nil {
 		return r, err
 	}
 	// Profiles take time: without -profile only allocations are counted.
@@ -107,6 +106,9 @@ func (c loadCase) run(ctx context.Context, o options, dir string, model *modelSe
 	}
 	env := append(os.Environ(), "OPENAI_BASE_URL="+model.URL+"/v1", "OPENAI_API_KEY=load", "EXPERIMENT_PROFILE=")
 	command := func(args ...string) *exec.Cmd {
+		if args[0] == "run" {
+			args = append(args, "--concurrency", fmt.Sprint(c.concurrency))
+		}
 		cmd := exec.CommandContext(ctx, o.binary, args...)
 		cmd.Dir, cmd.Env = dir, env
 		return cmd
@@ -120,36 +122,21 @@ func (c loadCase) run(ctx context.Context, o options, dir string, model *modelSe
 		defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
 		env = append(env, exports...)
 	}
-	if c.seedFirst {
-		if out, err := command("seed", "--dataset", "load", "--file", items, "--quiet").CombinedOutput(); err != nil {
-			return r, fmt.Errorf("seeding: %w\n%s", err, out)
+	if c.first != nil {
+		if out, err := command(c.first...).CombinedOutput(); err != nil {
+			return r, fmt.Errorf("experiment %s: %w\n%s", strings.Join(c.first, " "), err, out)
 		}
 	}
-	var args []string
-	for _, arg := range c.args {
-		args = append(args, strings.ReplaceAll(arg, "%s", items))
-	}
-	if c.concurrency > 0 {
-		args = append(args, "--concurrency", fmt.Sprint(c.concurrency))
-	}
-	if c.earlierRun {
-		before := slices.Clone(args)
-		before[slices.Index(before, "load")] = "before"
-		if out, err := command(before...).CombinedOutput(); err != nil {
-			return r, fmt.Errorf("the run before: %w\n%s", err, out)
-		}
-	}
+	runs, store := filepath.Join(dir, ".experiment", "runs"), filepath.Join(dir, ".experiment", "langfuse.db")
+	runsBefore, storeBefore := sizeOf(runs), sizeOf(store)
 	if o.profile != "" || c.name != "version" {
 		env = append(env, "EXPERIMENT_PROFILE="+profile)
 	}
-	r, err = measureCommand(command(args...), o.watch)
+	r, err = measureCommand(command(c.args...), o.watch)
 	if err != nil {
 		return r, err
 	}
-	r.runFile, r.store = sizeOf(filepath.Join(dir, ".experiment", "runs")), sizeOf(filepath.Join(dir, ".experiment", "langfuse.db"))
-	if c.earlierRun {
-		r.runFile, r.store = r.runFile/2, r.store/2 // the size is that of both runs
-	}
+	r.runFile, r.store = sizeOf(runs)-runsBefore, sizeOf(store)-storeBefore
 	if text, readErr := os.ReadFile(memoryFile); readErr == nil {
 		err = json.Unmarshal(text, &r)
 	}
@@ -246,26 +233,25 @@ func sizeOf(path string) (bytes int64) {
 	return bytes
 }
 
-// writeItems generates the items of the case and returns their file, or "" if the case has
-// none.
-func (c loadCase) writeItems(path string, n int, from string) (string, error) {
+// writeItems generates the items of the case, if it has any.
+func (c loadCase) writeItems(path string, n int, from string) error {
 	if c.kind == "" {
-		return "", nil
+		return nil
 	}
 	item, err := c.itemGenerator(from)
 	if err != nil {
-		return "", err
+		return err
 	}
 	f, err := os.Create(path)
 	if err != nil {
-		return "", err
+		return err
 	}
 	w := bufio.NewWriter(f)
 	encoder := json.NewEncoder(w)
 	for i := range n {
 		err = errors.Join(err, encoder.Encode(item(i)))
 	}
-	return path, errors.Join(err, w.Flush(), f.Close())
+	return errors.Join(err, w.Flush(), f.Close())
 }
 
 // itemGenerator returns a function that returns the i-th item of the case.

@@ -43,17 +43,10 @@ type Browser struct {
 	problems  []string // exceptions and log messages, including those about refused requests
 }
 
-// Chromium is a browser with tabs. Tests reuse the tabs of tests that have ended, because a tab
-// costs far more than a page.
-type Chromium struct {
-	context.Context
-	free chan context.Context // unused tabs
-}
-
 // StartBrowser starts a browser that the subtests of t share. If there is none, it skips t, or
 // fails with EXPERIMENT_BROWSER=required. The browser ends with t, at the latest after 4
 // minutes.
-func StartBrowser(t *testing.T) *Chromium {
+func StartBrowser(t *testing.T) context.Context {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
@@ -68,45 +61,25 @@ func StartBrowser(t *testing.T) *Chromium {
 	if err := chromedp.Do(ctx); errors.Is(err, exec.ErrNotFound) && os.Getenv("EXPERIMENT_BROWSER") != "required" {
 		t.Skip(err)
 	}
-	c := &Chromium{ctx, make(chan context.Context, 100)}
-	c.free <- enableEvents(t, ctx)
-	return c
-}
-
-// enableEvents makes the tab of ctx report the requests and problems of its page.
-func enableEvents(t *testing.T, ctx context.Context) context.Context {
-	b := &Browser{T: t, Context: ctx}
-	b.Run()
-	send(b, network.Enable, network.EnableParams{})
-	send(b, log.Enable, cdp.Empty{})
-	send(b, runtime.Enable, cdp.Empty{})
 	return ctx
 }
 
-// tab returns an unused or a new tab. When the test ends, the tab becomes unused.
-func (c *Chromium) tab(t *testing.T) (tab context.Context) {
-	select {
-	case tab = <-c.free:
-	default:
-		ctx, _ := chromedp.NewContext(c.Context) // ends with the browser
-		tab = enableEvents(t, ctx)
-	}
-	t.Cleanup(func() { c.free <- tab })
-	return tab
-}
-
 // OpenPage opens an address in its own tab, with the width of a desktop and light colours.
-// Requests to addresses that do not begin with own count as leaving the page. The tab is given
-// back when the test ends.
-func OpenPage(t *testing.T, chromium *Chromium, address, own string) *Browser {
+// Requests to addresses that do not begin with own count as leaving the page. The tab is closed
+// when the test ends.
+func OpenPage(t *testing.T, chromium context.Context, address, own string) *Browser {
 	t.Helper()
 	b := &Browser{T: t, ownPrefix: own}
-	ctx, cancel := context.WithCancel(chromium.tab(t))
+	ctx, cancel := chromedp.NewContext(chromium)
 	t.Cleanup(func() {
 		cancel()
 		b.listeners.Wait()
 	})
 	b.Context = ctx
+	b.Run()
+	send(b, network.Enable, network.EnableParams{})
+	send(b, log.Enable, cdp.Empty{})
+	send(b, runtime.Enable, cdp.Empty{})
 	b.setColours("light")
 	listen(b, network.RequestWillBeSent, func(e network.EventRequestWillBeSent) {
 		if url := e.Request.URL; !strings.HasPrefix(url, b.ownPrefix) {

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,7 +10,6 @@ import (
 	"testing"
 
 	"extraction-experiment/compare"
-	"extraction-experiment/internal/testkit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
@@ -66,7 +66,7 @@ func TestWrite_answers(t *testing.T) {
 
 const itemText = `document.getElementById("item").textContent`
 
-func answerAlone(t *testing.T, chromium *testkit.Chromium) {
+func answerAlone(t *testing.T, chromium context.Context) {
 	b := open(t, chromium, []report.Run{newAnswerRun("r", 3)}, Config{})
 	b.Click(`nav a[data-view="items"]`)
 	b.Choose("#cause", "citation · missed")
@@ -81,7 +81,7 @@ func answerAlone(t *testing.T, chromium *testkit.Chromium) {
 	}
 }
 
-func answersCompared(t *testing.T, chromium *testkit.Chromium) {
+func answersCompared(t *testing.T, chromium context.Context) {
 	runs := []report.Run{newAnswerRun("first", 3), newAnswerRun("second", 3)}
 	c := compareRuns(t, runs, compare.Config{})
 	c.Candidates[0].Scores[0].Weighted = &compare.Weighted{Base: 0.25, Candidate: 0.5, Difference: 0.25}
@@ -97,7 +97,7 @@ func answersCompared(t *testing.T, chromium *testkit.Chromium) {
 
 // citations checks that an answer with a citation gains what an answer without one lacks, and
 // that nothing is shown of an answer that was not judged.
-func citations(t *testing.T, chromium *testkit.Chromium) {
+func citations(t *testing.T, chromium context.Context) {
 	tests := []struct {
 		name            string
 		base, candidate func(*report.ItemView)

@@ -1,13 +1,13 @@
 package html
 
 import (
+	"context"
 	"io"
 	"slices"
 	"testing"
 
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
-	"extraction-experiment/internal/testkit"
 	"extraction-experiment/report"
 )
 
@@ -43,7 +43,7 @@ const (
 )
 
 // auditKeyboard decides about findings and saves, using the keyboard alone.
-func auditKeyboard(t *testing.T, chromium *testkit.Chromium) {
+func auditKeyboard(t *testing.T, chromium context.Context) {
 	b := openPage(t, chromium, auditPage(t, newAudit("Ada")))
 	want(b, decided, "nothing decided")
 	want(b, `document.getElementById("save").disabled`, true)
@@ -95,7 +95,7 @@ func auditKeyboard(t *testing.T, chromium *testkit.Chromium) {
 	want(b, verdicts, "-,rejected,-")
 }
 
-func auditHostile(t *testing.T, chromium *testkit.Chromium) {
+func auditHostile(t *testing.T, chromium context.Context) {
 	a := newAudit(hostile)
 	for i := range a.Findings {
 		a.Findings[i].Gold = "other" // the browser stores decisions by finding and gold

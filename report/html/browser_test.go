@@ -1,6 +1,7 @@
 package html
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,7 @@ const (
 func TestBrowser(t *testing.T) {
 	ctx := testkit.StartBrowser(t)
 	main := []string{"walk", "hostile text", "comparison", "hostile comparison", "answers", "audit"}
-	for name, test := range map[string]func(*testing.T, *testkit.Chromium){
+	for name, test := range map[string]func(*testing.T, context.Context){
 		"walk": walk, "keyboard": keyboard, "hostile text": hostileText, "many items": manyItems, "two runs": sideBySide, "telephone": narrowScreen,
 		"answers": answerAlone, "answers compared": answersCompared, "citations": citations,
 		"comparison": compareWalk, "several candidates": compareSeveral, "hostile comparison": compareHostile,
@@ -46,7 +47,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-func walk(t *testing.T, chromium *testkit.Chromium) {
+func walk(t *testing.T, chromium context.Context) {
 	b := open(t, chromium, []report.Run{newRun("walk", 20, nil)}, Config{})
 	want(b, visible, "overview")
 	want(b, `document.querySelectorAll(".scores tbody tr").length`, 3)
@@ -95,7 +96,7 @@ func walk(t *testing.T, chromium *testkit.Chromium) {
 	b.WantNoComplaints()
 }
 
-func keyboard(t *testing.T, chromium *testkit.Chromium) {
+func keyboard(t *testing.T, chromium context.Context) {
 	b := open(t, chromium, []report.Run{newRun("keys", 20, nil)}, Config{})
 	b.Press("/")
 	want(b, `document.activeElement.id`, "search")
@@ -126,7 +127,7 @@ func keyboard(t *testing.T, chromium *testkit.Chromium) {
 	b.WantNoComplaints()
 }
 
-func hostileText(t *testing.T, chromium *testkit.Chromium) {
+func hostileText(t *testing.T, chromium context.Context) {
 	run := newRun(hostile, 12, poison)
 	run.Summary.Run.URL = "javascript:window.pwned=1"
 	run.Summary.Run.Dataset, run.Summary.Run.Model, run.Summary.Warnings = hostile, hostile, []string{hostile}
@@ -160,7 +161,7 @@ func hostileText(t *testing.T, chromium *testkit.Chromium) {
 }
 
 // manyItems opens a page of more items than are shown at once.
-func manyItems(t *testing.T, chromium *testkit.Chromium) {
+func manyItems(t *testing.T, chromium context.Context) {
 	b := open(t, chromium, []report.Run{newRun("large", 201, nil)}, Config{})
 	b.Press("j")
 	want(b, found, "201 items")
@@ -179,7 +180,7 @@ func manyItems(t *testing.T, chromium *testkit.Chromium) {
 }
 
 // sideBySide shows the items of two runs together, including those that one lacks.
-func sideBySide(t *testing.T, chromium *testkit.Chromium) {
+func sideBySide(t *testing.T, chromium context.Context) {
 	better := newRun("candidate", 12, func(i int, v *report.ItemView) {
 		if !v.Outcome.Failed() {
 			value := 0.5
@@ -202,7 +203,7 @@ func sideBySide(t *testing.T, chromium *testkit.Chromium) {
 }
 
 // narrowScreen checks that pages on a phone never scroll sideways, even with long names.
-func narrowScreen(t *testing.T, chromium *testkit.Chromium) {
+func narrowScreen(t *testing.T, chromium context.Context) {
 	run := newRun(hostile, 20, poison)
 	run.Summary.Run.Dataset, run.Summary.Warnings = strings.Repeat("long", 50), []string{strings.Repeat("long", 100)}
 	b := open(t, chromium, []report.Run{run}, Config{})
@@ -227,7 +228,7 @@ const (
 	marks  = `Array.from(document.querySelectorAll("#item .document mark")).map(m => m.className + "(" + (m.dataset.who || "") + "):" + m.textContent).join("|")`
 )
 
-func compareWalk(t *testing.T, chromium *testkit.Chromium) {
+func compareWalk(t *testing.T, chromium context.Context) {
 	runs := newPair(t, 20, nil)
 	b := openPage(t, chromium, comparePage(t, compareRuns(t, runs, compare.Config{}), runs, Config{}))
 	want(b, visible, "overview")
@@ -277,7 +278,7 @@ func compareWalk(t *testing.T, chromium *testkit.Chromium) {
 	b.WantNoComplaints()
 }
 
-func compareSeveral(t *testing.T, chromium *testkit.Chromium) {
+func compareSeveral(t *testing.T, chromium context.Context) {
 	runs := append(newPair(t, 12, nil), newRun("same", 12, nil))
 	b := openPage(t, chromium, comparePage(t, compareRuns(t, runs, compare.Config{}), runs, Config{}))
 	want(b, `document.querySelectorAll(".board tbody tr").length`, 2)
@@ -296,7 +297,7 @@ func compareSeveral(t *testing.T, chromium *testkit.Chromium) {
 	b.WantNoComplaints()
 }
 
-func compareHostile(t *testing.T, chromium *testkit.Chromium) {
+func compareHostile(t *testing.T, chromium context.Context) {
 	runs := newPair(t, 12, poison)
 	for i := range runs {
 		runs[i].Summary.Run.Name, runs[i].Summary.Run.Dataset = hostile, hostile
@@ -312,7 +313,7 @@ func compareHostile(t *testing.T, chromium *testkit.Chromium) {
 }
 
 // compareNarrowScreen checks that a comparison on a phone never scrolls sideways.
-func compareNarrowScreen(t *testing.T, chromium *testkit.Chromium) {
+func compareNarrowScreen(t *testing.T, chromium context.Context) {
 	runs := newPair(t, 22, poison)
 	long := strings.Repeat("long", 50)
 	c := compareRuns(t, runs, gateConfig(t))
@@ -334,7 +335,7 @@ func compareNarrowScreen(t *testing.T, chromium *testkit.Chromium) {
 }
 
 // staticPages checks the list of runs, a trace, and runs that cannot be compared.
-func staticPages(t *testing.T, chromium *testkit.Chromium) {
+func staticPages(t *testing.T, chromium context.Context) {
 	runs := []report.Run{newRun(hostile, 4, nil), newRun(hostile, 4, nil)}
 	for name, page := range map[string]string{
 		"runs": runList(t), "trace": tracePageOf(t),
@@ -355,13 +356,13 @@ func staticPages(t *testing.T, chromium *testkit.Chromium) {
 }
 
 // open opens the page of runs in its own tab.
-func open(t *testing.T, chromium *testkit.Chromium, runs []report.Run, cfg Config) *testkit.Browser {
+func open(t *testing.T, chromium context.Context, runs []report.Run, cfg Config) *testkit.Browser {
 	t.Helper()
 	return openPage(t, chromium, page(t, runs, cfg))
 }
 
 // openPage writes a page to a file and opens the file in its own tab.
-func openPage(t *testing.T, chromium *testkit.Chromium, text string) *testkit.Browser {
+func openPage(t *testing.T, chromium context.Context, text string) *testkit.Browser {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

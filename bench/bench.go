@@ -161,9 +161,6 @@ func (cfg *Config) complete(ctx context.Context) (leftOut int, err error) {
 	case cfg.Mode == VarianceMode && cfg.Trials == 1:
 		usage("the mode %s compares trials: one is not enough", VarianceMode)
 	}
-	if cfg.Trials < 0 || cfg.Trials > 1000 {
-		usage("%d trials are impossible: at most 1000", cfg.Trials)
-	}
 	cfg.Trials = cmp.Or(cfg.Trials, map[Mode]int{DeterministicMode: 1, VarianceMode: 5}[cfg.Mode])
 	if len(cfg.Datasets) > 0 || len(cfg.Cases) == 0 {
 		read, err := Read(ctx, cfg.Strict, cfg.Datasets...)

@@ -226,8 +226,9 @@ func (r BenchmarkReport) Judge(g BenchmarkGates, base *BenchmarkReport) []Benchm
 	return out
 }
 
-// Incompatible lists why a report cannot be compared with a base: other datasets, weights,
-// documents or questions. A missing hash equals no other hash.
+// Incompatible lists why a report cannot be compared with a base, one reason for each dataset: it is
+// not in both, or has another weight, another document or other questions. A missing hash equals no
+// other hash.
 func (r BenchmarkReport) Incompatible(base BenchmarkReport) (reasons []string) {
 	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	old := map[string]BenchmarkDataset{}
@@ -237,23 +238,18 @@ func (r BenchmarkReport) Incompatible(base BenchmarkReport) (reasons []string) {
 	for _, d := range r.Datasets {
 		b, ok := old[d.ID]
 		delete(old, d.ID)
-		if !ok {
-			add("dataset %s is not in the baseline", d.ID)
-			continue
-		}
-		if d.Weight != b.Weight {
-			add("dataset %s: the weight was %g and is %g", d.ID, b.Weight, d.Weight)
-		}
 		pdf, questions := d.Hashes()
 		oldPDF, oldQuestions := b.Hashes()
-		if oldPDF == "" {
+		switch {
+		case !ok:
+			add("dataset %s is not in the baseline", d.ID)
+		case d.Weight != b.Weight:
+			add("dataset %s: the weight was %g and is %g", d.ID, b.Weight, d.Weight)
+		case oldPDF == "":
 			add("dataset %s has no score in the baseline", d.ID)
-			continue
-		}
-		if pdf != oldPDF || pdf == "" {
+		case pdf != oldPDF || pdf == "":
 			add("dataset %s: another document (pdf_sha256)", d.ID)
-		}
-		if questions != oldQuestions || questions == "" {
+		case questions != oldQuestions || questions == "":
 			add("dataset %s: other questions (questions_sha256)", d.ID)
 		}
 	}

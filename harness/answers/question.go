@@ -189,36 +189,28 @@ func (e Expected) Warnings() []string {
 	if e.Importance() == 0 {
 		list = append(list, "the weight is 0: the question counts for nothing in weighted_score")
 	}
-	for _, term := range slices.Concat(e.MustInclude, e.MustNotInclude) {
+	for _, term := range e.MustNotInclude {
 		if Normalise(term) == "" {
-			list = append(list, "an empty term is never found")
+			list = append(list, "an empty term of must_not_include is never found")
 		}
 	}
-	for _, term := range e.MustInclude {
-		if forbidden := e.forbiddenIn(term); forbidden != "" {
-			list = append(list, fmt.Sprintf("an answer with %q of must_include also has %q of must_not_include", term, forbidden))
-		}
-	}
-	for _, group := range e.MustIncludeAny {
+	required := cli.Each(e.MustInclude, func(term string) Group { return Group{term} })
+	for _, group := range append(required, e.MustIncludeAny...) {
 		usable := slices.DeleteFunc(slices.Clone(group), func(term string) bool { return Normalise(term) == "" })
 		switch {
 		case len(usable) == 0:
-			list = append(list, "a group of must_include_any has no term: it is never hit")
-		case !slices.ContainsFunc(usable, func(term string) bool { return e.forbiddenIn(term) == "" }):
-			list = append(list, fmt.Sprintf("an answer with any of %q of must_include_any also has one of must_not_include", usable))
+			list = append(list, "a required term or group is empty: it is never found")
+		case !slices.ContainsFunc(usable, func(term string) bool { return !e.forbids(term) }):
+			list = append(list, fmt.Sprintf("an answer with any of the required %q also has a term of must_not_include", usable))
 		}
 	}
 	return list
 }
 
-// forbiddenIn returns the first forbidden term that every answer with this term contains, or "".
-func (e Expected) forbiddenIn(term string) string {
-	for _, forbidden := range e.MustNotInclude {
-		if find(Normalise(term), forbidden) != nil {
-			return forbidden
-		}
-	}
-	return ""
+// forbids reports whether every answer with this term contains a forbidden one.
+func (e Expected) forbids(term string) bool {
+	text := Normalise(term)
+	return slices.ContainsFunc(e.MustNotInclude, func(forbidden string) bool { return find(text, forbidden) != nil })
 }
 
 // maxWeight bounds the weight of a question, so that sums of weights stay exact enough.

@@ -91,16 +91,17 @@ func TestRead_namesEveryProblem(t *testing.T) {
 // TestExpected_Warnings checks the warnings about terms that no answer can contain, or only
 // together with a forbidden term.
 func TestExpected_Warnings(t *testing.T) {
+	const empty = "a required term or group is empty: it is never found"
 	for name, tt := range map[string]struct {
 		expected answers.Expected
 		want     []string
 	}{
 		"nothing":             {answers.Expected{}, nil},
 		"as it should be":     {answers.Expected{MustInclude: []string{"95 млн"}, MustIncludeAny: []answers.Group{{"x", ""}}, MustNotInclude: []string{"195 млн"}}, nil},
-		"an empty term":       {answers.Expected{MustInclude: []string{" "}, MustNotInclude: []string{""}}, []string{"an empty term is never found", "an empty term is never found"}},
-		"an empty group":      {answers.Expected{MustIncludeAny: []answers.Group{{}, {"", " "}}}, []string{"a group of must_include_any has no term: it is never hit", "a group of must_include_any has no term: it is never hit"}},
-		"both at once":        {answers.Expected{MustInclude: []string{"Не более 5 млн"}, MustNotInclude: []string{"x", "БОЛЕЕ 5"}}, []string{`an answer with "Не более 5 млн" of must_include also has "БОЛЕЕ 5" of must_not_include`}},
-		"a whole group":       {answers.Expected{MustIncludeAny: []answers.Group{{"a x", "", "b x"}}, MustNotInclude: []string{"X"}}, []string{`an answer with any of ["a x" "b x"] of must_include_any also has one of must_not_include`}},
+		"an empty term":       {answers.Expected{MustInclude: []string{" "}, MustNotInclude: []string{""}}, []string{"an empty term of must_not_include is never found", empty}},
+		"an empty group":      {answers.Expected{MustIncludeAny: []answers.Group{{}, {"", " "}}}, []string{empty, empty}},
+		"both at once":        {answers.Expected{MustInclude: []string{"Не более 5 млн"}, MustNotInclude: []string{"x", "БОЛЕЕ 5"}}, []string{`an answer with any of the required ["Не более 5 млн"] also has a term of must_not_include`}},
+		"a whole group":       {answers.Expected{MustIncludeAny: []answers.Group{{"a x", "", "b x"}}, MustNotInclude: []string{"X"}}, []string{`an answer with any of the required ["a x" "b x"] also has a term of must_not_include`}},
 		"another of a group":  {answers.Expected{MustIncludeAny: []answers.Group{{"a x", "b"}}, MustNotInclude: []string{"x"}}, nil},
 		"forbidden is longer": {answers.Expected{MustInclude: []string{"x"}, MustNotInclude: []string{"a x"}}, nil},
 	} {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
 )
@@ -304,16 +303,13 @@ const (
 )
 
 // scriptError returns why a script cannot be used.
-func scriptError(mode, text string, script map[string]any) string {
+func scriptError(mode string, script map[string]any) string {
 	keys := map[string][]string{
 		multiPass:       {"draft", "repair", "failureKind", "failureMessage"}, // failureMessage is optional
 		structuredSplit: {"generate", "generateStructured"},
 	}[mode]
 	if keys == nil {
 		return fmt.Sprintf("the script %q is not known: there are %s and %s", shorten(mode), multiPass, structuredSplit)
-	}
-	if key := dataset.RepeatedKey([]byte(text)); key != "" {
-		return fmt.Sprintf("the script has the key %q twice", key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(script)) {
 		if key != "mode" && !slices.Contains(keys, key) {
@@ -347,7 +343,7 @@ func (r reader) stored(text string) Answer {
 	if _, plain := script["extractions"]; plain || !named {
 		return r.plain(text, 1)
 	}
-	if problem := scriptError(mode, text, script); problem != "" {
+	if problem := scriptError(mode, script); problem != "" {
 		return failedAnswer(0, FailScript, problem)
 	}
 	answer := func(key string, passes int) Answer { return r.plain(script[key].(string), passes) }

@@ -66,7 +66,6 @@ func TestParse_malformed(t *testing.T) {
 		`has no key "generated"; did you mean`:                       {"providerResponseText": `{"mode":"structured_split_v1","generate":"x","generateStructured":"x","generated":"x"}`},
 		`the draft should fail with "json_pipeline" and`:             {"providerResponseText": `{"mode":"multi_pass_v1","draft":"{\"extractions\":[]}","repair":"{}","failureKind":"json_pipeline_failure"}`},
 		`should fail with "quote_invariant" and does wi`:             {"providerResponseText": `{"mode":"multi_pass_v1","draft":"x","repair":"{}","failureKind":"quote_invariant"}`},
-		`the script has the key "draft" twice`:                       {"providerResponseText": `{"mode":"multi_pass_v1","draft":"x","draft":"x","repair":"{}","failureKind":"json_pipeline"}`},
 		"minExtractions: expected a whole number, got n":             {"expected": expected("non_empty", 1.5, 2)},
 		`unknown field "documenttext"; did you mean "documentText"?`: {"documenttext": "x"},
 	} {

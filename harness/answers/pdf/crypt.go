@@ -54,7 +54,12 @@ func (f *File) prepareCrypt() error {
 		return ErrUnsupportedEncryption
 	}
 	for _, password := range []string{f.opt.Password, ""} {
-		if c.tryPassword(password, version); c.key != nil {
+		if version == 5 {
+			c.key = c.key256([]byte(password))
+		} else if c.key = c.key128(password); c.key == nil {
+			c.key = c.key128(c.userPassword(password))
+		}
+		if c.key != nil {
 			f.crypt = c
 			return nil
 		}
@@ -63,15 +68,6 @@ func (f *File) prepareCrypt() error {
 		return ErrWrongPassword
 	}
 	return ErrPassword
-}
-
-// tryPassword sets the key, or nil if password is neither the user's nor the owner's.
-func (c *crypt) tryPassword(password string, version int) {
-	if version == 5 {
-		c.key = c.key256([]byte(password))
-	} else if c.key = c.key128(password); c.key == nil {
-		c.key = c.key128(c.userPassword(password))
-	}
 }
 
 const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +

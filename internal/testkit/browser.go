@@ -180,21 +180,15 @@ func (b *Browser) Choose(selector, option string) {
 // page that handles the key prevents the text.
 func (b *Browser) Press(keys ...string) {
 	b.T.Helper()
-	for _, key := range keys {
-		for _, r := range key {
-			b.pressKey(kb.Encode(r))
+	for _, r := range strings.Join(keys, "") {
+		events := kb.Encode(r)
+		down, up := *events[0], *events[len(events)-1]
+		if len(events) == 3 {
+			down.Text, down.UnmodifiedText = events[1].Text, events[1].UnmodifiedText
 		}
+		send(b, input.DispatchKeyEvent, down)
+		send(b, input.DispatchKeyEvent, up)
 	}
-}
-
-func (b *Browser) pressKey(events []*input.DispatchKeyEventParams) {
-	b.T.Helper()
-	down, up := *events[0], *events[len(events)-1]
-	if len(events) == 3 {
-		down.Text, down.UnmodifiedText = events[1].Text, events[1].UnmodifiedText
-	}
-	send(b, input.DispatchKeyEvent, down)
-	send(b, input.DispatchKeyEvent, up)
 }
 
 // Dark emulates a preference for dark colours.

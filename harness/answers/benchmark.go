@@ -88,34 +88,26 @@ func SumBenchmark(name string, datasets []BenchmarkDataset) BenchmarkReport {
 	var questions outcome.WeightedSum
 	for i := range r.Datasets {
 		d := &r.Datasets[i]
-		d.summarise()
+		var scores stats.Moments
 		for _, run := range d.Runs {
 			r.Summary.Failed += run.Failed
 			if run.WeightedScore == nil {
 				r.Summary.Broken++
+			} else {
+				scores.Add(*run.WeightedScore)
 			}
 			for _, q := range run.Questions {
 				questions.Add(q.Score, &q.Weight)
 			}
+		}
+		if d.Stddev = stddevOrNil(scores); scores.N() == len(d.Runs) {
+			d.WeightedScore = scores.MeanOrNil()
 		}
 	}
 	r.Summary.QuestionWeightedScore = questions.Mean()
 	r.Summary.WeightedScore = r.weightedMean(func(d BenchmarkDataset) *float64 { return d.WeightedScore })
 	r.Summary.Stddev = r.stddevOverRuns()
 	return r
-}
-
-func (d *BenchmarkDataset) summarise() {
-	var m stats.Moments
-	for _, run := range d.Runs {
-		if run.WeightedScore != nil {
-			m.Add(*run.WeightedScore)
-		}
-	}
-	if m.N() == len(d.Runs) {
-		d.WeightedScore = m.MeanOrNil()
-	}
-	d.Stddev = stddevOrNil(m)
 }
 
 // weightedMean returns the mean of the datasets' scores, weighted by dataset; nil if a dataset with

@@ -132,10 +132,7 @@ func (c *crypt) rc4Rounds(key, data []byte) []byte {
 }
 
 func applyRC4(key, data []byte) []byte {
-	c, err := rc4.NewCipher(key)
-	if err != nil {
-		return data
-	}
+	c, _ := rc4.NewCipher(key) // keys have 5 to 16 bytes
 	out := make([]byte, len(data))
 	c.XORKeyStream(out, data)
 	return out
@@ -192,10 +189,7 @@ func (c *crypt) key256(password []byte) []byte {
 		if len(role.check) < 48 || len(role.encrypted) < 32 || !bytes.Equal(hashFunc(password, role.check[32:40], role.user), role.check[:32]) {
 			continue
 		}
-		block, err := aes.NewCipher(hashFunc(password, role.check[40:48], role.user))
-		if err != nil {
-			return nil
-		}
+		block, _ := aes.NewCipher(hashFunc(password, role.check[40:48], role.user)) // hashes have 32 bytes
 		key := make([]byte, 32)
 		cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, role.encrypted[:32])
 		return key
@@ -214,10 +208,7 @@ func hash6(password, salt, user []byte) []byte {
 	key := hash5(password, salt, user)
 	for round := 0; ; round++ {
 		text := bytes.Repeat(slices.Concat(password, key, user), 64)
-		block, err := aes.NewCipher(key[:16])
-		if err != nil {
-			return nil
-		}
+		block, _ := aes.NewCipher(key[:16])
 		cipher.NewCBCEncrypter(block, key[16:32]).CryptBlocks(text, text)
 		rest := 0
 		for _, c := range text[:16] {

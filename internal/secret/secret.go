@@ -65,23 +65,22 @@ type secretText struct{ variable, text string }
 // with fewer than 8 bytes, or fewer than 5 if they have a letter and a digit.
 func NewMasker(environ, command []string) *Masker {
 	m := &Masker{}
-	for _, entry := range environ {
-		name, value, _ := strings.Cut(entry, "=")
-		if !isSecret(name, value) {
-			continue
+	add := func(variable, text string) {
+		m.secrets = append(m.secrets, secretText{variable, text})
+		for _, form := range encodings(text) {
+			m.forms[form[0]] = append(m.forms[form[0]], form)
 		}
-		for _, text := range secretTexts(value) {
-			m.secrets = append(m.secrets, secretText{name, text})
+	}
+	for _, entry := range environ {
+		if name, value, _ := strings.Cut(entry, "="); isSecret(name, value) {
+			for _, text := range secretTexts(value) {
+				add(name, text)
+			}
 		}
 	}
 	for i, word := range command {
 		if value := word[valueStart(command, i):]; maskable(value) {
-			m.secrets = append(m.secrets, secretText{"", value})
-		}
-	}
-	for _, s := range m.secrets {
-		for _, form := range encodings(s.text) {
-			m.forms[form[0]] = append(m.forms[form[0]], form)
+			add("", value)
 		}
 	}
 	for i := range m.forms {

@@ -132,21 +132,14 @@ func (g gold) judge(a Answer) judgement {
 // coveredBy returns for each gold span the index of the first record that quotes it at its
 // offsets and has its class, if it has one; -1 if there is none.
 func (g gold) coveredBy(a Answer) []int {
-	// Maps the offsets and class of a record, and its offsets alone, to its index + 1.
-	place := func(s *Spans, class string) string { return fmt.Sprintf("%d %q", s.Rune, class) }
-	first := map[string]int{}
-	for i, rec := range slices.Backward(a.Records) {
-		if rec.Code == "" && rec.Spans != nil {
-			first[place(rec.Spans, "")], first[place(rec.Spans, rec.Class)] = i+1, i+1
-		}
-	}
 	document := extraction.NewOffsets(g.DocumentText)
-	covered := make([]int, len(g.GoldSpans))
-	for i, span := range g.GoldSpans {
+	return cli.Each(g.GoldSpans, func(span GoldSpan) int {
 		at, _ := span.record().find(document)
-		covered[i] = first[place(cmp.Or(at, &Spans{}), span.Class)] - 1
-	}
-	return covered
+		return slices.IndexFunc(a.Records, func(rec Record) bool {
+			found := at != nil && rec.Code == "" && rec.Spans != nil && rec.Spans.Rune == at.Rune
+			return found && (span.Class == "" || span.Class == rec.Class)
+		})
+	})
 }
 
 // ItemDetail is a case with the answer of one trial, for display.

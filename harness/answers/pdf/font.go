@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -294,11 +295,8 @@ func encodingOf(file *File, font Dict) (e simpleEncoding) {
 	descriptor := file.Dict(font["FontDescriptor"])
 	symbolic := file.Int(descriptor["Flags"])&4 != 0
 	type3 := file.Name(font["Subtype"]) == "Type3"
-	name, base := file.Name(font["BaseFont"]), file.Name(font["Encoding"])
-	d := file.Dict(font["Encoding"])
-	if d != nil {
-		base = file.Name(d["BaseEncoding"])
-	}
+	d, name := file.Dict(font["Encoding"]), file.Name(font["BaseFont"])
+	base := cmp.Or(file.Name(font["Encoding"]), file.Name(d["BaseEncoding"]))
 	embedded := descriptor["FontFile"] != nil || descriptor["FontFile2"] != nil || descriptor["FontFile3"] != nil
 	switch {
 	case base == "WinAnsiEncoding":

@@ -18,21 +18,19 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// RunScripts runs every .txtar script below dir. Folders with scripts run in parallel, each with
-// the parameters that params returns for it. It fails if there are no scripts.
+// RunScripts runs every .txtar script in the folders of dir. Folders run in parallel, each with the
+// parameters that params returns for it. It fails if there are no scripts.
 func RunScripts(t *testing.T, dir string, params func(folder string) testscript.Params) {
 	t.Helper()
-	var folders []string
-	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		if folder := filepath.Dir(path); filepath.Ext(path) == ".txtar" && !slices.Contains(folders, folder) {
-			folders = append(folders, folder)
-		}
-		return err
-	})
-	if err != nil || len(folders) == 0 {
+	scripts, err := filepath.Glob(filepath.Join(dir, "*", "*.txtar"))
+	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts below %s: %v", dir, err)
 	}
-	for _, folder := range folders {
+	var folders []string
+	for _, script := range scripts {
+		folders = append(folders, filepath.Dir(script))
+	}
+	for _, folder := range slices.Compact(folders) {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
 			testscript.Run(t, params(folder))

@@ -278,10 +278,8 @@ func (r reader) shape(raw json.RawMessage, w rawRecord) string {
 	case w.Quote == "":
 		return "quote is missing or empty"
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err == nil {
-		err = r.schema.Validate(value)
-	}
+	value, _ := jsonschema.UnmarshalJSON(bytes.NewReader(raw)) // w is decoded from it
+	err := r.schema.Validate(value)
 	if err == nil {
 		return ""
 	}

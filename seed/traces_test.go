@@ -249,15 +249,13 @@ func TestFromTraces_decisions(t *testing.T) {
 // trace, and its span has only a name.
 func (s *server) sendLegacy(n int, text string, output any) string {
 	s.t.Helper()
-	at := startTime.Add(time.Duration(n) * time.Minute).Format(time.RFC3339)
-	event := func(kind string, body map[string]any) any {
-		return map[string]any{"id": fmt.Sprintf("%s-%d", kind, n), "type": kind, "timestamp": at, "body": body}
-	}
+	after := time.Duration(n) * time.Minute
+	s.sendTrace(traceID(n), span{id: spanID(n, 0), name: "work", at: after, attributes: map[string]string{"langfuse.environment": "staging"}})
+	at := startTime.Add(after).Format(time.RFC3339)
+	trace := map[string]any{"id": traceID(n), "timestamp": at, "name": "old", "tags": []any{"checked"}, "metadata": map[string]any{"category": fmt.Sprint("c", n%2)},
+		"environment": "staging", "input": map[string]any{"document_text": text}, "output": output}
 	answer := s.post("/api/public/ingestion", map[string]any{"batch": []any{
-		event("trace-create", map[string]any{"id": traceID(n), "timestamp": at, "name": "old", "tags": []any{"checked"}, "metadata": map[string]any{"category": fmt.Sprint("c", n%2)},
-			"environment": "staging", "input": map[string]any{"document_text": text}, "output": output}),
-		event("span-create", map[string]any{"id": spanID(n, 0), "traceId": traceID(n), "name": "work", "startTime": at, "environment": "staging"}),
-	}})
+		map[string]any{"id": fmt.Sprint("event-", n), "type": "trace-create", "timestamp": at, "body": trace}}})
 	if errs, _ := answer["errors"].([]any); len(errs) > 0 {
 		s.t.Fatal(errs)
 	}

@@ -9,9 +9,6 @@ import (
 	"testing"
 	"time"
 
-	henomis "github.com/henomis/langfuse-go"
-	"github.com/henomis/langfuse-go/model"
-
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
@@ -56,30 +53,6 @@ func (p *production) otlp(n int) (string, string) {
 			"attributes": []any{text("langfuse.observation.type", "generation"), text("langfuse.observation.output", plantOutput)}},
 	}}}}}})
 	return trace, root
-}
-
-// legacy writes a trace like a program with an old library that sends batches of events.
-func (p *production) legacy(int) (string, string) {
-	p.t.Helper()
-	for name, value := range map[string]string{"LANGFUSE_HOST": p.url, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey} {
-		p.t.Setenv(name, value)
-	}
-	object := func(text string) (m model.M) {
-		must(p.t, json.Unmarshal([]byte(text), &m))
-		return m
-	}
-	l := henomis.New(p.t.Context())
-	trace, err := l.Trace(&model.Trace{Name: "extract", Input: object(plantInput), Output: object(plantOutput)})
-	must(p.t, err)
-	now := time.Now()
-	generation, err := l.Generation(&model.Generation{TraceID: trace.ID, Name: "llm", StartTime: &now, Model: "m-1", Input: []model.M{{"role": "user", "content": plantText}}}, nil)
-	must(p.t, err)
-	generation.Output, generation.EndTime = object(plantOutput), &now
-	if _, err := l.GenerationEnd(generation); err != nil {
-		p.t.Fatal(err)
-	}
-	l.Flush(p.t.Context())
-	return trace.ID, generation.ID
 }
 
 func (p *production) post(path string, body any) string {
@@ -135,25 +108,15 @@ func (p *production) experiment(args ...string) string {
 	return stdout.String()
 }
 
-// Traces of a program with OpenTelemetry and of one with an old library are validated by a
-// correction and by an annotation. Their items link back, a run over them works, and a trace of
-// that run does not become an item.
+// Traces of a program with OpenTelemetry are validated by a correction and by an annotation. Their
+// items link back, a run over them works, and a trace of that run does not become an item.
 func TestSeeded_run(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		mode    embedded.Mode
-		produce func(*production, int) (string, string)
-	}{
-		{"OpenTelemetry, v4", embedded.ModeV4, (*production).otlp},
-		{"OpenTelemetry, v4-dual", embedded.ModeV4Dual, (*production).otlp},
-		{"OpenTelemetry, v3", embedded.ModeV3, (*production).otlp},
-		{"batches of events, v3", embedded.ModeV3, (*production).legacy},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := newProduction(t, tt.mode)
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			p := newProduction(t, mode)
 			verdict := p.post("/api/public/score-configs", map[string]any{"name": "validated", "dataType": "BOOLEAN"})
-			corrected, correctedRoot := tt.produce(p, 1)
-			annotated, annotatedRoot := tt.produce(p, 2)
+			corrected, correctedRoot := p.otlp(1)
+			annotated, annotatedRoot := p.otlp(2)
 			p.annotate(embedded.Annotation{TraceID: corrected, Correction: plantGold})
 			p.annotate(embedded.Annotation{TraceID: annotated, ObservationID: annotatedRoot, ConfigID: verdict, Value: true})
 			p.seed("gold", corrected, annotated)

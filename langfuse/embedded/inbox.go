@@ -41,7 +41,7 @@ func (m *message) unpack() error {
 	return err
 }
 
-// anyExperiment stands for all experiments. An event with it may replace a span.
+// anyExperiment stands for all experiments.
 const anyExperiment = "*"
 
 // enqueue stores a message, which goes into the tables after the delay at the earliest. It may
@@ -83,7 +83,7 @@ func (s *Server) settle() error {
 // is in the tables.
 func (s *Server) settleExperiments(ids []string, scores bool) error {
 	n, err := queryInt(s.store.r, `SELECT count(*) FROM inbox, json_each(experiments) e
-		WHERE (?1 OR kind IN (?2, ?3) OR kind = 'events' AND e.value = ?4)
+		WHERE (?1 OR kind IN (?2, ?3))
 			AND (?5 = '[]' OR e.value = ?4 OR e.value IN (SELECT value FROM json_each(?5)))`,
 		scores, protobufSpans, jsonSpans, anyExperiment, jsonList(ids))
 	if err != nil || n == 0 {

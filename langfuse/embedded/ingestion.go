@@ -15,18 +15,18 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// event is a valid event of a batch with a score, a trace or an observation. An event without any
-// of them is a log line, or an entity without an id, which Langfuse acknowledges and loses.
+// event is a valid event of a batch with a score or a trace. An event without any of them is a
+// log line, or an entity without an id, which Langfuse acknowledges and loses.
 type event struct {
-	id, kind    string
-	at          int64
-	score       *score
-	trace       *trace
-	observation *observation
+	id, kind string
+	at       int64
+	score    *score
+	trace    *trace
 }
 
-// ingest answers POST /ingestion with 207 and one entry per event, in successes or in errors. In
-// events_only mode it accepts only scores and log lines.
+// ingest answers POST /ingestion with 207 and one entry per event, in successes or in errors. It
+// accepts scores and log lines, and traces unless it is in events_only mode. It refuses events of
+// observations, which come as spans of OTLP.
 func (s *Server) ingest(c *call) (any, error) {
 	buffer, release := s.buffer(c.r.ContentLength)
 	defer release()
@@ -53,9 +53,7 @@ func (s *Server) ingest(c *call) (any, error) {
 			successes = append(successes, acceptedEvent{ev.id, http.StatusCreated})
 			if !s.discards(ev) {
 				kept = append(kept, raw)
-				if ev.observation != nil { // it may replace a span
-					experiments = append(experiments, anyExperiment)
-				} else if ev.score != nil {
+				if ev.score != nil {
 					experiments = append(experiments, ev.score.run)
 				}
 			}
@@ -79,47 +77,26 @@ type acceptedEvent struct {
 
 // discards reports whether the server acknowledges the event without storing it.
 func (s *Server) discards(ev event) bool {
-	switch {
-	case ev.score != nil:
+	if ev.score != nil {
 		return s.cfg.drops(DropScore, ev.score.id)
-	case ev.observation != nil:
-		return s.cfg.drops(DropSpan, ev.observation.span)
 	}
 	return ev.trace == nil
 }
 
-// storeEvents stores the events of a batch in the tables: scores in the order of the batch, all
-// others by timestamp, and creations before updates.
+// storeEvents stores the events of a batch in the tables, in the order of the batch. It skips
+// events that only earlier versions accepted.
 func storeEvents(tx *transaction, m message) error {
-	var events []event
 	reader := eventReader{mode: m.mode, received: m.received}
 	for raw := range textutil.JSONElements(m.body) {
 		ev, err := reader.read(raw)
-		if err != nil {
-			return err
-		}
-		events = append(events, ev)
-	}
-	slices.SortStableFunc(events, func(a, b event) int {
-		if a.score != nil || b.score != nil {
-			return 0
-		}
-		_, actionA, _ := strings.Cut(a.kind, "-")
-		_, actionB, _ := strings.Cut(b.kind, "-")
-		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(actionA, actionB))
-	})
-	for _, ev := range events {
-		var err error
 		switch {
+		case err != nil:
 		case ev.score != nil:
-			err = storeScore(tx, *ev.score, m.received)
+			if err := storeScore(tx, *ev.score, m.received); err != nil {
+				return err
+			}
 		case ev.trace != nil:
 			ev.trace.store(tx)
-		case ev.observation != nil:
-			err = ev.observation.merge(tx, m.mode, ev.at)
-		}
-		if err != nil {
-			return err
 		}
 	}
 	return nil
@@ -166,14 +143,11 @@ func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 		ev.score = &sc
 	case "trace-create":
 		ev.trace = readTrace(body, ev.at, r.received)
-	case "span-create", "span-update", "generation-create", "generation-update", "event-create":
-		kind, _, _ := strings.Cut(ev.kind, "-")
-		ev.observation = readObservation(body, strings.ToUpper(kind), r.received)
 	default:
 		body.addIssue("custom", "type", "Invalid input: unknown event type "+textutil.Cut(ev.kind, 100))
 	}
 	if body.text("id") == "" {
-		ev.score, ev.trace, ev.observation = nil, nil, nil
+		ev.score, ev.trace = nil, nil
 	}
 	return ev, body.err()
 }
@@ -201,46 +175,6 @@ func readTrace(f *form, at, now int64) *trace {
 	return &t
 }
 
-// readObservation reads the body of an event that creates or updates an observation. Fields that
-// are absent have their zero value.
-func readObservation(f *form, kind string, now int64) *observation {
-	o := observation{trace: f.text("traceId"), span: f.text("id"), parent: f.text("parentObservationId"), kind: kind,
-		name: f.text("name"), level: f.oneOf("level", "DEBUG", "DEFAULT", "WARNING", "ERROR"), statusMessage: f.text("statusMessage"),
-		version: f.text("version"), environment: environment(f.text("environment")), created: now, updated: now,
-		input: contentOf(f, "input"), output: contentOf(f, "output"), metadata: metadataOf(f), model: f.text("model")}
-	o.start, _ = f.instant("startTime")
-	o.end, _ = f.instant("endTime")
-	o.completionStart.Int64, o.completionStart.Valid = f.instant("completionStartTime")
-	o.parameters = f.nullJSON("modelParameters").String
-	if o.parameters != "" && objectOrEmpty(o.parameters) == "" {
-		f.addIssue("invalid_type", "modelParameters", "Invalid input: expected record")
-	}
-	o.readUsage(f)
-	version := f.nullNumber("promptVersion")
-	o.promptName, o.promptVersion = f.text("promptName"), sql.NullInt64{Int64: int64(version.Float64), Valid: version.Valid}
-	if (o.promptName != "") != (version.Float64 != 0) {
-		f.addIssue("custom", "promptName", "Invalid input: promptName and promptVersion belong together")
-	}
-	return &o
-}
-
-// readUsage reads tokens and costs from usageDetails and costDetails, or from the older field
-// usage.
-func (o *observation) readUsage(f *form) {
-	tokens, costs := numbers{}, numbers{}
-	for kind, n := range numbersOf(string(f.raw("usage"))) {
-		if part, isMoney := strings.CutSuffix(kind, "Cost"); isMoney {
-			costs[part] = n
-		} else {
-			tokens[kind] = n
-		}
-	}
-	o.usage, o.cost, o.totalCost = usageAndCost(attributes{
-		"langfuse.observation.usage_details": cmp.Or(f.nullJSON("usageDetails").String, asText(tokens)),
-		"langfuse.observation.cost_details":  cmp.Or(f.nullJSON("costDetails").String, asText(costs)),
-	})
-}
-
 // contentOf returns an input or output: a string unchanged, any other value as JSON.
 func contentOf(f *form, key string) sql.NullString {
 	content := f.nullJSON(key)
@@ -257,51 +191,6 @@ func metadataOf(f *form) string {
 		text = asText(object{"metadata": json.RawMessage(text)})
 	}
 	return text
-}
-
-// merge merges the observation of an event with the stored one. An update may omit the trace. An
-// observation without a trace becomes a trace of its own.
-func (o observation) merge(tx *transaction, mode Mode, at int64) error {
-	old, err := readObservations(tx, true, "WHERE o.span_id = ?1 AND (?2 = '' OR o.trace_id = ?2) ORDER BY o.updated DESC LIMIT 1",
-		o.span, o.trace)
-	if err != nil {
-		return err
-	}
-	if len(old) > 0 {
-		old[0].expand()
-		o.fill(old[0])
-	}
-	if o.trace == "" {
-		o.trace = o.span
-		ownTrace := trace{id: o.span, timestamp: at, name: o.name, environment: o.environment, created: o.created, updated: o.updated,
-			metadata: o.metadata, input: o.input, output: o.output}
-		ownTrace.store(tx)
-	}
-	if o.start == 0 {
-		o.start = at
-	}
-	if o.end != 0 {
-		o.end = max(o.end, o.start)
-	}
-	o.level, o.tags, o.root = cmp.Or(o.level, "DEFAULT"), cmp.Or(o.tags, "[]"), o.parent == ""
-	o.write(tx, mode)
-	return nil
-}
-
-// fill copies each field that the event omits from the stored observation.
-func (o *observation) fill(old observation) {
-	for _, text := range [][2]*string{{&o.trace, &old.trace}, {&o.parent, &old.parent}, {&o.name, &old.name}, {&o.level, &old.level},
-		{&o.statusMessage, &old.statusMessage}, {&o.version, &old.version}, {&o.model, &old.model}, {&o.parameters, &old.parameters},
-		{&o.usage, &old.usage}, {&o.release, &old.release}, {&o.user, &old.user}, {&o.session, &old.session},
-		{&o.traceName, &old.traceName}, {&o.tags, &old.tags}, {&o.cost, &old.cost}, {&o.promptName, &old.promptName}} {
-		*text[0] = cmp.Or(*text[0], *text[1])
-	}
-	o.totalCost, o.promptVersion = cmp.Or(o.totalCost, old.totalCost), cmp.Or(o.promptVersion, old.promptVersion)
-	o.completionStart = cmp.Or(o.completionStart, old.completionStart)
-	o.input, o.output = cmp.Or(o.input, old.input), cmp.Or(o.output, old.output)
-	o.start, o.end = cmp.Or(o.start, old.start), cmp.Or(o.end, old.end)
-	o.metadata = mergeJSON(old.metadata, o.metadata)
-	o.kind, o.created = old.kind, old.created
 }
 
 // mergeJSON returns a JSON object with the fields of both; changes takes precedence.

@@ -110,9 +110,7 @@ func readObservations(q querier, contents bool, clause string, args ...any) ([]o
 // ModeV3 moves an end before the start to the start and stores nothing about experiments.
 func (o observation) write(tx *transaction, mode Mode) {
 	if !mode.hasExperiments() {
-		if o.end != 0 {
-			o.end = max(o.end, o.start)
-		}
+		o.end = max(o.end, o.start)
 		o.expand()
 		o.experiment, o.experimentName, o.experimentDescription, o.experimentMetadata = "", "", "", ""
 		o.experimentDataset, o.experimentItem, o.experimentItemMetadata = "", "", ""
@@ -144,7 +142,7 @@ func (o observation) describeExperiment(tx *transaction) {
 		o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset, o.experimentMetadata)
 }
 
-// endTime returns the formatted end, or nil. An observation that an event created may have no
+// endTime returns the formatted end, or nil. Observations that earlier versions stored may have no
 // end.
 func (o observation) endTime() any {
 	return isoOrNull(sql.NullInt64{Int64: o.end, Valid: o.end != 0})

@@ -13,7 +13,6 @@ func FuzzQuery(f *testing.F) {
 	s := openServer(f, Config{Mode: ModeV4Dual})
 	err := s.enqueue(0, "events", []byte(`[
 		{"id":"1","type":"trace-create","timestamp":"2026-11-21T03:00:00Z","body":{"id":"t","tags":["a"],"metadata":{"k":"v"}}},
-		{"id":"2","type":"span-create","timestamp":"2026-11-21T03:00:00Z","body":{"id":"s","traceId":"t","name":"n"}},
 		{"id":"3","type":"score-create","timestamp":"2026-11-21T03:00:00Z","body":{"id":"x","name":"n","value":1,"traceId":"t"}}]`))
 	if err != nil {
 		f.Fatal(err)

@@ -8,20 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
-)
-
-// visibility is the set of views that show an outcome.
-type visibility uint8
-
-const (
-	inRuns          visibility = 1 << iota
-	inExperiments              // with the trace of this attempt
-	inRunsElsewhere            // the list of runs links to another trace
 )
 
 // compareTrial compares the views of a trial and the scores on its run.
@@ -39,25 +29,18 @@ func (v *verifier) compareTrial(ctx context.Context, trial int) error {
 		return err
 	}
 	for _, view := range v.views() {
-		items := v.cfg.Client.ListRunItems(ctx, v.cfg.Server, view, ref)
-		find := func(item langfuse.RunItem) (viewItem, error) {
-			attempts, err := v.cfg.Run.Attempts(ctx, item.ItemID, trial)
-			return viewItem{item, attempts}, err
-		}
-		for item, err := range stats.Parallel(0, items, find) {
+		for item, err := range v.cfg.Client.ListRunItems(ctx, v.cfg.Server, view, ref) {
 			if err != nil {
 				return err
 			}
-			v.compareViewItem(view, trial, item)
+			attempts, err := v.cfg.Run.Attempts(ctx, item.ItemID, trial)
+			if err != nil {
+				return err
+			}
+			v.compareViewItem(view, trial, item, attempts)
 		}
 	}
 	return v.compareRunScores(ctx, trial, ref)
-}
-
-// viewItem is an item of a view with its attempts in the run file.
-type viewItem struct {
-	langfuse.RunItem
-	attempts []runstore.Pending
 }
 
 // checkRunID adds a finding if the run has another id in the list of runs than in the run
@@ -96,16 +79,16 @@ func (v *verifier) views() []langfuse.View {
 
 // compareViewItem records which attempt an item of a view shows, and adds a finding if it is
 // not the newest.
-func (v *verifier) compareViewItem(view langfuse.View, trial int, item viewItem) {
+func (v *verifier) compareViewItem(view langfuse.View, trial int, item langfuse.RunItem, attempts []runstore.Pending) {
 	f := Finding{Kind: DoubledItem, Trial: trial, Item: item.ItemID, Trace: item.TraceID, NeedsDecision: true}
-	if len(item.attempts) == 0 {
+	if len(attempts) == 0 {
 		f.Detail = "the view of " + string(view) + " has an item that the run file has no result of"
 		v.addFinding(f)
 		return
 	}
 	var newest runstore.Pending
 	byRun := false // the trace belongs to an attempt of this run
-	for _, o := range item.attempts {
+	for _, o := range attempts {
 		id := identify(v.header, o.Outcome)
 		own := id.trace() == item.TraceID && (item.ObservationID == "" || item.ObservationID == id.span(0))
 		byRun = byRun || own
@@ -114,14 +97,14 @@ func (v *verifier) compareViewItem(view langfuse.View, trial int, item viewItem)
 		}
 		newest = o
 		if own {
-			v.shown[o.OID] |= map[langfuse.View]visibility{langfuse.ViewRuns: inRuns, langfuse.ViewExperiments: inExperiments}[view]
+			v.shown[place{view, o.OID}] = true
 			v.verdict.Checked.Shown[view]++
 			return
 		}
 	}
 	switch {
 	case view == langfuse.ViewRuns:
-		v.shown[newest.OID] |= inRunsElsewhere
+		v.shown[place{view, newest.OID}] = true
 		f.Kind, f.NeedsDecision, f.Detail = WrongRunItem, false, fmt.Sprintf("the run shows trace %s, and the newest attempt is %s", item.TraceID, TraceID(v.header, newest.Outcome))
 		v.repairs.resend(newest.OID, runstore.Link)
 	case byRun:
@@ -207,17 +190,18 @@ func (v *verifier) compareOutcome(o runstore.Pending, id string, trace langfuse.
 
 // missingViews returns a finding for each view that does not show the outcome. A missing root
 // span explains why the list of experiments does not, and needs no further finding.
-func (v *verifier) missingViews(o runstore.Pending, stored map[string]langfuse.Observation) []Finding {
-	shown := v.shown[o.OID]
+func (v *verifier) missingViews(o runstore.Pending, stored map[string]langfuse.Observation) (findings []Finding) {
 	_, hasRoot := stored[identify(v.header, o.Outcome).span(0)]
-	var findings []Finding
-	if slices.Contains(v.views(), langfuse.ViewRuns) && shown&(inRuns|inRunsElsewhere) == 0 {
-		findings = append(findings, Finding{Kind: MissingRunItem, Detail: "the list of runs does not have the item"})
-		v.repairs.resend(o.OID, runstore.Link)
-	}
-	if v.cfg.Server.NewReads && shown&inExperiments == 0 && hasRoot {
-		findings = append(findings, Finding{Kind: NotInExperiment, Detail: "the list of experiments does not have the item"})
-		v.repairs.resend(o.OID, runstore.Spans)
+	for _, view := range v.views() {
+		switch {
+		case v.shown[place{view, o.OID}]:
+		case view == langfuse.ViewRuns:
+			findings = append(findings, Finding{Kind: MissingRunItem, Detail: "the list of runs does not have the item"})
+			v.repairs.resend(o.OID, runstore.Link)
+		case hasRoot:
+			findings = append(findings, Finding{Kind: NotInExperiment, Detail: "the list of experiments does not have the item"})
+			v.repairs.resend(o.OID, runstore.Spans)
+		}
 	}
 	return findings
 }

@@ -72,8 +72,9 @@ type verifier struct {
 	// movedTrials holds the trials whose spans carry a run id that Langfuse has replaced.
 	movedTrials map[int]bool
 
-	// shown holds the views that show an outcome in this pass, by OID.
-	shown map[int64]visibility
+	// shown holds the outcomes that each view shows in this pass, the list of runs perhaps with
+	// another trace.
+	shown map[place]bool
 	// verified holds the OIDs of the outcomes without findings, and verifiedCounts counts
 	// their parts.
 	verifiedCounts Checked
@@ -81,6 +82,12 @@ type verifier struct {
 	others         []OtherScore // on the traces of verified outcomes
 	verdict        Verdict
 	repairs        repairs
+}
+
+// place is the place of an outcome in a view.
+type place struct {
+	view langfuse.View
+	oid  int64
 }
 
 // openVerifier returns the verifier of a run that belongs to this server.
@@ -143,7 +150,7 @@ func (v *verifier) poll(ctx context.Context) (Verdict, error) {
 
 // compareAll compares everything once, except what earlier calls verified.
 func (v *verifier) compareAll(ctx context.Context) error {
-	v.shown, v.movedTrials = map[int64]visibility{}, map[int]bool{}
+	v.shown, v.movedTrials = map[place]bool{}, map[int]bool{}
 	v.verdict = Verdict{
 		Run: v.header.Name, Mode: v.cfg.Server.Mode(), Counts: map[Kind]int{},
 		Experiments: []string{}, Findings: []Finding{}, Superseded: []SupersededEntry{}, Checked: v.verifiedCounts,

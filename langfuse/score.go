@@ -257,11 +257,8 @@ func (s *Score) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &flat); err != nil {
 		return err
 	}
-	if flat.StringValue != nil && !s.Type.isNumber() {
+	if flat.StringValue != nil && s.Type != ScoreNumeric && s.Type != ScoreBoolean {
 		s.Value = TextValue(*flat.StringValue)
-	}
-	if text, ok := s.Value.Text(); ok {
-		s.Value = s.Type.parse(text)
 	}
 	if s.Subject.Kind != "" {
 		return nil
@@ -287,27 +284,6 @@ func (s Score) TraceID() string {
 		return s.Subject.ID
 	}
 	return s.Subject.TraceID
-}
-
-func (t ScoreType) isNumber() bool { return t == ScoreNumeric || t == ScoreBoolean }
-
-// parse converts a text to a value of the type: a number for NUMERIC and BOOLEAN if the text is
-// a number or a boolean, otherwise the text itself.
-func (t ScoreType) parse(text string) ScoreValue {
-	trimmed := strings.TrimSpace(text)
-	if t == ScoreBoolean {
-		switch strings.ToLower(trimmed) {
-		case "true":
-			return BoolValue(true)
-		case "false":
-			return BoolValue(false)
-		}
-	}
-	number, err := strconv.ParseFloat(trimmed, 64)
-	if err == nil && t.isNumber() && !math.IsNaN(number) && !math.IsInf(number, 0) {
-		return NumberValue(number)
-	}
-	return TextValue(text)
 }
 
 // ScoreConfig defines the name, type and range of a kind of score. Annotators select from these

@@ -180,7 +180,6 @@ func TestScoreValuesSurviveEveryForm(t *testing.T) {
 		one := BoolValue(yes).String()
 		for form, want := range map[string]ScoreValue{
 			`{"dataType":"NUMERIC","value":` + quote(number) + `}`:                                                NumberValue(number),
-			`{"dataType":"NUMERIC","value":` + quote(fmt.Sprint(NumberValue(number))) + `}`:                       NumberValue(number),
 			`{"dataType":"BOOLEAN","value":` + quote(yes) + `}`:                                                   BoolValue(yes),
 			`{"dataType":"BOOLEAN","value":` + one + `,"stringValue":"` + strings.ToUpper(fmt.Sprint(yes)) + `"}`: BoolValue(yes),
 			`{"dataType":"CATEGORICAL","value":0,"stringValue":` + quote(text) + `}`:                              TextValue(text),

@@ -51,8 +51,9 @@ func ReadRun(ctx context.Context, site Site, dataset, name string) (Remote, erro
 	if err != nil {
 		return Remote{}, err
 	}
-	r := remoteReader{Site: site, ref: langfuse.RunRef{DatasetID: stored.ID, DatasetName: dataset, Name: name}}
-	run, err := r.find(ctx, name)
+	r := remoteReader{Site: site}
+	ref := langfuse.RunRef{DatasetID: stored.ID, DatasetName: dataset, Name: name}
+	run, view, err := site.find(ctx, ref)
 	if err != nil {
 		return Remote{}, err
 	}
@@ -61,8 +62,10 @@ func ReadRun(ctx context.Context, site Site, dataset, name string) (Remote, erro
 	r.Footer.Status = outcome.Complete
 	for trial := 1; err == nil && trial <= maxTrials; trial++ {
 		r.Header.Trials = trial
-		if err = r.read(ctx, run, trial); err == nil {
-			run, err = r.find(ctx, RunName(r.Header, trial+1))
+		ref.ID = run.ID
+		if err = r.read(ctx, view, ref, trial); err == nil {
+			ref.ID, ref.Name = "", RunName(r.Header, trial+1)
+			run, view, err = site.find(ctx, ref)
 		}
 	}
 	if err != nil && !errors.Is(err, langfuse.ErrNotFound) {
@@ -76,26 +79,14 @@ func ReadRun(ctx context.Context, site Site, dataset, name string) (Remote, erro
 type remoteReader struct {
 	Site
 	Remote
-	ref  langfuse.RunRef
-	view langfuse.View
 	// unrecorded holds the indexes of the outcomes that are built from scores.
 	unrecorded []int
 }
 
-// find looks for a run, and stores the view that has it.
-func (r *remoteReader) find(ctx context.Context, name string) (run langfuse.Run, err error) {
-	ref := r.ref
-	ref.Name = name
-	run, r.view, err = r.Site.find(ctx, ref)
-	return run, err
-}
-
-// read reads one trial.
-func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) error {
-	ref := r.ref
-	ref.Name, ref.ID = run.Name, run.ID
+// read reads one trial, as a view shows it.
+func (r *remoteReader) read(ctx context.Context, view langfuse.View, ref langfuse.RunRef, trial int) error {
 	items := map[string]langfuse.RunItem{}
-	for item, err := range r.Client.ListRunItems(ctx, r.Server, r.view, ref) {
+	for item, err := range r.Client.ListRunItems(ctx, r.Server, view, ref) {
 		if err != nil {
 			return err
 		}

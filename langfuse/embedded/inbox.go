@@ -147,9 +147,8 @@ func (m message) store(tx *transaction) error {
 // isTransient reports whether an error comes from the disk or from another process that uses the
 // file, and not from the data.
 func isTransient(err error) bool {
-	var sqliteErr *sqlite.Error
-	permanent := []int{sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH}
-	return errors.As(err, &sqliteErr) && !slices.Contains(permanent, sqliteErr.Code()&0xff)
+	_, bySQLite := errors.AsType[*sqlite.Error](err)
+	return bySQLite && !hasCode(err, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH)
 }
 
 // SettleIdle stores waiting messages in the tables whenever no request has arrived for a second,

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -55,10 +56,7 @@ func sendRemoteRun(request *http.Request) (object, error) {
 	dialer := net.Dialer{Control: loopbackOnly}
 	transport := &http.Transport{DialContext: dialer.DialContext}
 	defer transport.CloseIdleConnections()
-	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
-	response, err := client.Do(request)
+	response, err := limit.HTTPClient(&http.Client{Transport: transport}).Do(request)
 	if err != nil {
 		return nil, err
 	}

@@ -339,9 +339,12 @@ func scanJSON(rows *sql.Rows) (any, error) {
 
 // IsBusy reports whether an error means that another process locks the store, and did so for the
 // half minute that was waited.
-func IsBusy(err error) bool {
-	var sqliteErr *sqlite.Error
-	return errors.As(err, &sqliteErr) && sqliteErr.Code()&0xff == sqlite3.SQLITE_BUSY
+func IsBusy(err error) bool { return hasCode(err, sqlite3.SQLITE_BUSY) }
+
+// hasCode reports whether an error of SQLite has one of the primary codes.
+func hasCode(err error, codes ...int) bool {
+	sqliteErr, ok := errors.AsType[*sqlite.Error](err)
+	return ok && slices.Contains(codes, sqliteErr.Code()&0xff)
 }
 
 // errVersion begins the message about a store of another version.
@@ -350,9 +353,7 @@ var errVersion = errors.New("the file has version")
 // IsUnreadable reports whether an error means that the store is damaged, no database, or that of a
 // newer program, so that it is of no use to make room or to allow writing.
 func IsUnreadable(err error) bool {
-	content := []int{sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
-	var sqliteErr *sqlite.Error
-	return errors.Is(err, errVersion) || errors.As(err, &sqliteErr) && slices.Contains(content, sqliteErr.Code()&0xff)
+	return errors.Is(err, errVersion) || hasCode(err, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 }
 
 // ModeError means that the store is open in another mode. Servers of different modes store their

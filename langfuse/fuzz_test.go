@@ -88,15 +88,12 @@ func FuzzTrace(f *testing.F) {
 	addSamples(f, ".")
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var page struct {
-			Data         []Observation
-			Observations []legacyObservation
+			Data, Observations []Observation
 		}
 		if json.Unmarshal(body, &page) != nil {
 			return
 		}
-		for _, o := range page.Observations {
-			page.Data = append(page.Data, o.observation())
-		}
+		page.Data = append(page.Data, page.Observations...)
 		trace, seen := newTrace("t", page.Data), map[string]bool{}
 		for i, o := range trace.Observations {
 			if seen[o.ID] || i > 0 && o.StartTime.Before(trace.Observations[i-1].StartTime) {
@@ -109,7 +106,7 @@ func FuzzTrace(f *testing.F) {
 				t.Errorf("%q is lost", o.ID)
 			}
 		}
-		var whole legacyTrace
+		var whole Trace
 		if json.Unmarshal(body, &whole) == nil {
 			_ = whole.decoded()
 		}

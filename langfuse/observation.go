@@ -44,6 +44,8 @@ type Observation struct {
 	UsageDetails map[string]Number `json:"usageDetails"`
 	CostDetails  map[string]Number `json:"costDetails"` // USD
 	TotalCost    Number            `json:"totalCost"`   // USD
+	// CalculatedTotalCost is the name of v3 for TotalCost, which has its value in a Trace.
+	CalculatedTotalCost Number `json:"calculatedTotalCost"`
 
 	PromptName    string `json:"promptName"`
 	PromptVersion Number `json:"promptVersion"`
@@ -146,8 +148,7 @@ func (c *Client) FindObservation(ctx context.Context, caps Capabilities, id stri
 		return Observation{}, usageError("finding an observation needs its id")
 	}
 	if !caps.NewReads {
-		found, err := call[legacyObservation](ctx, c, get("observations/"+url.PathEscape(id), nil), nil, "observation %q", id)
-		return found.observation(), err
+		return call[Observation](ctx, c, get("observations/"+url.PathEscape(id), nil), nil, "observation %q", id)
 	}
 	query := url.Values{"fields": {"core,basic"}}
 	setFilter(query, condition{"id", "=", "string", id})

@@ -174,7 +174,7 @@ func newTrace(id string, observations []Observation) Trace {
 }
 
 // uniqueSpans returns the observations sorted by start time, each id once, with decoded input
-// and output.
+// and output and their total cost.
 func uniqueSpans(observations []Observation) []Observation {
 	seen := make(map[string]bool, len(observations))
 	unique := make([]Observation, 0, len(observations))
@@ -184,6 +184,7 @@ func uniqueSpans(observations []Observation) []Observation {
 		}
 		seen[o.ID] = true
 		o.Input, o.Output = DecodeJSON(o.Input), DecodeJSON(o.Output)
+		o.TotalCost = cmp.Or(o.TotalCost, o.CalculatedTotalCost, o.CostDetails["total"])
 		unique = append(unique, o)
 	}
 	slices.SortStableFunc(unique, func(a, b Observation) int {
@@ -192,37 +193,11 @@ func uniqueSpans(observations []Observation) []Observation {
 	return unique
 }
 
-// legacyTrace is a trace of v3.
-type legacyTrace struct {
-	Trace
-	Observations []legacyObservation `json:"observations"`
-}
-
 // listedTrace is a trace in a list of v3, which contains only the ids of observations and
 // scores.
 type listedTrace struct {
 	Trace
 	Observations, Scores json.RawMessage
-}
-
-// legacyObservation is an observation of v3, with additional fields for usage and cost.
-type legacyObservation struct {
-	Observation
-	CalculatedTotalCost Number `json:"calculatedTotalCost"`
-	Usage               struct {
-		Input  Number `json:"input"`
-		Output Number `json:"output"`
-		Total  Number `json:"total"`
-	} `json:"usage"`
-}
-
-func (o legacyObservation) observation() Observation {
-	out := o.Observation
-	out.TotalCost = cmp.Or(out.TotalCost, cmp.Or(o.CalculatedTotalCost, o.CostDetails["total"]))
-	if len(out.UsageDetails) == 0 && o.Usage.Total+o.Usage.Input+o.Usage.Output > 0 {
-		out.UsageDetails = map[string]Number{"input": o.Usage.Input, "output": o.Usage.Output, "total": o.Usage.Total}
-	}
-	return out
 }
 
 // decoded returns the trace with decoded input and output.
@@ -235,25 +210,15 @@ func (t Trace) decoded() Trace {
 // if the trace does not exist.
 func (c *Client) readLegacyTrace(ctx context.Context, ids []string) ([]Trace, error) {
 	id := ids[0]
-	found, err := call[legacyTrace](ctx, c, get("traces/"+url.PathEscape(id), nil), nil, "trace %q", id)
+	trace, err := call[Trace](ctx, c, get("traces/"+url.PathEscape(id), nil), nil, "trace %q", id)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	trace := found.Trace.decoded()
-	spans := make([]Observation, len(found.Observations))
-	for i, o := range found.Observations {
-		spans[i] = o.observation()
-		spans[i].TraceID = cmp.Or(spans[i].TraceID, id)
-	}
-	trace.Observations = uniqueSpans(spans)
-	for i, score := range trace.Scores {
-		if score.Subject.Kind == "observation" {
-			trace.Scores[i].Subject.TraceID = cmp.Or(score.Subject.TraceID, id)
-		}
-	}
+	trace = trace.decoded()
+	trace.Observations = uniqueSpans(trace.Observations)
 	return []Trace{trace}, nil
 }
 

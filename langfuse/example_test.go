@@ -168,7 +168,7 @@ func ExampleClient_GetPrompt() {
 		fmt.Println(err)
 		return
 	}
-	text, err := prompt.Text() // Messages for a chat prompt
+	text, err := prompt.Text() // pipeline.ParseChat for a chat prompt
 	fmt.Println(strings.ReplaceAll(text, "{{name}}", "Ada"), err)
 	// Output: Greet Ada. <nil>
 }

@@ -29,7 +29,7 @@ type Prompt struct {
 	Name          string          `json:"name"`
 	Version       int             `json:"version,omitempty"`
 	Type          string          `json:"type"`   // PromptText or PromptChat; the same for all versions
-	Prompt        json.RawMessage `json:"prompt"` // a string, or a list of PromptMessage
+	Prompt        json.RawMessage `json:"prompt"` // a string, or a list of PromptMessage: see pipeline.ParseChat
 	Config        json.RawMessage `json:"config,omitempty"`
 	Labels        []string        `json:"labels,omitempty"` // a new version takes its labels from other versions
 	Tags          []string        `json:"tags,omitempty"`
@@ -55,17 +55,6 @@ func (p Prompt) Text() (string, error) {
 		return "", fmt.Errorf("prompt %s@%d: reading its text: %w", p.Name, p.Version, err)
 	}
 	return text, nil
-}
-
-// Messages returns the messages of a chat prompt. A text prompt is an error.
-func (p Prompt) Messages() (messages []PromptMessage, err error) {
-	if p.Type == PromptText {
-		return nil, fmt.Errorf("prompt %s@%d is a text prompt, not a chat", p.Name, p.Version)
-	}
-	if err := json.Unmarshal(p.Prompt, &messages); err != nil {
-		return nil, fmt.Errorf("prompt %s@%d: reading its messages: %w", p.Name, p.Version, err)
-	}
-	return messages, nil
 }
 
 // PromptRef identifies a version of a prompt by Label or by Version. Without both, it is the

@@ -18,10 +18,9 @@ import (
 // event is a valid event of a batch with a score or a trace. An event without any of them is a
 // log line, or an entity without an id, which Langfuse acknowledges and loses.
 type event struct {
-	id, kind string
-	at       int64
-	score    *score
-	trace    *trace
+	id    string
+	score *score
+	trace *trace
 }
 
 // ingest answers POST /ingestion with 207 and one entry per event, in successes or in errors. It
@@ -113,7 +112,8 @@ type eventReader struct {
 func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 	f, body := &r.envelope, &r.body
 	f.parse(raw)
-	ev.id, ev.kind = f.text("id"), f.required("type")
+	ev.id = f.text("id")
+	kind := f.required("type")
 	at, given := f.instant("timestamp")
 	if !given && !f.hasIssue("timestamp") {
 		f.addIssue("invalid_type", "timestamp", "Invalid input: expected ISO datetime")
@@ -121,30 +121,29 @@ func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 	if ev.id == "" && !f.hasIssue("id") {
 		f.addIssue("too_small", "id", "Too small: expected string to have >=1 characters")
 	}
-	ev.at = at
-	if ev.kind != "score-create" && ev.kind != "sdk-log" && !r.mode.hasTraces() {
+	if kind != "score-create" && kind != "sdk-log" && !r.mode.hasTraces() {
 		ev.id = cmp.Or(ev.id, "unknown")
 		return ev, &apiError{http.StatusBadRequest, object{"message": "Event type not accepted",
 			"error": fmt.Sprintf("Event type %q is not accepted by /api/public/ingestion when LANGFUSE_MIGRATION_V4_WRITE_MODE "+
 				"is events_only. This endpoint only accepts score and log events. Send traces to /api/public/otel/v1/traces.",
-				textutil.Cut(cmp.Or(ev.kind, "unknown"), 100))}}
+				textutil.Cut(cmp.Or(kind, "unknown"), 100))}}
 	}
-	if err := f.err(); err != nil || ev.kind == "sdk-log" {
+	if err := f.err(); err != nil || kind == "sdk-log" {
 		return ev, err
 	}
 	body.parse(f.raw("body"))
 	if body.problem != nil {
 		return ev, invalidQuery("body", "Invalid input: expected object")
 	}
-	switch ev.kind {
+	switch kind {
 	case "score-create":
 		sc := readScore(body)
-		sc.timestamp, sc.eventAt, sc.eventID = ev.at, ev.at, ev.id
+		sc.timestamp, sc.eventAt, sc.eventID = at, at, ev.id
 		ev.score = &sc
 	case "trace-create":
-		ev.trace = readTrace(body, ev.at, r.received)
+		ev.trace = readTrace(body, at, r.received)
 	default:
-		body.addIssue("custom", "type", "Invalid input: unknown event type "+textutil.Cut(ev.kind, 100))
+		body.addIssue("custom", "type", "Invalid input: unknown event type "+textutil.Cut(kind, 100))
 	}
 	if body.text("id") == "" {
 		ev.score, ev.trace = nil, nil

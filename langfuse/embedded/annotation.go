@@ -126,7 +126,7 @@ func findQueue(q querier, id string) (any, error) {
 func (s *Server) createQueue(c *call) (queue any, err error) {
 	f := c.form(smallBody)
 	name, description, configs := f.required("name"), f.nullText("description"), f.texts("scoreConfigIds")
-	if len(configs) == 0 && !f.hasIssue("scoreConfigIds") {
+	if len(configs) == 0 {
 		f.addIssue("too_small", "scoreConfigIds", "Too small: expected array to have >=1 items")
 	}
 	err = s.update(f.rejectUnknown(), func(tx *transaction) error {

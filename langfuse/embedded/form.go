@@ -95,17 +95,11 @@ func (f *form) addIssue(code, key, message string) {
 	f.issues = append(f.issues, issue{Code: code, Path: []any{key}, Message: message})
 }
 
-// checkLength adds an issue if text does not have minimum to maximum characters, unless the field
-// has one already.
+// checkLength adds an issue if text does not have minimum to maximum characters.
 func (f *form) checkLength(key, text string, minimum, maximum int) {
-	if n := utf8.RuneCountInString(text); (n < minimum || n > maximum) && !f.hasIssue(key) {
+	if n := utf8.RuneCountInString(text); n < minimum || n > maximum {
 		f.addIssue("custom", key, fmt.Sprintf("Invalid input: expected %d to %d characters", minimum, maximum))
 	}
-}
-
-// hasIssue reports whether an issue names the field.
-func (f *form) hasIssue(key string) bool {
-	return slices.ContainsFunc(f.issues, func(found issue) bool { return len(found.Path) > 0 && found.Path[0] == key })
 }
 
 // raw returns the JSON of a field, or nil if it is absent. A null is returned as null.
@@ -161,7 +155,7 @@ func (f *form) required(key string) string {
 // oneOf returns an optional string that must be one of the options; absent is "".
 func (f *form) oneOf(key string, options ...string) string {
 	s := f.text(key)
-	if f.has(key) && !slices.Contains(options, s) && !f.hasIssue(key) {
+	if f.has(key) && !slices.Contains(options, s) {
 		f.addIssue("invalid_value", key, "Invalid option: expected one of "+strings.Join(options, "|"))
 	}
 	return s

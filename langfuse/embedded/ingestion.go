@@ -115,10 +115,10 @@ func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 	ev.id = f.text("id")
 	kind := f.required("type")
 	at, given := f.instant("timestamp")
-	if !given && !f.hasIssue("timestamp") {
+	if !given {
 		f.addIssue("invalid_type", "timestamp", "Invalid input: expected ISO datetime")
 	}
-	if ev.id == "" && !f.hasIssue("id") {
+	if ev.id == "" {
 		f.addIssue("too_small", "id", "Too small: expected string to have >=1 characters")
 	}
 	if kind != "score-create" && kind != "sdk-log" && !r.mode.hasTraces() {

@@ -88,7 +88,7 @@ func readScore(f *form) score {
 		}
 	}
 	switch {
-	case sc.name == "" && !f.hasIssue("name"):
+	case sc.name == "":
 		f.addIssue("too_small", "name", "Too small: expected string to have >=1 characters")
 	case given != 1:
 		f.addIssue("custom", "traceId", "Provide exactly one of the following: traceId, sessionId, datasetRunId")

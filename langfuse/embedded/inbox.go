@@ -148,7 +148,8 @@ func (m message) store(tx *transaction) error {
 // file, and not from the data.
 func isTransient(err error) bool {
 	_, bySQLite := errors.AsType[*sqlite.Error](err)
-	return bySQLite && !hasCode(err, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH)
+	return bySQLite && !hasCode(err,
+		sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH)
 }
 
 // SettleIdle stores waiting messages in the tables whenever no request has arrived for a second,

@@ -251,31 +251,37 @@ func repetitions(list []Duplicate, spurious []miss) map[int]bool {
 // All texts are added first; close assigns the numbers, which id returns afterwards.
 type dictionary struct {
 	normalise  func(string) string
-	ids        map[string]int // number by the text as given; before close, index into normalised
-	normalised []string
-	texts      []string // by number
+	slots      map[string]int // by the text as given
+	normalised []string       // by slot
+	ids        []int          // number by slot
+	texts      []string       // by number
 }
 
-func newDictionary(normalise func(string) string, size int) *dictionary {
-	return &dictionary{normalise: normalise, ids: make(map[string]int, size)}
+func newDictionary(spell func(string) string) *dictionary {
+	return &dictionary{normalise: spell, slots: map[string]int{}}
 }
 
-func (d *dictionary) add(raw string) {
-	if _, known := d.ids[raw]; !known {
-		d.ids[raw] = len(d.normalised)
+// add returns the slot of a text. After close, ids has the text's number at this slot.
+func (d *dictionary) add(raw string) int {
+	place, known := d.slots[raw]
+	if !known {
+		place = len(d.normalised)
+		d.slots[raw] = place
 		d.normalised = append(d.normalised, d.normalise(raw))
 	}
+	return place
 }
 
 func (d *dictionary) close() {
-	d.texts = sortedSet(append(slices.Clone(d.normalised), ""))
-	for raw, i := range d.ids {
-		d.ids[raw], _ = slices.BinarySearch(d.texts, d.normalised[i])
+	d.texts = sortedSet(slices.Concat([]string{""}, d.normalised))
+	d.ids = make([]int, len(d.normalised))
+	for place, text := range d.normalised {
+		d.ids[place], _ = slices.BinarySearch(d.texts, text)
 	}
 }
 
 // id returns the number of a text that was added before close.
-func (d *dictionary) id(raw string) int { return d.ids[raw] }
+func (d *dictionary) id(raw string) int { return d.ids[d.slots[raw]] }
 
 // profile has the properties of a name that comparisons need.
 type profile struct {
@@ -292,6 +298,7 @@ type names struct {
 	*dictionary
 	numbers  []int     // 0, 1, 2 …: the memory of the lists that single returns
 	profiles []profile // by number, filled by profile
+	buffer   []rune    // free memory for the runes of profiles
 }
 
 // single returns a list of one number without allocating.
@@ -305,10 +312,15 @@ func (n *names) profile(id int) *profile {
 	if p.runes != nil {
 		return p
 	}
-	p.runes = []rune(text)
-	for _, r := range p.runes {
+	if cap(n.buffer)-len(n.buffer) < len(text) {
+		n.buffer = make([]rune, 0, max(256, len(text)))
+	}
+	from := len(n.buffer)
+	for _, r := range text {
+		n.buffer = append(n.buffer, r)
 		p.letters |= 1 << (uint32(r) % 64)
 	}
+	p.runes = slices.Clip(n.buffer[from:])
 	return p
 }
 

@@ -82,6 +82,11 @@ type matching struct {
 
 	transport     *transport // of the current component
 	rows, columns []int      // of the transport: the number of the pool within its node
+
+	// Memory of takeUniqueBest: the best links, the extracted nodes that any link of the
+	// component leads to, and those that a best link leads to.
+	best        []int
+	seen, taken []bool
 }
 
 // withTypes returns the gain of a pair of these types. It prefers the most equal types, then the
@@ -145,12 +150,13 @@ func (m *matching) sortLinks() {
 // expected members. It solves each connected component by itself.
 func (m *matching) solve(left *budget) {
 	m.pairs = make([]pairing, 0, min(len(m.expected), len(m.extracted)))
+	m.seen, m.taken = make([]bool, len(m.extracted)), make([]bool, len(m.extracted))
 	components := m.components()
 	for root := range m.expected {
 		component := components.of(root)
 		if len(component) == 1 {
 			m.pairAlong(component[0])
-		} else if !m.solveBest(component, left) {
+		} else if !m.takeUniqueBest(component, left) && !m.solveBest(component, left) {
 			m.degraded++
 			m.solveGreedily(component)
 		}
@@ -170,6 +176,50 @@ func (m *matching) components() index {
 		roots[i] = [2]int{set.find(l.expected), i}
 	}
 	return newIndex(len(m.expected), roots)
+}
+
+// takeUniqueBest solves a component in which all nodes have one member, each expected node has a
+// unique best link, and no two of these lead to the same extracted node: no assignment is better.
+// It spends as much of the budget as transport.solve would, which finds the same pairs. If the
+// component is not of this kind, it returns false and changes nothing.
+func (m *matching) takeUniqueBest(component []int, left *budget) bool {
+	m.best = m.best[:0]
+	columns := 0
+	for rest := component; len(rest) > 0; {
+		var most gain
+		best, tied, row := 0, false, m.links[rest[0]].expected
+		for ; len(rest) > 0 && m.links[rest[0]].expected == row; rest = rest[1:] {
+			l := &m.links[rest[0]]
+			e, x := &m.expected[row], &m.extracted[l.extracted]
+			if e.size > 1 || x.size > 1 {
+				return false
+			}
+			if !m.seen[l.extracted] {
+				m.seen[l.extracted] = true
+				columns++
+			}
+			if g := l.withTypes(e.pools[0].typ, x.pools[0].typ); most.less(g) {
+				best, most, tied = rest[0], g, false
+			} else {
+				tied = tied || g == most
+			}
+		}
+		if tied || m.taken[m.links[best].extracted] {
+			return false
+		}
+		m.taken[m.links[best].extracted] = true
+		m.best = append(m.best, best)
+	}
+	rows := len(m.best)
+	work := rows*(rows+2*(columns+1)) + len(component) + rows
+	if len(component) > arcLimit || rows+columns > unitLimit || int64(work) > left.left {
+		return false
+	}
+	left.spend(work)
+	for _, i := range m.best {
+		m.pairMembers(i, 0, 0, 1)
+	}
+	return true
 }
 
 // solveBest solves a component as a transport between pools. If the component is too large or the

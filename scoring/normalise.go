@@ -84,17 +84,17 @@ type form struct{ source, typ, target int }
 // swapped returns the form with its ends exchanged.
 func (f form) swapped() form { return form{f.target, f.typ, f.source} }
 
-// prepareEntities makes the entities of a side, and finds repetitions, which it collapses if the
-// options say so.
+// prepareEntities sets the numbers of names and types of a side, and finds repetitions, which it
+// collapses if the options say so.
 func (c *call) prepareEntities(s *side, aliases bool) {
-	first := make(map[[2]int]int, len(s.given.Entities))
-	kept, empty, collapse := make([]entity, 0, len(s.given.Entities)), 0, c.options.Dedupe == CollapseExact
-	for i, given := range s.given.Entities {
-		e := entity{index: i, name: c.names.id(given.Name), typ: c.types.id(given.Type), partner: -1}
+	first := make(map[[2]int]int, len(s.entities))
+	kept, empty, collapse := s.entities[:0], 0, c.options.Dedupe == CollapseExact
+	for _, e := range s.entities {
+		e.name, e.typ = c.names.ids[e.name], c.types.ids[e.typ]
 		if e.name == 0 {
 			empty++
 		} else {
-			e.names = c.namesOfEntity(given, e.name, aliases)
+			e.names = c.namesOfEntity(s.given.Entities[e.index], e.name, aliases)
 		}
 		key := [2]int{e.name, e.typ}
 		of, repeated := first[key]
@@ -127,16 +127,14 @@ func (c *call) namesOfEntity(given extraction.Entity, name int, aliases bool) []
 	return sortedSet(all)
 }
 
-// prepareRelationships makes the statements of a side, and finds repetitions, which it collapses if
-// the options say so. An end that is a dangling reference is empty, even if it
+// prepareRelationships sets the numbers of ends and types of a side, and finds repetitions, which
+// it collapses if the options say so. An end that is a dangling reference is empty, even if it
 // has a name.
 func (c *call) prepareRelationships(s *side) {
-	dangling, forms := 0, make([]form, len(s.given.Relationships))
-	s.relationships = make([]statement, len(forms))
+	dangling := 0
 	for i, r := range s.given.Relationships {
-		f := &forms[i]
-		*f = form{c.names.id(r.Source), c.types.id(r.Type), c.names.id(r.Target)}
-		s.relationships[i] = statement{i, forms[i : i+1 : i+1], -1}
+		f := &s.relationships[i].forms[0]
+		*f = form{c.names.ids[f.source], c.types.ids[f.typ], c.names.ids[f.target]}
 		if r.SourceRef != "" {
 			f.source = 0
 		}

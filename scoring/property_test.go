@@ -288,7 +288,7 @@ func FuzzSimilarity(f *testing.F) {
 			return
 		}
 		checkDistance(t, a, b, limit)
-		n := &names{dictionary: newDictionary(DefaultOptions().normalise, 0)}
+		n := &names{dictionary: newDictionary(DefaultOptions().normalise)}
 		n.add(a)
 		n.add(b)
 		n.close()

@@ -332,6 +332,48 @@ func TestTransport_likeEveryAssignment(t *testing.T) {
 	})
 }
 
+// TestTakeUniqueBest_likeTransport checks that takeUniqueBest, if it applies, finds the same
+// pairs as the solver and spends as much of the budget.
+func TestTakeUniqueBest_likeTransport(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, columns := rapid.IntRange(1, 4).Draw(t, "rows"), rapid.IntRange(1, 4).Draw(t, "columns")
+		most := int64(rapid.IntRange(1, 30).Draw(t, "most"))
+		allowance := budget{int64(rapid.IntRange(0, 150).Draw(t, "allowance"))}
+		var links []link
+		newMatching := func() (m matching) {
+			nodes := func(n int, seed int) (list []node) {
+				for i := range n {
+					list = append(list, node{pools: []pool{{(i*seed + seed) % 3, []int{i}}}, size: 1})
+				}
+				return list
+			}
+			m.expected, m.extracted, m.links = nodes(rows, 1), nodes(columns, 2), slices.Clone(links)
+			m.seen, m.taken, m.transport = make([]bool, columns), make([]bool, columns), new(transport)
+			return m
+		}
+		var component []int
+		for e := range rows {
+			for x := range columns {
+				if x == e%columns || rapid.IntRange(0, 2).Draw(t, "there") > 0 {
+					component = append(component, len(links))
+					links = append(links, link{expected: e, extracted: x, gain: gain{1, rapid.Int64Range(0, most).Draw(t, "similarity")}})
+				}
+			}
+		}
+		short, long := newMatching(), newMatching()
+		left, spent := allowance, allowance
+		if !short.takeUniqueBest(component, &left) {
+			if left != allowance || short.pairs != nil {
+				t.Fatal("something was changed")
+			}
+			return
+		}
+		if !long.solveBest(component, &spent) || left != spent || !slices.Equal(short.pairs, long.pairs) {
+			t.Fatalf("%v with %d left, the solver has %v with %d", short.pairs, left, long.pairs, spent)
+		}
+	})
+}
+
 func mustNew(t interface{ Fatal(...any) }, o Options) *Scorer {
 	s, err := New(o)
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 // relationMatching links and matches the relationships of both sides.
 type relationMatching struct {
 	matching
-	c              *call
-	byForm         map[form]int  // the extracted node of a form
-	isEnd          []bool        // by name, whether an extracted relationship has it as an end
-	similar        [][]similarTo // by name of an expected end, the similar names of extracted ends
-	matchableCache [][]similarTo // by expected end, the result of matchable
-	latestLink     []int         // by extracted node, its latest link + 1
-	searchBudget   budget
+	c               *call
+	byForm          map[form]int  // the extracted node of a form
+	isEnd           []bool        // by name, whether an extracted relationship has it as an end
+	similar         [][]similarTo // by name of an expected end, the similar names of extracted ends
+	matchableCache  [][]similarTo // by expected end, the result of matchable
+	matchableBuffer []similarTo   // memory of the lists in matchableCache
+	latestLink      []int         // by extracted node, its latest link + 1
+	searchBudget    budget
 }
 
 func (c *call) matchRelationships() *relationMatching {
@@ -25,6 +26,7 @@ func (c *call) matchRelationships() *relationMatching {
 	m.byForm = make(map[form]int, len(m.extracted))
 	m.latestLink = make([]int, len(m.extracted))
 	m.similar = make([][]similarTo, len(c.names.texts))
+	m.matchableBuffer = slices.Grow(c.matchable[:0], 2*len(m.expected)+1) // its slices are never nil
 	m.links = c.links[:0]
 	for x, n := range m.extracted {
 		for _, f := range c.extracted.relationships[n.first].forms {
@@ -38,6 +40,7 @@ func (c *call) matchRelationships() *relationMatching {
 	}
 	m.findInexactMatches()
 	m.sortLinks()
+	c.matchable = m.matchableBuffer
 	c.assign(&m.matching, "relationships", &m.searchBudget)
 	return m
 }
@@ -164,13 +167,14 @@ func (m *relationMatching) matchable(end int) []similarTo {
 	if !m.searchBudget.spend(len(names)) {
 		return []similarTo{{end, equalNames}}
 	}
-	list := make([]similarTo, 0, len(names))
+	from := len(m.matchableBuffer)
 	for _, name := range names {
 		if m.isEnd[name] {
-			list = append(list, similarTo{name, equalNames})
+			m.matchableBuffer = append(m.matchableBuffer, similarTo{name, equalNames})
 		}
-		list = append(list, m.similar[name]...)
+		m.matchableBuffer = append(m.matchableBuffer, m.similar[name]...)
 	}
+	list := m.matchableBuffer[from:]
 	m.searchBudget.spend(20 * len(list))
 	m.matchableCache[end] = bestOfEach(list)
 	return m.matchableCache[end]

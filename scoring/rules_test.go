@@ -275,7 +275,7 @@ func TestSameByInitials(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, p := range [][2]string{{tt.a, tt.b}, {tt.b, tt.a}} {
-			n := &names{dictionary: newDictionary(DefaultOptions().normalise, 0)}
+			n := &names{dictionary: newDictionary(DefaultOptions().normalise)}
 			n.add(p[0])
 			n.add(p[1])
 			n.close()

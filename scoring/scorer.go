@@ -293,6 +293,7 @@ type buffers struct {
 	transport    transport
 	links        []link      // of the current family
 	similarNames []similarTo // the result of findSimilar
+	matchable    []similarTo // see relationMatching.matchable
 }
 
 // side is one of the two extractions, prepared for matching.
@@ -306,9 +307,10 @@ type side struct {
 }
 
 func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool) *call {
-	names := &names{dictionary: newDictionary(s.options.normalise, len(expected.Entities)+len(extracted.Entities))}
+	names := &names{dictionary: newDictionary(s.options.normalise)}
+	names.slots = make(map[string]int, len(expected.Entities)+len(extracted.Entities))
 	c := &call{
-		Scorer: s, explains: explains, names: names, types: newDictionary(s.typeText, 0),
+		Scorer: s, explains: explains, names: names, types: newDictionary(s.typeText),
 		expected:      side{label: "expected", given: expected},
 		extracted:     side{label: "extracted", given: extracted},
 		nearestBudget: budget{nearestAllowance},
@@ -316,8 +318,8 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool
 	if c.buffers, _ = s.buffers.Get().(*buffers); c.buffers == nil {
 		c.buffers = &buffers{}
 	}
-	c.collect(expected)
-	c.collect(extracted)
+	c.collect(&c.expected, true)
+	c.collect(&c.extracted, false)
 	c.names.close()
 	c.types.close()
 	names.numbers = newDisjointSet(len(names.texts)).parent
@@ -330,19 +332,23 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool
 	return c
 }
 
-// collect adds all names and types of a side to the dictionaries.
-func (c *call) collect(e extraction.Extraction) {
-	for _, entity := range e.Entities {
-		c.types.add(entity.Type)
-		c.names.add(entity.Name)
-		for _, alias := range entity.Aliases {
-			c.names.add(alias)
+// collect adds all names and types of a side to the dictionaries and keeps their slots in the
+// entities and statements. prepareEntities and prepareRelationships replace the slots by numbers.
+func (c *call) collect(s *side, aliases bool) {
+	s.entities = make([]entity, len(s.given.Entities))
+	for i, given := range s.given.Entities {
+		s.entities[i] = entity{index: i, name: c.names.add(given.Name), typ: c.types.add(given.Type), partner: -1}
+		if aliases {
+			for _, alias := range given.Aliases {
+				c.names.add(alias)
+			}
 		}
 	}
-	for _, r := range e.Relationships {
-		c.types.add(r.Type)
-		c.names.add(r.Source)
-		c.names.add(r.Target)
+	s.relationships = make([]statement, len(s.given.Relationships))
+	forms := make([]form, len(s.given.Relationships))
+	for i, r := range s.given.Relationships {
+		forms[i] = form{c.names.add(r.Source), c.types.add(r.Type), c.names.add(r.Target)}
+		s.relationships[i] = statement{i, forms[i : i+1 : i+1], -1}
 	}
 }
 

@@ -112,7 +112,7 @@ func TestDecodeExtraction_problems(t *testing.T) {
 		"alias":         {`{"entities":[{"name":"x","aliases":[1]}]}`, "entities[0].aliases[0]: expected a string, got a number"},
 		"offset":        {`{"entities":[{"mentions":[{"quote":"x","start":1.5}]}]}`, "entities[0].mentions[0].start: expected a whole number, got a number"},
 		"boolean":       {`{"entities":[{"name":true}]}`, "entities[0].name: expected a string, got a boolean"},
-		"nothing":       {` `, "extraction: expected an object, got nothing"},
+		"nothing":       {` `, "extraction: is missing"},
 		"many":          {`{"entities":[` + strings.Repeat("1,", maxProblems+1) + `1]}`, "and 2 more problems"},
 		"UTF-8":         {"{\"a\":\"\xff\"}", "is not valid UTF-8"},
 		"long name":     {`{"entities":[{"name":"` + long + `"}]}`, "entities[0].name: has 4097 bytes, and no name has more than 4096"},

@@ -25,7 +25,19 @@ type reader struct {
 	warnings        []string
 	valid           bool     // the input is valid UTF-8
 	members         []member // memory for the members of objects
+	textBuffer      strings.Builder
 	droppedProblems int
+}
+
+// text returns a string that shares its memory with others, to save allocations.
+func (r *reader) text(b []byte) string {
+	if r.textBuffer.Cap()-r.textBuffer.Len() < len(b) {
+		r.textBuffer = strings.Builder{}
+		r.textBuffer.Grow(max(1024, len(b)))
+	}
+	start := r.textBuffer.Len()
+	r.textBuffer.Write(b)
+	return r.textBuffer.String()[start:]
 }
 
 func (r *reader) problem(path, format string, args ...any) {
@@ -83,9 +95,12 @@ func (r *reader) element(list string, index int, raw []byte) fields {
 		r.members = make([]member, 0, max(16, min(2*cap(r.members), 128)))
 	}
 	start := len(r.members)
-	if textutil.ReadJSONObject(raw, r.member) {
+	switch ok := textutil.ReadJSONObject(raw, r.member); {
+	case ok:
 		f.members = slices.Clip(r.members[start:])
-	} else {
+	case len(bytes.TrimSpace(raw)) == 0:
+		r.problem(f.where(), "is missing")
+	default:
 		r.problem(f.where(), "expected an object, got %s", kindOf(raw))
 	}
 	return f
@@ -135,7 +150,7 @@ func (f fields) text(keys ...string) string {
 	if raw == nil {
 		return ""
 	}
-	if s, ok := decodeText(raw); ok {
+	if s, ok := f.r.string(raw); ok {
 		return s
 	}
 	if raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' {
@@ -145,11 +160,11 @@ func (f fields) text(keys ...string) string {
 	return ""
 }
 
-// decodeText decodes a string; null gives "". Since the value is valid JSON, a string without
+// string decodes a string; null gives "". Since the value is valid JSON, a string without
 // escapes is the text between its quotes.
-func decodeText(raw json.RawMessage) (string, bool) {
+func (r *reader) string(raw json.RawMessage) (string, bool) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : n-1]), true
+		return r.text(raw[1 : n-1]), true
 	}
 	var text string // declared late, since it is allocated
 	err := json.Unmarshal(raw, &text)
@@ -200,7 +215,7 @@ func (f fields) list(key string) []json.RawMessage {
 func (f fields) texts(key string) []string {
 	var texts []string
 	for i, raw := range f.list(key) {
-		s, ok := decodeText(raw)
+		s, ok := f.r.string(raw)
 		switch {
 		case !ok:
 			f.r.problem(f.index(key, i), "expected a string, got %s", kindOf(raw))

@@ -120,8 +120,11 @@ func (d Definition) countsOf(counts map[string]int64) outcome.Counts {
 	return list
 }
 
-// typed reports whether the score is an entity F1 that counts only pairs of the expected type.
-func (d Definition) typed() bool { return d.Name == EntityTypedF1 || d.Name == EntityStrictF1 }
+// typed reports whether the score counts pairs of the expected type, of all entities: it needs
+// expected types. Without any, type_accuracy has a reason of its own.
+func (d Definition) typed() bool {
+	return d.Name != TypeAccuracy && (d.numerator == "type_correct" || d.numerator == "strict_entities")
+}
 
 // Counts are the numbers from which all scores are calculated. A family is nil if the expected
 // output does not annotate it.

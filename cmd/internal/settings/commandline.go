@@ -249,7 +249,7 @@ func usageError(c *urfave.Context, err error, _ bool) error {
 // arguments.
 type Action struct {
 	Name, Usage      string        // Usage is a complete command line
-	MinArgs, MaxArgs int           // number of arguments after the name; no limit if Most is -1
+	MinArgs, MaxArgs int           // number of arguments after the name; no limit if MaxArgs is -1
 	Flags            []urfave.Flag // flags that the action accepts
 	Run              func(c *urfave.Context, env cli.Env, words []string) error
 }

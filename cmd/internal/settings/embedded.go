@@ -188,9 +188,9 @@ func serve(ctx context.Context, listener net.Listener, required langfuse.Mode, m
 const DefaultPort = 4711
 
 // Serve runs the embedded server of this folder until ctx is done or the server fails. It
-// listens on the port. Serve reads only Mode and Faults of config; faults begin when the server is ready. Before that
-// it calls pages once, with a connection to the server, for the handler of everything outside of
-// the API. Then it calls started with the address of the server.
+// listens on the port. Serve reads only Mode and Faults of config; faults begin when the server is
+// ready. Before that it calls pages once, with a connection to the server, for the handler of
+// everything outside of the API. Then it calls started with the address of the server.
 func Serve(ctx context.Context, port int, config embedded.Config, pages func(*Langfuse) http.Handler, started func(url string)) error {
 	if err := MakeFolder(); err != nil {
 		return err

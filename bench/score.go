@@ -27,8 +27,8 @@ const (
 // scorer is the experiment.Scorer of the bench.
 type scorer struct{}
 
-// Judge reads the expected output of a case.
-func (scorer) Judge(item dataset.Item) (experiment.Judge, error) {
+// ForItem reads the expected output of a case.
+func (scorer) ForItem(item dataset.Item) (experiment.ItemScorer, error) {
 	var g gold
 	if err := json.Unmarshal(item.Expected, &g); err != nil {
 		return nil, &outcome.Failure{Class: outcome.Item, Message: "the expected output cannot be read: " + err.Error()}

@@ -25,7 +25,7 @@ func (u *Unit) newOutcome(started time.Time) outcome.Outcome {
 // limit.StopsRun.
 func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error) {
 	o := u.newOutcome(done.Started)
-	o.NothingExpected = u.judge.nothingExpected
+	o.NothingExpected = u.scorer.nothingExpected
 	o.Ended = o.Started.Add(done.Took)
 	o.Latency = max(0, done.Took-outcome.WaitsOf(done.Calls).Sum())
 	o.Output, o.Calls, o.Warnings, o.Worker = done.Output, done.Calls, done.Warnings, done.Worker
@@ -37,22 +37,23 @@ func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error)
 	}
 	o.CostUSD = totalCost(done.Calls)
 	if done.Err != nil {
-		return withFailure(o, u.judge.judge, outcome.FailureOf(done.Err, outcome.Provider)), nil
+		return withFailure(o, u.scorer.ItemScorer, outcome.FailureOf(done.Err, outcome.Provider)), nil
 	}
-	return scoreOutcome(ctx, o, u.judge.judge, done.Decoded)
+	return scoreOutcome(ctx, o, u.scorer.ItemScorer, done.Decoded)
 }
 
 // scoreOutcome judges the output of an outcome. The error is one that stops the run.
-func scoreOutcome(ctx context.Context, o outcome.Outcome, judge Judge, decoded any) (outcome.Outcome, error) {
-	scored, err := recoverPanic(func() (Scored, error) { return score(ctx, judge, o.Output, decoded) })
+func scoreOutcome(ctx context.Context, o outcome.Outcome, scorer ItemScorer, decoded any) (outcome.Outcome, error) {
+	scored, err := recoverPanic(func() (Scored, error) { return score(ctx, scorer, o.Output, decoded) })
 	switch {
 	case limit.StopsRun(err):
 		return o, err
 	case err != nil:
-		return withFailure(o, judge, outcome.FailureOf(err, outcome.Internal)), nil
+		return withFailure(o, scorer, outcome.FailureOf(err, outcome.Internal)), nil
 	}
 	if err := checkScores(scored.Scores); err != nil {
-		return withFailure(o, judge, outcome.Failure{Class: outcome.Internal, Message: "the scorer returned " + err.Error()}), nil
+		invalid := outcome.Failure{Class: outcome.Internal, Message: "the scorer returned " + err.Error()}
+		return withFailure(o, scorer, invalid), nil
 	}
 	o.Scores = append(slices.Clip(scored.Scores), errorScore(nil)) // never into memory that the scorer shares
 	o.Groups, o.Counts, o.Explanation = scored.Groups, outcome.CountsOf(scored.Counts), scored.Explanation
@@ -85,7 +86,7 @@ func checkScores(scores []outcome.Score) error {
 
 // replaceInvalid returns the failure in place of an outcome that a run file cannot hold. It
 // keeps what was used.
-func replaceInvalid(o outcome.Outcome, judge Judge, invalid error) outcome.Outcome {
+func replaceInvalid(o outcome.Outcome, scorer ItemScorer, invalid error) outcome.Outcome {
 	f := outcome.Failure{Class: outcome.Internal, Message: invalid.Error()}
 	if len(o.Output) > 0 && !json.Valid(o.Output) {
 		f.Class = outcome.InvalidOutput
@@ -95,7 +96,7 @@ func replaceInvalid(o outcome.Outcome, judge Judge, invalid error) outcome.Outco
 	if o.CostUSD != nil && (math.IsNaN(*o.CostUSD) || math.IsInf(*o.CostUSD, 0)) {
 		o.CostUSD = nil
 	}
-	return withFailure(o, judge, f)
+	return withFailure(o, scorer, f)
 }
 
 // recoverPanic turns a panic of f into a failure of class internal that has the location.
@@ -115,11 +116,11 @@ func panicLocation() string {
 	return strings.Join(lines[min(2, len(lines)):min(8, len(lines))], "\n")
 }
 
-func withFailure(o outcome.Outcome, judge Judge, f outcome.Failure) outcome.Outcome {
+func withFailure(o outcome.Outcome, scorer ItemScorer, f outcome.Failure) outcome.Outcome {
 	o.Class, o.Failure, o.Scores = f.Class, &f, nil
-	if judge != nil {
+	if scorer != nil {
 		var err error
-		if o.Scores, err = recoverPanic(func() ([]outcome.Score, error) { return undelivered(judge) }); err != nil {
+		if o.Scores, err = recoverPanic(func() ([]outcome.Score, error) { return undelivered(scorer) }); err != nil {
 			o.Scores, o.Warnings = nil, append(slices.Clip(o.Warnings), "its scores are unknown: the scorer returned "+err.Error())
 		}
 	}
@@ -128,8 +129,8 @@ func withFailure(o outcome.Outcome, judge Judge, f outcome.Failure) outcome.Outc
 }
 
 // undelivered returns the scores of a failed item. A value would count as that of a scored one.
-func undelivered(judge Judge) ([]outcome.Score, error) {
-	scores := slices.Clone(judge.Undelivered())
+func undelivered(scorer ItemScorer) ([]outcome.Score, error) {
+	scores := slices.Clone(scorer.Undelivered())
 	for i := range scores {
 		scores[i].Value = nil
 	}

@@ -83,35 +83,35 @@ func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*Evaluated
 	return s, nil
 }
 
-// Judge reads the expected output of an item; see Scorer.
-func (s *EvaluatedScorer) Judge(item dataset.Item) (Judge, error) {
-	base, err := s.base.Judge(item)
+// ForItem reads the expected output of an item; see Scorer.
+func (s *EvaluatedScorer) ForItem(item dataset.Item) (ItemScorer, error) {
+	base, err := s.base.ForItem(item)
 	if err != nil {
 		return nil, err
 	}
-	return evaluatedJudge{base, s.extra, item}, nil
+	return evaluatedItemScorer{base, s.extra, item}, nil
 }
 
-type evaluatedJudge struct {
-	base  Judge
+type evaluatedItemScorer struct {
+	base  ItemScorer
 	extra []*scoreEvaluator
 	item  dataset.Item
 }
 
 // Score judges without a time limit, except those of the evaluators.
-func (j evaluatedJudge) Score(output json.RawMessage) (Scored, error) {
-	return j.ScoreContext(context.Background(), output, nil)
+func (s evaluatedItemScorer) Score(output json.RawMessage) (Scored, error) {
+	return s.ScoreContext(context.Background(), output, nil)
 }
 
 // ScoreContext judges with base and then with the evaluators, to which it passes ctx.
-func (j evaluatedJudge) ScoreContext(ctx context.Context, output json.RawMessage, decoded any) (Scored, error) {
-	scored, err := score(ctx, j.base, output, decoded)
+func (s evaluatedItemScorer) ScoreContext(ctx context.Context, output json.RawMessage, decoded any) (Scored, error) {
+	scored, err := score(ctx, s.base, output, decoded)
 	if err != nil {
 		return scored, err
 	}
-	c := caseOf(j.item, output)
+	c := caseOf(s.item, output)
 	scored.Scores, scored.Calls = slices.Clip(scored.Scores), slices.Clip(scored.Calls)
-	for _, e := range j.extra {
+	for _, e := range s.extra {
 		c.Criteria = e.Criteria
 		score, call, err := e.score(ctx, c)
 		if err != nil {
@@ -125,16 +125,16 @@ func (j evaluatedJudge) ScoreContext(ctx context.Context, output json.RawMessage
 	return scored, nil
 }
 
-// NothingExpected is the NothingExpected of the base Judge.
-func (j evaluatedJudge) NothingExpected() bool { return nothingExpected(j.base) }
+// NothingExpected is the NothingExpected of the base ItemScorer.
+func (s evaluatedItemScorer) NothingExpected() bool { return nothingExpected(s.base) }
 
-// Decoded is the Decoded of the base Judge.
-func (j evaluatedJudge) Decoded() any { return decoded(j.base) }
+// Decoded is the Decoded of the base ItemScorer.
+func (s evaluatedItemScorer) Decoded() any { return decoded(s.base) }
 
 // Undelivered returns the scores of a failed item, including those of evaluators.
-func (j evaluatedJudge) Undelivered() []outcome.Score {
-	scores := slices.Clip(j.base.Undelivered())
-	for _, e := range j.extra {
+func (s evaluatedItemScorer) Undelivered() []outcome.Score {
+	scores := slices.Clip(s.base.Undelivered())
+	for _, e := range s.extra {
 		scores = append(scores, outcome.Score{Name: e.Name, Reason: "the item failed"})
 	}
 	return scores

@@ -19,7 +19,7 @@ import (
 // base is a Scorer with one score.
 type base struct{ err error }
 
-func (b base) Judge(dataset.Item) (experiment.Judge, error) { return b, nil }
+func (b base) ForItem(dataset.Item) (experiment.ItemScorer, error) { return b, nil }
 
 func (b base) Score(json.RawMessage) (experiment.Scored, error) {
 	one := 1.0
@@ -47,9 +47,9 @@ func TestScorer(t *testing.T) {
 	})
 	s, err := experiment.WithEvaluators(base{}, []string{"own"}, experiment.Evaluated{Name: "good", Criteria: "be kind", Evaluator: good}, experiment.Evaluated{Name: "bad", Evaluator: bad})
 	noError(t, err)
-	j, err := s.Judge(item)
+	j, err := s.ForItem(item)
 	noError(t, err)
-	scored, err := j.(experiment.ContextJudge).ScoreContext(t.Context(), json.RawMessage(`{"entities":[{"name":"Ann"}]}`), nil)
+	scored, err := j.(experiment.ContextItemScorer).ScoreContext(t.Context(), json.RawMessage(`{"entities":[{"name":"Ann"}]}`), nil)
 	if err != nil {
 		t.Fatalf("a failing evaluator failed the item: %v", err)
 	}
@@ -79,7 +79,7 @@ func TestScorer_outOfRange(t *testing.T) {
 		})
 		s, err := experiment.WithEvaluators(base{}, nil, experiment.Evaluated{Name: "wrong", Evaluator: wrong})
 		noError(t, err)
-		j, err := s.Judge(item)
+		j, err := s.ForItem(item)
 		noError(t, err)
 		scored, err := j.Score(json.RawMessage(`{}`))
 		if w, _ := outcome.Lookup(scored.Scores, "wrong"); err != nil || w.Value != nil || !strings.Contains(w.Reason, "not a score from 0 to 1") {
@@ -95,7 +95,7 @@ func TestScorer_baseFails(t *testing.T) {
 		return evaluator.Verdict{}, nil
 	})})
 	noError(t, err)
-	j, err := s.Judge(item)
+	j, err := s.ForItem(item)
 	noError(t, err)
 	if _, err := j.Score(nil); err == nil || asked {
 		t.Errorf("%v, asked %v: what is not an output is not judged by others", err, asked)
@@ -127,11 +127,11 @@ func TestScorer_absent(t *testing.T) {
 	ask := func() (experiment.Scored, error) {
 		s, err := experiment.WithEvaluators(base{}, nil, experiment.Evaluated{Name: "flaky", Evaluator: flaky})
 		noError(t, err)
-		j, err := s.Judge(item)
+		j, err := s.ForItem(item)
 		noError(t, err)
 		var scored experiment.Scored
 		for len(answers) > 0 && err == nil {
-			scored, err = j.(experiment.ContextJudge).ScoreContext(t.Context(), json.RawMessage(`{}`), nil)
+			scored, err = j.(experiment.ContextItemScorer).ScoreContext(t.Context(), json.RawMessage(`{}`), nil)
 			if f, _ := outcome.Lookup(scored.Scores, "flaky"); f.Value != nil && f.Comment != "It is right. (2 hits, 0 misses)" {
 				t.Errorf("%+v", f)
 			}

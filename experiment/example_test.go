@@ -27,7 +27,7 @@ func (length) Do(_ context.Context, item experiment.Item) (experiment.TaskResult
 // exact is a Scorer that gives 1 if the output equals the expected output.
 type exact struct{ expected string }
 
-func (exact) Judge(item dataset.Item) (experiment.Judge, error) {
+func (exact) ForItem(item dataset.Item) (experiment.ItemScorer, error) {
 	return exact{string(item.Expected)}, nil
 }
 
@@ -68,7 +68,7 @@ func Example() {
 	}
 	correct, _ := result.Summary.Scores.Lookup("correct")
 	fmt.Println(result.Summary.Items.Scored, "items,", result.Summary.Published.Outcomes, "in Langfuse, mean", *correct.Mean)
-	fmt.Println("differences between run file and Langfuse:", result.Verdict.Total())
+	fmt.Println("differences between run file and Langfuse:", result.Verification.Total())
 	// Output:
 	// 2 items, 2 in Langfuse, mean 0.5
 	// differences between run file and Langfuse: 0

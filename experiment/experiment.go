@@ -157,7 +157,7 @@ type Observer struct {
 	// Sending is called when only publishing is left, Ended when publishing has ended.
 	Sending, Ended func()
 	// Missing is called with what a verification has not found yet.
-	Missing func(tracking.Verdict)
+	Missing func(tracking.Verification)
 }
 
 // Result is the result of a run.
@@ -175,8 +175,8 @@ type Result struct {
 	Stopped error
 	// Unpublished is the reason why outcomes are missing in Langfuse; nil if none are.
 	Unpublished error
-	// Verdict is the result of Config.Verify; nil if the run was not verified.
-	Verdict *tracking.Verdict
+	// Verification is the result of Config.Verify; nil if the run was not verified.
+	Verification *tracking.Verification
 	// Unverified is the reason why the verification failed.
 	Unverified error
 	// Fault is any other error at the end: of the summary, or of closing files.
@@ -187,8 +187,8 @@ type Result struct {
 // items are outcomes, not errors.
 func (r Result) Err() error {
 	problems := []error{r.Stopped, r.Unpublished, r.Unverified, r.Fault}
-	if r.Verdict != nil {
-		problems = append(problems, r.Verdict.Err())
+	if r.Verification != nil {
+		problems = append(problems, r.Verification.Err())
 	}
 	return errors.Join(problems...)
 }
@@ -292,12 +292,12 @@ func (e *execution) verify(ctx context.Context) {
 	if !e.cfg.Verify || lf == nil || e.result.Stopped != nil || e.result.Unpublished != nil {
 		return
 	}
-	verdict, err := lf.verify(ctx, e.run.Reader, VerifyConfig{OnVerdict: e.cfg.Observer.Missing})
+	verification, err := lf.verify(ctx, e.run.Reader, VerifyConfig{OnVerification: e.cfg.Observer.Missing})
 	if err != nil {
 		e.result.Unverified = fmt.Errorf("verifying the run: %w", err)
 		return
 	}
-	e.result.Verdict = &verdict
+	e.result.Verification = &verification
 }
 
 // finish sums the run up and closes it. If removable allows it, the file is removed, so that

@@ -19,7 +19,7 @@ type judgingScorer struct {
 	calls *int
 }
 
-func (j judgingScorer) Judge(dataset.Item) (experiment.Judge, error) { return j, nil }
+func (j judgingScorer) ForItem(dataset.Item) (experiment.ItemScorer, error) { return j, nil }
 
 func (j judgingScorer) ScoreContext(context.Context, json.RawMessage, any) (experiment.Scored, error) {
 	if *j.calls--; *j.calls < 0 {

@@ -137,8 +137,8 @@ func TestRun_publishesOwnScores(t *testing.T) {
 			Header:  outcome.Header{Name: environment, Publication: publication, Scorer: outcome.Scorer{Version: "1", Primary: "correct"}},
 			Dataset: "words", Task: length{}, Scorer: exact{}, Langfuse: lf, Verify: true,
 		})
-		if err != nil || r.Header.Publication.Mentions != publication.Mentions || r.Verdict.Total() != 0 {
-			t.Errorf("%s: %v, published as %+v, %d differences", environment, err, r.Header.Publication, r.Verdict.Total())
+		if err != nil || r.Header.Publication.Mentions != publication.Mentions || r.Verification.Total() != 0 {
+			t.Errorf("%s: %v, published as %+v, %d differences", environment, err, r.Header.Publication, r.Verification.Total())
 		}
 	}
 	found := map[string]int{}
@@ -171,7 +171,7 @@ func TestRescore_config(t *testing.T) {
 	}
 }
 
-// faulty is a Scorer and a Judge with the given methods.
+// faulty is a Scorer and an ItemScorer with the given methods.
 type faulty struct {
 	half
 	undelivered func() []outcome.Score
@@ -179,7 +179,7 @@ type faulty struct {
 	none        bool
 }
 
-func (f faulty) Judge(dataset.Item) (experiment.Judge, error) {
+func (f faulty) ForItem(dataset.Item) (experiment.ItemScorer, error) {
 	if f.none {
 		return nil, nil
 	}
@@ -346,8 +346,8 @@ func TestRun_unnamedCall(t *testing.T) {
 			return experiment.TaskResult{Output: json.RawMessage(`1`), Calls: []outcome.Call{{}, {Name: "a\xff", Kind: "generation", Model: "m\xff"}}}, nil
 		}),
 	})
-	if err != nil || r.Verdict.Total() != 0 {
-		t.Errorf("%v: %+v", err, r.Verdict)
+	if err != nil || r.Verification.Total() != 0 {
+		t.Errorf("%v: %+v", err, r.Verification)
 	}
 }
 

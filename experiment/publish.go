@@ -108,52 +108,52 @@ type VerifyConfig struct {
 	Timeout *time.Duration
 	// Repair sends what is missing or different again, and verifies again.
 	Repair bool
-	// OnVerdict, if not nil, is called with what is still missing.
-	OnVerdict func(tracking.Verdict)
+	// OnVerification, if not nil, is called with what is still missing.
+	OnVerification func(tracking.Verification)
 	// OnCompared, if not nil, is called with the number of outcomes that were compared.
 	OnCompared func(outcomes int)
 	Log        *slog.Logger
 }
 
 // Verify reads the run of a file back from Langfuse and compares it with the file. beforeRepair
-// is the verdict before a repair; it is nil if nothing was sent again. Verify opens the file
+// is the verification before a repair; it is nil if nothing was sent again. Verify opens the file
 // for writing only to repair.
 func Verify(
 	ctx context.Context, lf *Langfuse, path string, cfg VerifyConfig,
-) (verdict tracking.Verdict, beforeRepair *tracking.Verdict, err error) {
+) (verification tracking.Verification, beforeRepair *tracking.Verification, err error) {
 	if !cfg.Repair {
 		if err := runstore.Writing(path); err != nil {
-			return verdict, nil, err
+			return verification, nil, err
 		}
 		reader, err := runstore.Load(path)
 		if err != nil {
-			return verdict, nil, err
+			return verification, nil, err
 		}
 		defer func() { err = errors.Join(err, reader.Close()) }()
 		if err := lf.checkProject(ctx, reader); err != nil {
-			return verdict, nil, err
+			return verification, nil, err
 		}
-		verdict, err = lf.verify(ctx, reader, cfg)
-		return verdict, nil, err
+		verification, err = lf.verify(ctx, reader, cfg)
+		return verification, nil, err
 	}
 	run, err := runstore.Open(path)
 	if err != nil {
-		return verdict, nil, err
+		return verification, nil, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
 	if err := lf.checkProject(ctx, run.Reader); err != nil {
-		return verdict, nil, err
+		return verification, nil, err
 	}
 	verifyCtx, cancel, verifyCfg := lf.verifyConfig(ctx, run.Reader, cfg)
 	defer cancel()
-	first, verdict, err := tracking.Repair(verifyCtx, verifyCfg, lf.publishConfig(run, cfg.Log, Observer{}))
+	first, verification, err := tracking.Repair(verifyCtx, verifyCfg, lf.publishConfig(run, cfg.Log, Observer{}))
 	if !first.OK() && !first.Pending { // otherwise nothing was sent
 		beforeRepair = &first
 	}
-	return verdict, beforeRepair, err
+	return verification, beforeRepair, err
 }
 
-func (l *Langfuse) verify(ctx context.Context, run *runstore.Reader, cfg VerifyConfig) (tracking.Verdict, error) {
+func (l *Langfuse) verify(ctx context.Context, run *runstore.Reader, cfg VerifyConfig) (tracking.Verification, error) {
 	verifyCtx, cancel, verifyCfg := l.verifyConfig(ctx, run, cfg)
 	defer cancel()
 	return tracking.Verify(verifyCtx, verifyCfg)
@@ -172,7 +172,7 @@ func (l *Langfuse) verifyConfig(
 	}
 	verifyCtx, cancel := WithVerifyTimeout(ctx, total)
 	return verifyCtx, cancel, tracking.VerifyConfig{
-		Site: l.Site, Run: run, Wait: wait, OnVerdict: cfg.OnVerdict, OnCompared: cfg.OnCompared,
+		Site: l.Site, Run: run, Wait: wait, OnVerification: cfg.OnVerification, OnCompared: cfg.OnCompared,
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 // Unit is one attempt of an item.
 type Unit struct {
 	Item
-	item  runstore.Item
-	judge judged // stays in the process of the run file
+	item   runstore.Item
+	scorer itemScorer // stays in the process of the run file
 }
 
 func newUnit(item runstore.Item, trial int) *Unit {
@@ -176,9 +176,9 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 		}
 		q.notify(q.cfg.Observer.Started != nil, func() { q.cfg.Observer.Started(u.ID) })
 		o := u.newOutcome(q.cfg.Now())
-		judged, err := judgeOf(q.system.Scorer, u.item.Item)
+		scorer, err := itemScorerOf(q.system.Scorer, u.item.Item)
 		if err == nil {
-			u.judge, u.Decoded = judged, judged.decoded
+			u.scorer, u.Decoded = scorer, scorer.decoded
 			q.run.Expect(1)
 			return u, nil
 		}
@@ -220,7 +220,7 @@ func (q *fileQueue) commit(ctx context.Context, u *Unit, o outcome.Outcome, brie
 	ctx = context.WithoutCancel(ctx)
 	err := q.run.CommitItem(ctx, u.item.Item, o, brief)
 	if invalid, ok := errors.AsType[*runstore.InvalidOutcomeError](err); ok {
-		o = replaceInvalid(o, u.judge.judge, invalid)
+		o = replaceInvalid(o, u.scorer.ItemScorer, invalid)
 		err = q.run.CommitItem(ctx, u.item.Item, o, nil)
 	}
 	if err != nil {

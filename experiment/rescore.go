@@ -259,15 +259,15 @@ func (r *rescorer) rescoreOutcome(
 	o.Seq, o.Attempt, o.Class, o.Failure, o.Scores = 0, 1, outcome.OK, nil, nil
 	o.Groups, o.Counts, o.Causes, o.Explanation = nil, nil, nil, nil
 	o.CostUSD, o.Calls, o.Judging = new(float64), r.cachedCalls(before.Calls), nil
-	judged, err := judgeOf(r.Scorer, item.Item)
-	o.NothingExpected = judged.nothingExpected
+	scorer, err := itemScorerOf(r.Scorer, item.Item)
+	o.NothingExpected = scorer.nothingExpected
 	switch {
 	case err != nil:
 		o = withFailure(o, nil, outcome.FailureOf(err, outcome.Item))
 	case before.Failed() && (len(before.Output) == 0 || isTaskFailure(before.Class)):
-		o = withFailure(o, judged.judge, *before.Failure)
+		o = withFailure(o, scorer.ItemScorer, *before.Failure)
 	default:
-		if o, err = scoreOutcome(ctx, o, judged.judge, nil); err != nil {
+		if o, err = scoreOutcome(ctx, o, scorer.ItemScorer, nil); err != nil {
 			return o, err
 		}
 	}

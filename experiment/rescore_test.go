@@ -20,7 +20,7 @@ import (
 // full is a Scorer that gives every output 1.
 type full struct{ half }
 
-func (f full) Judge(item dataset.Item) (experiment.Judge, error) { return f, nil }
+func (f full) ForItem(item dataset.Item) (experiment.ItemScorer, error) { return f, nil }
 
 func (full) Score(json.RawMessage) (experiment.Scored, error) {
 	one := 1.0

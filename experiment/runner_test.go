@@ -66,7 +66,7 @@ type half struct {
 	scores []outcome.Score
 }
 
-func (h half) Judge(item dataset.Item) (experiment.Judge, error) {
+func (h half) ForItem(item dataset.Item) (experiment.ItemScorer, error) {
 	if h.judge != nil {
 		if err := h.judge(item); err != nil {
 			return nil, err

@@ -39,7 +39,7 @@ type TaskResult struct {
 	// means that they show all of it. It is only kept in memory until the outcome is published.
 	Brief    json.RawMessage `json:"-"`
 	Warnings []string        `json:"warnings,omitempty"`
-	// Decoded is the content of Output, so that a ContextJudge that knows its type need not
+	// Decoded is the content of Output, so that a ContextItemScorer that knows its type need not
 	// parse Output again; it may be nil.
 	Decoded any `json:"-"`
 	// Calls are the steps that the task took, even if it failed.
@@ -72,13 +72,13 @@ func checkAccepts(task Task, page []dataset.Item) error {
 
 // Scorer judges outputs against expected outputs. It must be safe for concurrent use.
 type Scorer interface {
-	// Judge reads the expected output of an item. An error fails the item with class "item"
+	// ForItem reads the expected output of an item. An error fails the item with class "item"
 	// before the task is called.
-	Judge(item dataset.Item) (Judge, error)
+	ForItem(item dataset.Item) (ItemScorer, error)
 }
 
-// Judge knows the expected output of one item.
-type Judge interface {
+// ItemScorer knows the expected output of one item.
+type ItemScorer interface {
 	// Score judges the output of the task. If the output is not valid, the error is an
 	// *outcome.Failure of class "invalid_output"; other errors have the class internal, and so
 	// have scores without a name of their own, or that are not finite numbers.
@@ -86,61 +86,61 @@ type Judge interface {
 	// Undelivered returns the scores that the expected output defines, without values, for an
 	// item that failed. Scores that Score could not return, or a panic, are a warning of the item.
 	//
-	// A Judge may also have the methods NothingExpected() bool, see outcome.Detail, and
+	// An ItemScorer may also have the methods NothingExpected() bool, see outcome.Detail, and
 	// Decoded() any, see Item.Decoded. Decoded must not reveal the expected output.
 	Undelivered() []outcome.Score
 }
 
-// judged is a Judge with the results of its optional methods.
-type judged struct {
-	judge           Judge
+// itemScorer is an ItemScorer with the results of its optional methods.
+type itemScorer struct {
+	ItemScorer
 	decoded         any
 	nothingExpected bool
 }
 
-// judgeOf returns the Judge of an item. A panic is an error.
-func judgeOf(s Scorer, item dataset.Item) (judged, error) {
-	return recoverPanic(func() (judged, error) {
-		j, err := s.Judge(item)
+// itemScorerOf returns the ItemScorer of an item. A panic is an error.
+func itemScorerOf(s Scorer, item dataset.Item) (itemScorer, error) {
+	return recoverPanic(func() (itemScorer, error) {
+		j, err := s.ForItem(item)
 		if err == nil && j == nil {
-			err = &outcome.Failure{Class: outcome.Internal, Message: "the scorer returned no Judge"}
+			err = &outcome.Failure{Class: outcome.Internal, Message: "the scorer returned no ItemScorer"}
 		}
 		if err != nil {
-			return judged{}, err
+			return itemScorer{}, err
 		}
-		return judged{j, decoded(j), nothingExpected(j)}, nil
+		return itemScorer{j, decoded(j), nothingExpected(j)}, nil
 	})
 }
 
-// nothingExpected reports whether a Judge says that its expected output is annotated and empty.
-// A Judge without such a method expects something.
-func nothingExpected(j Judge) bool {
+// nothingExpected reports whether an ItemScorer says that its expected output is annotated and empty.
+// An ItemScorer without such a method expects something.
+func nothingExpected(j ItemScorer) bool {
 	expecter, ok := j.(interface{ NothingExpected() bool })
 	return ok && expecter.NothingExpected()
 }
 
-// decoded returns what a Judge decoded from the input of its item, or nil.
-func decoded(j Judge) any {
+// decoded returns what an ItemScorer decoded from the input of its item, or nil.
+func decoded(j ItemScorer) any {
 	if decoder, ok := j.(interface{ Decoded() any }); ok {
 		return decoder.Decoded()
 	}
 	return nil
 }
 
-// ContextJudge is a Judge that may take long, since it asks a model or program, or that can use
+// ContextItemScorer is an ItemScorer that may take long, since it asks a model or program, or that can use
 // what the task has decoded. The runner calls ScoreContext instead of Score.
-type ContextJudge interface {
-	Judge
+type ContextItemScorer interface {
+	ItemScorer
 	// ScoreContext is like Score, but returns soon after ctx is done; its result is not
 	// recorded then. An error with a method StopsRun() in its chain stops the run, as that of a
 	// Task does. decoded is TaskResult.Decoded and has the content of output; it may be nil.
 	ScoreContext(ctx context.Context, output json.RawMessage, decoded any) (Scored, error)
 }
 
-// score calls ScoreContext if the Judge has it, or else Score.
-func score(ctx context.Context, j Judge, output json.RawMessage, decoded any) (Scored, error) {
-	if contextJudge, ok := j.(ContextJudge); ok {
-		return contextJudge.ScoreContext(ctx, output, decoded)
+// score calls ScoreContext if the ItemScorer has it, or else Score.
+func score(ctx context.Context, j ItemScorer, output json.RawMessage, decoded any) (Scored, error) {
+	if contextScorer, ok := j.(ContextItemScorer); ok {
+		return contextScorer.ScoreContext(ctx, output, decoded)
 	}
 	return j.Score(output)
 }

@@ -20,7 +20,7 @@ func (v *verifier) compareTrial(ctx context.Context, trial int) error {
 	if err != nil || !opened {
 		return err // without an id nothing was sent, and each outcome gets a finding
 	}
-	v.verdict.Experiments = append(v.verdict.Experiments, e.ID)
+	v.verification.Experiments = append(v.verification.Experiments, e.ID)
 	ref := langfuse.RunRef{ID: e.ID, Name: RunName(v.header, trial), DatasetID: v.header.Dataset.ID}
 	if !v.header.Started.IsZero() { // a lower bound of the start of the spans
 		ref.Since = v.header.Started.Add(-24 * time.Hour)
@@ -98,7 +98,7 @@ func (v *verifier) compareViewItem(view langfuse.View, trial int, item langfuse.
 		newest = o
 		if own {
 			v.shown[place{view, o.OID}] = true
-			v.verdict.Checked.Shown[view]++
+			v.verification.Checked.Shown[view]++
 			return
 		}
 	}
@@ -136,7 +136,7 @@ func (v *verifier) compareRunScores(ctx context.Context, trial int, ref langfuse
 	}
 	// The id of a run score does not depend on attempts, so there are no derived doubles.
 	c := compareScores(want, func(string) bool { return false }, stored)
-	v.verdict.Checked.RunScores += c.matched
+	v.verification.Checked.RunScores += c.matched
 	v.addComparison(c, trial, "", "")
 	if c.wrong {
 		return v.resetRunScores(ctx, trial, c.correctionTime(v.cfg.Server))
@@ -161,7 +161,7 @@ func (v *verifier) comparePage(r comparedPage) {
 
 // compareOutcome compares one newest attempt. If nothing differs the outcome is verified.
 func (v *verifier) compareOutcome(o runstore.Pending, id string, trace langfuse.Trace, scores []langfuse.Score) {
-	v.verdict.Outcomes++
+	v.verification.Outcomes++
 	if v.verified[o.OID] {
 		return
 	}
@@ -185,7 +185,7 @@ func (v *verifier) compareOutcome(o runstore.Pending, id string, trace langfuse.
 		v.verified[o.OID] = true
 		v.verifiedCounts = v.verifiedCounts.add(c)
 	}
-	v.verdict.Checked = v.verdict.Checked.add(c)
+	v.verification.Checked = v.verification.Checked.add(c)
 }
 
 // missingViews returns a finding for each view that does not show the outcome. A missing root
@@ -255,8 +255,8 @@ func (v *verifier) compareSpan(o outcome.Outcome, position int, span langfuse.Ob
 // addSuperseded lists an attempt that a newer one replaced, and adds a finding for each of
 // its scores that still exists. Its trace may exist.
 func (v *verifier) addSuperseded(o runstore.Pending, id string, scores []langfuse.Score) {
-	v.verdict.SupersededCount++
-	v.verdict.Superseded = appendBounded(v.verdict.Superseded,
+	v.verification.SupersededCount++
+	v.verification.Superseded = appendBounded(v.verification.Superseded,
 		SupersededEntry{Trial: o.Trial, Item: o.Item, Attempt: o.Attempt, Trace: id, Class: string(o.Class)})
 	ids, stale := scoreIDs(v.header, o), false
 	for _, s := range scores {

@@ -24,9 +24,9 @@ func TestModes_itemDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.mustPublish(t, run)
-		verdict, err := w.verify(t, run)
-		if err != nil || !verdict.OK() {
-			t.Errorf("%+v %v", verdict, err)
+		verification, err := w.verify(t, run)
+		if err != nil || !verification.OK() {
+			t.Errorf("%+v %v", verification, err)
 		}
 	})
 }
@@ -52,9 +52,9 @@ func TestModes_linkRefused(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 		w.front.Store(nil)
-		verdict, err := w.verify(t, run)
-		if err != nil || verdict.Total() != 1 || verdict.Counts[tracking.WrongRunItem] != 1 {
-			t.Errorf("%+v %v", verdict.Findings, err)
+		verification, err := w.verify(t, run)
+		if err != nil || verification.Total() != 1 || verification.Counts[tracking.WrongRunItem] != 1 {
+			t.Errorf("%+v %v", verification.Findings, err)
 		}
 	})
 }

@@ -119,9 +119,9 @@ func TestModes_faults(t *testing.T) {
 			t.Errorf("%d requests, and %d would have been enough without faults", got, ideal)
 		}
 		w.front.Store(nil) // verify without faults
-		verdict, err := w.verify(t, run)
-		if err != nil || !verdict.OK() || verdict.Checked.Items != n {
-			t.Errorf("%+v %v", verdict, err)
+		verification, err := w.verify(t, run)
+		if err != nil || !verification.OK() || verification.Checked.Items != n {
+			t.Errorf("%+v %v", verification, err)
 		}
 	})
 }

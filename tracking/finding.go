@@ -84,8 +84,8 @@ type Checked struct {
 	Shown map[langfuse.View]int `json:"shown"`
 }
 
-// Verdict is the result of Verify.
-type Verdict struct {
+// Verification is the result of Verify.
+type Verification struct {
 	Run         string        `json:"run"`
 	Experiments []string      `json:"experiments"` // ids, one per trial
 	Mode        langfuse.Mode `json:"mode"`
@@ -135,13 +135,13 @@ type SupersededEntry struct {
 	Class   string `json:"class"`
 }
 
-// maxListed bounds each of the lists of a Verdict: findings, superseded attempts and scores
+// maxListed bounds each of the lists of a Verification: findings, superseded attempts and scores
 // of other programs.
 const maxListed = 1000
 
-// sort sorts the lists of a verdict, so that their order does not depend on the order in
+// sort sorts the lists of a verification, so that their order does not depend on the order in
 // which the items were read.
-func (v *Verdict) sort() {
+func (v *Verification) sort() {
 	kinds := Kinds()
 	slices.SortStableFunc(v.Findings, func(a, b Finding) int {
 		byKind := cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind))
@@ -156,10 +156,10 @@ func (v *Verdict) sort() {
 }
 
 // OK reports whether there are no findings.
-func (v Verdict) OK() bool { return v.Total() == 0 }
+func (v Verification) OK() bool { return v.Total() == 0 }
 
 // Total returns the number of findings, including those that are not listed.
-func (v Verdict) Total() int {
+func (v Verification) Total() int {
 	n := 0
 	for _, count := range v.Counts {
 		n += count
@@ -168,11 +168,11 @@ func (v Verdict) Total() int {
 }
 
 // repairable returns the number of findings that Repair acts on.
-func (v Verdict) repairable() int { return v.Total() - v.NeedsDecisionCount }
+func (v Verification) repairable() int { return v.Total() - v.NeedsDecisionCount }
 
 // correct returns a count of the correct parts, which grows as long as Langfuse makes
 // progress.
-func (v Verdict) correct() int {
+func (v Verification) correct() int {
 	c := v.Checked
 	return c.Spans + c.Scores + c.RunScores + c.Shown[langfuse.ViewRuns] + c.Shown[langfuse.ViewExperiments] -
 		v.Counts[StaleScore] - v.Counts[DoubledScore]
@@ -180,7 +180,7 @@ func (v Verdict) correct() int {
 
 // mayResolve reports whether all findings may disappear once Langfuse has finished its work.
 // If sent is true, everything that was missing or different has just been sent again.
-func (v Verdict) mayResolve(sent bool) bool {
+func (v Verification) mayResolve(sent bool) bool {
 	n := 0
 	for _, kind := range []Kind{MissingTrace, MissingSpan, MissingRunItem, WrongRunItem, NotInExperiment, MissingScore, StaleScore} {
 		n += v.Counts[kind]
@@ -189,7 +189,7 @@ func (v Verdict) mayResolve(sent bool) bool {
 }
 
 // Err returns a *DifferentError if there are findings, or nil.
-func (v Verdict) Err() error {
+func (v Verification) Err() error {
 	if v.OK() {
 		return nil
 	}
@@ -198,20 +198,21 @@ func (v Verdict) Err() error {
 
 // DifferentError reports that Langfuse differs from the run file, or that it was still
 // working and does not show everything yet.
-type DifferentError struct{ Verdict Verdict }
+type DifferentError struct{ Verification Verification }
 
 // Error states the number of findings, and how much appeared during the verification.
 func (e *DifferentError) Error() string {
-	differs := "Langfuse differs from the run file in " + textutil.Counted(e.Verdict.Total(), "point")
-	if !e.Verdict.Pending {
+	differs := "Langfuse differs from the run file in " + textutil.Counted(e.Verification.Total(), "point")
+	if !e.Verification.Pending {
 		return differs
 	}
-	return fmt.Sprintf("still on its way: %d more arrived, and %s so far; verify again later", e.Verdict.Appeared, differs)
+	return fmt.Sprintf("still on its way: %d more arrived, and %s so far; verify again later",
+		e.Verification.Appeared, differs)
 }
 
 // ExitCode returns 1, a failed check, or 69 if the server was still working.
 func (e *DifferentError) ExitCode() int {
-	if e.Verdict.Pending {
+	if e.Verification.Pending {
 		return 69
 	}
 	return 1

@@ -235,9 +235,9 @@ func (w *world) checkForm(t *testing.T, path string) {
 	}
 	checkSent()
 	config := w.verifyConfig(run)
-	verdict, err := tracking.Verify(t.Context(), config)
-	if err != nil || !verdict.OK() || verdict.Checked.Spans != len(want.spans) || verdict.Checked.Scores+verdict.Checked.RunScores != len(want.scores) {
-		t.Errorf("%+v %v", verdict, err)
+	verification, err := tracking.Verify(t.Context(), config)
+	if err != nil || !verification.OK() || verification.Checked.Spans != len(want.spans) || verification.Checked.Scores+verification.Checked.RunScores != len(want.scores) {
+		t.Errorf("%+v %v", verification, err)
 	}
 	var deleted string
 	for id, score := range want.scores {
@@ -376,8 +376,8 @@ func TestForm_today(t *testing.T) {
 		}
 	}
 	config := w.verifyConfig(run)
-	if verdict, err := tracking.Verify(t.Context(), config); err != nil || !verdict.OK() || len(got.scores) == 0 {
-		t.Errorf("%+v %v", verdict, err)
+	if verification, err := tracking.Verify(t.Context(), config); err != nil || !verification.OK() || len(got.scores) == 0 {
+		t.Errorf("%+v %v", verification, err)
 	}
 }
 

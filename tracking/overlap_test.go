@@ -81,10 +81,10 @@ func TestModes_roundsOverlap(t *testing.T) {
 			return false
 		})
 		w.mustPublish(t, run)
-		verdict, err := w.verify(t, run)
+		verification, err := w.verify(t, run)
 		// 210 error scores, and entity_f1 of the 140 that did not fail.
-		if err != nil || !verdict.OK() || verdict.Checked.Items != 210 || verdict.Checked.Scores != 350 {
-			t.Errorf("%+v %+v %v", verdict.Checked, verdict.Counts, err)
+		if err != nil || !verification.OK() || verification.Checked.Items != 210 || verification.Checked.Scores != 350 {
+			t.Errorf("%+v %+v %v", verification.Checked, verification.Counts, err)
 		}
 	})
 }
@@ -162,9 +162,9 @@ func lastRound(t *testing.T, first, all int) {
 		t.Fatal(err)
 	}
 	w.front.Store(nil)
-	verdict, err := w.verify(t, run)
-	if err != nil || !verdict.OK() || verdict.Checked.Items != all {
-		t.Errorf("%+v %+v %v", verdict.Checked, verdict.Counts, err)
+	verification, err := w.verify(t, run)
+	if err != nil || !verification.OK() || verification.Checked.Items != all {
+		t.Errorf("%+v %+v %v", verification.Checked, verification.Counts, err)
 	}
 }
 
@@ -261,9 +261,9 @@ func TestModes_foreignLink(t *testing.T) {
 					}
 				}
 				w.mustPublish(t, run)
-				verdict, err := w.verify(t, run)
-				if err != nil || !verdict.OK() || verdict.Checked.Items != 5 {
-					t.Errorf("%+v %v", verdict.Findings, err)
+				verification, err := w.verify(t, run)
+				if err != nil || !verification.OK() || verification.Checked.Items != 5 {
+					t.Errorf("%+v %v", verification.Findings, err)
 				}
 			})
 		}

@@ -325,9 +325,9 @@ func TestPublisher_publishedScores(t *testing.T) {
 			if got := slices.Sorted(maps.Keys(w.runScores(t, run))); !slices.Equal(got, tt.scores) {
 				t.Errorf("the run has the scores %v, want %v", got, tt.scores)
 			}
-			verdict, err := w.verify(t, run)
-			if want := 2*(len(tt.items)-1) + 3; err != nil || !verdict.OK() || verdict.Checked.Scores != want || verdict.Checked.RunScores != len(tt.scores) {
-				t.Errorf("%v, %+v; want %d scores", err, verdict, want)
+			verification, err := w.verify(t, run)
+			if want := 2*(len(tt.items)-1) + 3; err != nil || !verification.OK() || verification.Checked.Scores != want || verification.Checked.RunScores != len(tt.scores) {
+				t.Errorf("%v, %+v; want %d scores", err, verification, want)
 			}
 		})
 	}
@@ -357,11 +357,11 @@ func (w *world) verifyConfig(run *runstore.Run) tracking.VerifyConfig {
 	return tracking.VerifyConfig{Site: w.site(), Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
 }
 
-func (w *world) repair(t *testing.T, run *runstore.Run) (before, after tracking.Verdict, err error) {
+func (w *world) repair(t *testing.T, run *runstore.Run) (before, after tracking.Verification, err error) {
 	return tracking.Repair(t.Context(), w.verifyConfig(run), w.publishConfig(run))
 }
 
-func (w *world) verify(t *testing.T, run *runstore.Run) (tracking.Verdict, error) {
+func (w *world) verify(t *testing.T, run *runstore.Run) (tracking.Verification, error) {
 	return tracking.Verify(t.Context(), w.verifyConfig(run))
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Repair verifies a run, repairs the differences, and verifies it again. It returns the
-// verdicts before and after.
+// verifications before and after.
 //
 // Repair sends missing or different parts again with the same ids and times. A changed score
 // gets a later timestamp, because Langfuse keeps the score with the latest one; if Langfuse
@@ -23,12 +23,12 @@ import (
 // NeedsDecision. It records in the run file what to send again before it sends it.
 //
 // If Langfuse is still working after half of the time until a deadline of ctx, Repair changes
-// nothing. At the deadline it returns the last verdicts, or an *UnpublishedError. Its errors
+// nothing. At the deadline it returns the last verifications, or an *UnpublishedError. Its errors
 // are those of Verify and Publish. If the run belongs to another server, or if its dataset was
 // deleted and created again, Repair reads nothing back and writes nothing. If Langfuse refuses
-// some parts for good, Repair repairs the rest, and returns complete verdicts together with an
+// some parts for good, Repair repairs the rest, and returns complete verifications together with an
 // *UnpublishedError.
-func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, after Verdict, err error) {
+func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, after Verification, err error) {
 	cfg.Run = publish.Run.Reader
 	v, err := openVerifier(ctx, cfg)
 	if err == nil {
@@ -55,8 +55,8 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 	return before, after, err
 }
 
-// repair repairs the findings of before, and returns the verdict after that.
-func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (after Verdict, err error) {
+// repair repairs the findings of before, and returns the verification after that.
+func (v *verifier) repair(ctx context.Context, before Verification, publish Config) (after Verification, err error) {
 	after = before
 	ended := make(chan struct{})
 	close(ended)
@@ -77,11 +77,11 @@ func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (
 		}
 		v = newVerifier(v.cfg, v.header)
 		v.sent = true
-		verdict, err := v.poll(ctx)
+		verification, err := v.poll(ctx)
 		if err != nil {
 			return after, err
 		}
-		after = verdict
+		after = verification
 	}
 	after.explainUnchanged(before)
 	if refused != nil {
@@ -123,7 +123,7 @@ func (r *repairs) apply(ctx context.Context, v *verifier) error {
 // deleteUnchanged deletes the scores that were sent again without effect, and reports whether
 // they are gone. The caller must not send them again before that, because the deletion would
 // remove the new score too.
-func (v *verifier) deleteUnchanged(ctx context.Context, before, after Verdict, try int) (gone bool, err error) {
+func (v *verifier) deleteUnchanged(ctx context.Context, before, after Verification, try int) (gone bool, err error) {
 	ids := cli.Each(after.stillChanged(before), func(f *Finding) string { return f.ScoreID })
 	if try == 0 || len(ids) == 0 {
 		return true, nil
@@ -160,9 +160,9 @@ func (v *verifier) resetRunScores(ctx context.Context, trial int, at time.Time) 
 	return v.publish.Run.SetRunScores(ctx, scores)
 }
 
-// stillChanged returns the findings of changed scores that were in the verdict before they
+// stillChanged returns the findings of changed scores that were in the verification before they
 // were sent again, too.
-func (v *Verdict) stillChanged(before Verdict) []*Finding {
+func (v *Verification) stillChanged(before Verification) []*Finding {
 	var findings []*Finding
 	for i := range v.Findings {
 		f := &v.Findings[i]
@@ -175,7 +175,7 @@ func (v *Verdict) stillChanged(before Verdict) []*Finding {
 }
 
 // explainUnchanged adds an explanation to the findings of stillChanged.
-func (v *Verdict) explainUnchanged(before Verdict) {
+func (v *Verification) explainUnchanged(before Verification) {
 	for _, f := range v.stillChanged(before) {
 		f.Detail += "; sent again, and Langfuse keeps it: it was stored with a later time, by a clock that is ahead; " +
 			"its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"

@@ -49,9 +49,9 @@ func TestModes_requests(t *testing.T) {
 			t.Error(diff)
 		}
 		w.routes.Clear()
-		verdict, err := w.verify(t, run)
-		if err != nil || !verdict.OK() || verdict.Checked.Items != 400 {
-			t.Errorf("%+v %v", verdict.Counts, err)
+		verification, err := w.verify(t, run)
+		if err != nil || !verification.OK() || verification.Checked.Items != 400 {
+			t.Errorf("%+v %v", verification.Counts, err)
 		}
 	})
 }

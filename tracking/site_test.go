@@ -106,8 +106,8 @@ func TestModes_renamed(t *testing.T) {
 		moved.mustPublish(t, s.run)
 		verify := s.verifyConfig(s.run)
 		verify.Client = moved.client
-		if verdict, err := tracking.Verify(t.Context(), verify); err != nil || verdict.Checked.Items != 6 {
-			t.Errorf("%+v %v", verdict, err)
+		if verification, err := tracking.Verify(t.Context(), verify); err != nil || verification.Checked.Items != 6 {
+			t.Errorf("%+v %v", verification, err)
 		}
 		if place, err := s.run.Server(t.Context()); err != nil || place != s.client.BaseURL() {
 			t.Errorf("the run was published to %q, %v", place, err)

@@ -1,6 +1,7 @@
 // Package tracking publishes runs in Langfuse: Dataset lists the items of a Langfuse
-// dataset for a run, Publish sends the contents of a run file to Langfuse, and Verify reads
-// them back and compares. No other package of the project writes runs to Langfuse.
+// dataset for a run, FindPrompt reads its prompt, Publish sends the contents of a run file to
+// Langfuse, and Verify reads them back and compares. No other package of the project writes runs
+// to Langfuse.
 //
 // Whatever the package sends is a pure function of the header, the experiment id and the
 // outcome: it derives the ids, and takes the times from the run file. Sending anything
@@ -9,7 +10,7 @@
 //
 //	site := tracking.Site{Client: client, Server: server}
 //	err := tracking.Publish(ctx, tracking.Config{Site: site, Run: run, …}, finished)
-//	verdict, err := tracking.Verify(ctx, tracking.VerifyConfig{Site: site, Run: run.Reader, …})
+//	verification, err := tracking.Verify(ctx, tracking.VerifyConfig{Site: site, Run: run.Reader, …})
 //
 // Repair resets the acknowledgements in the run file of whatever Langfuse does not have, and
 // publishes.

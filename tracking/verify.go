@@ -25,8 +25,8 @@ type VerifyConfig struct {
 	// Wait.Timeout is the time without progress after which missing parts count as missing;
 	// 0 means two minutes. If it is negative, Verify looks only once.
 	Wait langfuse.Wait
-	// OnVerdict, if not nil, is called with the verdict of each look.
-	OnVerdict func(Verdict)
+	// OnVerification, if not nil, is called with the verification of each look.
+	OnVerification func(Verification)
 	// OnCompared, if not nil, is called with the number of outcomes that a look has compared so
 	// far.
 	OnCompared func(outcomes int)
@@ -43,7 +43,7 @@ type VerifyConfig struct {
 //
 // Verify looks repeatedly until nothing differs, or until there was no progress for the time
 // of Wait. It does not look again at items without findings. If ctx has a deadline, Verify
-// returns before it with the last verdict, and Pending says whether Langfuse was still
+// returns before it with the last verification, and Pending says whether Langfuse was still
 // working: it was if something appeared in the last half of the time. Verify keeps a few
 // pages of outcomes with their traces and scores in memory, and about 50 bytes per outcome.
 // For n items it sends n/50 requests for traces on v4 (n on v3), one for every 100 scores,
@@ -52,10 +52,10 @@ type VerifyConfig struct {
 // A difference is not an error. Errors are those of reading the run file, those of the
 // client (ExitCode 69 if the server cannot be reached, or if the deadline passes before the
 // first look has ended), and a *WrongServerError if the run was published to another server.
-func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
+func Verify(ctx context.Context, cfg VerifyConfig) (Verification, error) {
 	v, err := openVerifier(ctx, cfg)
 	if err != nil {
-		return Verdict{}, err
+		return Verification{}, err
 	}
 	return v.poll(ctx)
 }
@@ -80,7 +80,7 @@ type verifier struct {
 	verifiedCounts Checked
 	verified       map[int64]bool
 	others         []OtherScore // on the traces of verified outcomes
-	verdict        Verdict
+	verification   Verification
 	repairs        repairs
 }
 
@@ -105,13 +105,13 @@ func newVerifier(cfg VerifyConfig, header outcome.Header) *verifier {
 
 // poll compares repeatedly until nothing differs, until there was no progress for the time
 // of Wait, or until shortly before the deadline of ctx.
-func (v *verifier) poll(ctx context.Context) (Verdict, error) {
+func (v *verifier) poll(ctx context.Context) (Verification, error) {
 	began := time.Now()
 	quiet, budget := cmp.Or(v.cfg.Wait.Timeout, langfuse.DefaultWaitTimeout), time.Duration(math.MaxInt64)
 	if deadline, ok := ctx.Deadline(); ok {
 		budget = deadline.Sub(began)
 	}
-	var seen Verdict
+	var seen Verification
 	polls, first, best, lastArrival := 0, 0, 0, began
 	// The remaining tenth of the time is for the last look.
 	wait := langfuse.Wait{Timeout: max(budget/10*9, 1), MinPause: v.cfg.Wait.MinPause, MaxPause: v.cfg.Wait.MaxPause}
@@ -119,16 +119,16 @@ func (v *verifier) poll(ctx context.Context) (Verdict, error) {
 		if err := v.compareAll(ctx); err != nil {
 			return false, err
 		}
-		correct := v.verdict.correct()
+		correct := v.verification.correct()
 		if polls++; polls == 1 {
 			first, best = correct, correct
 		}
 		if correct > best {
 			best, lastArrival = correct, time.Now()
 		}
-		v.verdict.Appeared = best - first
-		if seen = v.verdict; v.cfg.OnVerdict != nil {
-			v.cfg.OnVerdict(seen)
+		v.verification.Appeared = best - first
+		if seen = v.verification; v.cfg.OnVerification != nil {
+			v.cfg.OnVerification(seen)
 		}
 		return seen.OK() || time.Since(lastArrival) >= quiet, nil
 	})
@@ -151,12 +151,12 @@ func (v *verifier) poll(ctx context.Context) (Verdict, error) {
 // compareAll compares everything once, except what earlier calls verified.
 func (v *verifier) compareAll(ctx context.Context) error {
 	v.shown, v.movedTrials = map[place]bool{}, map[int]bool{}
-	v.verdict = Verdict{
+	v.verification = Verification{
 		Run: v.header.Name, Mode: v.cfg.Server.Mode(), Counts: map[Kind]int{},
 		Experiments: []string{}, Findings: []Finding{}, Superseded: []SupersededEntry{}, Checked: v.verifiedCounts,
 		Others: append([]OtherScore{}, v.others...), OthersCount: len(v.others),
 	}
-	v.verdict.Checked.Shown = map[langfuse.View]int{}
+	v.verification.Checked.Shown = map[langfuse.View]int{}
 	for trial := 1; trial <= max(1, v.header.Trials); trial++ {
 		if err := v.compareTrial(ctx, trial); err != nil {
 			return err
@@ -184,14 +184,14 @@ func (v *verifier) compareAll(ctx context.Context) error {
 			v.cfg.OnCompared(compared)
 		}
 	}
-	v.verdict.sort()
+	v.verification.sort()
 	return v.repairs.apply(ctx, v)
 }
 
 // pagesAtOnce is the number of pages to read concurrently if a request reads many traces.
 const pagesAtOnce = 4
 
-// appendBounded appends an entry to a list of a Verdict unless the list has maxListed entries.
+// appendBounded appends an entry to a list of a Verification unless the list has maxListed entries.
 func appendBounded[T any](list []T, entry T) []T {
 	if len(list) < maxListed {
 		list = append(list, entry)
@@ -199,13 +199,13 @@ func appendBounded[T any](list []T, entry T) []T {
 	return list
 }
 
-// addFinding adds a difference to the verdict.
+// addFinding adds a difference to the verification.
 func (v *verifier) addFinding(f Finding) {
-	v.verdict.Counts[f.Kind]++
+	v.verification.Counts[f.Kind]++
 	if f.NeedsDecision {
-		v.verdict.NeedsDecisionCount++
+		v.verification.NeedsDecisionCount++
 	}
-	v.verdict.Findings = appendBounded(v.verdict.Findings, f)
+	v.verification.Findings = appendBounded(v.verification.Findings, f)
 }
 
 // addComparison adds the result of comparing the scores of a trace or of a run. If there are
@@ -213,8 +213,8 @@ func (v *verifier) addFinding(f Finding) {
 func (v *verifier) addComparison(c comparison, trial int, item, trace string) {
 	for _, s := range c.others {
 		s.Trial, s.Item, s.Trace = trial, item, trace
-		v.verdict.OthersCount++
-		v.verdict.Others = appendBounded(v.verdict.Others, s)
+		v.verification.OthersCount++
+		v.verification.Others = appendBounded(v.verification.Others, s)
 		if item != "" && len(c.findings) == 0 {
 			v.others = appendBounded(v.others, s)
 		}

@@ -285,7 +285,7 @@ func TestModes_verify(t *testing.T) {
 func (s *scene) checkVerdict(h harm) {
 	t := s.t
 	t.Helper()
-	verdict, err := s.verify(t, s.run)
+	verification, err := s.verify(t, s.run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,15 +293,15 @@ func (s *scene) checkVerdict(h harm) {
 	if want == nil {
 		want = map[tracking.Kind]int{}
 	}
-	if diff := cmp.Diff(want, verdict.Counts); diff != "" || len(verdict.Findings) != verdict.Total() {
-		t.Fatalf("found (-want +got):\n%s\n%+v", diff, verdict.Findings)
+	if diff := cmp.Diff(want, verification.Counts); diff != "" || len(verification.Findings) != verification.Total() {
+		t.Fatalf("found (-want +got):\n%s\n%+v", diff, verification.Findings)
 	}
-	if verdict.OK() {
+	if verification.OK() {
 		// Newest attempts: 6. Spans: 5 × 2 + 1. Scores: 6 error, and entity_f1 except for item 5.
 		// On the run: 3 counts, 2 of entity_f1.
-		got := verdict.Checked
-		if verdict.Outcomes != 6 || got.Items != 6 || got.Spans != 11 || got.Scores != 11 || got.RunScores != 5 || verdict.SupersededCount != 1 {
-			t.Errorf("checked %+v", verdict)
+		got := verification.Checked
+		if verification.Outcomes != 6 || got.Items != 6 || got.Spans != 11 || got.Scores != 11 || got.RunScores != 5 || verification.SupersededCount != 1 {
+			t.Errorf("checked %+v", verification)
 		}
 		for _, view := range s.server.Views() {
 			if got.Shown[view] != 6 {
@@ -313,7 +313,7 @@ func (s *scene) checkVerdict(h harm) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(verdict, before); diff != "" {
+	if diff := cmp.Diff(verification, before); diff != "" {
 		t.Errorf("found another thing the second time:\n%s", diff)
 	}
 	if after.OK() == h.unrepairable || after.NeedsDecisionCount != after.Total() {
@@ -365,9 +365,9 @@ func TestVerify_patient(t *testing.T) {
 	})
 	cfg := s.verifyConfig(s.run)
 	cfg.Wait = langfuse.Wait{Timeout: 10 * time.Second, MinPause: time.Millisecond}
-	verdict, err := tracking.Verify(t.Context(), cfg)
-	if err != nil || !verdict.OK() || looks < 2 {
-		t.Errorf("after %d looks: %+v, %v (score %s)", looks, verdict.Findings, err, id)
+	verification, err := tracking.Verify(t.Context(), cfg)
+	if err != nil || !verification.OK() || looks < 2 {
+		t.Errorf("after %d looks: %+v, %v (score %s)", looks, verification.Findings, err, id)
 	}
 }
 
@@ -376,9 +376,9 @@ func TestVerify_patient(t *testing.T) {
 func TestVerify_neverPublished(t *testing.T) {
 	s := &scene{newWorld(t), t, nil}
 	s.run = s.newRun(t, "base", 3)
-	verdict, err := s.verify(t, s.run)
-	if err != nil || verdict.Counts[tracking.MissingTrace] != 3 {
-		t.Errorf("%+v, %v", verdict, err)
+	verification, err := s.verify(t, s.run)
+	if err != nil || verification.Counts[tracking.MissingTrace] != 3 {
+		t.Errorf("%+v, %v", verification, err)
 	}
 	if _, after, err := s.repair(t, s.run); err != nil || !after.OK() {
 		t.Errorf("%+v, %v", after, err)
@@ -489,15 +489,15 @@ func TestVerify_stillWorking(t *testing.T) {
 					defer cancel()
 				}
 				cfg := s.verifyConfig(s.run)
-				cfg.Wait, cfg.OnVerdict = langfuse.Wait{Timeout: time.Minute}, func(tracking.Verdict) { looked++ }
+				cfg.Wait, cfg.OnVerification = langfuse.Wait{Timeout: time.Minute}, func(tracking.Verification) { looked++ }
 				began := time.Now()
-				verdict, err := tracking.Verify(ctx, cfg)
+				verification, err := tracking.Verify(ctx, cfg)
 				took := time.Since(began)
 				if err != nil || took < c.took[0] || took > c.took[1] || looked < 3 {
 					t.Fatalf("after %s and %d looks: %v", took, looked, err)
 				}
-				if verdict.Appeared != c.came || verdict.Counts[tracking.MissingScore] != c.missing || exitCode(verdict.Err()) != c.exit || verdict.Pending != (c.exit == 69) {
-					t.Errorf("%d came, %v: %v", verdict.Appeared, verdict.Counts, verdict.Err())
+				if verification.Appeared != c.came || verification.Counts[tracking.MissingScore] != c.missing || exitCode(verification.Err()) != c.exit || verification.Pending != (c.exit == 69) {
+					t.Errorf("%d came, %v: %v", verification.Appeared, verification.Counts, verification.Err())
 				}
 			})
 		})

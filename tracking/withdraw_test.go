@@ -83,9 +83,9 @@ func TestModes_slowServer(t *testing.T) {
 		finish(t, run, start.Add(time.Minute))
 		w.mustPublish(t, run)
 		cfg := tracking.VerifyConfig{Site: w.site(), Run: run.Reader, Wait: langfuse.Wait{Timeout: time.Minute, MinPause: 10 * time.Millisecond}}
-		verdict, err := tracking.Verify(t.Context(), cfg)
-		if err != nil || !verdict.OK() || verdict.SupersededCount != 1 {
-			t.Errorf("%+v %v", verdict, err)
+		verification, err := tracking.Verify(t.Context(), cfg)
+		if err != nil || !verification.OK() || verification.SupersededCount != 1 {
+			t.Errorf("%+v %v", verification, err)
 		}
 	})
 }
@@ -108,9 +108,9 @@ func TestPublisher_scoresBetweenLooks(t *testing.T) {
 		return true
 	})
 	w.mustPublish(t, run)
-	verdict, err := w.verify(t, run)
-	if err != nil || !verdict.OK() || looks.Load() < 2 {
-		t.Errorf("%d looks, %+v %v", looks.Load(), verdict, err)
+	verification, err := w.verify(t, run)
+	if err != nil || !verification.OK() || looks.Load() < 2 {
+		t.Errorf("%d looks, %+v %v", looks.Load(), verification, err)
 	}
 }
 
@@ -168,9 +168,9 @@ func TestPublisher_backlog(t *testing.T) {
 		if err, took := publish(); err != nil || took > time.Second {
 			t.Errorf("gone: after %s: %v", took, err)
 		}
-		verdict, err := w.verify(t, run)
-		if err != nil || !verdict.OK() || verdict.SupersededCount != 1 {
-			t.Errorf("%+v, %v", verdict, err)
+		verification, err := w.verify(t, run)
+		if err != nil || !verification.OK() || verification.SupersededCount != 1 {
+			t.Errorf("%+v, %v", verification, err)
 		}
 	})
 }

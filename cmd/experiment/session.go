@@ -161,10 +161,12 @@ func (s session) adviseResume(cfg runConfig, err error) error {
 
 // printVerdict prints the result of --verify on standard error and returns its error.
 func (s session) printVerdict(cfg runConfig, r experiment.Result) error {
-	if r.Verdict == nil {
+	if r.Verification == nil {
 		return s.signals.markStop(r.Unverified)
 	}
-	v := runs.Verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String(), OK: r.Verdict.OK(), Verdict: *r.Verdict}
+	v := runs.Verification{
+		Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String(), OK: r.Verification.OK(), Verification: *r.Verification,
+	}
 	if cfg.quiet && v.OK {
 		return nil
 	}

@@ -325,15 +325,15 @@ func verifyAction(c *urfave.Context, env cli.Env) error {
 	}
 	return withRunSession(c, env, timeout, func(ctx context.Context, s session, path string) (err error) {
 		status := runs.NewStatus(env)
-		cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), OnVerdict: runs.StillMissing(env), Log: s.log}
+		cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), OnVerification: runs.StillMissing(env), Log: s.log}
 		cfg.OnCompared = func(items int) { status.Say("%s compared", report.Count(int64(items))) }
 		if c.IsSet("timeout") {
 			cfg.Timeout = &timeout
 		}
 		verification := runs.Verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String()}
-		verification.Verdict, verification.Before, err = experiment.Verify(ctx, &s.lf.Langfuse, path, cfg)
+		verification.Verification, verification.Before, err = experiment.Verify(ctx, &s.lf.Langfuse, path, cfg)
 		status.End()
-		verification.OK = verification.Verdict.OK()
+		verification.OK = verification.Verification.OK()
 		if _, partial := errors.AsType[*tracking.UnpublishedError](err); err != nil && !partial {
 			return err
 		}

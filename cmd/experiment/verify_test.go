@@ -27,8 +27,8 @@ import (
 // finding is listed once.
 func TestVerification_write(t *testing.T) {
 	lost := tracking.Finding{Kind: tracking.MissingTrace, Trial: 1, Item: "i", Detail: "none of its 2 spans is there"}
-	verdict := func(findings ...tracking.Finding) tracking.Verdict {
-		v := tracking.Verdict{Run: "r", Counts: map[tracking.Kind]int{}, Findings: findings, Checked: tracking.Checked{Shown: map[langfuse.View]int{langfuse.ViewRuns: 1}}}
+	verdict := func(findings ...tracking.Finding) tracking.Verification {
+		v := tracking.Verification{Run: "r", Counts: map[tracking.Kind]int{}, Findings: findings, Checked: tracking.Checked{Shown: map[langfuse.View]int{langfuse.ViewRuns: 1}}}
 		for _, f := range findings {
 			v.Counts[f.Kind]++
 			if f.NeedsDecision {
@@ -39,7 +39,7 @@ func TestVerification_write(t *testing.T) {
 	}
 	doubled := tracking.Finding{Kind: tracking.DoubledItem, Trial: 1, Item: "j", Detail: "not ours", NeedsDecision: true}
 	for name, tc := range map[string]struct {
-		before, after tracking.Verdict
+		before, after tracking.Verification
 		want          string
 	}{
 		"all":     {verdict(lost), verdict(), "sent again  1; repaired: 1; still different: 0\nbefore      1 difference: 1 missing_trace\n"},
@@ -47,13 +47,13 @@ func TestVerification_write(t *testing.T) {
 		"left":    {verdict(lost, doubled), verdict(doubled), "sent again  1; repaired: 1; still different: 1\n1 difference: 1 doubled_item\n"},
 	} {
 		var b strings.Builder
-		must(t, runs.VerificationText(&b, runs.Verification{OK: tc.after.OK(), Verdict: tc.after, Before: &tc.before}, report.Options{Whole: true}))
+		must(t, runs.VerificationText(&b, runs.Verification{OK: tc.after.OK(), Verification: tc.after, Before: &tc.before}, report.Options{Whole: true}))
 		got := b.String()
 		if !strings.Contains(got, tc.want) || strings.Count(got, "  missing_trace")+strings.Count(got, "  doubled_item") != 1 || !strings.Contains(got, "shown       1 item in") {
 			t.Errorf("%s:\n%s", name, got)
 		}
 	}
-	if text := (&tracking.DifferentError{Verdict: verdict(lost)}).Error(); !strings.HasSuffix(text, "in 1 point") {
+	if text := (&tracking.DifferentError{Verification: verdict(lost)}).Error(); !strings.HasSuffix(text, "in 1 point") {
 		t.Error(text)
 	}
 }
@@ -61,19 +61,19 @@ func TestVerification_write(t *testing.T) {
 // TestVerification_onItsWay: things that may still arrive are counted, not listed, and do not
 // fail the check.
 func TestVerification_onItsWay(t *testing.T) {
-	v := tracking.Verdict{
+	v := tracking.Verification{
 		Run: "r", Appeared: 283, Pending: true, Counts: map[tracking.Kind]int{tracking.MissingScore: 273},
 		Findings: []tracking.Finding{{Kind: tracking.MissingScore, Trial: 1, Item: "i", Score: "f1", Detail: "1 is not there"}},
 	}
 	var b strings.Builder
-	must(t, runs.VerificationText(&b, runs.Verification{Verdict: v}, report.Options{Whole: true}))
+	must(t, runs.VerificationText(&b, runs.Verification{Verification: v}, report.Options{Whole: true}))
 	want := "came        283 more spans, scores and list entries arrived meanwhile\nstill on its way: 273 missing_score; experiment verify r --timeout TIME waits longer\n"
 	if !strings.HasSuffix(b.String(), want) || strings.Contains(b.String(), "1 is not there") || cli.ExitCode(v.Err()) != cli.ExitUnavailable {
 		t.Errorf("%v\n%s", v.Err(), b.String())
 	}
 	v.Pending = false
 	b.Reset()
-	must(t, runs.VerificationText(&b, runs.Verification{Verdict: v}, report.Options{Whole: true}))
+	must(t, runs.VerificationText(&b, runs.Verification{Verification: v}, report.Options{Whole: true}))
 	if !strings.Contains(b.String(), "more spans, scores and list entries arrived meanwhile\n273 differences: 273 missing_score\n") || !strings.Contains(b.String(), "1 is not there") || cli.ExitCode(v.Err()) != 1 {
 		t.Errorf("%v\n%s", v.Err(), b.String())
 	}
@@ -85,7 +85,7 @@ func TestVerify_still(t *testing.T) {
 		var b strings.Builder
 		looked := runs.StillMissing(cli.Env{Stderr: &b})
 		for came := range 5 {
-			looked(tracking.Verdict{Appeared: came, Counts: map[tracking.Kind]int{tracking.MissingScore: 4 - came}})
+			looked(tracking.Verification{Appeared: came, Counts: map[tracking.Kind]int{tracking.MissingScore: 4 - came}})
 			time.Sleep(5 * time.Second)
 		}
 		if got, want := b.String(), "waiting for Langfuse: 2 more arrived; not there yet: 2 missing_score\n"; got != want {
@@ -98,12 +98,12 @@ func TestVerify_still(t *testing.T) {
 // on one line elsewhere.
 func TestVerification_remedy(t *testing.T) {
 	remedy := strings.Repeat("words before it; ", 20) + "delete score 0123456789abcdef0123456789abcdef there, then repair again"
-	v := tracking.Verdict{Run: "r", Counts: map[tracking.Kind]int{tracking.ChangedScore: 1}, Findings: []tracking.Finding{
+	v := tracking.Verification{Run: "r", Counts: map[tracking.Kind]int{tracking.ChangedScore: 1}, Findings: []tracking.Finding{
 		{Kind: tracking.ChangedScore, Trial: 2, Item: "i", Score: "f1", Detail: remedy},
 	}}
 	for _, width := range []int{0, 60, 1000} {
 		var b strings.Builder
-		must(t, runs.VerificationText(&b, runs.Verification{Verdict: v}, report.Options{Width: width, Whole: width == 0}))
+		must(t, runs.VerificationText(&b, runs.Verification{Verification: v}, report.Options{Width: width, Whole: width == 0}))
 		_, listed, _ := strings.Cut(b.String(), "1 difference: 1 changed_score\n")
 		listed, advised := strings.CutSuffix(listed, "experiment verify r --repair sends it again\n")
 		lines := strings.Split(strings.TrimSpace(listed), "\n")

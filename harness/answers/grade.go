@@ -23,43 +23,43 @@ type Scorer struct {
 	Pages int
 }
 
-// Judge reads the expected output of an item. An error has class item.
-func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
+// ForItem reads the expected output of an item. An error has class item.
+func (s Scorer) ForItem(item dataset.Item) (experiment.ItemScorer, error) {
 	question, err := ReadItem(item)
 	if err != nil {
 		return nil, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
-	return judge{question.Expected, s.Pages}, nil
+	return itemScorer{question.Expected, s.Pages}, nil
 }
 
-type judge struct {
+type itemScorer struct {
 	expected Expected
 	pages    int
 }
 
 // Score scores an Answer, the output of a Task.
-func (j judge) Score(raw json.RawMessage) (experiment.Scored, error) {
+func (s itemScorer) Score(raw json.RawMessage) (experiment.Scored, error) {
 	var answer Answer
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: "the result is not an answer: " + err.Error()}
 	}
-	g := Judge(j.expected, answer.Text)
+	g := Judge(s.expected, answer.Text)
 	cited := g.Explanation.Citations
 	scored := experiment.Scored{
-		Scores: j.scores(g), Explanation: encode(g.Explanation),
+		Scores: s.scores(g), Explanation: encode(g.Explanation),
 		Counts: map[string]int64{
 			"include_hits": int64(g.Hits), "include_total": int64(g.Groups),
 			"forbidden_hits": int64(len(g.Explanation.Forbidden)), "citations": int64(len(cited)),
 		},
 	}
-	if slices.ContainsFunc(cited, func(page int) bool { return page < 1 || j.pages > 0 && page > j.pages }) {
+	if slices.ContainsFunc(cited, func(page int) bool { return page < 1 || s.pages > 0 && page > s.pages }) {
 		scored.Warnings = []string{"the answer cites a page that the document does not have"}
 	}
 	return scored, nil
 }
 
 // scores lists the parts of the score. Only question_score has the weight.
-func (j judge) scores(g Grade) []outcome.Score {
+func (s itemScorer) scores(g Grade) []outcome.Score {
 	number := func(name string, value float64) outcome.Score { return outcome.Score{Name: name, Value: &value} }
 	boolean := func(name string, yes bool) outcome.Score {
 		n := int64(0)
@@ -69,7 +69,7 @@ func (j judge) scores(g Grade) []outcome.Score {
 		return outcome.Score{Name: name, Value: new(float64(n)), Ratio: &outcome.Ratio{Num: n, Den: 1}, Boolean: true}
 	}
 	score, rate := number(Primary, g.Score), number(IncludeRate, g.IncludeRate)
-	score.Weight, score.Comment = new(j.expected.Importance()), g.comment()
+	score.Weight, score.Comment = new(s.expected.Importance()), g.comment()
 	rate.Ratio, rate.Vacuous = &outcome.Ratio{Num: int64(g.Hits), Den: int64(g.Groups)}, g.Groups == 0
 	rate.Comment = fmt.Sprintf("%d/%d required groups found", g.Hits, g.Groups)
 	return []outcome.Score{
@@ -92,8 +92,8 @@ func (g Grade) comment() string {
 
 // Undelivered returns the scores of a failed question. It leaves out the penalty: a missing score
 // counts as 0 in an average, and 0 is the best penalty.
-func (j judge) Undelivered() []outcome.Score {
-	list := []outcome.Score{{Name: Primary, Reason: "failed", Weight: new(j.expected.Importance())}}
+func (s itemScorer) Undelivered() []outcome.Score {
+	list := []outcome.Score{{Name: Primary, Reason: "failed", Weight: new(s.expected.Importance())}}
 	for _, name := range []string{IncludeRate, SafeOK, BaseScore, HasCitation} {
 		list = append(list, outcome.Score{Name: name, Reason: "failed"})
 	}

@@ -179,7 +179,7 @@ func TestQuestions_sha256(t *testing.T) {
 
 func TestScorer(t *testing.T) {
 	item := answers.Question{ID: "a", Question: "b", Expected: answers.Expected{MustInclude: []string{"x", "y"}, RequireCitation: true, Weight: new(3.0)}}.Item()
-	judge, err := answers.Scorer{Pages: 5}.Judge(item)
+	judge, err := answers.Scorer{Pages: 5}.ForItem(item)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestScorer(t *testing.T) {
 		{Input: json.RawMessage(`{}`)}, {Input: json.RawMessage(`""`)}, {Input: json.RawMessage(`7`)},
 		{Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`[]`)}, {Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`{"weight":-1}`)},
 	} {
-		if _, err := (answers.Scorer{}).Judge(bad); outcome.FailureOf(err, outcome.OK).Class != outcome.Item {
+		if _, err := (answers.Scorer{}).ForItem(bad); outcome.FailureOf(err, outcome.OK).Class != outcome.Item {
 			t.Errorf("%s %s: %v", bad.Input, bad.Expected, err)
 		}
 	}
@@ -238,7 +238,7 @@ func TestScorer_parts(t *testing.T) {
 		"page 0 of which nothing is known":   {answers.Expected{}, 0, "x (стр. 0)", "0/0 required groups found", [6]float64{1, 1, 1, 1, 0, 1}, true},
 		"forbidden, and no term is required": {answers.Expected{MustNotInclude: []string{"x", "z"}}, 5, "x z", "0/0 required groups found, 2 forbidden terms", [6]float64{0.7, 1, 0, 0.7, 0, 0}, false},
 	} {
-		judge, err := answers.Scorer{Pages: tt.pages}.Judge(answers.Question{ID: "a", Question: "b", Expected: tt.expected}.Item())
+		judge, err := answers.Scorer{Pages: tt.pages}.ForItem(answers.Question{ID: "a", Question: "b", Expected: tt.expected}.Item())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -137,16 +137,16 @@ func newScorer(t *testing.T) harness.Scorer {
 	return harness.Scorer{Rules: rules}
 }
 
-func judge(t *testing.T, input, expected string) experiment.Judge {
+func judge(t *testing.T, input, expected string) experiment.ItemScorer {
 	t.Helper()
-	j, err := newScorer(t).Judge(dataset.Item{ID: "a", Input: json.RawMessage(input), Expected: json.RawMessage(expected)})
+	j, err := newScorer(t).ForItem(dataset.Item{ID: "a", Input: json.RawMessage(input), Expected: json.RawMessage(expected)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return j
 }
 
-func score(t *testing.T, j experiment.Judge, output string) experiment.Scored {
+func score(t *testing.T, j experiment.ItemScorer, output string) experiment.Scored {
 	t.Helper()
 	scored, err := j.Score(json.RawMessage(output))
 	if err != nil {
@@ -221,7 +221,7 @@ func TestScorer_undelivered(t *testing.T) {
 }
 
 func TestScorer_goldOfTheWrongShape(t *testing.T) {
-	_, err := newScorer(t).Judge(dataset.Item{Expected: json.RawMessage(`{"entities":{}}`)})
+	_, err := newScorer(t).ForItem(dataset.Item{Expected: json.RawMessage(`{"entities":{}}`)})
 	var failure *outcome.Failure
 	if !errors.As(err, &failure) || failure.Class != outcome.Item {
 		t.Errorf("got %v", err)

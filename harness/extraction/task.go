@@ -160,11 +160,11 @@ type Scorer struct {
 	Documents *extraction.Decoder
 }
 
-// Judge reads the expected output of an item. Without one, the only scores are about failures
+// ForItem reads the expected output of an item. Without one, the only scores are about failures
 // and grounding in the document. Expected output of the wrong shape is an error.
-func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
+func (s Scorer) ForItem(item dataset.Item) (experiment.ItemScorer, error) {
 	documents := cmp.Or(s.Documents, new(extraction.Decoder))
-	j := judge{rules: s.Rules, document: new(document)}
+	j := itemScorer{rules: s.Rules, document: new(document)}
 	j.document.Document, j.document.warnings, j.document.err = documents.Document(item.Input) // the task reports the error
 	if isAbsent(item.Expected) {
 		return j, nil
@@ -192,7 +192,7 @@ func goldWarnings(warnings []string) []string {
 	return list
 }
 
-type judge struct {
+type itemScorer struct {
 	rules    *scoring.Scorer
 	expected extraction.Extraction
 	warnings []string // about the expected output
@@ -200,16 +200,16 @@ type judge struct {
 }
 
 // Decoded returns the document for the task.
-func (j judge) Decoded() any { return j.document }
+func (s itemScorer) Decoded() any { return s.document }
 
 // Score compares an extraction with the expected one.
-func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
-	return j.ScoreContext(context.Background(), output, nil)
+func (s itemScorer) Score(output json.RawMessage) (experiment.Scored, error) {
+	return s.ScoreContext(context.Background(), output, nil)
 }
 
 // ScoreContext is Score. It does not use ctx, and decodes the output only if decoded is not an
 // extraction.
-func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded any) (experiment.Scored, error) {
+func (s itemScorer) ScoreContext(_ context.Context, output json.RawMessage, decoded any) (experiment.Scored, error) {
 	var warnings []string
 	extracted, ok := decoded.(extraction.Extraction)
 	if !ok {
@@ -218,10 +218,10 @@ func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded a
 			return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 		}
 	}
-	result := j.rules.Score(j.expected, extracted)
+	result := s.rules.Score(s.expected, extracted)
 	var inDocument func(name string) bool // nil without a document
-	if j.document.Text != "" {
-		index := j.document.Document.Index()
+	if s.document.Text != "" {
+		index := s.document.Document.Index()
 		inDocument = func(name string) bool {
 			_, found := index.Locate(name, 0)
 			return found
@@ -239,12 +239,12 @@ func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded a
 		Causes:      causes(result.Faults),
 		Counts:      result.Counts.Map(),
 		Explanation: explanation,
-		Warnings:    slices.Concat(j.warnings, warnings, result.Warnings),
+		Warnings:    slices.Concat(s.warnings, warnings, result.Warnings),
 	}, nil
 }
 
 // NothingExpected reports whether the expected output is annotated and empty.
-func (j judge) NothingExpected() bool { return isEmpty(j.expected) }
+func (s itemScorer) NothingExpected() bool { return isEmpty(s.expected) }
 
 // isEmpty reports whether entities or relationships are annotated, and there are none.
 func isEmpty(e extraction.Extraction) bool {
@@ -252,7 +252,7 @@ func isEmpty(e extraction.Extraction) bool {
 }
 
 // Undelivered returns the scores that an extraction would have had, without values.
-func (j judge) Undelivered() []outcome.Score { return j.rules.Undelivered(j.expected) }
+func (s itemScorer) Undelivered() []outcome.Score { return s.rules.Undelivered(s.expected) }
 
 func isAbsent(raw json.RawMessage) bool { return textutil.AbsentJSON(bytes.TrimSpace(raw)) }
 

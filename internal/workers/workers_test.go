@@ -52,11 +52,11 @@ func (f lengthTask) Do(ctx context.Context, item experiment.Item) (experiment.Ta
 	return experiment.TaskResult{Output: fmt.Append(nil, len(text)), Calls: []outcome.Call{call}, Warnings: []string{"counted"}}, err
 }
 
-// exactScorer is an experiment.Scorer and Judge: the score is 1 if the output equals the expected
+// exactScorer is an experiment.Scorer and ItemScorer: the score is 1 if the output equals the expected
 // output, else 0.
 type exactScorer struct{ expected string }
 
-func (exactScorer) Judge(item dataset.Item) (experiment.Judge, error) {
+func (exactScorer) ForItem(item dataset.Item) (experiment.ItemScorer, error) {
 	return exactScorer{string(item.Expected)}, nil
 }
 

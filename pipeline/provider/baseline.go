@@ -159,7 +159,7 @@ type fact struct {
 	relation       int
 }
 
-// cueRef is a relationship that a cue indicates, in the opposite direction if back is true.
+// cueRef is a relationship that a cue indicates, in the opposite direction if inverse is true.
 type cueRef struct {
 	relation int
 	inverse  bool

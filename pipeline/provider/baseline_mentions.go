@@ -134,7 +134,7 @@ func (d *document) continuesName(run []token, word string) bool {
 }
 
 // trimRun returns a run without a title or article before it, and without words that are only
-// capitalised at the start of a sentence. begins is true if the run begins a sentence, and ev
+// capitalised at the start of a sentence. atStart is true if the run begins a sentence, and ev
 // is the evidence of the title.
 func (d *document) trimRun(toks []token, from, to int) (first, last int, atStart bool, ev evidence) {
 	atStart = from == 0 || from == 1 && toks[0].kind == mark

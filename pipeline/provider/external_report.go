@@ -260,7 +260,7 @@ func (a *externalAnswer) usage(path string, t *reportedUsage) outcome.Usage {
 	}
 }
 
-// number reads a number from 0 to most, or returns nil.
+// number reads a number from 0 to maximum, or returns nil.
 func (a *externalAnswer) number(path string, raw json.RawMessage, maximum float64) *float64 {
 	if textutil.AbsentJSON(raw) {
 		return nil

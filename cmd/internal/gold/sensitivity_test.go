@@ -74,7 +74,7 @@ func storeRun(t testing.TB, name string, options scoring.Options, trials int, go
 // newOutcome returns the outcome of an item as a run stores it.
 func newOutcome(t testing.TB, rules *scoring.Scorer, item dataset.Item, trial int,
 	found *extraction.Extraction) outcome.Outcome {
-	judge, err := harness.Scorer{Rules: rules}.Judge(item)
+	judge, err := harness.Scorer{Rules: rules}.ForItem(item)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -149,9 +149,9 @@ type Verification struct {
 	OK       bool   `json:"ok"`
 	Langfuse string `json:"langfuse"`
 	Version  string `json:"version"`
-	tracking.Verdict
-	// Before is the verdict before the repair; nil if there was no repair.
-	Before *tracking.Verdict `json:"before_repair,omitempty"`
+	tracking.Verification
+	// Before is the result before the repair; nil if there was no repair.
+	Before *tracking.Verification `json:"before_repair,omitempty"`
 }
 
 // VerificationText writes a verification as text. In a file or pipe every finding is one
@@ -197,10 +197,11 @@ func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 	case v.OK:
 		b.WriteString("nothing differs\n")
 	case v.Pending:
-		fmt.Fprintf(&b, "still on its way: %s; experiment verify %s --timeout TIME waits longer\n", countKinds(v.Verdict), cli.Quote(v.Run))
+		fmt.Fprintf(&b, "still on its way: %s; experiment verify %s --timeout TIME waits longer\n",
+			countKinds(v.Verification), cli.Quote(v.Run))
 	default:
-		fmt.Fprintf(&b, "%s\n", countDifferences(v.Verdict))
-		writeFindings(&b, v.Verdict, opt)
+		fmt.Fprintf(&b, "%s\n", countDifferences(v.Verification))
+		writeFindings(&b, v.Verification, opt)
 		if v.Before == nil {
 			fmt.Fprintf(&b, "experiment verify %s --repair sends it again\n", cli.Quote(v.Run))
 		}
@@ -210,12 +211,12 @@ func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 }
 
 // countDifferences formats the number of differences, in all and by kind.
-func countDifferences(v tracking.Verdict) string {
+func countDifferences(v tracking.Verification) string {
 	return textutil.Counted(v.Total(), "difference") + ": " + countKinds(v)
 }
 
 // countKinds formats the numbers of findings by kind.
-func countKinds(v tracking.Verdict) string {
+func countKinds(v tracking.Verification) string {
 	var counted []string
 	for _, kind := range tracking.Kinds() {
 		if n := v.Counts[kind]; n > 0 {
@@ -227,7 +228,7 @@ func countKinds(v tracking.Verdict) string {
 
 // writeFindings writes the first findings, each with its score before its detail: in a file
 // or pipe as the rows of a table, at a terminal as wrapped text.
-func writeFindings(b *bytes.Buffer, v tracking.Verdict, opt report.Options) {
+func writeFindings(b *bytes.Buffer, v tracking.Verification, opt report.Options) {
 	listed := v.Findings[:min(len(v.Findings), maxFindings)]
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, f := range listed {
@@ -265,9 +266,9 @@ func shortLine(text string) string { return textutil.Cut(textutil.Line(text), 10
 
 // StillMissing returns a function that prints on standard error what Langfuse still has to
 // show, at most once in missingInterval.
-func StillMissing(env cli.Env) func(tracking.Verdict) {
+func StillMissing(env cli.Env) func(tracking.Verification) {
 	lastPrinted := time.Now()
-	return func(v tracking.Verdict) {
+	return func(v tracking.Verification) {
 		if !v.OK() && time.Since(lastPrinted) >= missingInterval {
 			lastPrinted = time.Now()
 			fmt.Fprintf(env.Stderr, "waiting for Langfuse: %d more arrived; not there yet: %s\n", v.Appeared, countKinds(v))

@@ -58,7 +58,7 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if err != nil {
 		return nil, err
 	}
-	return serve(ctx, listener, mode, noted) // storedMode is that of a killed server, which may come back
+	return serve(ctx, listener, mode, noted) // noted is that of a killed server, which may come back
 }
 
 // findRunning connects to the server of the address file. It returns nil without an error if

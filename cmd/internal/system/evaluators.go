@@ -129,7 +129,7 @@ func (o Opener) OpenScorers(ctx context.Context, file configs.Experiment, path s
 	if err := errors.Join(problems...); err != nil {
 		return scorers, usageError(err)
 	}
-	// Judge finds invalid names before anything is connected.
+	// Scorer finds invalid names before anything is connected.
 	if _, err := scorers.Scorer(harness.Scorer{}, nil, nil); err != nil {
 		return scorers, fmt.Errorf("%s: %w", path, err)
 	}

@@ -93,11 +93,12 @@ func (r *collector) addItem(base, cand *runItem) {
 	scored := base.failed+cand.failed == 0
 	for i := range base.values {
 		v := &base.values[i]
-		r.column(v.name).add(v, cand.find(v.name), r.items, cluster, scored)
+		pooled := scored || v.name == outcome.ErrorScore // the only counts of failed items
+		r.column(v.name).add(v, cand.find(v.name), r.items, cluster, pooled)
 	}
 	for i := range cand.values {
 		if v := &cand.values[i]; base.find(v.name) == nil {
-			r.column(v.name).add(nil, v, r.items, cluster, scored)
+			r.column(v.name).add(nil, v, r.items, cluster, false)
 		}
 	}
 	if scored {

@@ -334,11 +334,23 @@ func TestCompare_trials(t *testing.T) {
 		doubled = append(doubled, o, second)
 	}
 	cand.outcomes = doubled
+	for _, run := range []*memoryRun{base, cand} {
+		for i := range run.outcomes {
+			if o := &run.outcomes[i]; !o.Failed() {
+				half := 0.5
+				o.Scores = append(o.Scores, outcome.Score{Name: "grounded", Value: &half, Ratio: &outcome.Ratio{Num: 1, Den: 2}})
+			}
+		}
+	}
 	r := mustCompare(t, Config{}, base, cand)
 	s := primaryOf(t, r)
 	// (0.7 + 0.3 + 0.6)/3
 	if s.N != 3 || !near(s.Candidate, 1.6/3) || s.Pooled.N != 2 || r.Scored != 2 || r.Cost.N != 3 {
 		t.Errorf("%d scored in both, %+v", r.Scored, s)
+	}
+	// A failed trial lacks the score, and its item has counts of the other one only.
+	if i := slices.IndexFunc(r.Scores, func(s Score) bool { return s.Name == "grounded" }); r.Scores[i].N != 3 || r.Scores[i].Pooled.N != 2 {
+		t.Errorf("%+v, pooled %+v", r.Scores[i], r.Scores[i].Pooled)
 	}
 	for _, want := range []string{"the base has 1 trial, the candidate 2", "0 outcomes failed in the base, 1 in the candidate"} {
 		if !strings.Contains(strings.Join(r.Warnings, "\n"), want) {

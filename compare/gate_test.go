@@ -238,6 +238,9 @@ func TestGate_JudgeRun(t *testing.T) {
 	whole.Items, whole.Scores[0].N, whole.Scores[0].Failed = outcome.Items{Planned: 10, Scored: 10}, 10, 0
 	fell.Items, fell.Scores[0].N, fell.Scores[0].Failed = outcome.Items{Planned: 20, Scored: 19, Failed: 1}, 10, 0
 	fell.Trials = &outcome.Trials{Count: 2}
+	share, kept := 0.05, 0.9 // error counts for every outcome, grounded only for those with an output
+	fell.Scores = append(fell.Scores, outcome.Stat{Name: "error", Mean: &share, N: 10, FailuresAsZero: &share, Pooled: &share},
+		outcome.Stat{Name: "grounded", Mean: &kept, N: 10, Pooled: &kept})
 	unfinished := singleRun()
 	unfinished.Status, unfinished.Items = outcome.Interrupted, outcome.Items{Planned: 12, Scored: 8, Failed: 2}
 	tests := map[string]struct {
@@ -253,6 +256,7 @@ func TestGate_JudgeRun(t *testing.T) {
 		"pooled":               {whole, "", []string{"pooled(f1) > 0.74"}, []Answer{Pass}, "pooled f1 is 0.75", 0},
 		"pooled of survivors":  {singleRun(), "6", []string{"pooled(f1) > 0.74"}, []Answer{Inconclusive}, "2 of 10 items failed", 6},
 		"pooled, a trial fell": {fell, "6", []string{"pooled(f1) > 0.74"}, []Answer{Inconclusive}, "1 of 20 outcomes failed", 6},
+		"of every outcome":     {fell, "6", []string{"pooled(error) <= 0.05", "pooled(grounded) >= 0.9"}, []Answer{Pass, Pass}, "pooled grounded is 0.9", 0},
 		"all are answered":     {singleRun(), "", []string{"f1 > 1", "coverage > 0.9", "failures < 3"}, []Answer{Fail, Fail, Pass}, "failures is 2", 1},
 		"a lower bound":        {singleRun(), "6", []string{"cost <= 1"}, []Answer{Inconclusive}, "at least $0.5", 6},
 		"over the lower bound": {singleRun(), "6", []string{"cost <= 0.4"}, []Answer{Fail}, "cost is at least $0.5", 1},

@@ -339,7 +339,7 @@ func sampleText(s Score) string {
 // leftOutText is the reason why a pooled value decides nothing if outcomes failed: it would
 // favour a run that fails on hard items.
 func leftOutText(failed, all int, noun string) string {
-	return fmt.Sprintf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean, in which they count as 0", failed, textutil.Counted(all, noun))
+	return fmt.Sprintf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean", failed, textutil.Counted(all, noun))
 }
 
 func (r Rule) name() string {
@@ -368,7 +368,9 @@ func (r Rule) judgeScore(s outcome.Summary) (out RuleResult, known bool) {
 		return out.inconclusive(reason), known
 	}
 	failed, all, noun := stat.Failed, stat.Failed+stat.N, "item"
-	if s.Trials != nil { // pooled values are over outcomes, but stat.Failed counts items whose trials all failed
+	// Pooled values are over outcomes, but stat.Failed counts items whose trials all failed. Every
+	// outcome has counts of error, and a score of extracted outputs only leaves failures out.
+	if s.Trials != nil && r.Metric != outcome.ErrorScore && stat.FailuresAsZero != nil {
 		failed, all, noun = s.Items.Failed, s.Items.Failed+s.Items.Scored, "outcome"
 	}
 	if r.Pooled && failed > 0 {

@@ -51,15 +51,15 @@ type column struct {
 	ratios        []stats.PairedRatio
 	ratioClusters []string
 	clustered     bool // clusters are recorded
-	withoutRatio  int  // scored items without
+	withoutRatio  int  // items that should have one, but do not
 
 	boolean, notYesNo bool // values mean no or yes; one is neither 0 nor 1
 	outOfRange        bool // one lies outside of [0,1], and differences may outside of [-1,1]
 }
 
-// add adds the values of one item; nil if the outcome does not list the score. scored reports
-// whether the item failed in neither run.
-func (c *column) add(base, cand *value, item int, cluster string, scored bool) {
+// add adds the values of one item; nil if the outcome does not list the score. pooled reports
+// whether its counts belong to the pooled values.
+func (c *column) add(base, cand *value, item int, cluster string, pooled bool) {
 	b, inBase := base.mean()
 	d, inCand := cand.mean()
 	if !inBase || !inCand {
@@ -94,7 +94,9 @@ func (c *column) add(base, cand *value, item int, cluster string, scored bool) {
 	c.boolean = c.boolean || base.boolean || cand.boolean
 	c.outOfRange = c.outOfRange || min(b, d) < 0 || max(b, d) > 1
 	c.countYesNo(b, d)
-	c.addRatio(base, cand, cluster, scored)
+	if pooled {
+		c.addRatio(base, cand, cluster)
+	}
 }
 
 func (c *column) countYesNo(b, d float64) {
@@ -112,12 +114,10 @@ func (c *column) countYesNo(b, d float64) {
 	}
 }
 
-// addRatio adds the counts of an item. Failed items only have counts of error.
-func (c *column) addRatio(base, cand *value, cluster string, scored bool) {
+// addRatio adds the counts of an item.
+func (c *column) addRatio(base, cand *value, cluster string) {
 	if base.ratios < base.n || cand.ratios < cand.n {
-		if scored {
-			c.withoutRatio++
-		}
+		c.withoutRatio++
 		return
 	}
 	c.ratios = append(c.ratios, stats.PairedRatio{BaseNum: base.num, BaseDen: base.den, CandNum: cand.num, CandDen: cand.den})
@@ -195,7 +195,7 @@ func (c Config) estimate(s *Score, col *column) {
 	}
 }
 
-// pooled returns the pooled difference, or nil if a scored item has no counts.
+// pooled returns the pooled difference, or nil if an item that belongs to it has no counts.
 func (c Config) pooled(col *column) *Pooled {
 	if col.withoutRatio > 0 || len(col.ratios) == 0 {
 		return nil

@@ -237,7 +237,7 @@ func (e *SyntaxError) Error() string {
 }
 
 // ExitCode returns 64, for malformed input.
-func (e *SyntaxError) ExitCode() int { return 64 }
+func (e *SyntaxError) ExitCode() int { return cli.ExitUsage }
 
 // maxProblems is the number of problems that Problems keeps.
 const maxProblems = 100

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/textutil"
@@ -99,7 +100,7 @@ func (f *Fault) Error() string { return string(f.Kind) + ": " + f.Message }
 func (f *Fault) Unwrap() error { return f.Err }
 
 // ExitCode returns 69 (unavailable). Harnesses that expect faults count them instead.
-func (f *Fault) ExitCode() int { return 69 }
+func (f *Fault) ExitCode() int { return cli.ExitUnavailable }
 
 // Unavailable reports whether the evaluator could not be reached at all, so nothing is known
 // about its judgement.

@@ -12,6 +12,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/evaluator"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -156,7 +157,7 @@ func (e *EvaluatorUnavailableError) Error() string {
 func (e *EvaluatorUnavailableError) Unwrap() error { return e.Fault }
 
 // ExitCode returns 69: the evaluator cannot be reached, started or authorised.
-func (*EvaluatorUnavailableError) ExitCode() int { return 69 }
+func (*EvaluatorUnavailableError) ExitCode() int { return cli.ExitUnavailable }
 
 // StopsRun marks errors that are not a failure of the item; see limit.StopsRun.
 func (*EvaluatorUnavailableError) StopsRun() {}

@@ -39,7 +39,7 @@ func (e *BudgetError) Error() string {
 }
 
 // ExitCode is 5: stopped, can be resumed.
-func (*BudgetError) ExitCode() int { return 5 }
+func (*BudgetError) ExitCode() int { return cli.ExitInterrupted }
 
 // StopsRun marks the error as one that stops the run. If the error of a task has a method
 // StopsRun() in its chain, experiment.Run stops instead of failing the item, and runs the item

@@ -109,12 +109,10 @@ func ratio(v float64) string { return Score(&v, 3) }
 // Count formats an integer with thousands separators: 12,345.
 func Count[T int | int64](n T) string { return message.NewPrinter(language.English).Sprint(int64(n)) }
 
-// Counted returns a number with its noun: "1 item", "3 items".
+// Counted is textutil.Counted with thousands separators: "1 item", "12,345 items".
 func Counted[T int | int64](n T, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return Count(n) + " " + noun + "s"
+	_, noun, _ = strings.Cut(textutil.Counted(n, noun), " ")
+	return Count(n) + " " + noun
 }
 
 // Words returns an identifier as words.

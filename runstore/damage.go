@@ -14,6 +14,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -81,11 +82,11 @@ func (f *Fault) Unwrap() []error {
 func (f *Fault) ExitCode() int {
 	switch f.Kind {
 	case ErrWrite, ErrMoved:
-		return 74
+		return cli.ExitIO
 	case ErrClosed:
-		return 70
+		return cli.ExitBug
 	}
-	return 64
+	return cli.ExitUsage
 }
 
 // advice is what the user can do, by kind.
@@ -172,7 +173,7 @@ func (l *Loss) Error() string {
 func (l *Loss) Unwrap() error { return ErrDamaged }
 
 // ExitCode returns 74, because not everything could be written.
-func (l *Loss) ExitCode() int { return 74 }
+func (l *Loss) ExitCode() int { return cli.ExitIO }
 
 func (l *Loss) lostParts() string {
 	parts := slices.Clone(l.Parts)

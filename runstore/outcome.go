@@ -173,7 +173,7 @@ func (q Query) conditions(where string, args ...any) (string, []any) {
 		where, args = where+" AND o.trial = ?", append(args, q.Trial)
 	}
 	if q.Newest {
-		where += " AND o.published & 8 = 0"
+		where += " AND o." + sqlNewest
 	}
 	if len(q.Classes) > 0 {
 		where += " AND o.class IN (?" + strings.Repeat(", ?", len(q.Classes)-1) + ")"

@@ -33,6 +33,13 @@ const (
 	All = Link | Spans | Scores
 )
 
+// The conditions of SQL on published, each with an index of the file but the last.
+const (
+	sqlUnpublished = "published < 7"
+	sqlToWithdraw  = "published BETWEEN 10 AND 15"
+	sqlNewest      = "published & 8 = 0" // not Superseded
+)
+
 // Has reports whether all of bits are set.
 func (p Published) Has(bits Published) bool { return p&bits == bits }
 
@@ -95,7 +102,7 @@ func checkBits(bits Published, exists bool, err error) error {
 // and about 4 MiB, but at least one outcome; an empty page means that there are currently no
 // more.
 func (r *Reader) Unpublished(ctx context.Context, after int64, limit int) ([]Pending, error) {
-	return r.pendingAfter(ctx, "o.published < 7", after, limit)
+	return r.pendingAfter(ctx, "o."+sqlUnpublished, after, limit)
 }
 
 // Unpublished is like Reader.Unpublished, but takes outcomes that CommitItem has kept from
@@ -103,7 +110,7 @@ func (r *Reader) Unpublished(ctx context.Context, after int64, limit int) ([]Pen
 func (r *Run) Unpublished(ctx context.Context, after int64, limit int) ([]Pending, error) {
 	page, err := queryPage(ctx, r.view, func(rows *sql.Rows) (o Pending, _ int, err error) {
 		return o, 0, rows.Scan(&o.OID, &o.Published)
-	}, "SELECT oid, published FROM outcome WHERE published < 7 AND oid > ? ORDER BY oid LIMIT ?", after, limit)
+	}, "SELECT oid, published FROM outcome WHERE "+sqlUnpublished+" AND oid > ? ORDER BY oid LIMIT ?", after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +139,7 @@ func (r *Run) Waiting(after int64, limit int) int {
 // scores are not yet withdrawn. The caller deletes their scores in Langfuse, and then
 // acknowledges Withdrawn. Pages are like those of Unpublished.
 func (r *Reader) ToWithdraw(ctx context.Context, after int64, limit int) ([]Pending, error) {
-	return r.pendingAfter(ctx, "o.published BETWEEN 10 AND 15", after, limit)
+	return r.pendingAfter(ctx, "o."+sqlToWithdraw, after, limit)
 }
 
 // Committed returns all outcomes, including superseded and published ones. Pages are like those

@@ -186,9 +186,9 @@ func (r *Reader) Counts(ctx context.Context) (Counts, error) {
 	}
 	var c Counts
 	row := r.db.QueryRowContext(ctx, `
-		SELECT (SELECT count(*) FROM item), (SELECT count(*) FROM outcome WHERE published BETWEEN 10 AND 15),
+		SELECT (SELECT count(*) FROM item), (SELECT count(*) FROM outcome WHERE `+sqlToWithdraw+`),
 			count(*), coalesce(sum(class <> ''), 0), coalesce(sum(published & 7 = 7), 0)
-		FROM outcome WHERE published & 8 = 0`)
+		FROM outcome WHERE `+sqlNewest)
 	if err := row.Scan(&c.Items, &c.ToWithdraw, &c.Done, &c.Failed, &c.Published); err != nil {
 		return Counts{}, faultOf(r.path, ErrRead, err)
 	}

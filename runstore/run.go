@@ -302,20 +302,15 @@ var notReadable = textutil.Pattern(`[^\p{L}\p{Nd}]`)
 
 // makeFolder creates the folder of a run file. Only the owner can access it, because it will
 // hold documents and answers. If path has the form that Path returns, makeFolder also creates
-// a .gitignore in the dir of Path, which excludes everything.
+// a .gitignore in the dir of Path.
 func makeFolder(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+	folder := filepath.Dir(path)
+	if runs := filepath.Dir(filepath.Dir(folder)); filepath.Base(runs) == runsFolder {
+		if err := files.MakePrivate(filepath.Dir(runs)); err != nil {
+			return err
+		}
 	}
-	runs := filepath.Dir(filepath.Dir(filepath.Dir(path)))
-	if filepath.Base(runs) != runsFolder {
-		return nil
-	}
-	ignore := filepath.Join(filepath.Dir(runs), ".gitignore")
-	if _, err := os.Lstat(ignore); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return os.WriteFile(ignore, []byte("*\n"), 0o644)
+	return os.MkdirAll(folder, 0o700)
 }
 
 const keyPlace = "place"

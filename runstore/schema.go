@@ -56,8 +56,8 @@ CREATE TABLE outcome(
 	class TEXT NOT NULL, started INTEGER, ended INTEGER, latency INTEGER NOT NULL,
 	tokens TEXT, cost REAL, scores BLOB, published INTEGER NOT NULL, sum INTEGER,
 	UNIQUE(seq, trial, attempt));
-CREATE INDEX outcome_unpublished ON outcome(oid) WHERE published < 7;
-CREATE INDEX outcome_superseded ON outcome(oid) WHERE published BETWEEN 10 AND 15;
+CREATE INDEX outcome_unpublished ON outcome(oid) WHERE ` + sqlUnpublished + `;
+CREATE INDEX outcome_superseded ON outcome(oid) WHERE ` + sqlToWithdraw + `;
 CREATE TABLE detail(oid INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER);
 CREATE TABLE experiment(trial INTEGER PRIMARY KEY, langfuse_id TEXT NOT NULL, url TEXT NOT NULL);
 `

@@ -175,7 +175,7 @@ type source struct {
 func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (source, error) {
 	if m.cfg.Mapping.Observation == (ObservationFilter{}) {
 		root, hasRoot := trace.Root()
-		if !hasRoot && isAbsent(trace.Input) && isAbsent(trace.Output) {
+		if !hasRoot && isEmptyValue(trace.Input) && isEmptyValue(trace.Output) {
 			return source{}, refuse(Truncated, "", "its root observation is missing: it was cut off, or has not arrived yet")
 		}
 		src, err := m.newSource(trace, langfuse.Observation{
@@ -214,7 +214,7 @@ func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (source, 
 func (m *mapper) newSource(trace langfuse.Trace, o langfuse.Observation) (source, error) {
 	var problem error
 	read := func(path string, raw json.RawMessage) any {
-		if isAbsent(raw) {
+		if isEmptyValue(raw) {
 			return nil
 		}
 		value, err := dataset.Decode(raw)
@@ -235,14 +235,14 @@ func (m *mapper) newSource(trace langfuse.Trace, o langfuse.Observation) (source
 	}}, problem
 }
 
-// isAbsent reports whether a value stands for an absent one. v4 returns "" for absent.
-func isAbsent(raw json.RawMessage) bool {
+// isEmptyValue reports whether a value stands for an absent one. v4 returns "" for absent.
+func isEmptyValue(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return textutil.AbsentJSON(raw) || string(raw) == `""`
 }
 
 func orDefault(raw, fallback json.RawMessage) json.RawMessage {
-	if isAbsent(raw) {
+	if isEmptyValue(raw) {
 		return fallback
 	}
 	return raw

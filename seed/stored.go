@@ -299,7 +299,7 @@ func (s Schemas) forEach(fn func(field string, raw json.RawMessage) error) error
 		field string
 		raw   json.RawMessage
 	}{{"input", s.Input}, {"expectedOutput", s.Expected}} {
-		if isAbsent(entry.raw) {
+		if isEmptyValue(entry.raw) {
 			continue
 		}
 		if err := fn(entry.field, entry.raw); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 )
@@ -213,9 +214,9 @@ func (e *DifferentError) Error() string {
 // ExitCode returns 1, a failed check, or 69 if the server was still working.
 func (e *DifferentError) ExitCode() int {
 	if e.Verification.Pending {
-		return 69
+		return cli.ExitUnavailable
 	}
-	return 1
+	return cli.ExitGate
 }
 
 // add returns c with the counts of d added, except Shown and RunScores.

@@ -361,7 +361,7 @@ func (e *UnpublishedError) Unwrap() error { return e.Err }
 
 // ExitCode returns 69. Nothing is lost: unless Langfuse refused it, the rest can be published
 // later.
-func (e *UnpublishedError) ExitCode() int { return 69 }
+func (e *UnpublishedError) ExitCode() int { return cli.ExitUnavailable }
 
 // unpublishedError returns an *UnpublishedError for whatever is not published, or nil if
 // everything is.

@@ -55,7 +55,7 @@ type WrongServerError struct{ reason string }
 func (e *WrongServerError) Error() string { return e.reason }
 
 // ExitCode returns 64, a usage error.
-func (*WrongServerError) ExitCode() int { return 64 }
+func (*WrongServerError) ExitCode() int { return cli.ExitUsage }
 
 // newElsewhereError returns the error for a run that was published to another server.
 func newElsewhereError(run, published, current string) *WrongServerError {

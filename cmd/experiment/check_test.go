@@ -89,6 +89,13 @@ func TestCheck_resume(t *testing.T) {
 	if found == nil {
 		t.Fatalf("no advice: %s", c.stderr.String())
 	}
+	// The run that was stopped is no base, and the check says so before it pays.
+	for _, words := range [][]string{{"baseline", "set", found[2]}, append(args, "100000", "--base", found[2])} {
+		c = f.run(t, cli.ExitIncompatible, words...)
+		if !strings.Contains(c.stderr.String(), "is not complete (interrupted): finish it with --resume") || strings.Contains(c.stderr.String(), "to run") {
+			t.Errorf("%v: %s", words, c.stderr.String())
+		}
+	}
 	c = f.run(t, cli.ExitOK, append(args, "100000", "--name", found[2], "--resume")...)
 	if !strings.Contains(c.stdout.String(), "not compared") {
 		t.Errorf("resumed: %s", c.stdout.String())

@@ -188,7 +188,7 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 	dataset := experiment.DatasetName(c.String("dataset"))
 	switch words := c.Args().Slice(); {
 	case len(words) == 2 && words[0] == "set":
-		return setBaseline(ctx, env, baselines, dataset, words[1])
+		return setBaseline(ctx, env, dataset, words[1])
 	case len(words) == 1 && words[0] == "show":
 		return showBaselines(ctx, env, baselines, dataset)
 	case len(words) == 1 && words[0] == "clear":
@@ -202,19 +202,28 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 }
 
 // setBaseline prints the run that word names and stores word as the baseline.
-func setBaseline(ctx context.Context, env cli.Env, baselines map[string]string, dataset, word string) error {
+func setBaseline(ctx context.Context, env cli.Env, dataset, word string) error {
 	if dataset == "" {
+		if runs.IsRule(word) {
+			return cli.Usage("add --dataset: it is not known for which dataset %q is the base", word)
+		}
 		run, err := runs.Named(ctx, env, word, "")
-		if err != nil || runs.IsRule(word) {
-			return errors.Join(err, cli.Usage("add --dataset: it is not known for which dataset %q is the base", word))
+		if err != nil {
+			return err
 		}
 		dataset = run.Header.Dataset.Name
 	}
 	if word == runs.Baseline {
 		return cli.Usage("%s is not a run", word)
 	}
-	baselines[dataset] = word
-	if err := showBaselines(ctx, env, baselines, dataset); err != nil {
+	base, err := runs.Finder{Env: env, Dataset: dataset}.Find(ctx, word)
+	if err == nil {
+		err = base.CheckComplete()
+	}
+	if err == nil {
+		err = printBaseline(env, dataset, word, base)
+	}
+	if err != nil {
 		return err
 	}
 	return runs.SetBaseline(ctx, dataset, word) // reads the file again, because it may have changed
@@ -236,11 +245,16 @@ func showBaselines(ctx context.Context, env cli.Env, baselines map[string]string
 			problems = append(problems, fmt.Errorf("%s: %w", dataset, err))
 			continue
 		}
-		if base.Header.Name != word {
-			word += " → " + base.Header.Name
-		}
-		_, err = fmt.Fprintf(env.Stdout, "%s: %s (%s)\n", textutil.Line(dataset), textutil.Line(word), textutil.Line(base.Age(time.Now())))
-		problems = append(problems, cli.WriteError(err))
+		problems = append(problems, printBaseline(env, dataset, word, base))
 	}
 	return errors.Join(problems...)
+}
+
+// printBaseline prints the baseline of a dataset and the run that word selects.
+func printBaseline(env cli.Env, dataset, word string, base runs.Base) error {
+	if base.Header.Name != word {
+		word += " → " + base.Header.Name
+	}
+	_, err := fmt.Fprintf(env.Stdout, "%s: %s (%s)\n", textutil.Line(dataset), textutil.Line(word), textutil.Line(base.Age(time.Now())))
+	return cli.WriteError(err)
 }

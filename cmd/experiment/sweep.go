@@ -26,7 +26,7 @@ import (
 // runSweep runs the missing parts of a sweep and then ranks its runs. It goes on after a run
 // that has failures or does not pass its gate.
 func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Rules) error {
-	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].Resume, Retry: cfgs[0].Retry, What: "this sweep", Note: s.note}
+	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].Resume, Retry: cfgs[0].Retry, Note: s.note}
 	for _, cfg := range cfgs {
 		check := func(ctx context.Context) error {
 			opened, err := opener(s.env, s.lf).Open(ctx, cfg.system)

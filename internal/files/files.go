@@ -22,6 +22,19 @@ import (
 	"time"
 )
 
+// MakePrivate creates a folder, and those above it, that only the owner can access, with a
+// .gitignore that excludes all of it, unless it has one. It is safe to repeat.
+func MakePrivate(folder string) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	ignore := filepath.Join(folder, ".gitignore")
+	if _, err := os.Lstat(ignore); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(ignore, []byte("*\n"), 0o644)
+}
+
 // Write calls write to fill a new file in the same folder, and then renames the new file to
 // path. After an error, the old file is unchanged and the new file is removed. The file is only
 // accessible to its owner. Write is safe to repeat, and safe for concurrent use by several

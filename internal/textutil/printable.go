@@ -75,14 +75,13 @@ func Brief(text string, limit int) string {
 }
 
 // Counted returns a number with its English noun, given in the singular: "1 case", "3 cases",
-// "0 categories", "2 misses". The noun must be regular; one that ends in -y must have a
-// consonant before it.
+// "0 categories", "2 days", "2 misses". The noun must be regular.
 func Counted[N int | int64](n N, noun string) string {
 	stem, isY := strings.CutSuffix(noun, "y")
 	switch {
 	case n == 1:
 		return "1 " + noun
-	case isY:
+	case isY && !strings.ContainsAny(stem[len(stem)-1:], "aeou"):
 		noun = stem + "ies"
 	case strings.HasSuffix(noun, "s"):
 		noun += "es"

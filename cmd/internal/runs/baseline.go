@@ -96,7 +96,17 @@ var errFirstRun = errors.New("this is the first such run")
 type Base struct {
 	Named  string // for Sources; empty if there is no run
 	Header outcome.Header
+	status outcome.Status
 	scored bool // the run is complete and has a scored item
+}
+
+// CheckComplete returns an error of exit code 2 for a run that is not complete.
+func (b Base) CheckComplete() error {
+	if b.status == outcome.Complete {
+		return nil
+	}
+	return cli.Errorf(cli.ExitIncompatible, "the base %s is not complete (%s): finish it with --resume, or take another run",
+		b.Header.Name, b.status)
 }
 
 // Age describes the age of the base at the time now and the version of its dataset.
@@ -206,7 +216,8 @@ func Named(ctx context.Context, env cli.Env, named, dataset string) (base Base, 
 		return base, err
 	}
 	footer, _, err := sources[0].Footer(ctx)
-	if err != nil || footer.Status != outcome.Complete {
+	base.status = cmp.Or(footer.Status, outcome.Unfinished)
+	if err != nil || base.status != outcome.Complete {
 		return base, err
 	}
 	for o, err := range sources[0].Outcomes(ctx) {
@@ -279,7 +290,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 			found = append(found, dated{e.Path, e.Header.Started})
 		}
 	}
-	remote, err := f.listRemote(ctx, func(run langfuse.Run) bool {
+	remote, server, err := f.listRemote(ctx, func(run langfuse.Run) bool {
 		return !inFolder[run.Name] && matches(run.Name, langfuse.MetadataTexts(run.Metadata))
 	})
 	if err != nil {
@@ -290,14 +301,14 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 			return base, err
 		}
 	}
-	place := "in this folder or in Langfuse"
+	place := "in this folder or in " + server
 	if experiment.IsFile(f.Dataset) {
 		place = "in this folder (those of a file are found nowhere else)"
 	}
 	if f.Own != nil && matches("", f.Own) {
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w %s", rule, errFirstRun, place)
 	}
-	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run with a scored item of dataset %q, %s, matches",
+	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run with a scored item of dataset %q matches, %s",
 		rule, f.Dataset, place)
 }
 
@@ -309,30 +320,33 @@ func newestFirst(list []dated) []dated {
 	return list
 }
 
-// listRemote returns the newest runs of the dataset in Langfuse that match.
-func (f Finder) listRemote(ctx context.Context, matches func(langfuse.Run) bool) (list []dated, err error) {
+// listRemote returns the newest runs of the dataset in Langfuse that match, and names the server.
+func (f Finder) listRemote(ctx context.Context, matches func(langfuse.Run) bool) (list []dated, server string, err error) {
 	lf, err := settings.Connect(ctx, f.Env.Getenv)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
+	if server = "Langfuse"; lf.Embedded {
+		server = lf.Describe()
+	}
 	dataset, err := lf.Client.GetDataset(ctx, f.Dataset)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return nil, nil
+		return nil, server, nil
 	} else if err != nil {
-		return nil, err
+		return nil, server, err
 	}
 	for _, view := range lf.Server.Views() {
 		for run, err := range lf.Client.ListRuns(ctx, view, dataset) {
 			if err != nil {
-				return nil, err
+				return nil, server, err
 			}
 			if matches(run) {
 				list = append(list, dated{InLangfuse + run.Name, run.Time}) // more than once if several views show it
 			}
 		}
 	}
-	return newestFirst(list)[:min(maxReadRuns, len(list))], nil
+	return newestFirst(list)[:min(maxReadRuns, len(list))], server, nil
 }
 
 // planRefresh keeps what refreshBase needs of the settings of the candidate's run: those that select

@@ -1,14 +1,13 @@
 package runs
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
-	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -47,12 +45,15 @@ func checkTable() []settings.Setting {
 	}
 }
 
+// ownFlags returns the flags of a run that a check sets itself.
+func ownFlags() []string {
+	return []string{"gate", "inconclusive", "html", "json", "quiet", "estimate"}
+}
+
 // CheckCommand returns the command experiment check. runTable lists the settings of a run,
 // and run executes a command line of this program and returns its exit code.
 func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Context, cli.Env) int) *urfave.Command {
-	// A check sets these itself.
-	excluded := []string{"gate", "inconclusive", "html", "json", "quiet", "estimate"}
-	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(excluded, s.Flag) })
+	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(ownFlags(), s.Flag) })
 	return &urfave.Command{
 		Name:      "check",
 		Usage:     "run a change, compare it with the baseline, and judge it: the command for CI",
@@ -83,6 +84,7 @@ type check struct {
 	maxAge     time.Duration
 	refresh    *float64
 	base       Base
+	judged     bool // the rules were judged
 	report.Check
 }
 
@@ -95,17 +97,18 @@ func checkAction(c *urfave.Context, env cli.Env, runTable []settings.Setting, ru
 	if c.Bool("dry-run") {
 		return k.dryRun(c.Context)
 	}
-	err = k.judge(c.Context)
-	switch cli.ExitCode(err) {
-	case cli.ExitOK, cli.ExitGate, cli.ExitInconclusive, cli.ExitFailures, cli.ExitIO:
-	default:
+	failed, err := k.runCandidate(c.Context)
+	if err == nil {
+		err = k.judge(c.Context)
+	}
+	if err != nil && !k.judged {
 		firstLine, _, _ := strings.Cut(err.Error(), "\n")
 		k.NotJudged = strings.TrimSuffix(firstLine, ":")
 		if c.Context.Err() != nil {
 			k.NotJudged = "interrupted"
 		}
 	}
-	return errors.Join(err, k.publish(c.Context))
+	return errors.Join(failed, err, k.publish(c.Context))
 }
 
 // newCheck reads the settings. The error has all mistakes in them.
@@ -210,31 +213,38 @@ func (k *check) finder() Finder {
 
 // dryRun prints what the check would do.
 func (k *check) dryRun(ctx context.Context) error {
-	base, err := k.finder().Find(ctx, k.values.Text("base"))
+	base, err := k.findBase(ctx)
 	baseText := base.Header.Name + ", " + base.Age(time.Now())
-	if errors.Is(err, errNoBaseline) || errors.Is(err, errFirstRun) {
-		baseText, err = "none: "+err.Error(), nil
+	if k.NotCompared != "" {
+		baseText = "none: " + k.NotCompared
 	}
 	if err != nil {
 		return err
 	}
 	var text strings.Builder
-	printRow := func(label, value string) { fmt.Fprintf(&text, "%-10s%s\n", label, textutil.Line(value)) }
+	printRow := func(label, value string) { fmt.Fprintf(&text, "%-17s%s\n", label, textutil.Line(value)) }
 	printRow("check", k.Name)
 	printRow("candidate", k.candidate)
 	printRow("base", baseText)
 	for _, rule := range k.rules() {
 		printRow("rule", rule.Text)
 	}
-	printRow("comment", k.values.Text("comment"))
-	printRow("fail-on", k.values.Text("fail-on"))
-	if err := PrintText(k.env, false, nil, text.String()); err != nil {
-		return err
+	for _, s := range checkTable() {
+		if value := k.values[s.Flag]; len(value.Words) > 0 && !slices.Contains([]string{"check-name", "base", "gate"}, s.Flag) {
+			printRow(s.Flag, strings.Join(value.Words, " ")+" ("+value.From+")")
+		}
 	}
-	if code := k.command(ctx, k.env, k.env.Stdout, k.runArgs); code != cli.ExitOK {
+	text.WriteString("\n")
+	var run bytes.Buffer
+	if code := k.command(ctx, k.env, &run, k.runArgs); code != cli.ExitOK {
 		return cli.Errorf(code, "the run could not be started")
 	}
-	return nil
+	for line := range strings.Lines(run.String()) {
+		if flag, _, _ := strings.Cut(strings.TrimSpace(line), " "); !slices.Contains(append(ownFlags(), "name"), flag) {
+			text.WriteString(line)
+		}
+	}
+	return PrintText(k.env, false, nil, text.String())
 }
 
 // rules returns the rules of the gate; a limit of it that is no rule has a text only.
@@ -249,40 +259,58 @@ func (k *check) rules() []compare.Rule {
 	return append(limits, k.cfg.Gate.Rules...)
 }
 
-// judge runs the candidate, compares it with the base and judges it. It finds the base
-// first, before the run costs anything.
-func (k *check) judge(ctx context.Context) error {
+// findBase finds the base. Without one, it sets NotCompared.
+func (k *check) findBase(ctx context.Context) (Base, error) {
 	base, err := k.finder().Find(ctx, k.values.Text("base"))
 	switch {
 	case errors.Is(err, errNoBaseline):
 		k.NotCompared = "no baseline is configured; experiment baseline set RUN sets one"
+		return base, nil
 	case errors.Is(err, errFirstRun):
 		k.NotCompared = err.Error()
+		return base, nil
 	case err != nil:
-		return err
+		return base, err
 	}
-	k.base = base
-	var failures error
-	switch code := k.command(ctx, k.env, io.Discard, k.runArgs); code {
-	case cli.ExitOK:
-	case cli.ExitFailures, cli.ExitGate:
-		why := map[int]string{cli.ExitFailures: "more items failed than --max-failures allows"}[code]
-		failures = cli.Errorf(code, "the run of the candidate %s ended with exit code %d: %s", k.candidate, code,
-			cmp.Or(why, "it does not pass its own gate"))
-		k.RunFailed = failures.Error()
-	default:
-		return cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d; the log says why",
+	return base, base.CheckComplete()
+}
+
+// runCandidate finds the base, before the run costs anything, and runs the candidate. If the run
+// failed but can be judged, failed says why.
+func (k *check) runCandidate(ctx context.Context) (failed, err error) {
+	if k.base, err = k.findBase(ctx); err != nil {
+		return nil, err
+	}
+	code := k.command(ctx, k.env, io.Discard, k.runArgs)
+	why := map[int]string{
+		cli.ExitFailures: "more items failed than --max-failures allows", cli.ExitGate: "it does not pass its own gate",
+	}[code]
+	switch {
+	case code == cli.ExitOK:
+		return nil, nil
+	case why == "":
+		return nil, cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d; the log says why",
 			k.candidate, code)
 	}
-	judge := k.compare
-	if base.Named == "" {
-		judge = k.judgeCandidate
-	} else if k.refresh != nil {
+	failed = cli.Errorf(code, "the run of the candidate %s ended with exit code %d: %s", k.candidate, code, why)
+	k.RunFailed = failed.Error()
+	if code == cli.ExitGate && k.values.Text("fail-on") == "never" {
+		failed = nil
+	}
+	return failed, nil
+}
+
+// judge compares the candidate with the base and judges every rule.
+func (k *check) judge(ctx context.Context) error {
+	if k.base.Named == "" {
+		return k.judgeCandidate(ctx)
+	}
+	if k.refresh != nil {
 		if err := k.refreshBase(ctx); err != nil {
-			return errors.Join(failures, err)
+			return err
 		}
 	}
-	return errors.Join(failures, judge(ctx))
+	return k.compare(ctx)
 }
 
 // judgeCandidate judges only the rules that need no base.
@@ -303,7 +331,8 @@ func (k *check) judgeCandidate(ctx context.Context) error {
 			gate.Rules = append(gate.Rules, rule)
 		}
 	}
-	if k.Gate, err = gate.JudgeRun(k.Candidate); err != nil || k.values.Text("fail-on") == "never" {
+	k.Gate, err = gate.JudgeRun(k.Candidate)
+	if k.judged = err == nil; err != nil || k.values.Text("fail-on") == "never" {
 		return err
 	}
 	return k.Gate.Err(k.candidate)
@@ -329,11 +358,13 @@ func (k *check) compare(ctx context.Context) (err error) {
 	k.Gate = result.Candidates[0].Gate
 	k.addLinks(ctx)
 	err, candidate := result.Err(), result.Candidates[0]
+	k.judged = len(candidate.Incompatible) == 0
 	switch failOn := k.values.Text("fail-on"); {
-	case failOn == "never" && len(candidate.Incompatible) == 0:
+	case failOn == "never" && k.judged:
 		err = nil
 	case failOn == "worse" && err == nil && candidate.Verdict == compare.Worse:
 		err = cli.Errorf(cli.ExitGate, "%s is worse than the base", k.candidate)
+		k.RunFailed = err.Error()
 	}
 	return errors.Join(WriteComparison(ctx, k.values.Text("html"), result, sources), err)
 }
@@ -386,64 +417,4 @@ func (k *check) publish(ctx context.Context) error {
 		fmt.Fprintf(k.env.Stderr, "the comment was %s\n", action)
 	}
 	return err
-}
-
-// The usages of flags that several commands share.
-const (
-	GateUsage         = "judge by `RULE|FILE`, a rule or a YAML file of rules (docs/comparing.md); may be repeated"
-	InconclusiveUsage = "count an inconclusive rule as `fail|pass|6`; 6 is an exit code of its own (default: fail)"
-	ClusterByUsage    = "treat items with the same value of `KEY` in their metadata as dependent, since they share a source"
-)
-
-// ReadGate combines rules and files of rules to a gate, and returns the metric that a file
-// names. inconclusive, if not empty, wins over files, and a later file over an earlier one;
-// the rules of all arguments count. The error has all problems.
-func ReadGate(words []string, inconclusive string) (gate compare.Gate, metric string, err error) {
-	var problems []error
-	for _, arg := range words {
-		rules := []string{arg}
-		if isRuleFile(arg) {
-			file, err := configs.LoadGate(arg)
-			problems = append(problems, err)
-			rules = file.Rules
-			metric = cmp.Or(file.Metric, metric)
-			gate.Inconclusive = compare.Policy(cmp.Or(file.Inconclusive, string(gate.Inconclusive)))
-			gate.MinDelta = cmp.Or(file.MinDelta, gate.MinDelta)
-			gate.MaxRegressions = cmp.Or(file.MaxRegressions, gate.MaxRegressions)
-		}
-		for _, text := range rules {
-			rule, err := parseRule(text)
-			problems = append(problems, err)
-			gate.Rules = append(gate.Rules, rule)
-		}
-	}
-	gate.Inconclusive = compare.Policy(cmp.Or(inconclusive, string(gate.Inconclusive)))
-	if err := errors.Join(problems...); err != nil {
-		return gate, metric, cli.Usage("%w", err)
-	}
-	return gate, metric, nil
-}
-
-// parseRule parses a rule. The scores of this program are between 0 and 1: a rule about one
-// of them that always holds or never holds is an error.
-func parseRule(text string) (compare.Rule, error) {
-	rule, err := compare.ParseRule(text)
-	if err == nil && rule.Metric == harness.InventedRate {
-		err = fmt.Errorf("rule %q: %s is not a score any more, it was 1 - %s: write %q", rule.Text, rule.Metric, harness.GroundedRate, rule.Complement(harness.GroundedRate))
-	}
-	if err != nil || !slices.Contains(ScoreOrder(), rule.Metric) {
-		return rule, err
-	}
-	lower := append(Comparison().LowerIsBetter, outcome.ErrorScore)
-	if err := rule.Decides(0, 1, slices.Contains(lower, rule.Metric)); err != nil {
-		return rule, fmt.Errorf("rule %q: %w", rule.Text, err)
-	}
-	return rule, nil
-}
-
-// isRuleFile reports whether an argument is a file of rules and not a rule: it exists, or
-// its name has an extension of YAML, which no rule has.
-func isRuleFile(word string) bool {
-	info, err := os.Stat(word)
-	return slices.Contains([]string{".yaml", ".yml"}, strings.ToLower(filepath.Ext(word))) || err == nil && !info.IsDir()
 }

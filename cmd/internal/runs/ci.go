@@ -292,20 +292,20 @@ func (h *commentAPI) call(ctx context.Context, method, address string, body []by
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	text := strings.ReplaceAll(string(answer), h.token, "***")
 	switch status := response.StatusCode; {
 	case err != nil:
 		return err
 	case method == http.MethodDelete && status == http.StatusNotFound: // another job has deleted it
 	case status >= 300:
-		text := strings.ReplaceAll(string(answer), h.token, "***")
 		err := fmt.Errorf("%s %s: %s: %.200q", method, address, response.Status, text)
 		limited := response.Header.Get("Retry-After") != "" || strings.Contains(strings.ToLower(text), "rate limit")
 		if status == http.StatusForbidden && !limited || status == http.StatusUnauthorized || status == http.StatusNotFound {
 			return fmt.Errorf("%w: %w", err, errDenied)
 		}
 		return err
-	case target != nil:
-		return json.Unmarshal(answer, target)
+	case target != nil && json.Unmarshal(answer, target) != nil:
+		return fmt.Errorf("%s %s: the answer is not JSON as expected: %.200q", method, address, text)
 	}
 	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +14,7 @@ import (
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/tracking"
@@ -149,16 +148,7 @@ func (l *Langfuse) Close() error {
 }
 
 // MakeFolder creates Folder, with a .gitignore for all of it.
-func MakeFolder() error {
-	if err := os.MkdirAll(Folder, 0o700); err != nil {
-		return folderError(err)
-	}
-	ignore := filepath.Join(Folder, ".gitignore")
-	if _, err := os.Stat(ignore); errors.Is(err, os.ErrNotExist) {
-		return folderError(os.WriteFile(ignore, []byte("*\n"), 0o644))
-	}
-	return nil
-}
+func MakeFolder() error { return folderError(files.MakePrivate(Folder)) }
 
 // folderError explains that Folder cannot be written. Nil stays nil.
 func folderError(err error) error {

@@ -1,0 +1,78 @@
+package runs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/configs"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+)
+
+// The usages of flags that several commands share.
+const (
+	GateUsage         = "judge by `RULE|FILE`, a rule or a YAML file of rules (docs/comparing.md); may be repeated"
+	InconclusiveUsage = "count an inconclusive rule as `fail|pass|6`; 6 is an exit code of its own (default: fail)"
+	ClusterByUsage    = "treat items with the same value of `KEY` in their metadata as dependent, since they share a source"
+)
+
+// ReadGate combines rules and files of rules to a gate, and returns the metric that a file
+// names. inconclusive, if not empty, wins over files, and a later file over an earlier one;
+// the rules of all arguments count. The error has all problems.
+func ReadGate(words []string, inconclusive string) (gate compare.Gate, metric string, err error) {
+	var problems []error
+	for _, arg := range words {
+		rules := []string{arg}
+		if isRuleFile(arg) {
+			file, err := configs.LoadGate(arg)
+			problems = append(problems, err)
+			rules = file.Rules
+			metric = cmp.Or(file.Metric, metric)
+			gate.Inconclusive = compare.Policy(cmp.Or(file.Inconclusive, string(gate.Inconclusive)))
+			gate.MinDelta = cmp.Or(file.MinDelta, gate.MinDelta)
+			gate.MaxRegressions = cmp.Or(file.MaxRegressions, gate.MaxRegressions)
+		}
+		for _, text := range rules {
+			rule, err := parseRule(text)
+			if problems = append(problems, err); err == nil {
+				gate.Rules = append(gate.Rules, rule)
+			}
+		}
+	}
+	gate.Inconclusive = compare.Policy(cmp.Or(inconclusive, string(gate.Inconclusive)))
+	if err := errors.Join(problems...); err != nil {
+		return gate, metric, cli.Usage("%w", err)
+	}
+	return gate, metric, nil
+}
+
+// parseRule parses a rule. The scores of this program are between 0 and 1: a rule about one
+// of them that always holds or never holds is an error.
+func parseRule(text string) (compare.Rule, error) {
+	rule, err := compare.ParseRule(text)
+	if err == nil && rule.Metric == harness.InventedRate {
+		err = fmt.Errorf("rule %q: %s is not a score any more, it was 1 - %s: write %q", rule.Text, rule.Metric, harness.GroundedRate, rule.Complement(harness.GroundedRate))
+	}
+	if err != nil || !slices.Contains(ScoreOrder(), rule.Metric) {
+		return rule, err
+	}
+	lower := append(Comparison().LowerIsBetter, outcome.ErrorScore)
+	if err := rule.Decides(0, 1, slices.Contains(lower, rule.Metric)); err != nil {
+		return rule, fmt.Errorf("rule %q: %w", rule.Text, err)
+	}
+	return rule, nil
+}
+
+// isRuleFile reports whether an argument is a file of rules and not a rule: it exists, or
+// its name has an extension of YAML, which no rule has.
+func isRuleFile(word string) bool {
+	info, err := os.Stat(word)
+	return slices.Contains([]string{".yaml", ".yml"}, strings.ToLower(filepath.Ext(word))) || err == nil && !info.IsDir()
+}

@@ -28,6 +28,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -136,6 +137,9 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 		return Report{}, ran
 	}
 	run, err := runstore.Load(result.Path)
+	if ran != nil && errors.Is(err, fs.ErrNotExist) { // no case has an outcome
+		return Report{}, ran
+	}
 	if err != nil {
 		return Report{}, errors.Join(ran, err)
 	}

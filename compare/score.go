@@ -191,7 +191,7 @@ func (c Config) estimate(s *Score, col *column) {
 		s.Detectable = &effect
 	}
 	if n, ok := stats.NeededPairs(s.N, plain); ok {
-		s.Needed = &n
+		s.Needed = new(max(n, LeastItems))
 	}
 }
 

@@ -261,11 +261,12 @@ func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 
 // TestBudget_everyTry checks that each failed request is charged and the next try asks the budget
 // again: two requests of 10 tokens that time out, or whose answers break off, fit into 25 tokens, a
-// third does not.
+// third does not. An error with a good status costs nothing, so that all six are sent.
 func TestBudget_everyTry(t *testing.T) {
 	for name, fault := range map[string]error{
-		"no answer in time":   modelError(outcome.Timeout, 0, true),
-		"an answer broke off": modelError(outcome.Provider, 200, true),
+		"no answer in time":    modelError(outcome.Timeout, 0, true),
+		"an answer broke off":  modelError(outcome.Provider, 200, true),
+		"an error in the body": &pipeline.ModelError{Status: 200, Retry: true, ErrorBody: true, Failure: outcome.Failure{Class: outcome.Provider}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -275,8 +276,12 @@ func TestBudget_everyTry(t *testing.T) {
 					return pipeline.Response{Attempts: 1}, fault
 				}}
 				_, err := newLimited(t, pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(limiter, budget)}).Generate(t.Context(), tenTokenRequest())
+				calls, spent := 2, int64(20)
+				if fault.(*pipeline.ModelError).ErrorBody {
+					calls, spent = 6, 0
+				}
 				var stop *pipeline.BudgetError
-				if _, tokens := budget.Spent(); model.calls != 2 || tokens != 20 || !errors.As(err, &stop) {
+				if _, tokens := budget.Spent(); model.calls != calls || tokens != spent || errors.As(err, &stop) != (spent > 0) {
 					t.Errorf("%d requests, %d tokens: %v", model.calls, tokens, err)
 				}
 			})

@@ -266,10 +266,10 @@ func (c *call) add(response Response) {
 // assumedUsage returns the usage to assume for a request: the estimate if it reported no usage
 // but the provider may have worked on it. It is zero for a cached answer, a request that was
 // not sent, and a failure other than a timeout, a cancellation or an answer of status 200 that
-// broke off.
+// broke off or cannot be read.
 func assumedUsage(estimate outcome.Usage, response Response, err error) outcome.Usage {
 	fault, isFault := errors.AsType[*ModelError](err)
-	worked := err == nil || errors.Is(err, context.Canceled) || isFault && fault.Status/100 == 2 && fault.Retry ||
+	worked := err == nil || errors.Is(err, context.Canceled) || isFault && fault.Status/100 == 2 && !fault.ErrorBody ||
 		outcome.FailureOf(err, outcome.Provider).Class == outcome.Timeout
 	if err != nil && response.Attempts == 0 || !worked || response.Cached || response.Usage != (outcome.Usage{}) {
 		return outcome.Usage{}

@@ -123,6 +123,8 @@ type Response struct {
 type ModelError struct {
 	Failure outcome.Failure
 	Status  int // HTTP status; 0 if there was no answer
+	// ErrorBody means that the body is an error of the provider, although the status is good.
+	ErrorBody bool
 	// RetryAfter is how long the provider asked to wait, or 0.
 	RetryAfter time.Duration
 	// Retry means that the same request may succeed later.
@@ -220,7 +222,7 @@ func (p *priced) Generate(ctx context.Context, req Request) (response Response, 
 		response.CostUSD = price.Cost(response.Usage)
 	}
 	fault, failed := errors.AsType[*ModelError](err)
-	notWorked := failed && fault.Failure.Class != outcome.Timeout && (fault.Status >= 400 || fault.Unreached)
+	notWorked := failed && fault.Failure.Class != outcome.Timeout && (fault.Status >= 400 || fault.Unreached || fault.ErrorBody)
 	if known && notWorked && response.Usage == (outcome.Usage{}) {
 		response.CostUSD = new(0.0)
 	}

@@ -101,6 +101,7 @@ func TestPriced(t *testing.T) {
 		"an error alone has no known price": {"asked", fixedModel{err: failure}, -1},
 		"what was refused costs nothing":    {"asked", fixedModel{err: &pipeline.ModelError{Status: 429}}, 0},
 		"nor what did not get there":        {"asked", fixedModel{err: &pipeline.ModelError{Unreached: true}}, 0},
+		"nor an error with a good status":   {"asked", fixedModel{err: &pipeline.ModelError{Status: 200, ErrorBody: true}}, 0},
 		"unless it was paid for":            {"asked", fixedModel{response: pipeline.Response{Usage: million}, err: &pipeline.ModelError{Status: 400}}, 1},
 		"nor is it known without a price":   {"other", fixedModel{err: &pipeline.ModelError{Status: 429}}, -1},
 		"what was cut off is not known":     {"asked", fixedModel{err: &pipeline.ModelError{Status: 200}}, -1},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"extraction-experiment/compare"
@@ -56,7 +57,7 @@ func (a *Agreement) Stat(score string) outcome.Stat {
 
 // what describes whose agreement it is.
 func (a *Agreement) what() string {
-	return fmt.Sprintf("human agreement: %s against %s, mean over %s, 95 %% interval",
+	return fmt.Sprintf("human agreement: %s against %s, %s in both, mean and 95 %% interval",
 		textutil.Line(a.B), textutil.Line(a.A), Counted(a.Items, "item"))
 }
 
@@ -106,7 +107,7 @@ func (a Agreement) scoreTable() Table {
 		n := a.Directed[b.Name]
 		directed = append(directed, nonEmpty(textIf(n > 0, fmt.Sprintf("%s (in %s)", b.Name, Counted(n, "item"))))...)
 		t.add(b.Name, Score(b.Mean, 3), Interval(b.CI95), Score(b.Pooled, 3), Score(r.Mean, 3), Interval(r.CI95),
-			Score(r.Pooled, 3), Count(b.N))
+			Score(r.Pooled, 3), strings.Join(slices.Compact([]string{Count(b.N), Count(r.N)}), " / "))
 	}
 	t.names("not the same both ways, since one has aliases, or types, that the other lacks", directed)
 	return t

@@ -153,7 +153,9 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 func MovesText(w io.Writer, r compare.MovesResult, opt Options) error {
 	p := newPage(opt)
 	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + Counted(r.Items, "result"))
-	t := Table{Title: "Changed scores", Columns: []Column{{Title: "score"}, number("before"), number("after"), number("difference"),
+	t := Table{Title: "Changed scores", Notes: []string{
+		"means of single results that have the score, each trial by itself, failures left out; experiment show has those of the run",
+	}, Columns: []Column{{Title: "score"}, number("before"), number("after"), number("difference"),
 		number("up"), number("down"), number("n")}}
 	for _, s := range r.Scores {
 		if s.Up+s.Down+s.Defined+s.Undefined == 0 {

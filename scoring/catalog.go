@@ -22,6 +22,8 @@ const (
 	EntityTypedF1        = "entity_typed_f1"
 	EntityStrictF1       = "entity_strict_f1"
 	ItemPerfect          = "item_perfect"
+	// GroundedRate needs the document: harness/extraction calculates it.
+	GroundedRate = "grounded_rate"
 )
 
 // Headlines returns the scores to show if there is no room for all: those of the specification,

@@ -15,6 +15,7 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/scoring"
 )
 
 // Remote is a run read from Langfuse, for use without a run file. Its outcomes equal those
@@ -180,7 +181,7 @@ func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
 	for key, text := range headerTexts(&h) {
 		*text = metadata[key]
 	}
-	h.Scorer.Options = allOptions(h.Scorer.Version, metadata["scorer_options"])
+	h.Scorer.Options, h.Scorer.OutputOnly = allOptions(h.Scorer.Version, metadata["scorer_options"]), []string{scoring.GroundedRate}
 	if custom := metadata["evaluators"]; custom != "" && json.Unmarshal([]byte(custom), &h.Scorer.Custom) != nil {
 		h.Scorer.Custom = nil
 	}

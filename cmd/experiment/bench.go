@@ -98,11 +98,14 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 		return signals.markStop(runErr)
 	}
 	callsErr, resume := result.Err(), benchResume(c, env.Args, cfg.Name)
+	if callsErr != nil {
+		resume += " --retry-failed"
+	}
 	switch {
 	case runErr != nil:
 		runErr = cli.Errorf(cli.ExitCode(runErr), "%w; resume with: %s", runErr, resume)
 	case callsErr != nil:
-		callsErr = cli.Errorf(cli.ExitCode(callsErr), "%w; ask again about these with: %s --retry-failed", callsErr, resume)
+		callsErr = cli.Errorf(cli.ExitCode(callsErr), "%w; ask again about these with: %s", callsErr, resume)
 	}
 	text := func(w io.Writer, r benches.Report, opt report.Options) error {
 		err := report.Bench(w, r, opt)

@@ -76,7 +76,7 @@ func (l *lineScorer) score(line []byte, o *outcome.Outcome) (out scoredPair, err
 		}
 	}
 	out.ID, o.Item, o.NothingExpected = p.ID, p.ID, isEmpty(expected)
-	if isAbsent(p.Extracted) {
+	if isAbsent(p.Extracted) || p.Error != "" {
 		out.Error = cmp.Or(p.Error, "nothing was extracted")
 		o.Class, o.Scores = failureClass(cmp.Or(p.Error, string(outcome.InvalidOutput))), scorer.Undelivered(expected)
 		o.Failure = &outcome.Failure{Class: o.Class, Message: out.Error}
@@ -182,8 +182,8 @@ type Pairs struct {
 }
 
 // Score reads pairs, one JSON object a line, and writes a line for each, in order, unless w is
-// nil. A line is {"id", "expected", "extracted", "error"?, "options"?}; "extracted": null is a
-// failure, and options of a line override those of Pairs. Lines are scored on all processors.
+// nil. A line is {"id", "expected", "extracted", "error"?, "options"?}; "extracted": null or
+// an error is a failure, and options of a line override those of Pairs. Lines are scored on all processors.
 // A few lines for each processor are in memory at a time, and about 70 bytes for each id.
 //
 // Unusable lines, and lines with the id of an earlier one, have no output line; after all

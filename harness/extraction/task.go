@@ -113,7 +113,7 @@ func IsQuestion(input json.RawMessage) bool {
 // GroundedRate is the share of the extracted entities that occur in the document: an entity
 // with quotes if at least one quote occurs, any other if its name or an alias does. It is in
 // [0, 1], higher is better. It needs the document, but no expected output.
-const GroundedRate = "grounded_rate"
+const GroundedRate = scoring.GroundedRate
 
 // InventedRate is a score in runs of older versions: 1 − GroundedRate, except for entities that
 // occur with another quote. Lower is better.

@@ -37,7 +37,7 @@ func TestReadAnswer_everyFieldOfACall(t *testing.T) {
 	half := 0.5
 	want := []outcome.Call{
 		{Name: "external-extract", Kind: "span", Provider: ExternalName, Model: "top", Attempts: 1, Started: clock, Ended: clock.Add(time.Minute), Warnings: []string{"w"}},
-		{Name: "first", Kind: "span", Provider: "openai", Model: "m", Attempts: 1, Input: json.RawMessage(`[{"role":"user"}]`),
+		{Name: "first", Kind: "generation", Provider: "openai", Model: "m", Attempts: 1, Input: json.RawMessage(`[{"role":"user"}]`),
 			Output: json.RawMessage(`"text"`), Parameters: json.RawMessage(`{"temperature":0}`), Usage: outcome.Usage{Input: 3, Output: 4, Cached: 1, Reasoning: 2},
 			CostUSD: &half, Finish: "stop", Error: "e", Started: clock, Ended: clock.Add(time.Minute)},
 		{Name: "second", Kind: "generation", Provider: ExternalName, Model: "m2", Attempts: 1, Usage: outcome.Usage{Input: 1, Output: 2},
@@ -66,6 +66,7 @@ func TestReadAnswer_usageAndCostCountOnce(t *testing.T) {
 		"cost of zero":                   {`"cost_usd":0`, 0, "0"},
 		"calls only":                     {`"calls":[{"usage":{"input":2},"cost_usd":0.25},{"usage":{"input":3},"cost_usd":0.25}]`, 5, "0.5"},
 		"both":                           {`"usage":{"input":5},"cost_usd":0.5,"calls":[{"usage":{"input":5},"cost_usd":0.5}]`, 5, "0.5"},
+		"the cost of a span":             {`"cost_usd":0.7,"calls":[{"kind":"span","usage":{"input":10},"cost_usd":0.5}]`, 10, "0.5"},
 		"calls without cost":             {`"calls":[{"usage":{"input":2}}]`, 2, "unknown"},
 		"cost on top, usage in calls":    {`"cost_usd":0.5,"calls":[{"usage":{"input":2}},{"usage":{"input":3}}]`, 5, "0.5"},
 		"usage on top, cost in calls":    {`"usage":{"input":5},"calls":[{"cost_usd":0.5}]`, 5, "0.5"},

@@ -222,7 +222,7 @@ func (a *externalAnswer) call(path string, r reportedCall) outcome.Call {
 			*value = nil
 		}
 	}
-	if r.Kind == "span" {
+	if r.Kind == "span" && c.CostUSD == nil { // only generations have a cost
 		c.Kind = r.Kind
 	}
 	if r.Parameters != nil {

@@ -60,6 +60,7 @@ func (c *httpModel) bodyFault(reply proc.Reply, err error) *pipeline.ModelError 
 			c.BaseURL, c.urlVariable)
 	case reason.HasError:
 		e := newFault(outcome.Provider, "the server answered with an error: %s", c.excerpt(reason.Text))
+		e.ErrorBody = true
 		// Gateways that have begun to answer put the status into the body.
 		e.Retry = reason.has("408", "429", "500", "502", "503", "504", "524", "529")
 		if reason.has("429") {

@@ -130,7 +130,7 @@ func isProse(chunks []chunk) bool {
 }
 
 // hyphenation matches a word divided at the end of a line.
-var hyphenation = textutil.Pattern(`(\pL)[-\x{2010}\x{ad}]\n(\p{Ll}[^ \n]*)(?:\n|( ?))`)
+var hyphenation = textutil.Pattern(`(\pL)[-\x{2010}\x{ad}]+\n(\p{Ll}[^ \n]*)(?:\n|( ?))`)
 
 // joinLines joins lines to a text without hyphenation at the ends of lines.
 func joinLines(lines []string) string {

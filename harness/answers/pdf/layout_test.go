@@ -45,8 +45,8 @@ func TestLayout_tables(t *testing.T) {
 				textAt(50, 686, "Debt") + textAt(120, 686, "34"),
 			"These are all in euros\nProfit | 12\nDebt | 34"},
 		"a word that a soft hyphen divides": {
-			textAt(50, 700, "An exam\u00ad") + textAt(50, 686, "ple of\u00ad three"),
-			"An example\nof three"},
+			textAt(50, 700, "An exam\u00ad") + textAt(50, 686, "ple of\u00ad three interna\u00ad\u2010") + textAt(50, 672, "tional ones"),
+			"An example\nof three international\nones"},
 		"a word with a hyphen of its own, divided": {
 			textAt(50, 700, "An infor-") + textAt(50, 686, "ma-") + textAt(50, 672, "tion- and more"),
 			"An information-\nand more"},

@@ -42,6 +42,7 @@ type Summariser struct {
 	groups        map[groupKey]Group
 	invalidGroups int
 	notCounted    int // failed outcomes without the primary score
+	notAnnotated  int // other outcomes without a value of it
 	causes        map[groupKey]*causeTally
 
 	itemWarnings  itemWarnings
@@ -92,8 +93,12 @@ func (s *Summariser) Add(o Outcome) {
 		s.addPrimary(o)
 	}
 	primary, defined := Lookup(o.Scores, s.header.Scorer.Primary)
-	if o.Failed() && !defined && s.header.Scorer.Primary != "" {
+	switch {
+	case s.header.Scorer.Primary == "":
+	case o.Failed() && !defined:
 		s.notCounted++
+	case !o.Failed() && primary.Value == nil:
+		s.notAnnotated++
 	}
 	if o.NothingExpected || primary.Vacuous {
 		s.items.NothingToFind++
@@ -221,6 +226,8 @@ func (s *Summariser) warnings() []string {
 	}
 	warn(s.notCounted > 0, "no %s, not even 0, for %d of %s: their expected output is missing or cannot be used",
 		s.header.Scorer.Primary, s.notCounted, textutil.Counted(s.items.Failed, "failed outcome"))
+	warn(s.notAnnotated > 0, "no %s for %d of %d outcomes that did not fail: their expected output is missing or says nothing of it",
+		s.header.Scorer.Primary, s.notAnnotated, s.items.Scored)
 	rows := textutil.Counted(s.invalidGroups, "row")
 	warn(s.invalidGroups > 0, "left out of the breakdown by type: %s with a negative or absurd count", rows)
 	return append(list, s.itemWarnings.list()...)

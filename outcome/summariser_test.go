@@ -188,7 +188,7 @@ func TestSummary_allFailed(t *testing.T) {
 }
 
 // TestSummary_notCounted checks the warning about failed outcomes whose expected output defines no score, so that
-// they do not count as 0. A scored outcome without the score is not one of them.
+// they do not count as 0, and the one about other outcomes without the score.
 func TestSummary_notCounted(t *testing.T) {
 	s := NewSummariser(header(), SummaryConfig{})
 	for _, o := range []Outcome{
@@ -201,8 +201,9 @@ func TestSummary_notCounted(t *testing.T) {
 	}
 	// the mean with failures as 0 is over "scored" and "failed" only
 	got := s.Summary()
-	want := "no f1, not even 0, for 1 of 2 failed outcomes: their expected output is missing or cannot be used"
-	if f1, _ := got.Scores.Lookup("f1"); *f1.FailuresAsZero != 0.5 || !slices.Equal(got.Warnings, []string{want}) {
+	want := []string{"no f1, not even 0, for 1 of 2 failed outcomes: their expected output is missing or cannot be used",
+		"no f1 for 1 of 2 outcomes that did not fail: their expected output is missing or says nothing of it"}
+	if f1, _ := got.Scores.Lookup("f1"); *f1.FailuresAsZero != 0.5 || !slices.Equal(got.Warnings, want) {
 		t.Errorf("%v, %q", *f1.FailuresAsZero, got.Warnings)
 	}
 }

@@ -192,18 +192,27 @@ func escapeFormula(s string) string {
 // JUnit writes one test suite for each run with one test case for each item. A failed item is a
 // failure with its class as type; a low score is not, because gates judge that. Scores are in
 // the output of the case, the system in the properties of the suite. Characters that XML cannot
-// hold become U+FFFD, or escapes in names.
+// hold become U+FFFD, or escapes in names. A run with items that have not run has one more
+// failure, which says so.
 //
 // It writes item by item; the errors are those of the runs and of w.
 func JUnit(w io.Writer, runs []Run) error {
 	tests, failures := 0, 0
 	for _, r := range runs {
-		tests, failures = tests+r.Summary.Items.Scored+r.Summary.Items.Failed, failures+r.Summary.Items.Failed
+		runTests, runFailures := junitCounts(r.Summary.Items)
+		tests, failures = tests+runTests, failures+runFailures
 	}
 	return writeJUnit(w, "experiment", tests, failures, func(e *xml.Encoder) error {
 		for _, r := range runs {
 			err := r.junitSuite().write(e, func() error {
-				return eachItemOf([]Run{r}, func(_ Run, v *ItemView) error { return e.Encode(v.junitCase()) })
+				err := eachItemOf([]Run{r}, func(_ Run, v *ItemView) error { return e.Encode(v.junitCase()) })
+				if missing := r.Summary.Items.NotRun(); missing > 0 && err == nil {
+					test := element("testcase", "name", "every item has run", "classname", r.Summary.Run.Dataset, "time", "0")
+					reason := Counted(missing, "result") + " missing: experiment run --resume continues the run"
+					test.Parts = append(test.Parts, element("failure", "type", string(r.Summary.Status), "message", reason))
+					err = e.Encode(test)
+				}
+				return err
 			})
 			if err != nil {
 				return err
@@ -211,6 +220,12 @@ func JUnit(w io.Writer, runs []Run) error {
 		}
 		return nil
 	})
+}
+
+// junitCounts returns the number of test cases of a run, and of those that fail.
+func junitCounts(items outcome.Items) (tests, failures int) {
+	unfinished := min(1, items.NotRun())
+	return items.Scored + items.Failed + unfinished, items.Failed + unfinished
 }
 
 // writeJUnit writes the suites that suites produces as a complete report.
@@ -282,7 +297,8 @@ func (r Run) junitSuite() xmlElement {
 			properties.Parts = append(properties.Parts, element("property", "name", pair[0], "value", pair[1]))
 		}
 	}
-	suite := junitSuite(run.Name, s.Items.Scored+s.Items.Failed, s.Items.Failed, times...)
+	tests, failures := junitCounts(s.Items)
+	suite := junitSuite(run.Name, tests, failures, times...)
 	if len(properties.Parts) > 0 {
 		suite.Parts = append(suite.Parts, properties)
 	}

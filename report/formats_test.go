@@ -172,7 +172,7 @@ func TestCSV_everyField(t *testing.T) {
 	})
 }
 
-// TestJUnit_publicParser reads the report with a public parser.
+// TestJUnit_publicParser reads the report with a public parser. Three items have not run.
 func TestJUnit_publicParser(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scored, failed := itemView(), itemView()
@@ -180,11 +180,12 @@ func TestJUnit_publicParser(t *testing.T) {
 		failure := outcome.Failure{Class: outcome.Class("c" + rapid.String().Draw(t, "class")), Message: "m" + rapid.String().Draw(t, "message")}
 		failed.Outcome.Class, failed.Outcome.Failure = failure.Class, &failure
 		run := runOf(outcome.Header{Name: "r"}, []ItemView{scored, failed})
+		run.Summary.Items.Planned = 5
 		suites, err := junit.Ingest([]byte(printed(t, func(w io.Writer) error { return JUnit(w, []Run{run}) })))
-		if err != nil || len(suites) != 1 || len(suites[0].Tests) != 2 {
+		if err != nil || len(suites) != 1 || len(suites[0].Tests) != 3 {
 			t.Fatalf("%v %+v", err, suites)
 		}
-		if totals := suites[0].Totals; totals.Tests != 2 || totals.Failed != 1 || totals.Passed != 1 {
+		if totals := suites[0].Totals; totals.Tests != 3 || totals.Failed != 2 || totals.Passed != 1 {
 			t.Errorf("totals are %+v", totals)
 		}
 		one, two := suites[0].Tests[0], suites[0].Tests[1]
@@ -193,6 +194,9 @@ func TestJUnit_publicParser(t *testing.T) {
 		}
 		if two.Status != junit.StatusFailed || two.Message != legalXML(textutil.Line(failure.Message)) {
 			t.Errorf("%s, message %q, want %q", two.Status, two.Message, failure.Message)
+		}
+		if three := suites[0].Tests[2]; three.Status != junit.StatusFailed || three.Message != "3 results missing: experiment run --resume continues the run" {
+			t.Errorf("%s, %q", three.Status, three.Message)
 		}
 		if one.Duration != 1234*time.Millisecond {
 			t.Errorf("it took %s", one.Duration)

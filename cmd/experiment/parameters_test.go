@@ -42,3 +42,15 @@ func TestParameters(t *testing.T) {
 		}
 	}
 }
+
+// TestRun_filtersOfEnvironment: a variable holds the values of a repeated flag, one a line.
+func TestRun_filtersOfEnvironment(t *testing.T) {
+	f := newFolder(t, "EXPERIMENT_FILTER=metadata.a=1\nmetadata.b=2\n")
+	must(t, os.WriteFile(f.path("items.jsonl"), []byte(`{"id":"x","input":{"document_text":"Ada"},"metadata":{"a":"1","b":"2"}}
+{"id":"y","input":{"document_text":"Ada"},"metadata":{"a":"1","b":"3"}}
+`), 0o600))
+	c := f.run(t, 0, "--dataset", "items.jsonl", "--name", "filtered")
+	if !strings.Contains(c.stderr.String(), "1 item to run") || !strings.Contains(c.stdout.String(), "no entity_f1 for 1 of 1 outcomes") {
+		t.Errorf("%s%s", c.stderr.String(), c.stdout.String())
+	}
+}

@@ -186,6 +186,9 @@ func Resolve(c *urfave.Context, table []Setting, getenv func(string) string, fil
 			value = Value{[]string{c.String(s.Flag)}, FromFlag} // works for flags of every type
 		case s.Env != "" && getenv(s.Env) != "":
 			value = Value{[]string{getenv(s.Env)}, s.Env}
+			if s.Many { // one a line
+				value.Words = strings.FieldsFunc(getenv(s.Env), func(r rune) bool { return r == '\n' })
+			}
 		case words != nil:
 			value = Value{words, path}
 		case s.Default != "":

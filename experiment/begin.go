@@ -23,51 +23,66 @@ import (
 // run that is resumed.
 func begin(ctx context.Context, cfg Config) (*execution, error) {
 	cfg, err := cfg.withDefaults()
-	if err == nil {
-		err = ctx.Err()
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return nil, err
 	}
 	note := ""
-	if err == nil && cfg.Resume && !cfg.Retry {
-		note, err = CheckResumable(ctx, []string{cfg.Header.Name}, []string{cfg.Path})
+	if cfg.Resume && !cfg.Retry {
+		if note, err = CheckResumable(ctx, []string{cfg.Header.Name}, []string{cfg.Path}); err != nil {
+			return nil, err
+		}
 		cfg.Resume = note == ""
-	}
-	if err != nil {
-		return nil, err
 	}
 	e := &execution{cfg: cfg}
 	e.result.Path = cfg.Path
-	reserve := sync.OnceValue(func() error {
-		if e.cfg.Resume {
-			return nil
-		}
-		return e.reserve(ctx)
-	})
-	if cfg.OpenEarly {
-		go reserve() // concurrently, since both only wait for Langfuse
-	} else if err := reserve(); err != nil { // before Open, which may push a prompt
-		return nil, err
-	}
-	err = e.openSystem(ctx)
-	if err = cmp.Or(reserve(), err); err == nil && (e.system.Task == nil || e.system.Scorer == nil) {
-		err = errNotOpened
-	}
-	if err == nil {
-		err = e.openRun(ctx)
-	}
-	if err == nil {
-		if err = e.restoreSpent(ctx); err != nil && e.result.Begun {
-			err = errors.Join(err, e.run.Remove())
-		} else if err != nil {
-			err = errors.Join(err, e.run.Close())
-		}
-	}
-	if err != nil {
+	if err := e.open(ctx); err != nil {
 		return nil, errors.Join(err, e.system.close())
 	}
 	if e.result.Begun && note != "" {
 		e.system.Notes = append(e.system.Notes, note)
 	}
 	return e, nil
+}
+
+// open reserves the name, opens the system and then the run. After an error only the system may
+// be open.
+func (e *execution) open(ctx context.Context) error {
+	if err := e.reserveAndOpenSystem(ctx); err != nil {
+		return err
+	}
+	if e.system.Task == nil || e.system.Scorer == nil {
+		return errNotOpened
+	}
+	if err := e.openRun(ctx); err != nil {
+		return err
+	}
+	err := e.restoreSpent(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case e.result.Begun:
+		return errors.Join(err, e.run.Remove())
+	}
+	return errors.Join(err, e.run.Close())
+}
+
+// reserveAndOpenSystem reserves the name of a new run and opens the system: with OpenEarly at the
+// same time, because both only wait for Langfuse; otherwise one after the other, because Open may
+// push a prompt.
+func (e *execution) reserveAndOpenSystem(ctx context.Context) error {
+	if e.cfg.Resume {
+		return e.openSystem(ctx)
+	}
+	if !e.cfg.OpenEarly {
+		if err := e.reserve(ctx); err != nil {
+			return err
+		}
+		return e.openSystem(ctx)
+	}
+	reserved := make(chan error, 1)
+	go func() { reserved <- e.reserve(ctx) }()
+	err := e.openSystem(ctx)
+	return cmp.Or(<-reserved, err)
 }
 
 var errNotOpened = cli.Usage("experiment: Config.Open returned no task or no scorer")

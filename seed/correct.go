@@ -354,8 +354,8 @@ func lackReview(list, other []Review) bool {
 	})
 }
 
-// keepReviews gives an item of a trace the reviews of the stored item with its id, and its gold unless
-// the trace was corrected after the last review: a later yes to the trace does not say which gold was
+// keepReviews gives an item of a trace the evidence of the stored item with its id if it has none of
+// its own, the reviews of it, and its gold unless the trace was corrected after the last review: a later yes to the trace does not say which gold was
 // looked at. It refuses a trace that has an item of another observation in the dataset.
 func (t *traceSeeder) keepReviews(out *mappedItem) (err error) {
 	id := t.cfg.IDPrefix + out.item.ID
@@ -367,11 +367,19 @@ func (t *traceSeeder) keepReviews(out *mappedItem) (err error) {
 			other.ID, other.SourceObservationID, chosen, t.cfg.Dataset)
 	}
 	stored, found := t.seeder.reviewed[id]
-	if !found {
+	keepEvidence := out.evidence.Kind == Unvalidated && other.ID == id && other.Metadata != nil
+	if !found && !keepEvidence {
 		return nil
 	}
 	var old, fields map[string]json.RawMessage
 	_, _ = json.Unmarshal(stored.Metadata, &old), json.Unmarshal(out.item.Metadata, &fields) // both are objects
+	if keepEvidence {
+		fields[evidenceKey] = other.Metadata
+	}
+	if !found {
+		out.item.Metadata, err = t.mapper.canonical("metadata", fields)
+		return err
+	}
 	fields[reviewKey] = old[reviewKey]
 	last := slices.MaxFunc(Reviews(stored.Metadata), func(a, b Review) int { return a.At.Compare(b.At) })
 	if out.item.Metadata, err = t.mapper.canonical("metadata", fields); err != nil || out.correctedAt.After(last.At) {

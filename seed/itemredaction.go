@@ -175,8 +175,9 @@ func (w *itemRedaction) checkTexts(texts []string, message string) error {
 const maxAligned = 2000
 
 // align marks gold texts and their occurrences in the document alike, until nothing changes: if a
-// neighbouring secret covers a part of a name at one place, that part is covered at every place. It
-// stops at maxWork.
+// neighbouring secret covers a part of a name at one place, that part is covered at every place.
+// Occurrences have the letters of the gold text, so that a person is not taken for a part of an
+// e-mail address. It stops at maxWork.
 func (w *itemRedaction) align() {
 	if w.document == nil {
 		return
@@ -185,7 +186,11 @@ func (w *itemRedaction) align() {
 		if gold.positions != nil || gold == w.document || len(gold.folded) > maxAligned {
 			continue
 		}
-		w.search(w.document, gold.folded, func(at int) { gold.positions = append(gold.positions, at) })
+		w.search(w.document, gold.folded, func(at int) {
+			if w.document.original(at, at+len(gold.folded)) == gold.original(0, len(gold.folded)) {
+				gold.positions = append(gold.positions, at)
+			}
+		})
 	}
 	for changed := true; changed; {
 		changed = false
@@ -333,6 +338,11 @@ func minLabel(a, b byte) byte {
 		return b
 	}
 	return a
+}
+
+// original returns the text of folded[from:to] with one space for a run of white space.
+func (m *mask) original(from, to int) string {
+	return strings.Join(strings.Fields(m.text[m.starts[from]:m.starts[to]]), " ")
 }
 
 // index returns the first byte of folded whose character begins at or after a position of text.

@@ -24,6 +24,7 @@ package seed
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -167,7 +168,7 @@ type seeder struct {
 	existing map[string]digest // existing items by id
 	similar  *similarDocuments // nil unless items are from traces
 	// reviewed has the existing items with reviews, without input, by id; bySource, for items from
-	// traces, the id and the observation of an existing item by source trace.
+	// traces, the id, the observation and the evidence (as metadata) of an existing item by source trace.
 	reviewed, bySource map[string]dataset.Item
 
 	mu            sync.Mutex // guards the fields below and calls of show
@@ -210,7 +211,11 @@ func (s *seeder) open(ctx context.Context) error {
 		s.existing[item.ID] = digestOf(item)
 		if s.fromTraces() {
 			s.similar.sketches[item.ID] = s.similar.sketchOf(item)
-			s.bySource[item.SourceTraceID] = dataset.Item{ID: item.ID, SourceObservationID: item.SourceObservationID}
+			var fields map[string]json.RawMessage
+			_ = json.Unmarshal(item.Metadata, &fields) // other metadata have no evidence
+			s.bySource[item.SourceTraceID] = dataset.Item{
+				ID: item.ID, SourceObservationID: item.SourceObservationID, Metadata: fields[evidenceKey],
+			}
 		}
 		if item.Input = nil; len(Reviews(item.Metadata)) > 0 {
 			s.reviewed[item.ID] = item

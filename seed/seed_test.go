@@ -358,7 +358,7 @@ func TestArchive(t *testing.T) {
 		{Item: "", Action: RefusedAction, Reason: "the id is empty"},
 		{Item: "b", Action: Archived},
 	}
-	if diff := cmp.Diff(want, changes); diff != "" || cli.ExitCode(err) != 64 {
+	if diff := cmp.Diff(want, changes); diff != "" || cli.ExitCode(err) != cli.ExitFailures {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	if got := s.items("docs"); len(got) != 0 {

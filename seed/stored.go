@@ -230,7 +230,7 @@ func StoredItems(ctx context.Context, client *langfuse.Client, name string) iter
 // again reactivates them. Archive leaves archived items alone.
 //
 // It processes all ids and returns a change for each. The error then names the ids that could not
-// be archived (unknown, or of another dataset), with exit code 64. Any other error ends the call
+// be archived (unknown, or of another dataset), with exit code 4. Any other error ends the call
 // early. Archive can be repeated.
 //
 // API: GET and POST /api/public/dataset-items
@@ -263,7 +263,7 @@ func Archive(ctx context.Context, client *langfuse.Client, dataset string, ids [
 		changes = append(changes, change)
 	}
 	if err := errors.Join(refused...); err != nil {
-		return changes, cli.Usage("archiving %d of %d items: %w", len(ids)-len(refused), len(ids), err)
+		return changes, cli.Errorf(cli.ExitFailures, "archiving %d of %d items: %w", len(ids)-len(refused), len(ids), err)
 	}
 	return changes, nil
 }

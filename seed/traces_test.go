@@ -245,6 +245,20 @@ func TestFromTraces_decisions(t *testing.T) {
 	}
 }
 
+// TestFromTraces_keptEvidence: seeding a trace again without looking for evidence keeps the evidence of
+// its item.
+func TestFromTraces_keptEvidence(t *testing.T) {
+	s := newServer(t)
+	s.sendTrace(traceID(0), span{id: spanID(0, 0), name: "extract", input: map[string]any{"document_text": "Ada lived in Rome.", "object_schemas": schemas}, output: gold("Ada", "Rome"),
+		attributes: map[string]string{"langfuse.trace.tags": `["checked"]`}})
+	selection := Selection{IDs: []string{traceID(0)}}
+	s.mustSeedTraces(selection, TraceConfig{Mapping: Mapping{Evidence: EvidenceRules{Tags: []string{"checked"}}}})
+	again := s.mustSeedTraces(selection, TraceConfig{AcceptUnvalidated: true})
+	if metadata := string(s.onlyItem().Metadata); again.Unchanged != 1 || !strings.Contains(metadata, `"kind":"tag"`) {
+		t.Errorf("%+v %s", again.Result, metadata)
+	}
+}
+
 // sendLegacy sends a trace in the legacy form: name, tags, input, output and metadata are on the
 // trace, and its span has only a name.
 func (s *server) sendLegacy(n int, text string, output any) string {

@@ -168,8 +168,8 @@ func (v Verification) Total() int {
 	return n
 }
 
-// repairable returns the number of findings that Repair acts on.
-func (v Verification) repairable() int { return v.Total() - v.NeedsDecisionCount }
+// Repairable returns the number of findings that Repair acts on.
+func (v Verification) Repairable() int { return v.Total() - v.NeedsDecisionCount }
 
 // correct returns a count of the correct parts, which grows as long as Langfuse makes
 // progress.

@@ -43,7 +43,7 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 		defer cancel()
 		firstCtx = half
 	}
-	if before, err = v.poll(firstCtx); err != nil || before.Pending || before.repairable() == 0 {
+	if before, err = v.poll(firstCtx); err != nil || before.Pending || before.Repairable() == 0 {
 		return before, before, err
 	}
 	after, err = v.repair(ctx, before, publish)
@@ -63,7 +63,7 @@ func (v *verifier) repair(ctx context.Context, before Verification, publish Conf
 	// The first repair may require a second one: a deleted run gets another id when its
 	// items are linked again, and a score that Langfuse keeps must be deleted first.
 	var refused *UnpublishedError
-	for try := 0; try < 2 && after.repairable() > 0 && refused == nil; try++ {
+	for try := 0; try < 2 && after.Repairable() > 0 && refused == nil; try++ {
 		v.publish = &publish
 		if gone, err := v.deleteUnchanged(ctx, before, after, try); err != nil || !gone {
 			after.explainUnchanged(before)

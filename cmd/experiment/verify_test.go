@@ -116,6 +116,13 @@ func TestVerification_remedy(t *testing.T) {
 			}
 		}
 	}
+	// Nothing is sent again for what a person has to decide.
+	v.NeedsDecisionCount = 1
+	var b strings.Builder
+	must(t, runs.VerificationText(&b, runs.Verification{Verification: v}, report.Options{}))
+	if strings.Contains(b.String(), "--repair") {
+		t.Error(b.String())
+	}
 }
 
 // TestVerify_elsewhere: the environment names another server than that of the publication, with

@@ -180,6 +180,9 @@ func (j job) checkFlags(c *urfave.Context, name string) error {
 		if c.IsSet(flag) && isEmpty(c.Value(flag)) && flag != "description" && flag != "id-prefix" {
 			problems = append(problems, cli.Usage("--%s has no value: leave it out, or say what is meant", flag))
 		}
+		if c.IsSet(flag) && c.Value(flag) == 0 {
+			problems = append(problems, cli.Usage("--%s: 0 is not a number from 1 on", flag))
+		}
 	}
 	return errors.Join(problems...)
 }
@@ -191,7 +194,7 @@ func isEmpty(value any) bool {
 	case urfave.StringSlice:
 		return slices.ContainsFunc(v.Value(), func(one string) bool { return strings.TrimSpace(one) == "" })
 	}
-	return value == 0
+	return false
 }
 
 // withLangfuse calls do with the Langfuse of the environment, and prints which Langfuse that is.

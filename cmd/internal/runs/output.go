@@ -202,7 +202,7 @@ func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 	default:
 		fmt.Fprintf(&b, "%s\n", countDifferences(v.Verification))
 		writeFindings(&b, v.Verification, opt)
-		if v.Before == nil {
+		if v.Before == nil && v.Repairable() > 0 {
 			fmt.Fprintf(&b, "experiment verify %s --repair sends it again\n", cli.Quote(v.Run))
 		}
 	}

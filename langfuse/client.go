@@ -94,6 +94,7 @@ func New(config Config) (*Client, error) {
 	}
 	config.UserAgent = cmp.Or(config.UserAgent, DefaultUserAgent)
 	config.MaxAttempts = cmp.Or(config.MaxAttempts, DefaultMaxAttempts)
+	config.MaxUnanswered = cmp.Or(config.MaxUnanswered, config.MaxAttempts)
 	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
 	config.MaxResponseBytes = min(cmp.Or(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40)
 	// Servers and the network stack may repeat the keys in error texts, plain or as Basic
@@ -146,6 +147,8 @@ type Config struct {
 	// MaxAttempts is the maximum number of times a request is sent. 0 means DefaultMaxAttempts,
 	// and 1 means that requests are not retried.
 	MaxAttempts int
+	// MaxUnanswered is the same for a request that gets no answer. 0 means MaxAttempts.
+	MaxUnanswered int
 	// Timeout limits one attempt, including reading the response. 0: DefaultTimeout.
 	Timeout time.Duration
 	// MaxResponseBytes limits the size of one response after decompression. 0 means
@@ -185,9 +188,9 @@ func (c Config) check() error {
 	found.add(strings.Contains(public, ":"), "the public key contains a colon, which HTTP Basic authentication cannot carry")
 	found.add(strings.HasPrefix(public, "sk-lf-") || strings.HasPrefix(secret, "pk-lf-"),
 		"the keys look swapped: the public key begins with pk-lf-, the secret key with sk-lf-")
-	found.add(min(int64(c.MaxAttempts), int64(c.Timeout), c.MaxResponseBytes) < 0,
-		"MaxAttempts (%d), Timeout (%s) and MaxResponseBytes (%d) must not be negative; 0 means the default",
-		c.MaxAttempts, c.Timeout, c.MaxResponseBytes)
+	found.add(min(int64(c.MaxAttempts), int64(c.MaxUnanswered), int64(c.Timeout), c.MaxResponseBytes) < 0,
+		"MaxAttempts (%d), MaxUnanswered (%d), Timeout (%s) and MaxResponseBytes (%d) must not be negative; 0 means the default",
+		c.MaxAttempts, c.MaxUnanswered, c.Timeout, c.MaxResponseBytes)
 	return errors.Join(found...)
 }
 

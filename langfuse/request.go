@@ -69,8 +69,8 @@ func call[T any](ctx context.Context, c *Client, r request, body any, what strin
 	return answer, nil
 }
 
-// do sends the request until it succeeds, fails permanently, has been sent Config.MaxAttempts
-// times, or ctx ends. It decodes the response into into; if into is nil, the response only has
+// do sends the request until it succeeds, fails permanently, has been sent as often as the Config
+// allows, or ctx ends. It decodes the response into into; if into is nil, the response only has
 // to be JSON. Unknown keys are ignored because servers add some (_deprecation,
 // mediaReferences).
 func (c *Client) do(ctx context.Context, r request, into any) (response, error) {
@@ -81,7 +81,11 @@ func (c *Client) do(ctx context.Context, r request, into any) (response, error) 
 			c.reached.Store(true)
 			return answer, nil
 		}
-		if r.attempt >= c.config.MaxAttempts || !retryable(r, err) || c.wrongAddress(err, r.attempt, time.Since(began)) {
+		most := c.config.MaxAttempts
+		if _, unanswered := errors.AsType[*ConnectionError](err); unanswered {
+			most = c.config.MaxUnanswered
+		}
+		if r.attempt >= most || !retryable(r, err) || c.wrongAddress(err, r.attempt, time.Since(began)) {
 			return response{}, err
 		}
 		if ctxErr := c.waitToRetry(ctx, r.attempt, err); ctxErr != nil {

@@ -262,7 +262,7 @@ func TestSlowServerIsUnknownNotCancelled(t *testing.T) {
 		client := fakeTimeClient(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 		}))
-		client.config.MaxAttempts = 2
+		client.config.MaxUnanswered = 2
 		start := time.Now()
 		_, err := client.GetProject(t.Context())
 		var connection *ConnectionError

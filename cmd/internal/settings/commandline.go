@@ -71,7 +71,9 @@ func foldHelp(text string, width int) string {
 			name := flagColumn().FindString(line)
 			usage, indent := line[len(name):], utf8.RuneCountInString(name)
 			if indent > width/2 {
-				name, indent = strings.TrimRight(name, " ")+"\n"+strings.Repeat(" ", 10), 10
+				margin := name[:len(name)-len(strings.TrimLeft(name, " "))]
+				lines := report.Wrap(strings.TrimSpace(name), width-len(margin))
+				name, indent = margin+strings.Join(lines, "\n"+margin)+"\n"+strings.Repeat(" ", 10), 10
 			}
 			line = name + strings.Join(report.Wrap(usage, width-indent), "\n"+strings.Repeat(" ", indent))
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -102,20 +101,13 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask f
 // probe finds out what the server can do. It waits less than requests that send results do,
 // because a person waits: at most some 17 seconds for a server that accepts and never answers.
 func probe(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (langfuse.Server, error) {
-	config.Timeout, config.MaxAttempts = 8*time.Second, 2
+	config.Timeout, config.MaxUnanswered = 8*time.Second, 2
 	client, err := langfuse.New(config)
 	if err != nil {
 		return langfuse.Server{}, err
 	}
 	defer client.CloseIdleConnections()
 	server, err := client.Probe(ctx)
-	for range 4 { // only a server that answered that it is busy is asked again
-		api, answered := errors.AsType[*langfuse.APIError](err)
-		if !answered || api.Status < 500 && api.Status != http.StatusTooManyRequests {
-			break
-		}
-		server, err = client.Probe(ctx)
-	}
 	lost, isLost := errors.AsType[*langfuse.ConnectionError](err)
 	if mode == "" || isLost && strings.HasSuffix(lost.Path, "/health") {
 		return server, err

@@ -54,6 +54,23 @@ func (c Config) HasPrompt() bool {
 	return c.Prompt != (langfuse.PromptRef{}) || c.PromptFile != ""
 }
 
+// needsModel reports whether the settings are of no use to the baseline.
+func (c Config) needsModel() bool {
+	return c.HasPrompt() || c.Parameters != (pipeline.Parameters{}) || c.Record != "" || c.TwoStages || len(c.Vars) > 0 || c.Limits.Limited()
+}
+
+var errNeedsModel = cli.Usage("the baseline reads no prompt, has no temperature and the like, no limit or budget, and nothing to record: " +
+	"name a model with --model")
+
+// CheckBaseline returns the error of Open for the baseline with settings that it does not use, unless
+// the config of a prompt may name a model.
+func (c Config) CheckBaseline() error {
+	if c.Pipeline == "" && IsBaseline(c.Model) && (c.ModelGiven || !c.HasPrompt()) && c.needsModel() {
+		return errNeedsModel
+	}
+	return nil
+}
+
 // ReadOnly reports whether opening the system changes nothing: it pushes no prompt and
 // begins no recording.
 func (c Config) ReadOnly() bool { return c.PromptFile == "" && c.Record == "" }

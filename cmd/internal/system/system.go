@@ -90,9 +90,8 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 	if err != nil {
 		return System{}, err
 	}
-	if opened.Extractor != nil && (cfg.HasPrompt() || cfg.Parameters != (pipeline.Parameters{}) || cfg.Record != "" || cfg.TwoStages ||
-		len(cfg.Vars) > 0 || cfg.Limits.Limited()) {
-		return System{}, cli.Usage("the %s reads no prompt, has no temperature and the like, no limit or budget, and nothing to record: name a model with --model", opened.Info.Model)
+	if opened.Extractor != nil && cfg.needsModel() {
+		return System{}, errNeedsModel
 	}
 	system, err := o.openExtractor(opened, known, template, pin, cfg)
 	system.Notes, system.Definition = notes, cfg.definition(template)
@@ -267,8 +266,8 @@ func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answer
 	case cfg.Command != "" || cfg.URL != "":
 		return o.openExternalAnswerer(cfg, doc)
 	case IsBaseline(cfg.Model):
-		if cfg.HasPrompt() || cfg.Limits.Limited() || cfg.Parameters != (pipeline.Parameters{}) {
-			return nil, System{}, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
+		if cfg.needsModel() {
+			return nil, System{}, errNeedsModel
 		}
 		header := outcome.System{Model: "baseline", Provider: "baseline", Pipeline: answers.ExtractiveName}
 		return answers.Extractive{Document: doc}, System{Header: header, Close: noClose}, nil

@@ -126,14 +126,14 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string)
 
 // reserve creates the heartbeat entry of the run. If there is one, it takes the entry over once
 // it has not changed for Config.lostAfter.
-func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) {
-	name, value := beatPrefix+o.run.ID, o.beatValue(0)
+func (c *Coordinator) reserve(ctx context.Context) (revision uint64, err error) {
+	name, value := beatPrefix+c.run.ID, c.beatValue(0)
 	for began, old := time.Now(), uint64(0); ; {
-		revision, err = o.conn.runs.Create(ctx, name, value)
+		revision, err = c.conn.runs.Create(ctx, name, value)
 		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return revision, err
 		}
-		entry, err := o.conn.runs.Get(ctx, name)
+		entry, err := c.conn.runs.Get(ctx, name)
 		switch {
 		case errors.Is(err, jetstream.ErrKeyNotFound):
 			continue
@@ -142,58 +142,58 @@ func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) 
 		case old != 0 && entry.Revision() != old:
 			var other beat
 			_ = decode(entry.Value(), &other)
-			return 0, cli.Usage("the run %q is coordinated by another process (%s): wait for its end, or stop it and resume the run", o.run.Name, other.Coordinator)
-		case time.Since(began) >= o.conn.cfg.lostAfter():
-			revision, err = o.conn.runs.Update(ctx, name, value, old)
+			return 0, cli.Usage("the run %q is coordinated by another process (%s): wait for its end, or stop it and resume the run", c.run.Name, other.Coordinator)
+		case time.Since(began) >= c.conn.cfg.lostAfter():
+			revision, err = c.conn.runs.Update(ctx, name, value, old)
 			if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) { // otherwise the other coordinator has just sent a heartbeat
 				return revision, err
 			}
 		}
 		if old == 0 {
-			o.conn.cfg.Note(fmt.Sprintf("the run already has a coordinator: checking for %s whether it is alive",
-				o.conn.cfg.lostAfter()))
+			c.conn.cfg.Note(fmt.Sprintf("the run already has a coordinator: checking for %s whether it is alive",
+				c.conn.cfg.lostAfter()))
 		}
 		old = entry.Revision()
-		if sleep(ctx, o.conn.cfg.beat*3/2); ctx.Err() != nil {
+		if sleep(ctx, c.conn.cfg.beat*3/2); ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
 	}
 }
 
-func (o *Coordinator) beatValue(count int) []byte {
-	value, _ := json.Marshal(beat{o.conn.id, count}) // cannot fail
+func (c *Coordinator) beatValue(count int) []byte {
+	value, _ := json.Marshal(beat{c.conn.id, count}) // cannot fail
 	return value
 }
 
 // announce publishes the run and creates its consumers. It is safe to repeat.
-func (o *Coordinator) announce(ctx context.Context) error {
-	announcement, err := json.Marshal(o.run)
+func (c *Coordinator) announce(ctx context.Context) error {
+	announcement, err := json.Marshal(c.run)
 	if err != nil {
 		return err
 	}
-	if _, err = o.conn.runs.Put(ctx, announcementPrefix+o.run.ID, announcement); err != nil {
+	if _, err = c.conn.runs.Put(ctx, announcementPrefix+c.run.ID, announcement); err != nil {
 		return err
 	}
 	consumer := func(stream, subject string) (jetstream.Consumer, error) {
-		return o.conn.js.CreateOrUpdateConsumer(ctx, stream, jetstream.ConsumerConfig{
-			Durable: o.run.ID, FilterSubject: subject + o.run.ID + ".*", AckPolicy: jetstream.AckExplicitPolicy,
-			AckWait: o.run.Lease, MaxAckPending: -1, MaxWaiting: 1 << 16,
+		return c.conn.js.CreateOrUpdateConsumer(ctx, stream, jetstream.ConsumerConfig{
+			Durable: c.run.ID, FilterSubject: subject + c.run.ID + ".*", AckPolicy: jetstream.AckExplicitPolicy,
+			AckWait: c.run.Lease, MaxAckPending: -1, MaxWaiting: 1 << 16,
 		})
 	}
 	if _, err = consumer(unitStream, unitSubject); err != nil {
 		return err
 	}
 	results, err := consumer(resultStream, resultSubject) // handleResult ignores duplicates
-	if o.results == nil {                                 // later calls recreate the consumer under its name
-		o.results = results
+	if c.results == nil {                                 // later calls recreate the consumer under its name
+		c.results = results
 	}
 	return err
 }
 
 // beat sends a heartbeat once a second until ctx is done. If the server has lost its data, beat
 // announces the run again.
-func (o *Coordinator) beat(ctx context.Context, revision uint64) {
-	tick := time.Tick(o.conn.cfg.beat)
+func (c *Coordinator) beat(ctx context.Context, revision uint64) {
+	tick := time.Tick(c.conn.cfg.beat)
 	for count := 1; ; count++ {
 		select {
 		case <-ctx.Done():
@@ -201,52 +201,52 @@ func (o *Coordinator) beat(ctx context.Context, revision uint64) {
 		case <-tick:
 		}
 		if count%30 == 5 {
-			o.warnIfNoWorker()
+			c.warnIfNoWorker()
 		}
-		once, cancel := context.WithTimeout(ctx, o.conn.cfg.lostAfter()) // the server may have gone with the request
-		next, err := o.conn.runs.Update(once, beatPrefix+o.run.ID, o.beatValue(count), revision)
+		once, cancel := context.WithTimeout(ctx, c.conn.cfg.lostAfter()) // the server may have gone with the request
+		next, err := c.conn.runs.Update(once, beatPrefix+c.run.ID, c.beatValue(count), revision)
 		cancel()
 		if err == nil {
 			revision = next
 			continue
 		}
-		entry, failed := o.conn.runs.Get(ctx, beatPrefix+o.run.ID)
+		entry, failed := c.conn.runs.Get(ctx, beatPrefix+c.run.ID)
 		switch {
-		case failed == nil && strings.Contains(string(entry.Value()), o.conn.id): // our own update, whose reply was lost
+		case failed == nil && strings.Contains(string(entry.Value()), c.conn.id): // our own update, whose reply was lost
 			revision = entry.Revision()
 		case failed == nil:
-			close(o.takenOver)
+			close(c.takenOver)
 			return
 		case errors.Is(failed, jetstream.ErrKeyNotFound), errors.Is(failed, jetstream.ErrBucketNotFound), errors.Is(failed, nats.ErrNoResponders), errors.Is(failed, jetstream.ErrStreamNotFound):
-			if o.conn.prepare(ctx) == nil && o.announce(ctx) == nil {
-				revision, _ = o.conn.runs.Create(ctx, beatPrefix+o.run.ID, o.beatValue(count))
+			if c.conn.prepare(ctx) == nil && c.announce(ctx) == nil {
+				revision, _ = c.conn.runs.Create(ctx, beatPrefix+c.run.ID, c.beatValue(count))
 			}
 		}
 	}
 }
 
 // recordPresence records a worker's Presence message.
-func (o *Coordinator) recordPresence(raw []byte) {
+func (c *Coordinator) recordPresence(raw []byte) {
 	var p Presence
 	if len(raw) > maxPresenceBytes || decode(raw, &p) != nil || p.Concurrency < 0 || p.Concurrency > 1<<20 {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.workers) < 1<<14 {
-		o.workers[p.ID] = workerState{p, time.Now()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.workers) < 1<<14 {
+		c.workers[p.ID] = workerState{p, time.Now()}
 	}
-	maps.DeleteFunc(o.workers, func(_ string, s workerState) bool { return time.Since(s.at) > time.Minute })
+	maps.DeleteFunc(c.workers, func(_ string, s workerState) bool { return time.Since(s.at) > time.Minute })
 }
 
 // activeWorkers returns the number of live workers of the run, the units that they can hold and
 // those that they hold. quiet is the time of the oldest of their last messages. The mutex is
 // held.
-func (o *Coordinator) activeWorkers() (workers, capacity, inHand int, quiet time.Time) {
+func (c *Coordinator) activeWorkers() (workers, capacity, inHand int, quiet time.Time) {
 	quiet = time.Now()
-	for _, s := range o.workers {
-		units, works := s.InHand[o.run.ID]
-		if !works || time.Since(s.at) > o.conn.cfg.lostAfter() {
+	for _, s := range c.workers {
+		units, works := s.InHand[c.run.ID]
+		if !works || time.Since(s.at) > c.conn.cfg.lostAfter() {
 			continue
 		}
 		workers, capacity, inHand = workers+1, capacity+s.Concurrency, inHand+units
@@ -258,35 +258,35 @@ func (o *Coordinator) activeWorkers() (workers, capacity, inHand int, quiet time
 }
 
 // warnIfNoWorker notes that the server is away or that the run has no worker.
-func (o *Coordinator) warnIfNoWorker() {
-	if !o.conn.nats.IsConnected() {
-		o.conn.cfg.Note(serverAway + ": the run waits for it")
+func (c *Coordinator) warnIfNoWorker() {
+	if !c.conn.nats.IsConnected() {
+		c.conn.cfg.Note(serverAway + ": the run waits for it")
 		return
 	}
-	o.mu.Lock()
-	workers, _, _, _ := o.activeWorkers()
-	o.mu.Unlock()
+	c.mu.Lock()
+	workers, _, _, _ := c.activeWorkers()
+	c.mu.Unlock()
 	if workers == 0 {
-		start := "experiment worker " + o.conn.cfg.Address + " --model MODEL, or --pipeline"
-		o.conn.cfg.Note(o.State() + "; start one with: " + start)
+		start := "experiment worker " + c.conn.cfg.Address + " --model MODEL, or --pipeline"
+		c.conn.cfg.Note(c.State() + "; start one with: " + start)
 	}
 }
 
 const serverAway = "the NATS server is away"
 
 // State describes the workers of the run for a person.
-func (o *Coordinator) State() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	workers, _, inHand, _ := o.activeWorkers()
+func (c *Coordinator) State() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	workers, _, inHand, _ := c.activeWorkers()
 	text := fmt.Sprintf("%s, %d in hand", textutil.Counted(workers, "worker"), inHand)
-	if !o.conn.nats.IsConnected() {
+	if !c.conn.nats.IsConnected() {
 		text = serverAway
 	} else if workers == 0 {
 		text = "no worker is there"
 		var reasons []string
-		for _, s := range o.workers {
-			if why := s.Refused[o.run.ID]; why != "" && time.Since(s.at) <= o.conn.cfg.lostAfter() {
+		for _, s := range c.workers {
+			if why := s.Refused[c.run.ID]; why != "" && time.Since(s.at) <= c.conn.cfg.lostAfter() {
 				reasons = append(reasons, why)
 			}
 		}
@@ -294,8 +294,8 @@ func (o *Coordinator) State() string {
 			text += ": " + textutil.Line(textutil.Cut(slices.Min(reasons), 300))
 		}
 	}
-	if o.redelivered > 0 {
-		text += fmt.Sprintf(", units handed out again %s", textutil.Counted(o.redelivered, "time"))
+	if c.redelivered > 0 {
+		text += fmt.Sprintf(", units handed out again %s", textutil.Counted(c.redelivered, "time"))
 	}
 	return text
 }
@@ -303,28 +303,28 @@ func (o *Coordinator) State() string {
 // Close ends the coordination and removes the run from the server; if that fails, the error has
 // exit code 69. If Work ended early, results stay on the server for the process that resumes the
 // run.
-func (o *Coordinator) Close() error {
-	o.cancel()
-	if o.permits != nil {
-		defer o.permits.Close()
+func (c *Coordinator) Close() error {
+	c.cancel()
+	if c.permits != nil {
+		defer c.permits.Close()
 	}
-	if o.redelivered > 0 { // no worker holds a unit any more
-		o.conn.cfg.Note("units were handed out again " + textutil.Counted(o.redelivered, "time") +
+	if c.redelivered > 0 { // no worker holds a unit any more
+		c.conn.cfg.Note("units were handed out again " + textutil.Counted(c.redelivered, "time") +
 			": what their earlier tries cost is not in the summary")
 	}
-	o.background.Wait()
+	c.background.Wait()
 	var problems []error
-	for _, sub := range o.subs {
+	for _, sub := range c.subs {
 		problems = append(problems, sub.Unsubscribe())
 	}
-	if limit.Closed(o.takenOver) { // the run belongs to the other coordinator
+	if limit.Closed(c.takenOver) { // the run belongs to the other coordinator
 		return errors.Join(problems...)
 	}
-	patience := o.conn.cfg.maxOutage()
-	if o.interrupted {
+	patience := c.conn.cfg.maxOutage()
+	if c.interrupted {
 		patience = 0
 	}
-	if err := o.retry(context.Background(), patience, o.removeRun); err != nil {
+	if err := c.retry(context.Background(), patience, c.removeRun); err != nil {
 		problems = append(problems, fmt.Errorf("removing the run from the NATS server: %w; the server removes it after two weeks", err))
 	}
 	return cli.WithCode(cli.ExitUnavailable, errors.Join(problems...))
@@ -332,9 +332,9 @@ func (o *Coordinator) Close() error {
 
 // retry calls try until it succeeds or the server has been away for patience, at least once.
 // Each call has a time limit: a server that is being replaced may leave a request unanswered.
-func (o *Coordinator) retry(ctx context.Context, patience time.Duration, try func(context.Context) error) error {
-	for began := time.Now(); ; sleep(ctx, o.conn.cfg.beat) {
-		once, cancel := context.WithTimeout(ctx, o.conn.cfg.lostAfter())
+func (c *Coordinator) retry(ctx context.Context, patience time.Duration, try func(context.Context) error) error {
+	for began := time.Now(); ; sleep(ctx, c.conn.cfg.beat) {
+		once, cancel := context.WithTimeout(ctx, c.conn.cfg.lostAfter())
 		err := try(once)
 		cancel()
 		if err == nil || ctx.Err() != nil || time.Since(began) >= patience {
@@ -345,22 +345,22 @@ func (o *Coordinator) retry(ctx context.Context, patience time.Duration, try fun
 
 // removeRun removes the run's data from the server. A server that was emptied has none. It is safe
 // to repeat.
-func (o *Coordinator) removeRun(ctx context.Context) error {
-	problems := []error{o.conn.purge(ctx, runStream, runSubject+beatPrefix+o.run.ID)}
-	if o.interrupted { // keep the announcement, so that workers keep their results
-		return errors.Join(append(problems, o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*"))...)
+func (c *Coordinator) removeRun(ctx context.Context) error {
+	problems := []error{c.conn.purge(ctx, runStream, runSubject+beatPrefix+c.run.ID)}
+	if c.interrupted { // keep the announcement, so that workers keep their results
+		return errors.Join(append(problems, c.conn.purge(ctx, unitStream, unitSubject+c.run.ID+".*"))...)
 	}
-	problems = append(problems, o.conn.purge(ctx, runStream, runSubject+announcementPrefix+o.run.ID))
+	problems = append(problems, c.conn.purge(ctx, runStream, runSubject+announcementPrefix+c.run.ID))
 	for stream, subject := range map[string]string{unitStream: unitSubject, resultStream: resultSubject} {
-		problems = append(problems, o.conn.purge(ctx, stream, subject+o.run.ID+".*"), o.conn.removeConsumer(ctx, stream, o.run.ID))
+		problems = append(problems, c.conn.purge(ctx, stream, subject+c.run.ID+".*"), c.conn.removeConsumer(ctx, stream, c.run.ID))
 	}
-	objects, err := o.conn.big.List(ctx)
+	objects, err := c.conn.big.List(ctx)
 	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) && !errors.Is(err, nats.ErrStreamNotFound) {
 		problems = append(problems, err)
 	}
 	for _, object := range objects {
-		if strings.Contains(object.Name, "."+o.run.ID+".") {
-			problems = append(problems, o.conn.big.Delete(ctx, object.Name))
+		if strings.Contains(object.Name, "."+c.run.ID+".") {
+			problems = append(problems, c.conn.big.Delete(ctx, object.Name))
 		}
 	}
 	return errors.Join(problems...)

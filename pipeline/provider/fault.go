@@ -32,18 +32,18 @@ func newFault(class outcome.Class, format string, args ...any) *pipeline.ModelEr
 }
 
 // connectionFault explains an error of proc.Address.Ask. status is 0 if nothing came at all.
-func (c *httpModel) connectionFault(status int, err error) *pipeline.ModelError {
+func (m *httpModel) connectionFault(status int, err error) *pipeline.ModelError {
 	err = errors.Unwrap(err) // without the address, which the message has already
 	var e *pipeline.ModelError
 	var timeout net.Error
-	switch text := c.excerpt(err); {
+	switch text := m.excerpt(err); {
 	case errors.As(err, &timeout) && timeout.Timeout():
-		e = newFault(outcome.Timeout, "no whole answer from %s in time: %s", c.BaseURL, text)
+		e = newFault(outcome.Timeout, "no whole answer from %s in time: %s", m.BaseURL, text)
 	case status != 0:
-		e = newFault(outcome.Provider, "the connection to %s broke: %s", c.BaseURL, text)
+		e = newFault(outcome.Provider, "the connection to %s broke: %s", m.BaseURL, text)
 	default:
-		e = newFault(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", c.BaseURL, text,
-			c.urlVariable)
+		e = newFault(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", m.BaseURL, text,
+			m.urlVariable)
 	}
 	var name *net.DNSError
 	unknownHost := errors.As(err, &name) && name.IsNotFound
@@ -52,14 +52,14 @@ func (c *httpModel) connectionFault(status int, err error) *pipeline.ModelError 
 }
 
 // bodyFault explains a body with a good status that is not an answer.
-func (c *httpModel) bodyFault(reply proc.Reply, err error) *pipeline.ModelError {
+func (m *httpModel) bodyFault(reply proc.Reply, err error) *pipeline.ModelError {
 	reason := readReason(reply)
 	switch {
 	case reason.HTML:
 		return newFault(outcome.Provider, "%s answered with a web page: check that %s is the address of the API",
-			c.BaseURL, c.urlVariable)
+			m.BaseURL, m.urlVariable)
 	case reason.HasError:
-		e := newFault(outcome.Provider, "the server answered with an error: %s", c.excerpt(reason.Text))
+		e := newFault(outcome.Provider, "the server answered with an error: %s", m.excerpt(reason.Text))
 		e.ErrorBody = true
 		// Gateways that have begun to answer put the status into the body.
 		e.Retry = reason.has("408", "429", "500", "502", "503", "504", "524", "529")
@@ -68,7 +68,7 @@ func (c *httpModel) bodyFault(reply proc.Reply, err error) *pipeline.ModelError 
 		}
 		return e
 	case len(reply.Body) == 0:
-		e := newFault(outcome.Provider, "the answer of %s is empty", c.BaseURL)
+		e := newFault(outcome.Provider, "the answer of %s is empty", m.BaseURL)
 		e.Retry = true
 		return e
 	}
@@ -76,20 +76,20 @@ func (c *httpModel) bodyFault(reply proc.Reply, err error) *pipeline.ModelError 
 		err = errors.New(strings.TrimPrefix(wrong.Field+": unexpected "+wrong.Value, ": "))
 	}
 	return newFault(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q",
-		c.BaseURL, c.excerpt(err), textutil.Cut(reason.Text, 200))
+		m.BaseURL, m.excerpt(err), textutil.Cut(reason.Text, 200))
 }
 
 // excerpt cuts and masks a part of an answer or an error for a message.
-func (c *httpModel) excerpt(text any) string {
-	return textutil.Cut(c.mask.Text(fmt.Sprint(text)), maxReason)
+func (m *httpModel) excerpt(text any) string {
+	return textutil.Cut(m.mask.Text(fmt.Sprint(text)), maxReason)
 }
 
 // statusFault explains a status that is not a success.
-func (c *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
+func (m *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
 	reason := readReason(reply)
-	message := cmp.Or(c.excerpt(reason.Text), "the answer says nothing more")
+	message := cmp.Or(m.excerpt(reason.Text), "the answer says nothing more")
 	if reason.HTML {
-		message = fmt.Sprintf("a web page, probably of a proxy or gateway in front of %s", c.BaseURL)
+		message = fmt.Sprintf("a web page, probably of a proxy or gateway in front of %s", m.BaseURL)
 	}
 	// Gemini answers with 400 to a wrong key. OpenAI says of a request that it is too large if it can never pass.
 	wrongKey := reason.has("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key")
@@ -101,7 +101,7 @@ func (c *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
 	var advice string
 	switch {
 	case noCredit, reply.Status == http.StatusPaymentRequired:
-		advice = fmt.Sprintf("the account of %s has no credit left", c.keyVariable)
+		advice = fmt.Sprintf("the account of %s has no credit left", m.keyVariable)
 	case tooLarge:
 		advice = "it alone exceeds what the account may use in a minute"
 	case rejected && pause > 0:
@@ -111,12 +111,12 @@ func (c *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
 	case complains("response_format"), complains("json_schema"):
 		advice = "if the model takes no JSON Schema, say no_schema: true in the file of EXPERIMENT_MODELS_FILE"
 	case reply.Status == http.StatusUnauthorized, reply.Status == http.StatusForbidden, wrongKey:
-		advice = fmt.Sprintf("check %s: the key must be valid at %s and may use the model", c.keyVariable, c.BaseURL)
+		advice = fmt.Sprintf("check %s: the key must be valid at %s and may use the model", m.keyVariable, m.BaseURL)
 	case reply.Status == http.StatusNotFound, reply.Status == http.StatusMethodNotAllowed:
-		advice = fmt.Sprintf("check that %s has the model %q, and %s", c.BaseURL, c.Model, c.urlVariable)
+		advice = fmt.Sprintf("check that %s has the model %q, and %s", m.BaseURL, m.Model, m.urlVariable)
 	case reply.Status/100 == 3:
-		location := textutil.Cut(c.mask.Text(reply.Header.Get("Location")), 300)
-		message = fmt.Sprintf("the server redirects to %q: set %s to the address it should be", location, c.urlVariable)
+		location := textutil.Cut(m.mask.Text(reply.Header.Get("Location")), 300)
+		message = fmt.Sprintf("the server redirects to %q: set %s to the address it should be", location, m.urlVariable)
 	}
 	if advice != "" {
 		message += "; " + advice

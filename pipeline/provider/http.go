@@ -106,24 +106,24 @@ func newHTTPModel(provider string, cfg modelConfig, keyVariable, urlVariable str
 // HTTP_PROXY and NO_PROXY choose a proxy. SSL_CERT_FILE and SSL_CERT_DIR add private
 // certificates on Linux and other Unix systems; macOS and Windows use only the store of the
 // system.
-func (c *httpModel) open(p protocol, address, keyHeader, keyPrefix string) (pipeline.Model, error) {
+func (m *httpModel) open(p protocol, address, keyHeader, keyPrefix string) (pipeline.Model, error) {
 	headers := map[string]secret.Secret{}
-	if key := c.APIKey.Reveal(); key != "" {
+	if key := m.APIKey.Reveal(); key != "" {
 		headers[keyHeader] = secret.New(keyPrefix + key)
 	}
-	for name, value := range c.Headers {
+	for name, value := range m.Headers {
 		headers[http.CanonicalHeaderKey(name)] = value
 	}
 	var err error
-	c.protocol = p
-	c.address, err = proc.NewAddress(proc.AddressConfig{
-		URL: address, Headers: headers, MaxAnswer: maxBody, Mask: newMask(c.APIKey, c.Headers, false), Client: c.HTTPClient,
+	m.protocol = p
+	m.address, err = proc.NewAddress(proc.AddressConfig{
+		URL: address, Headers: headers, MaxAnswer: maxBody, Mask: newMask(m.APIKey, m.Headers, false), Client: m.HTTPClient,
 	})
-	c.problems.Add(err != nil, "the base URL (%s): %w", c.urlVariable, err)
-	if err := errors.Join(c.problems...); err != nil {
-		return nil, configError(c.provider, err)
+	m.problems.Add(err != nil, "the base URL (%s): %w", m.urlVariable, err)
+	if err := errors.Join(m.problems...); err != nil {
+		return nil, configError(m.provider, err)
 	}
-	return c, nil
+	return m, nil
 }
 
 // Generate sends one request and reads the whole answer, at most 64 MiB. Nothing is retried or
@@ -135,50 +135,50 @@ func (c *httpModel) open(p protocol, address, keyHeader, keyPrefix string) (pipe
 // has exit code 64 for a request that cannot be sent, wraps ctx.Err(), or is a
 // *pipeline.ModelError: of class invalid_output if the answer has no text, rate_limited for
 // 429, timeout if the HTTP client timed out, else provider.
-func (c *httpModel) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
-	if err := c.Capabilities.Check(req); err != nil {
+func (m *httpModel) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	if err := m.Capabilities.Check(req); err != nil {
 		return pipeline.Response{}, err
 	}
-	body, err := c.requestBody(c.modelConfig, req)
+	body, err := m.requestBody(m.modelConfig, req)
 	if err != nil {
 		return pipeline.Response{}, err
 	}
-	reply, err := c.address.Ask(ctx, http.MethodPost, body)
-	response, fault := c.read(reply, err)
+	reply, err := m.address.Ask(ctx, http.MethodPost, body)
+	response, fault := m.read(reply, err)
 	response.Attempts = 1
 	switch {
 	case fault == nil:
 		return response, nil
 	case ctx.Err() != nil:
-		return response, fmt.Errorf("%s: waiting for the answer of %s: %w", c.provider, c.Model, ctx.Err())
+		return response, fmt.Errorf("%s: waiting for the answer of %s: %w", m.provider, m.Model, ctx.Err())
 	}
 	fault.Status = reply.Status
-	fault.Failure.Message = textutil.Cut(c.mask.Text(c.provider+": "+c.Model+": "+fault.Failure.Message), maxMessage)
+	fault.Failure.Message = textutil.Cut(m.mask.Text(m.provider+": "+m.Model+": "+fault.Failure.Message), maxMessage)
 	return response, fault
 }
 
 // read reads a reply, or the error of proc.Address.Ask. A fault says why there is no usable answer,
 // and what to do.
-func (c *httpModel) read(reply proc.Reply, err error) (pipeline.Response, *pipeline.ModelError) {
+func (m *httpModel) read(reply proc.Reply, err error) (pipeline.Response, *pipeline.ModelError) {
 	var none pipeline.Response
 	switch {
 	case err != nil:
-		return none, c.connectionFault(reply.Status, err)
+		return none, m.connectionFault(reply.Status, err)
 	case reply.Status == http.StatusBadRequest && readReason(reply).has("content_filter", "ResponsibleAIPolicyViolation"):
 		// So Azure reports that its filter declined the prompt.
-		return pipeline.Response{Text: c.mask.Text(readReason(reply).Text), Finish: pipeline.FinishRefused}, nil
+		return pipeline.Response{Text: m.mask.Text(readReason(reply).Text), Finish: pipeline.FinishRefused}, nil
 	case !reply.OK():
-		return none, c.statusFault(reply)
+		return none, m.statusFault(reply)
 	case reply.Flooded:
 		return none, newFault(outcome.Provider, "the answer is larger than %d MiB; set a limit of tokens", maxBody>>20)
 	}
-	answer, err := c.parseAnswer(reply.Body)
+	answer, err := m.parseAnswer(reply.Body)
 	// Gateways in front of several providers hide errors behind a good status.
 	if err == nil && answer.choices == 0 && readReason(reply).HasError {
-		return none, c.bodyFault(reply, nil)
+		return none, m.bodyFault(reply, nil)
 	}
 	if err != nil {
-		return answer.Response, c.bodyFault(reply, err)
+		return answer.Response, m.bodyFault(reply, err)
 	}
 	// Finish tells the caller of a refusal, and of a limit of tokens that reasoning used up.
 	if strings.TrimSpace(answer.Text) != "" || answer.Finish == pipeline.FinishRefused || answer.Finish == pipeline.FinishLength {

@@ -351,29 +351,29 @@ func (f Finder) listRemote(ctx context.Context, matches func(langfuse.Run) bool)
 
 // planRefresh keeps what refreshBase needs of the settings of the candidate's run: those that select
 // items, and an environment without those that describe the system.
-func (k *check) planRefresh(runTable []settings.Setting, runValues settings.Values) {
+func (c *check) planRefresh(runTable []settings.Setting, runValues settings.Values) {
 	for _, flag := range []string{"item", "filter", "limit"} {
 		for _, word := range runValues.All(flag) {
-			k.itemArgs = append(k.itemArgs, "--"+flag+"="+word)
+			c.itemArgs = append(c.itemArgs, "--"+flag+"="+word)
 		}
 	}
-	k.baseEnv = k.env
-	k.baseEnv.Getenv = func(name string) string {
+	c.baseEnv = c.env
+	c.baseEnv.Getenv = func(name string) string {
 		if slices.ContainsFunc(runTable, func(s settings.Setting) bool {
 			return s.Env == name && (s.Category == "Model" || slices.Contains([]string{"config", "description", "output"}, s.Flag))
 		}) {
 			return ""
 		}
-		return k.env.Getenv(name)
+		return c.env.Getenv(name)
 	}
 }
 
 // refreshBase runs the base again over the items of the candidate, if the items of the base
 // differ, with its own system and trials. It is an error if the header does not describe the system
 // of the base completely, or if the run would cost more than allowed.
-func (k *check) refreshBase(ctx context.Context) error {
-	candidate, err := k.finder().Find(ctx, k.candidate)
-	h := k.base.Header
+func (c *check) refreshBase(ctx context.Context) error {
+	candidate, err := c.finder().Find(ctx, c.candidate)
+	h := c.base.Header
 	if err != nil || h.Dataset.Fingerprint == candidate.Header.Dataset.Fingerprint {
 		return err
 	}
@@ -387,10 +387,10 @@ func (k *check) refreshBase(ctx context.Context) error {
 	if h.System.Provider != model { // for the baseline extractor they are equal
 		model = h.System.Provider + "/" + model
 	}
-	args := append([]string{"run", "--quiet", "--dataset=" + k.dataset, "--name=" + name, "--model=" + model}, k.systemArgs(h)...)
+	args := append([]string{"run", "--quiet", "--dataset=" + c.dataset, "--name=" + name, "--model=" + model}, c.systemArgs(h)...)
 	var out bytes.Buffer
 	var estimate report.Estimate
-	if code := k.command(ctx, k.baseEnv, &out, append(slices.Clone(args), "--estimate", "--json")); code != cli.ExitOK {
+	if code := c.command(ctx, c.baseEnv, &out, append(slices.Clone(args), "--estimate", "--json")); code != cli.ExitOK {
 		return cli.Errorf(code, "--refresh-base: the cost of running %s again is unknown", h.Name)
 	}
 	if err := json.Unmarshal(out.Bytes(), &estimate); err != nil {
@@ -399,17 +399,17 @@ func (k *check) refreshBase(ctx context.Context) error {
 	switch {
 	case !estimate.Asks:
 	case estimate.CostUSD == nil:
-		return refuse("has an unknown cost, as the model has no price, and %g USD are allowed", *k.refresh)
-	case *estimate.CostUSD > *k.refresh:
-		return refuse("would cost %.6g USD, and %g USD are allowed", *estimate.CostUSD, *k.refresh)
-	case *k.refresh > 0: // else it costs nothing
-		args = append(args, fmt.Sprintf("--budget-usd=%v", *k.refresh))
+		return refuse("has an unknown cost, as the model has no price, and %g USD are allowed", *c.refresh)
+	case *estimate.CostUSD > *c.refresh:
+		return refuse("would cost %.6g USD, and %g USD are allowed", *estimate.CostUSD, *c.refresh)
+	case *c.refresh > 0: // else it costs nothing
+		args = append(args, fmt.Sprintf("--budget-usd=%v", *c.refresh))
 	}
-	if code := k.command(ctx, k.baseEnv, io.Discard, args); code != cli.ExitOK {
+	if code := c.command(ctx, c.baseEnv, io.Discard, args); code != cli.ExitOK {
 		return cli.Errorf(code, "--refresh-base: the run %s ended with exit code %d", name, code)
 	}
-	k.base, err = k.finder().Find(ctx, name)
-	system := k.base.Header.System
+	c.base, err = c.finder().Find(ctx, name)
+	system := c.base.Header.System
 	otherPrompt := h.System.Prompt.SHA256 != "" && system.Prompt.SHA256 != h.System.Prompt.SHA256 // Langfuse has no hash
 	otherServer := h.System.Endpoint != "" && system.Endpoint != h.System.Endpoint
 	if err == nil && (otherPrompt || otherServer || system.Pipeline != h.System.Pipeline) {
@@ -419,8 +419,8 @@ func (k *check) refreshBase(ctx context.Context) error {
 }
 
 // systemArgs returns the arguments of the base's trials, prompt and parameters, and of the items.
-func (k *check) systemArgs(h outcome.Header) []string {
-	args := append([]string{fmt.Sprintf("--trials=%d", max(1, h.Trials))}, k.itemArgs...)
+func (c *check) systemArgs(h outcome.Header) []string {
+	args := append([]string{fmt.Sprintf("--trials=%d", max(1, h.Trials))}, c.itemArgs...)
 	if p := h.System.Prompt; p.Name != "" {
 		args = append(args, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
 	}

@@ -166,19 +166,19 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 
 // readGate reads the rules and the metric, and refuses what the run cannot decide before it costs
 // anything.
-func (k *check) readGate(p *settings.Problems, scorers []configs.Scorer) {
-	gate, metric, err := ReadGate(k.values.All("gate"), k.values.Text("inconclusive"))
+func (c *check) readGate(p *settings.Problems, scorers []configs.Scorer) {
+	gate, metric, err := ReadGate(c.values.All("gate"), c.values.Text("inconclusive"))
 	p.Join(err)
-	k.cfg.Gate, k.cfg.Metric, k.cfg.ClusterBy = gate, cmp.Or(k.values.Text("metric"), metric), k.values.Text("cluster-by")
-	k.cfg.Seed, k.cfg.MaxChanged = 1, compare.MaxRegressed
+	c.cfg.Gate, c.cfg.Metric, c.cfg.ClusterBy = gate, cmp.Or(c.values.Text("metric"), metric), c.values.Text("cluster-by")
+	c.cfg.Seed, c.cfg.MaxChanged = 1, compare.MaxRegressed
 	// Every score of a candidate lies from 0 to 1.
 	if least := gate.MinDelta; least != nil && (*least <= -1 || *least > 1) {
 		p.Add("min_delta %v decides nothing: a difference of scores lies from -1 to 1, and a point is 0.01", *least)
 	}
 	scores := slices.Concat(ExtractionScores(), []string{outcome.ErrorScore},
 		cli.Each(scorers, func(s configs.Scorer) string { return s.Name }))
-	p.Join(k.cfg.Gate.Check(), k.cfg.Gate.CheckScores(scores))
-	if m := k.cfg.Metric; m != "" && !slices.Contains(scores, m) {
+	p.Join(c.cfg.Gate.Check(), c.cfg.Gate.CheckScores(scores))
+	if m := c.cfg.Metric; m != "" && !slices.Contains(scores, m) {
 		p.Add("--metric: there is no score %q; there are: %s", m, textutil.Listed(m, scores))
 	}
 }
@@ -202,41 +202,41 @@ func runArgs(c *urfave.Context, runTable []settings.Setting, name string) []stri
 
 // command runs a command line of this program and returns its exit code. The context does
 // not stop it: it handles signals itself.
-func (k *check) command(ctx context.Context, env cli.Env, out io.Writer, args []string) int {
-	env.Args, env.Resume, env.Stdout = args, k.resumeArgs, out
-	return k.run(context.WithoutCancel(ctx), env)
+func (c *check) command(ctx context.Context, env cli.Env, out io.Writer, args []string) int {
+	env.Args, env.Resume, env.Stdout = args, c.resumeArgs, out
+	return c.run(context.WithoutCancel(ctx), env)
 }
 
-func (k *check) finder() Finder {
-	return Finder{Env: k.env, Dataset: k.dataset, Except: []string{k.candidate}, Own: k.metadata}
+func (c *check) finder() Finder {
+	return Finder{Env: c.env, Dataset: c.dataset, Except: []string{c.candidate}, Own: c.metadata}
 }
 
 // dryRun prints what the check would do.
-func (k *check) dryRun(ctx context.Context) error {
-	base, err := k.findBase(ctx)
+func (c *check) dryRun(ctx context.Context) error {
+	base, err := c.findBase(ctx)
 	baseText := base.Header.Name + ", " + base.Age(time.Now())
-	if k.NotCompared != "" {
-		baseText = "none: " + k.NotCompared
+	if c.NotCompared != "" {
+		baseText = "none: " + c.NotCompared
 	}
 	if err != nil {
 		return err
 	}
 	var text strings.Builder
 	printRow := func(label, value string) { fmt.Fprintf(&text, "%-17s%s\n", label, textutil.Line(value)) }
-	printRow("check", k.Name)
-	printRow("candidate", k.candidate)
+	printRow("check", c.Name)
+	printRow("candidate", c.candidate)
 	printRow("base", baseText)
-	for _, rule := range k.rules() {
+	for _, rule := range c.rules() {
 		printRow("rule", rule.Text)
 	}
 	for _, s := range checkTable() {
-		if value := k.values[s.Flag]; len(value.Words) > 0 && !slices.Contains([]string{"check-name", "base", "gate"}, s.Flag) {
+		if value := c.values[s.Flag]; len(value.Words) > 0 && !slices.Contains([]string{"check-name", "base", "gate"}, s.Flag) {
 			printRow(s.Flag, strings.Join(value.Words, " ")+" ("+value.From+")")
 		}
 	}
 	text.WriteString("\n")
 	var run bytes.Buffer
-	if code := k.command(ctx, k.env, &run, k.runArgs); code != cli.ExitOK {
+	if code := c.command(ctx, c.env, &run, c.runArgs); code != cli.ExitOK {
 		return cli.Errorf(code, "the run could not be started")
 	}
 	for line := range strings.Lines(run.String()) {
@@ -244,30 +244,30 @@ func (k *check) dryRun(ctx context.Context) error {
 			text.WriteString(line)
 		}
 	}
-	return PrintText(k.env, false, nil, text.String())
+	return PrintText(c.env, false, nil, text.String())
 }
 
 // rules returns the rules of the gate; a limit of it that is no rule has a text only.
-func (k *check) rules() []compare.Rule {
+func (c *check) rules() []compare.Rule {
 	var limits []compare.Rule
-	if least := k.cfg.Gate.MinDelta; least != nil {
+	if least := c.cfg.Gate.MinDelta; least != nil {
 		limits = append(limits, compare.Rule{Text: fmt.Sprintf("min-delta %v", *least), Relative: true})
 	}
-	if most := k.cfg.Gate.MaxRegressions; most != nil {
+	if most := c.cfg.Gate.MaxRegressions; most != nil {
 		limits = append(limits, compare.Rule{Text: fmt.Sprintf("max-regressions %d", *most), Relative: true})
 	}
-	return append(limits, k.cfg.Gate.Rules...)
+	return append(limits, c.cfg.Gate.Rules...)
 }
 
 // findBase finds the base. Without one, it sets NotCompared.
-func (k *check) findBase(ctx context.Context) (Base, error) {
-	base, err := k.finder().Find(ctx, k.values.Text("base"))
+func (c *check) findBase(ctx context.Context) (Base, error) {
+	base, err := c.finder().Find(ctx, c.values.Text("base"))
 	switch {
 	case errors.Is(err, errNoBaseline):
-		k.NotCompared = "no baseline is configured; experiment baseline set RUN sets one"
+		c.NotCompared = "no baseline is configured; experiment baseline set RUN sets one"
 		return base, nil
 	case errors.Is(err, errFirstRun):
-		k.NotCompared = err.Error()
+		c.NotCompared = err.Error()
 		return base, nil
 	case err != nil:
 		return base, err
@@ -277,11 +277,11 @@ func (k *check) findBase(ctx context.Context) (Base, error) {
 
 // runCandidate finds the base, before the run costs anything, and runs the candidate. If the run
 // failed but can be judged, failed says why.
-func (k *check) runCandidate(ctx context.Context) (failed, err error) {
-	if k.base, err = k.findBase(ctx); err != nil {
+func (c *check) runCandidate(ctx context.Context) (failed, err error) {
+	if c.base, err = c.findBase(ctx); err != nil {
 		return nil, err
 	}
-	code := k.command(ctx, k.env, io.Discard, k.runArgs)
+	code := c.command(ctx, c.env, io.Discard, c.runArgs)
 	why := map[int]string{
 		cli.ExitFailures: "more items failed than --max-failures allows", cli.ExitGate: "it does not pass its own gate",
 	}[code]
@@ -290,101 +290,101 @@ func (k *check) runCandidate(ctx context.Context) (failed, err error) {
 		return nil, nil
 	case why == "":
 		return nil, cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d; the log says why",
-			k.candidate, code)
+			c.candidate, code)
 	}
-	failed = cli.Errorf(code, "the run of the candidate %s ended with exit code %d: %s", k.candidate, code, why)
-	k.RunFailed = failed.Error()
-	if code == cli.ExitGate && k.values.Text("fail-on") == "never" {
+	failed = cli.Errorf(code, "the run of the candidate %s ended with exit code %d: %s", c.candidate, code, why)
+	c.RunFailed = failed.Error()
+	if code == cli.ExitGate && c.values.Text("fail-on") == "never" {
 		failed = nil
 	}
 	return failed, nil
 }
 
 // judge compares the candidate with the base and judges every rule.
-func (k *check) judge(ctx context.Context) error {
-	if k.base.Named == "" {
-		return k.judgeCandidate(ctx)
+func (c *check) judge(ctx context.Context) error {
+	if c.base.Named == "" {
+		return c.judgeCandidate(ctx)
 	}
-	if k.refresh != nil {
-		if err := k.refreshBase(ctx); err != nil {
+	if c.refresh != nil {
+		if err := c.refreshBase(ctx); err != nil {
 			return err
 		}
 	}
-	return k.compare(ctx)
+	return c.compare(ctx)
 }
 
 // judgeCandidate judges only the rules that need no base.
-func (k *check) judgeCandidate(ctx context.Context) error {
-	run, err := Open(ctx, k.candidate, k.dataset)
+func (c *check) judgeCandidate(ctx context.Context) error {
+	run, err := Open(ctx, c.candidate, c.dataset)
 	if err != nil {
 		return err
 	}
-	k.Candidate, err = Summarise(ctx, run)
+	c.Candidate, err = Summarise(ctx, run)
 	if err = errors.Join(err, run.Close()); err != nil {
 		return err
 	}
-	gate := compare.Gate{Inconclusive: k.cfg.Gate.Inconclusive}
-	for _, rule := range k.rules() {
+	gate := compare.Gate{Inconclusive: c.cfg.Gate.Inconclusive}
+	for _, rule := range c.rules() {
 		if rule.Relative {
-			k.LeftOut = append(k.LeftOut, rule.Text)
+			c.LeftOut = append(c.LeftOut, rule.Text)
 		} else {
 			gate.Rules = append(gate.Rules, rule)
 		}
 	}
-	k.Gate, err = gate.JudgeRun(k.Candidate)
-	if k.judged = err == nil; err != nil || k.values.Text("fail-on") == "never" {
+	c.Gate, err = gate.JudgeRun(c.Candidate)
+	if c.judged = err == nil; err != nil || c.values.Text("fail-on") == "never" {
 		return err
 	}
-	return k.Gate.Err(k.candidate)
+	return c.Gate.Err(c.candidate)
 }
 
 // compare compares the candidate with the base and judges every rule.
-func (k *check) compare(ctx context.Context) (err error) {
-	path, err := Find(ctx, k.candidate, k.dataset)
+func (c *check) compare(ctx context.Context) (err error) {
+	path, err := Find(ctx, c.candidate, c.dataset)
 	if err != nil {
 		return err
 	}
-	sources, done, err := Sources(ctx, k.env, []string{k.base.Named, path}, k.base.Header.Dataset.Name, k.cfg.ClusterBy != "")
+	sources, done, err := Sources(ctx, c.env, []string{c.base.Named, path}, c.base.Header.Dataset.Name, c.cfg.ClusterBy != "")
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return err
 	}
-	result, err := k.cfg.Compare(ctx, sources[0], sources[1:]...)
+	result, err := c.cfg.Compare(ctx, sources[0], sources[1:]...)
 	if err != nil {
 		return err
 	}
-	WarnOfAge(&result, k.maxAge)
-	k.Comparison, k.Candidate, k.Base = &result, result.Candidates[0].Candidate.Summary, k.base.Header.Name+", "+k.base.Age(time.Now())
-	k.Gate = result.Candidates[0].Gate
-	k.addLinks(ctx)
+	WarnOfAge(&result, c.maxAge)
+	c.Comparison, c.Candidate, c.Base = &result, result.Candidates[0].Candidate.Summary, c.base.Header.Name+", "+c.base.Age(time.Now())
+	c.Gate = result.Candidates[0].Gate
+	c.addLinks(ctx)
 	err, candidate := result.Err(), result.Candidates[0]
-	k.judged = len(candidate.Incompatible) == 0
-	switch failOn := k.values.Text("fail-on"); {
-	case failOn == "never" && k.judged:
+	c.judged = len(candidate.Incompatible) == 0
+	switch failOn := c.values.Text("fail-on"); {
+	case failOn == "never" && c.judged:
 		err = nil
 	case failOn == "worse" && err == nil && candidate.Verdict == compare.Worse:
-		err = cli.Errorf(cli.ExitGate, "%s is worse than the base", k.candidate)
-		k.RunFailed = err.Error()
+		err = cli.Errorf(cli.ExitGate, "%s is worse than the base", c.candidate)
+		c.RunFailed = err.Error()
 	}
-	return errors.Join(WriteComparison(ctx, k.values.Text("html"), result, sources), err)
+	return errors.Join(WriteComparison(ctx, c.values.Text("html"), result, sources), err)
 }
 
 // addLinks adds links to the job and to the comparison in Langfuse, if they are known.
-func (k *check) addLinks(ctx context.Context) {
-	if job := k.metadata[metaJobURL]; job != "" {
-		k.Links = append(k.Links, report.Link{Title: "job and report", URL: job})
+func (c *check) addLinks(ctx context.Context) {
+	if job := c.metadata[metaJobURL]; job != "" {
+		c.Links = append(c.Links, report.Link{Title: "job and report", URL: job})
 	}
-	lf, err := settings.Connect(ctx, k.env.Getenv)
+	lf, err := settings.Connect(ctx, c.env.Getenv)
 	if err != nil {
 		return
 	}
 	defer lf.Close()
-	dataset := k.base.Header.Dataset.ID
+	dataset := c.base.Header.Dataset.ID
 	if lf.Embedded || dataset == "" {
 		return
 	}
 	var ids []string
-	for _, name := range []string{k.base.Header.Name, k.candidate} {
+	for _, name := range []string{c.base.Header.Name, c.candidate} {
 		id, err := lf.Client.RunID(ctx, lf.Server, langfuse.RunRef{DatasetID: dataset, Name: name})
 		if err != nil {
 			return
@@ -392,29 +392,29 @@ func (k *check) addLinks(ctx context.Context) {
 		ids = append(ids, id)
 	}
 	address := langfuse.CompareURL(lf.Client.BaseURL(), lf.Server.Project.ID, dataset, ids...)
-	k.Links = append(k.Links, report.Link{Title: "comparison in Langfuse", URL: address})
+	c.Links = append(c.Links, report.Link{Title: "comparison in Langfuse", URL: address})
 }
 
 // publish prints the comment, writes it to the step summary, writes the JUnit file, and in a
 // CI job posts the comment. If it cannot be posted, publish only prints a warning.
-func (k *check) publish(ctx context.Context) error {
+func (c *check) publish(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
-	marker := Marker(k.Name)
-	body := k.Comment(marker, commentLimit)
-	err := errors.Join(PrintText(k.env, false, nil, body), StepSummary(k.env, func(w io.Writer) error {
+	marker := Marker(c.Name)
+	body := c.Comment(marker, commentLimit)
+	err := errors.Join(PrintText(c.env, false, nil, body), StepSummary(c.env, func(w io.Writer) error {
 		_, err := io.WriteString(w, body)
 		return err
 	}))
-	err = errors.Join(err, cli.WriteFile(k.values.Text("junit"), k.JUnit))
-	inJob := k.env.Getenv("GITHUB_ACTIONS") == "true" || k.env.Getenv("GITLAB_CI") == "true"
-	if !inJob || !k.values.On("comment") {
+	err = errors.Join(err, cli.WriteFile(c.values.Text("junit"), c.JUnit))
+	inJob := c.env.Getenv("GITHUB_ACTIONS") == "true" || c.env.Getenv("GITLAB_CI") == "true"
+	if !inJob || !c.values.On("comment") {
 		return err
 	}
-	if action, commentErr := Comment(ctx, k.env.Getenv, body, marker); commentErr != nil {
-		fmt.Fprintf(k.env.Stderr, "warning: the comment was not posted, it is printed above: %s\n",
+	if action, commentErr := Comment(ctx, c.env.Getenv, body, marker); commentErr != nil {
+		fmt.Fprintf(c.env.Stderr, "warning: the comment was not posted, it is printed above: %s\n",
 			textutil.Line(commentErr.Error()))
 	} else {
-		fmt.Fprintf(k.env.Stderr, "the comment was %s\n", action)
+		fmt.Fprintf(c.env.Stderr, "the comment was %s\n", action)
 	}
 	return err
 }

@@ -243,24 +243,24 @@ var errDenied = errors.New("the token may not comment, as with a fork's pull req
 
 // tokenUser returns the user of the token. The token of a GitHub job may not ask for its
 // user, which is then defaultUser.
-func (h *commentAPI) tokenUser(ctx context.Context) (string, error) {
+func (a *commentAPI) tokenUser(ctx context.Context) (string, error) {
 	var user struct{ Login, Username string }
-	err := h.call(ctx, http.MethodGet, h.userURL, nil, &user)
-	if errors.Is(err, errDenied) && h.defaultUser != "" {
-		return h.defaultUser, nil
+	err := a.call(ctx, http.MethodGet, a.userURL, nil, &user)
+	if errors.Is(err, errDenied) && a.defaultUser != "" {
+		return a.defaultUser, nil
 	}
 	return cmp.Or(user.Login, user.Username), err
 }
 
 // findMarked returns the comments of the author that have the marker, the oldest first.
-func (h *commentAPI) findMarked(ctx context.Context, marker, author string) (found []comment, err error) {
+func (a *commentAPI) findMarked(ctx context.Context, marker, author string) (found []comment, err error) {
 	for page := 1; page <= maxPages; page++ {
 		var list []comment
-		address := fmt.Sprintf("%s?per_page=100&page=%d", h.listURL, page)
-		if h.updateMethod == http.MethodPut { // GitLab, whose default is the newest first
+		address := fmt.Sprintf("%s?per_page=100&page=%d", a.listURL, page)
+		if a.updateMethod == http.MethodPut { // GitLab, whose default is the newest first
 			address += "&sort=asc&order_by=created_at"
 		}
-		if err := h.call(ctx, http.MethodGet, address, nil, &list); err != nil {
+		if err := a.call(ctx, http.MethodGet, address, nil, &list); err != nil {
 			return nil, err
 		}
 		for _, c := range list {
@@ -278,21 +278,21 @@ func (h *commentAPI) findMarked(ctx context.Context, marker, author string) (fou
 
 // call sends a request and decodes the response into target, unless it is nil. Errors do not
 // contain the token, even if the response does.
-func (h *commentAPI) call(ctx context.Context, method, address string, body []byte, target any) error {
+func (a *commentAPI) call(ctx context.Context, method, address string, body []byte, target any) error {
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	request.Header.Set(h.header, h.value)
+	request.Header.Set(a.header, a.value)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
-	response, err := h.client.Do(request)
+	response, err := a.client.Do(request)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
-	text := strings.ReplaceAll(string(answer), h.token, "***")
+	text := strings.ReplaceAll(string(answer), a.token, "***")
 	switch status := response.StatusCode; {
 	case err != nil:
 		return err

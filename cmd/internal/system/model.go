@@ -63,11 +63,11 @@ type Model struct {
 // Admission returns the admission of a workers.LimitGroup. A group other than the model's
 // own, of a worker with another key or host, gets a new limiter with the same limits, and
 // the same budget.
-func (a Model) Admission(group string) pipeline.Admission {
-	if group == a.group {
-		return a.admission
+func (m Model) Admission(group string) pipeline.Admission {
+	if group == m.group {
+		return m.admission
 	}
-	return pipeline.NewAdmission(limit.New(a.limits.config(pace{})), a.Budget)
+	return pipeline.NewAdmission(limit.New(m.limits.config(pace{})), m.Budget)
 }
 
 // waitFunc receives the reason why a request to a provider waits.
@@ -75,9 +75,9 @@ type waitFunc = func(provider string, wait pipeline.Wait)
 
 // OnWait sets the function that is called when a request waits. It replaces an earlier one,
 // has no effect on a recording, and is safe to call concurrently with requests.
-func (a Model) OnWait(notify waitFunc) {
-	if a.onWait != nil {
-		a.onWait.Store(&notify)
+func (m Model) OnWait(notify waitFunc) {
+	if m.onWait != nil {
+		m.onWait.Store(&notify)
 	}
 }
 
@@ -117,16 +117,16 @@ func (o Opener) withLimits(opened provider.Opened, known Catalogue, c Limits) (M
 // openAdmission sets the limiter, the budget and the admission of this process. The runs of
 // a sweep share the limiter of a model, so that each run starts with what the earlier ones
 // learned about the provider.
-func (a *Model) openAdmission(opened provider.Opened, known Catalogue) (err error) {
-	a.window = windowKey(opened)
-	if a.limiter = a.limits.Limiters[a.window]; a.limiter == nil {
-		a.limiter = limit.New(a.limits.config(readWindows()[a.window]))
-		if a.limits.Limiters != nil {
-			a.limits.Limiters[a.window] = a.limiter
+func (m *Model) openAdmission(opened provider.Opened, known Catalogue) (err error) {
+	m.window = windowKey(opened)
+	if m.limiter = m.limits.Limiters[m.window]; m.limiter == nil {
+		m.limiter = limit.New(m.limits.config(readWindows()[m.window]))
+		if m.limits.Limiters != nil {
+			m.limits.Limiters[m.window] = m.limiter
 		}
 	}
-	a.Budget, err = a.limits.budget(opened.Info.Model, known)
-	a.admission = pipeline.NewAdmission(a.limiter, a.Budget)
+	m.Budget, err = m.limits.budget(opened.Info.Model, known)
+	m.admission = pipeline.NewAdmission(m.limiter, m.Budget)
 	return err
 }
 
@@ -180,20 +180,20 @@ func readWindows() map[string]pace {
 
 // saveWindow stores the pace of the model, if the run had enough answers to learn it. It
 // ignores errors of writing, since without a pace the next run only starts more slowly.
-func (a Model) saveWindow() error {
+func (m Model) saveWindow() error {
 	const minAnswers = 20
-	if a.limiter == nil {
+	if m.limiter == nil {
 		return nil
 	}
-	windows, state := readWindows(), a.limiter.State()
-	previous, current := windows[a.window], pace{max(1, int(state.Window)), state.Latency}
+	windows, state := readWindows(), m.limiter.State()
+	previous, current := windows[m.window], pace{max(1, int(state.Window)), state.Latency}
 	if !state.Limited && current.Calls <= max(limit.Start, previous.Calls) { // --concurrency or the load kept it small
 		current.Calls = previous.Calls
 	}
 	if state.Answers < minAnswers || current.Calls == 0 || current.Calls == previous.Calls && current.Latency/2 <= previous.Latency && previous.Latency/2 <= current.Latency {
 		return nil
 	}
-	windows[a.window] = current
+	windows[m.window] = current
 	if os.MkdirAll(filepath.Dir(windowsPath()), 0o700) == nil {
 		_ = files.Write(windowsPath(), func(out io.Writer) error { return json.NewEncoder(out).Encode(windows) })
 	}
@@ -205,25 +205,25 @@ func noClose() error { return nil }
 
 // restoreSpent returns a function that charges an earlier outcome of the run or its sweep to
 // the budget; nil without a budget.
-func (a Model) restoreSpent() func(outcome.Outcome) {
-	if a.Budget == nil {
+func (m Model) restoreSpent() func(outcome.Outcome) {
+	if m.Budget == nil {
 		return nil
 	}
 	return func(o outcome.Outcome) {
-		a.Budget.Book(o.CostUSD, o.Usage, o.Assumed)
+		m.Budget.Book(o.CostUSD, o.Usage, o.Assumed)
 		if j := o.Judging; j != nil {
-			a.Budget.Book(j.CostUSD, j.Usage, j.Assumed)
+			m.Budget.Book(j.CostUSD, j.Usage, j.Assumed)
 		}
 	}
 }
 
 // CacheProblem describes why answers could not be written to the cache, or is empty. Call it
 // after the run, which such an error does not affect.
-func (a Model) CacheProblem() string {
-	if a.cache == nil || a.cache.Err() == nil {
+func (m Model) CacheProblem() string {
+	if m.cache == nil || m.cache.Err() == nil {
 		return ""
 	}
-	return a.cache.Err().Error() + "; the run itself is not harmed"
+	return m.cache.Err().Error() + "; the run itself is not harmed"
 }
 
 // The variables that name files which replace or complete the built-in data about models.

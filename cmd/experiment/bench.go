@@ -87,9 +87,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	cfg.Answerer, cfg.System = answerer, opened.Header
-	view := runConfig{quiet: c.Bool("quiet")}
-	view.Header.Scorer.Primary = benches.CaseSuccess
-	cfg.Observer = session{env: env, signals: signals, log: slog.New(slog.DiscardHandler)}.observer(view, &opened)
+	cfg.Observer, _ = observeRun(env, signals, slog.New(slog.DiscardHandler), c.Bool("quiet"), benches.CaseSuccess, &opened)
 	result, runErr := benches.Run(ctx, cfg)
 	if result.Run == "" {
 		if _, taken := errors.AsType[*experiment.NameTakenError](runErr); taken {

@@ -38,7 +38,7 @@ import (
 // session is what all runs of one command use.
 type session struct {
 	env     cli.Env
-	lf      *settings.Langfuse // nil for bench
+	lf      *settings.Langfuse
 	signals *signals
 	log     *slog.Logger
 	git     func() runs.Revision // reads the revision at the first call
@@ -90,23 +90,12 @@ func (s session) engine(cfg runConfig, opened *system.System) experiment.Config 
 	return cfg.Config
 }
 
-// observer returns the observer that shows the progress of a run.
+// observer returns the observer that shows the progress of a run and of its publication.
 func (s session) observer(cfg runConfig, opened *system.System) experiment.Observer {
-	view := runs.NewProgress(s.env, cfg.quiet, cfg.Header.Scorer.Primary, s.log)
-	observer := view.Observer()
-	observer.Opened = func(path string, begun bool, notes []string) {
-		s.log.Info("run file", "path", path, "new", begun)
-		for _, text := range notes {
-			s.note(text)
-		}
-		opened.Model.OnWait(view.Waiting)
-	}
-	observer.Working = func(working bool) {
-		if working { // opened is set by now
-			view.Workers = opened.Workers
-		}
-		s.signals.working.Store(working) // after the work a signal ends the publication at once: nothing is lost
-		if !working && s.lf != nil {
+	observer, view := observeRun(s.env, s.signals, s.log, cfg.quiet, cfg.Header.Scorer.Primary, opened)
+	working := observer.Working
+	observer.Working = func(now bool) {
+		if working(now); !now {
 			view.WatchSending(cfg.Header.Name, s.lf.Paused)
 		}
 	}
@@ -114,6 +103,28 @@ func (s session) observer(cfg runConfig, opened *system.System) experiment.Obser
 		observer.Missing = runs.StillMissing(s.env)
 	}
 	return observer
+}
+
+// observeRun returns an observer that shows the progress of a run in the view. opened is set when
+// the system is opened.
+func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, primary string, opened *system.System) (
+	experiment.Observer, *runs.Progress) {
+	view := runs.NewProgress(env, quiet, primary, log)
+	observer := view.Observer()
+	observer.Opened = func(path string, begun bool, notes []string) {
+		log.Info("run file", "path", path, "new", begun)
+		for _, text := range notes {
+			fmt.Fprintln(env.Stderr, "note: "+textutil.Line(text))
+		}
+		opened.Model.OnWait(view.Waiting)
+	}
+	observer.Working = func(working bool) {
+		if working { // opened is set by now
+			view.Workers = opened.Workers
+		}
+		signals.working.Store(working) // after the work a signal ends the publication at once: nothing is lost
+	}
+	return observer, view
 }
 
 // finish prints and exports the result of a run and returns an error with its exit code. err is

@@ -146,8 +146,8 @@ type Observer struct {
 	// Working is called with true before the first item is handed out, and with false after the
 	// last one.
 	Working func(bool)
-	// Started is called when an item is handed to a worker.
-	Started func(item string)
+	// Started is called when an item is handed to a worker, Answered when the worker has a result.
+	Started, Answered func(item string)
 	// Done is called when the item's outcome is committed.
 	Done func(outcome.Outcome)
 	// Published is called with the number of outcomes in Langfuse; Withdrawing with the number

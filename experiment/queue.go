@@ -174,11 +174,11 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 		if u == nil { // the channel is closed
 			return nil, io.EOF
 		}
-		q.notify(q.cfg.Observer.Started != nil, func() { q.cfg.Observer.Started(u.ID) })
 		o := u.newOutcome(q.cfg.Now())
 		scorer, err := itemScorerOf(q.system.Scorer, u.item.Item)
 		if err == nil {
 			u.scorer, u.Decoded = scorer, scorer.decoded
+			q.notify(q.cfg.Observer.Started != nil, func() { q.cfg.Observer.Started(u.ID) })
 			q.run.Expect(1)
 			return u, nil
 		}
@@ -191,6 +191,7 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 
 // Deliver judges the result of a unit and commits the outcome.
 func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {
+	q.notify(q.cfg.Observer.Answered != nil, func() { q.cfg.Observer.Answered(u.ID) })
 	o, stopErr := outcomeOf(ctx, u, done)
 	if stopErr != nil && ctx.Err() == nil {
 		return q.GiveBack(ctx, u, stopErr)

@@ -319,8 +319,8 @@ func (d *eventLog) observer() experiment.Observer {
 	return experiment.Observer{
 		Planned: func(total, done int) { note("planned %d %d", total, done) },
 		Listed:  func(items int) { note("listed %d", items) },
-		Started: func(item string) { note("started %s", item) },
-		Done:    func(o outcome.Outcome) { note("done %s", o.Item) },
+		Started: func(item string) { note("started %s", item) }, Answered: func(item string) { note("answered %s", item) },
+		Done: func(o outcome.Outcome) { note("done %s", o.Item) },
 	}
 }
 
@@ -328,7 +328,7 @@ func TestRunner_observer(t *testing.T) {
 	var log eventLog
 	_, _, err := carryOut(t, t.Context(), experiment.RunnerConfig{Run: create(t), Source: list(2), Task: task(echo), Scorer: half{}, Concurrency: 1, Observer: log.observer()})
 	noError(t, err)
-	want := eventLog{"listed 1", "listed 2", "planned 2 0", "started i00", "done i00", "started i01", "done i01"}
+	want := eventLog{"listed 1", "listed 2", "planned 2 0", "started i00", "answered i00", "done i00", "started i01", "answered i01", "done i01"}
 	if diff := cmp.Diff(want, log); diff != "" {
 		t.Error(diff)
 	}

@@ -208,11 +208,8 @@ func (v ResultView) groupTables(rows int) (tables []Table) {
 			number("matched"), number("extracted").wide(2), number("base F1"), number("cand. F1"), diff()}}
 		for _, g := range list {
 			b, c := g.Base, g.Candidate
-			row := t.add(g.Name, arrow(b.Expected, c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
+			t.add(g.Name, arrow(b.Expected, c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
 				Score(b.F1, 3), Score(c.F1, 3), Delta(g.Difference))
-			if d := g.Difference; d != nil && math.Abs(*d) > compare.Epsilon {
-				row.State = betterOrWorse(*d < 0)
-			}
 		}
 		t.note(v.Scored < v.Items, "over the counts of "+v.counts())
 		base, cand := v.trials()
@@ -220,11 +217,6 @@ func (v ResultView) groupTables(rows int) (tables []Table) {
 		tables = append(tables, t.First(rows))
 	}
 	return tables
-}
-
-// betterOrWorse returns the state of a change.
-func betterOrWorse(worse bool) string {
-	return cmp.Or(textIf(worse, string(compare.Worse)), string(compare.Better))
 }
 
 // arrow formats a count before and after; once if it is the same.
@@ -350,8 +342,7 @@ func (v ResultView) ChangeTable() Table {
 		name("item"), number("base").wide(2), candidate().wide(1), diff(),
 		{Markdown: "what changed", Page: "what changed", Below: true}}}
 	for _, c := range v.Changed {
-		row := t.add(c.Item, Score(&c.Base, 3), Score(&c.Candidate, 3), Delta(&c.Delta), v.whatChanged(c))
-		row.State = betterOrWorse((c.Delta < 0) != v.Primary().LowerIsBetter)
+		t.add(c.Item, Score(&c.Base, 3), Score(&c.Candidate, 3), Delta(&c.Delta), v.whatChanged(c))
 	}
 	return t
 }

@@ -25,7 +25,7 @@ type page struct {
 }
 
 func newPage(opt Options) *page {
-	opt.Width, opt.Document = max(50, cmp.Or(opt.Width, 80)), cmp.Or(opt.Document, 2000)
+	opt.Width, opt.Document = max(40, cmp.Or(opt.Width, 80)), cmp.Or(opt.Document, 2000)
 	return &page{Options: opt}
 }
 
@@ -246,6 +246,7 @@ func (m *markdown) table(tables ...Table) {
 			m.paragraph("### %s", spans(t.Title))
 		}
 		m.rows(t)
+		m.note(strings.Join(cli.Each(t.Notes, code), " · "))
 		m.note(textIf(t.folded, "</details>"))
 	}
 }

@@ -100,6 +100,7 @@ func certify(ctx context.Context, cfg conformance.Config, view *runs.Progress) (
 		if err != nil {
 			o.Class = outcome.Provider
 		}
+		view.Answered(fixture)
 		view.Done(o)
 	}
 	view.Counting("evaluation")

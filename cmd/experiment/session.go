@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -176,7 +177,8 @@ func (s session) printVerdict(cfg runConfig, r experiment.Result) error {
 		return s.signals.markStop(r.Unverified)
 	}
 	v := runs.Verification{
-		Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String(), OK: r.Verification.OK(), Verification: *r.Verification,
+		Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String(), OK: r.Verification.OK(),
+		Verification: *r.Verification,
 	}
 	if cfg.quiet && v.OK {
 		return nil
@@ -226,12 +228,16 @@ func (s session) export(cfg runConfig, path string, summary outcome.Summary) (er
 
 // nextCommands returns the commands and addresses that show the run.
 func (s session) nextCommands(summary outcome.Summary) []string {
-	shown := []string{summary.Run.Name}
+	shown, trial := []string{summary.Run.Name}, 0
 	switch {
 	case len(summary.Worst) > 0:
-		shown = append(shown, summary.Worst[0].ID)
+		shown, trial = append(shown, summary.Worst[0].ID), summary.Worst[0].Trial
 	case len(summary.Failures) > 0:
-		shown = append(shown, summary.Failures[0].Items[0].ID)
+		first := summary.Failures[0].Items[0]
+		shown, trial = append(shown, first.ID), first.Trial
+	}
+	if trial > 1 {
+		shown = append(shown, "--trial", strconv.Itoa(trial))
 	}
 	lines := []string{"experiment show " + cli.Arguments(shown...)}
 	switch {

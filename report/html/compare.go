@@ -189,7 +189,7 @@ func routes(s compare.Score, failed int, against string) (list []routeLink) {
 	for _, part := range []struct {
 		state, title string
 		count        int
-	}{{"better", "better", s.Wins}, {"worse", "worse", s.Losses}, {"same", "the same", s.Ties}, {"failed", "failed in the candidate", failed}} {
+	}{{"better", "better", s.Wins}, {"worse", "worse", s.Losses}, {"same", "the same", s.Ties}, {"failed-candidate", "failed in the candidate", failed}} {
 		if part.count == 0 {
 			continue
 		}

@@ -231,6 +231,7 @@ func (b *bundle) write(w *writer) error {
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"score":     func(v *float64) string { return report.Score(v, 3) },
+		"doubt":     func(v float64) string { return report.Score(&v, 3) },
 		"delta":     report.Delta,
 		"count":     func(n any) string { return report.Count(reflect.ValueOf(n).Int()) },
 		"counted":   report.Counted[int],

@@ -102,7 +102,7 @@ func NewProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *Pro
 // Observer returns the functions by which the engine reports to p.
 func (p *Progress) Observer() experiment.Observer {
 	return experiment.Observer{
-		Listed: p.Listed, Planned: p.Planned, Started: p.Started, Done: p.Done,
+		Listed: p.Listed, Planned: p.Planned, Started: p.Started, Answered: p.Answered, Done: p.Done,
 		Published: p.Published, Withdrawing: p.Withdrawing, Sending: p.Publishing, Ended: p.Close,
 	}
 }
@@ -166,6 +166,13 @@ func (p *Progress) Started(item string) {
 	p.inFlight++
 }
 
+// Answered receives an item when work on it has ended.
+func (p *Progress) Answered(string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inFlight--
+}
+
 // Done receives the outcome of an item.
 func (p *Progress) Done(o outcome.Outcome) {
 	p.log.Debug("done", "item", o.Item, "class", string(o.Class), "latency", o.Latency)
@@ -178,7 +185,6 @@ func (p *Progress) Done(o outcome.Outcome) {
 func (p *Progress) count(o outcome.Outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.inFlight--
 	p.done++
 	p.lastDone = time.Now()
 	if o.Failed() {
@@ -231,9 +237,14 @@ func (p *Progress) Close() {
 	if !repeated && p.pool == nil && p.done > p.resumed && p.done < p.total { // the run was stopped after the last line
 		p.printState()
 	}
+	stopped := p.done < p.total
 	p.mu.Unlock()
 	if p.pool != nil {
-		p.bar.SetTotal(-1, true)
+		if stopped {
+			p.bar.Abort(false) // it stays as it is
+		} else {
+			p.bar.SetTotal(-1, true)
+		}
 		p.pool.Wait()
 		p.out.bar.Store(nil)
 	}

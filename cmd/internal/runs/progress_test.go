@@ -25,6 +25,7 @@ func TestProgress_stopped(t *testing.T) {
 	p.Planned(3, 0)
 	p.Started("a")
 	p.Started("b")
+	p.Answered("")
 	p.Done(outcome.Outcome{Item: "a"})
 	p.Close()
 	if want := "1/3 done, 0 failed, 0 in flight\n"; !strings.HasSuffix(b.String(), want) {
@@ -44,8 +45,10 @@ func TestProgress_resumed(t *testing.T) {
 		p := NewProgress(cli.Env{Stderr: &b, Terminal: func() int { return 0 }}, false, "entity_f1", slog.New(slog.DiscardHandler))
 		p.Planned(earlier+2, earlier)
 		p.Started("a")
+		p.Answered("")
 		p.Done(outcome.Outcome{Item: "a", Class: outcome.OK, Scores: []outcome.Score{{Name: "entity_f1", Value: &value}}})
 		p.Started("b")
+		p.Answered("")
 		p.Done(outcome.Outcome{Item: "b", Class: outcome.Timeout, Scores: []outcome.Score{{Name: "entity_f1"}}})
 		p.Close()
 		if !strings.HasSuffix(b.String(), want) {
@@ -76,6 +79,7 @@ func TestProgress_waiting(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		pause()
 		time.Sleep(time.Minute)
+		p.Answered("")
 		p.Done(outcome.Outcome{})
 		retry() // something was done just now
 		time.Sleep(10 * time.Second)
@@ -193,6 +197,7 @@ func TestProgress_bar(t *testing.T) {
 	go func() {
 		for began := time.Now(); time.Since(began) < time.Second; {
 			p.Started("a")
+			p.Answered("")
 			p.Done(outcome.Outcome{Item: "a"})
 		}
 		p.Close()

@@ -38,11 +38,12 @@ function decide(card, verdict) {
   show();
 }
 
-function go(to) {
+function go(to, focus = true) {
   if (!cards.length) return;
   if (cards[at]) cards[at].classList.remove("at");
   at = Math.max(0, Math.min(cards.length - 1, to));
   cards[at].classList.add("at");
+  if (!focus) return;
   cards[at].focus({ preventScroll: true });
   cards[at].scrollIntoView({ block: "start" });
 }
@@ -75,7 +76,7 @@ document.addEventListener("click", (e) => {
   const card = e.target.closest(".finding");
   if (!card) return;
   const button = e.target.closest("button[data-verdict]");
-  if (cards.indexOf(card) !== at && !button) go(cards.indexOf(card));
+  if (cards.indexOf(card) !== at) go(cards.indexOf(card), !button);
   if (button) decide(card, decided.get(card.dataset.finding) === button.dataset.verdict ? "" : button.dataset.verdict);
 });
 document.getElementById("save").addEventListener("click", save);

@@ -35,4 +35,5 @@ async function detailOf(row) {
 
 const primaryOf = (run) => run && meta.primary >= 0 ? run.scores[meta.primary] : null;
 const failed = (row) => sides(row).some((r) => r && r.class);
-const perfect = (row) => !failed(row) && row.faults === 0 && sides(row).every((r) => r && (primaryOf(r) === null || primaryOf(r) === 1));
+const scored = (row) => meta.primary < 0 || sides(row).some((r) => r && primaryOf(r) !== null);
+const perfect = (row) => scored(row) && !failed(row) && row.faults === 0 && sides(row).every((r) => r && (primaryOf(r) === null || primaryOf(r) === 1));

@@ -68,6 +68,7 @@ function showList() {
   const noun = rows.some((r) => r.trial > 1) ? "outcome" : "item";
   byId("found").textContent = list.found.length === rows.length ? counted(rows.length, noun)
     : count(list.found.length) + " of " + counted(rows.length, noun);
+  if (noun === "outcome") byId("found").append(" of " + counted(new Set(list.found.map((r) => r.id)).size, "item"));
   byId("found").append(foundNote());
   showPages(from, shown.length);
   if (inRows) showAt();

@@ -4,7 +4,7 @@
 const changes = {
   lost: "lost", broken: "type lost", stray: "newly spurious", gained: "gained", mended: "type gained", gone: "spurious no more",
   missed: "missed by both", spurious: "spurious in both", ok: "as before",
-  unjudged: "not judged",
+  unjudged: "not judged", alone: "not compared",
 };
 const matched = (t) => t && (t.state === "ok" || t.state === "type");
 
@@ -19,7 +19,7 @@ function itemBody(row, detail) {
     el("div", { class: "split" }, documentCard(detail, changes, tallied(entities.map((t) => t.change)), changesIn(entities, i), whose()),
       el("div", null, meta.answers ? changeTable("Terms", terms, "terms", failed)
         : [changeTable("Entities", entities, "entities", failed), changeTable("Relationships", relationships, "relationships", failed)])),
-    el("div", { class: "columns" }, panes.map((pane, k) => el("div", null, el("h2", null, sideName(k, i)), answerOf(pane), pane ? callList(pane) : el("p", { class: "notice" }, "This run has no such item."))))));
+    el("div", { class: "columns" }, panes.map((pane, k) => el("div", null, el("h2", null, sideName(k, i)), answerOf(pane), pane ? callList(pane) : el("p", { class: "notice" }, "This run has no such " + (trials.get(row.id).some((r) => sides(r)[k]) ? "trial." : "item.")))))));
 }
 
 // answerOf returns the answer of a run to a question.
@@ -40,7 +40,7 @@ const sideName = (k, i) => [k ? "Candidate " : "Base ", el("span", { class: "dim
 function verdictOf(row) {
   const d = differenceOf(row), gain = gainOf(row);
   if (d === null) return null;
-  return el("p", { class: "verdictline" }, meta.scores[meta.primary] + " ", el("b", null, ratio(valueIn(row, base))), " → ", el("b", null, ratio(valueIn(row, against()))), " ",
+  return el("p", { class: "verdictline" }, meta.scores[meta.primary] + (trials.get(row.id).length > 1 ? ", mean of the trials: " : " "), el("b", null, ratio(valueIn(row, base))), " → ", el("b", null, ratio(valueIn(row, against()))), " ",
     el("b", { class: gain > 0 ? "up" : gain < 0 ? "down" : "dim" }, d === 0 ? "no difference" : signed(d)));
 }
 
@@ -81,7 +81,7 @@ function joined(panes, kind) {
   });
   // A run that does not know what it matched, as one that is only in Langfuse, has no rows about what was expected.
   const unknown = rows.some((row) => row.expected) && panes.some((p) => p && !p.failure && !(p[kind] || []).length);
-  for (const row of rows) row.change = unknown ? "unjudged" : changeOf(row);
+  for (const row of rows) row.change = panes.some((p) => !p) ? "alone" : unknown ? "unjudged" : changeOf(row);
   const order = Object.keys(changes);
   return rows.sort((a, b) => order.indexOf(a.change) - order.indexOf(b.change));
 }

@@ -5,8 +5,15 @@ const many = true;
 const base = 0;
 const against = () => Number(list.against) > 0 && Number(list.against) < meta.runs.length ? Number(list.against) : 1;
 const sides = (row) => [row.runs[base], row.runs[against()]];
-const valueIn = (row, i) => row.runs[i] && meta.primary >= 0 ? row.runs[i].scores[meta.primary] : null;
+const trials = new Map(); // of an item: its rows
+for (const row of rows) trials.has(row.id) ? trials.get(row.id).push(row) : trials.set(row.id, [row]);
 const smallest = 1e-9; // the smallest difference that counts
+
+// valueIn returns the primary score of an item in a run, the mean of its trials.
+function valueIn(row, i) {
+  const values = trials.get(row.id).map((r) => primaryOf(r.runs[i])).filter((v) => v !== null && v !== undefined);
+  return values.length ? values.reduce((a, b) => a + b) / values.length : null;
+}
 
 function differenceOf(row) {
   const b = valueIn(row, base), c = valueIn(row, against());
@@ -21,7 +28,7 @@ function gainOf(row) {
 
 const wantedBy = {
   changed: (r) => !!gainOf(r), better: (r) => gainOf(r) > 0, worse: (r) => gainOf(r) < 0,
-  same: (r) => gainOf(r) === 0, failed,
+  same: (r) => gainOf(r) === 0, failed, "failed-candidate": (r) => !!(r.runs[against()] && r.runs[against()].class),
 };
 
 const signed = (v) => v === null ? "–" : (v > 0 ? "+" : v < 0 ? "−" : "") + (v === 0 ? "0" : ratio(Math.abs(v)));

@@ -2,7 +2,7 @@
 
 const many = meta.runs.length > 1;
 const sides = (row) => row.runs;
-const wantedBy = { wrong: (r) => !perfect(r), perfect, failed };
+const wantedBy = { wrong: (r) => failed(r) || scored(r) && !perfect(r), perfect, failed };
 
 const columns = [{ key: "id", title: "item", value: (r) => r.id }];
 for (const score of many ? [meta.primary].filter((p) => p >= 0) : meta.shown) {

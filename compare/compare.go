@@ -24,8 +24,12 @@
 // changes no p-value.
 //
 //	result, err := compare.Config{Gate: gate}.Compare(ctx, base, candidate)
-//	if failed := (interface{ ExitCode() int })(nil); errors.As(cmp.Or(err, result.Err()), &failed) {
-//		os.Exit(failed.ExitCode())
+//	if err = cmp.Or(err, result.Err()); err != nil {
+//		code := 1
+//		if failed := (interface{ ExitCode() int })(nil); errors.As(err, &failed) {
+//			code = failed.ExitCode()
+//		}
+//		os.Exit(code)
 //	}
 package compare
 

@@ -93,8 +93,11 @@ func replaceInvalid(o outcome.Outcome, scorer ItemScorer, invalid error) outcome
 	}
 	o.Output, o.Explanation, o.Calls = nil, nil, nil
 	o.Groups, o.Causes, o.Counts = nil, nil, nil
-	if o.CostUSD != nil && (math.IsNaN(*o.CostUSD) || math.IsInf(*o.CostUSD, 0)) {
+	if o.CostUSD != nil && !(*o.CostUSD >= 0 && *o.CostUSD <= math.MaxFloat64) {
 		o.CostUSD = nil
+	}
+	if u := o.Usage; min(u.Input, u.Output, u.Cached, u.Reasoning) < 0 {
+		o.Usage = outcome.Usage{}
 	}
 	return withFailure(o, scorer, f)
 }

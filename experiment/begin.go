@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,7 +103,13 @@ func (cfg Config) withDefaults() (Config, error) {
 	check(cfg.Concurrency < 0, "Concurrency is negative")
 	check(cfg.Timeout < 0, "Timeout is negative")
 	h := &cfg.Header
-	check(h.Trials < 0, "Header.Trials is negative")
+	check(h.Trials < 0 || h.Trials > runstore.MaxTrials, fmt.Sprintf("Header.Trials is not from 0 to %d", runstore.MaxTrials))
+	for _, class := range cfg.RetryClasses {
+		check(!slices.Contains(outcome.Classes(), class), fmt.Sprintf("RetryClasses has %q, which is no class of failures", class))
+	}
+	if _, err := json.Marshal(h.System); err != nil {
+		check(true, "Header.System: "+err.Error())
+	}
 	check(len(h.Scorer.Options) > 0 && !json.Valid(h.Scorer.Options), "Header.Scorer.Options is not JSON")
 	for _, name := range []string{h.Environment, h.Publication.ScoreEnvironment} {
 		check(!langfuse.ValidEnvironment(name),

@@ -69,7 +69,8 @@ type Config struct {
 	// Path is the run file. If it is empty, the file is below Folder, named after project,
 	// dataset and run.
 	Path string
-	// Resume continues the run of that name, or begins it if there is none. Retry implies
+	// Resume continues the run of that name, or begins it if there is none, unless one of a similar
+	// name exists, which is probably meant; see CheckResumable. Retry implies
 	// Resume, requires that the run exists, and gives a new attempt to every item whose newest
 	// attempt failed with one of RetryClasses (none means any class).
 	Resume, Retry bool
@@ -203,7 +204,7 @@ func (r Result) Err() error {
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	e, err := begin(ctx, cfg)
 	if err != nil {
-		return Result{}, err
+		return Result{}, asInterrupted(ctx, err)
 	}
 	e.carryOut(ctx)
 	e.verify(ctx)

@@ -97,8 +97,11 @@ func checkOutcome(o outcome.Outcome) error {
 	if (o.Class == outcome.OK) != (o.Failure == nil) {
 		problems = append(problems, fmt.Errorf("class is %q, and failure must be set exactly when it is not empty", o.Class))
 	}
-	if !isFinite(o.CostUSD) {
-		problems = append(problems, errors.New("its cost is not a finite number"))
+	if !isFinite(o.CostUSD) || o.CostUSD != nil && *o.CostUSD < 0 {
+		problems = append(problems, errors.New("its cost is negative or not a finite number"))
+	}
+	if u := o.Usage; min(u.Input, u.Output, u.Cached, u.Reasoning) < 0 {
+		problems = append(problems, errors.New("its usage is negative"))
 	}
 	for _, s := range o.Scores {
 		if !isFinite(s.Value) || !isFinite(s.Weight) {
@@ -134,20 +137,22 @@ func timeOf(ns sql.NullInt64) time.Time {
 // tokens.
 func compactDetail(d *outcome.Detail) error {
 	d.Calls = slices.Clone(d.Calls)
-	raws := []*json.RawMessage{&d.Output, &d.Explanation}
+	var err error
+	replace := func(what string, raw *json.RawMessage) {
+		if err == nil {
+			*raw, err = compact(what, *raw)
+		}
+	}
+	replace("output", &d.Output)
+	replace("explanation", &d.Explanation)
 	for i := range d.Calls {
 		c := &d.Calls[i]
 		c.Started, c.Ended = c.Started.Round(0), c.Ended.Round(0) // removes the monotonic clock, which is not stored
-		raws = append(raws, &c.Parameters, &c.Input, &c.Output)
+		replace("call's parameters", &c.Parameters)
+		replace("call's input", &c.Input)
+		replace("call's output", &c.Output)
 	}
-	for _, raw := range raws {
-		text, err := compact("detail", *raw)
-		if err != nil {
-			return err
-		}
-		*raw = text
-	}
-	return nil
+	return err
 }
 
 // encodeDetail returns the columns body and large of a detail. It appends large to scratch.

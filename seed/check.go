@@ -139,8 +139,14 @@ func (n *notes) extraction(inputs *extraction.Decoder, item dataset.Item) {
 	}
 	expected, warnings, err := extraction.DecodeExtraction(item.Expected)
 	n.addDecoding(Expected, "expectedOutput", warnings, err)
-	if errInput == nil && err == nil {
+	switch {
+	case err != nil:
+	case errInput == nil:
 		n.checkGold(document, expected)
+	default: // only what needs no document
+		var alone notes
+		alone.checkGold(extraction.Document{}, expected)
+		n.problems = append(n.problems, alone.problems...)
 	}
 }
 

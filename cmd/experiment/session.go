@@ -262,7 +262,7 @@ func failureError(cfg runConfig, r experiment.Result) error {
 	}
 	if r.Begun && s.Items.Scored == 0 && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider && !r.Reached {
 		advice := strings.Join(withName([]string{"--resume --retry-failed"}, cfg.generatedName), " ")
-		return cli.Errorf(cli.ExitUnavailable, "the service was never reached: %s; when it can be, resume with %s", s.Failures[0].Items[0].Message, advice)
+		return cli.Errorf(cli.ExitUnavailable, "the service never answered: %s; when it does, resume with %s", s.Failures[0].Items[0].Message, advice)
 	}
 	if cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, cfg.allowance)

@@ -167,9 +167,9 @@ func (c *process) died(sent <-chan struct{}, l line, request []byte) (unread boo
 	if l.partial {
 		suffix = "; its last line had no newline"
 	}
-	unread = !l.partial && unreadBytes >= int64(len(request))
-	return unread, c.fail(Died, nil, "ended without an answer (%s, after %d answers)%s",
-		c.cmd.ProcessState, c.answers, suffix)
+	died := c.fail(Died, nil, "ended without an answer (%s, after %d answers)%s", c.cmd.ProcessState, c.answers, suffix)
+	died.Unread = !l.partial && unreadBytes >= int64(len(request))
+	return died.Unread, died
 }
 
 // refuse returns the error for a line that is too long or unexpected.

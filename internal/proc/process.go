@@ -154,7 +154,7 @@ func (c *process) stop() {
 }
 
 // fail returns an *Error for an ended process.
-func (c *process) fail(kind Kind, cause error, format string, args ...any) error {
+func (c *process) fail(kind Kind, cause error, format string, args ...any) *Error {
 	return &Error{
 		Kind: kind, Program: c.program.name, Message: fmt.Sprintf(format, args...),
 		Stderr: c.stderrTail.text(), Err: cause,

@@ -227,7 +227,8 @@ func (e *External) exchange(ctx context.Context, name string, n int64, request [
 		return readReport(raw, span)
 	}
 	a := &externalAnswer{span: span, err: err}
-	if _, ok := errors.AsType[*proc.StartError](err); !ok {
+	_, notStarted := errors.AsType[*proc.StartError](err)
+	if died, ok := errors.AsType[*proc.Error](err); !notStarted || ok && !died.Unread { // it may have paid
 		a.calls = []outcome.Call{generation(span)}
 		a.calls[0].Error = a.problem()
 	}

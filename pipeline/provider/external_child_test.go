@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 // runChild answers each line of standard input with respond. With the behaviour "tenth", it exits
-// at the 10th.
+// at the 10th, with "first" at the first.
 func runChild(behaviour string) int {
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	for n := 1; ; n++ {
@@ -31,7 +31,7 @@ func runChild(behaviour string) int {
 		if err != nil {
 			return 0
 		}
-		if behaviour == "tenth" && n == 10 {
+		if behaviour == "tenth" && n == 10 || behaviour == "first" {
 			fmt.Fprintln(os.Stderr, "out of memory")
 			return 137
 		}

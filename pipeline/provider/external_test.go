@@ -87,6 +87,15 @@ func TestExtract_programThatDiesAtEveryTenth(t *testing.T) {
 	}
 }
 
+// TestExtract_programThatDiesAtFirst checks that the cost is unknown if the program has read a
+// request, although it never answered any.
+func TestExtract_programThatDiesAtFirst(t *testing.T) {
+	_, calls, err := openChild(t, "first", nil).Extract(t.Context(), extraction.Document{Text: "x"})
+	if err == nil || len(calls) != 2 || calls[1].Kind != "generation" || calls[1].CostUSD != nil {
+		t.Errorf("%v, %+v", err, calls)
+	}
+}
+
 func TestExtract_failures(t *testing.T) {
 	tests := map[string]struct {
 		behaviour, text string

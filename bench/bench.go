@@ -131,7 +131,7 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 	result, ran := experiment.Run(ctx, experiment.Config{
 		Header: header, Path: cfg.Out, Source: items, Task: task{cfg.Answerer}, Scorer: scorer{},
 		Concurrency: cfg.Concurrency, Timeout: cfg.Timeout, Stop: cfg.Stop, Observer: cfg.Observer,
-		Resume: cfg.Resume, Retry: cfg.RetryFailed,
+		Resume: cfg.Resume, Retry: cfg.RetryFailed, Keep: experiment.Keep{Environment: true}, // nothing is published
 	})
 	if ran != nil && !errors.Is(ran, experiment.ErrInterrupted) {
 		return Report{}, ran

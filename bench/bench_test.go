@@ -408,12 +408,12 @@ func TestGates(t *testing.T) {
 
 func TestRun_usage(t *testing.T) {
 	for want, cfg := range map[string]bench.Config{
-		"no cases to run":     {},
-		`no mode "fast"`:      {Mode: "fast", Cases: []bench.Case{{}}},
-		"one is not enough":   {Mode: bench.VarianceMode, Trials: 1, Cases: []bench.Case{{}}},
-		"leave the model out": {Mode: bench.DeterministicMode, Answerer: &fakeAnswerer{}, Cases: []bench.Case{{}}},
-		"Trials is negative":  {Trials: -1, Cases: []bench.Case{{}}},
-		"none.jsonl":          {Datasets: []string{filepath.Join(t.TempDir(), "none.jsonl")}},
+		"no cases to run":               {},
+		`no mode "fast"`:                {Mode: "fast", Cases: []bench.Case{{}}},
+		"one is not enough":             {Mode: bench.VarianceMode, Trials: 1, Cases: []bench.Case{{}}},
+		"leave the model out":           {Mode: bench.DeterministicMode, Answerer: &fakeAnswerer{}, Cases: []bench.Case{{}}},
+		"Trials is not from 0 to 10000": {Trials: -1, Cases: []bench.Case{{}}},
+		"none.jsonl":                    {Datasets: []string{filepath.Join(t.TempDir(), "none.jsonl")}},
 	} {
 		if _, err := bench.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)

@@ -52,7 +52,7 @@ type importable interface {
 // next parses the next line. It returns nil after the last one.
 func (im *importer) next() (importable, error) {
 	im.line++
-	if im.lines.Scan() {
+	if im.lines.Scan() && im.lines.Err() == nil { // after an error, the last line may be cut
 		line, err := im.parser.parse(im.lines.Bytes())
 		return line, im.atLine(err)
 	}

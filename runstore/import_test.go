@@ -1,11 +1,14 @@
 package runstore
 
 import (
+	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -98,6 +101,16 @@ func TestOpenAny(t *testing.T) {
 
 // Each run needs several syncs of the disk, so the test uses large examples with fixed seeds
 // instead of the hundred cases of rapid.Check.
+// TestImport_readError: an error of reading is that of reading, and not of the line that it cut.
+func TestImport_readError(t *testing.T) {
+	text := smallRun(t)
+	broken := io.MultiReader(strings.NewReader(text[:len(text)-20]), iotest.ErrReader(context.Canceled))
+	err := Import(t.Context(), broken, "x.jsonl", filepath.Join(t.TempDir(), "x.run"))
+	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "JSON") {
+		t.Error(err)
+	}
+}
+
 func TestImport_ofExportIsIdentity(t *testing.T) {
 	runs := rapid.Custom(drawItems)
 	for seed := range suite.SampleOr(4, 12) {

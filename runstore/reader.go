@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -251,12 +253,38 @@ func (v view) checkLog(ctx context.Context) error {
 		if err != nil || !marked {
 			return err
 		}
-		info, err := os.Stat(v.path + "-wal")
-		if err == nil && info.Size() > 0 || ignoreMissing(err) != nil {
+		valid, err := hasLogHeader(v.path + "-wal")
+		if valid || ignoreMissing(err) != nil {
 			return faultOf(v.path, ErrRead, err)
 		}
 	}
-	return fault(v.path, ErrDamaged, fmt.Errorf("the log %s-wal is missing, and what was committed last with it", v.path))
+	return fault(v.path, ErrDamaged, fmt.Errorf("the log %s-wal is missing or damaged, and what was committed last with it", v.path))
+}
+
+// hasLogHeader reports whether a file begins with the header of a write-ahead log of SQLite with
+// the right checksum. SQLite takes any other file for an empty log.
+//
+// Format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
+func hasLogHeader(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	var header [32]byte
+	if _, err := io.ReadFull(f, header[:]); err != nil {
+		return false, nil
+	}
+	magic, order := binary.BigEndian.Uint32(header[:]), binary.ByteOrder(binary.LittleEndian)
+	if magic&1 == 1 {
+		order = binary.BigEndian
+	}
+	var a, b uint32
+	for i := 0; i < 24; i += 8 {
+		a += order.Uint32(header[i:]) + b
+		b += order.Uint32(header[i+4:]) + a
+	}
+	return magic&^1 == 0x377f0682 && a == binary.BigEndian.Uint32(header[24:]) && b == binary.BigEndian.Uint32(header[28:]), nil
 }
 
 // readMeta decodes the value of a key in the meta table. ok is false if the key does not exist.

@@ -139,6 +139,16 @@ func TestLoad_logMissing(t *testing.T) {
 	if text, err := salvaged(t, withoutLog); !errors.Is(err, ErrDamaged) || !strings.HasPrefix(text, `{"kind":"header"`) {
 		t.Errorf("salvaging: %v\n%s", err, text)
 	}
+	for _, at := range []int{0, 24} { // of the header of the log: SQLite takes the log for empty
+		flipped := copied("flipped", true)
+		log, err := os.ReadFile(flipped + "-wal")
+		noError(t, err)
+		log[at] ^= 1
+		noError(t, os.WriteFile(flipped+"-wal", log, 0o600))
+		if _, err := Load(flipped); !errors.Is(err, ErrDamaged) {
+			t.Errorf("the header of the log is damaged at %d: %v", at, err)
+		}
+	}
 	killed := copied("killed", true)
 	for range 2 { // opened without a write
 		reopened := mustOpen(t, killed)

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -31,6 +33,14 @@ type message struct {
 
 // unpack decompresses the body of a message.
 func (m *message) unpack() error {
+	if bytes.HasPrefix(m.body, []byte("\x28\xb5\x2f\xfd")) { // of an older program, which used zstd
+		reader, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*maxSpansBody))
+		if err == nil {
+			defer reader.Close()
+			m.body, err = reader.DecodeAll(m.body, nil)
+		}
+		return err
+	}
 	n, err := s2.DecodedLen(m.body)
 	if err == nil && n > 2*maxSpansBody {
 		err = s2.ErrTooLarge

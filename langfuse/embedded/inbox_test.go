@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
 )
 
 // TestInbox_survives checks that acknowledged requests are in the file, also for another server,
@@ -25,6 +27,26 @@ func TestInbox_survives(t *testing.T) {
 	equal(t, "after", second.get(api+"/v3/scores?fields=core").column("id"), []string{"b", "a"})
 	second.must(202, second.do("DELETE", api+"/scores/b", nil))
 	equal(t, "deleted", second.get(api+"/v3/scores").column("id"), []string{"a"})
+}
+
+// TestInbox_ofOlderPrograms checks that messages that an older program compressed are read.
+func TestInbox_ofOlderPrograms(t *testing.T) {
+	r := newTestServer(t, Config{IngestionDelay: time.Hour})
+	r.must(207, r.post(api+"/ingestion", batchOf(scoreEvent("e1", "a", 0, at1))))
+	bodies, err := queryRows(r.server.store.r, scanValue[[]byte], "SELECT body FROM inbox")
+	if err != nil || len(bodies) != 1 {
+		t.Fatal(bodies, err)
+	}
+	body, err := s2.Decode(nil, bodies[0])
+	encoder, zstdErr := zstd.NewWriter(nil)
+	if err = errors.Join(err, zstdErr); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.server.store.exec("UPDATE inbox SET packing = 'zstd', body = ?", encoder.EncodeAll(body, nil)); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.advance(time.Hour)
+	equal(t, "scores", r.get(api+"/v3/scores?fields=core").column("id"), []string{"a"})
 }
 
 // TestInbox_modeOfItsTime checks that a message is stored in the mode of the server that received

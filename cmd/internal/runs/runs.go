@@ -86,6 +86,11 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	case isPath:
 		return "", cli.Usage("there is no file %s", named)
 	}
+	placed, err := runstore.Files(ctx, settings.Folder)
+	placed = slices.DeleteFunc(placed, func(e runstore.Entry) bool { return e.Err != nil || !e.Placed(dataset, named) })
+	if err == nil && len(placed) == 1 { // no other file need be opened
+		return placed[0].Path, nil
+	}
 	entries, err := List(ctx)
 	if err != nil {
 		return "", err

@@ -151,8 +151,7 @@ func serve(ctx context.Context, listener net.Listener, required langfuse.Mode, m
 	case embedded.IsBusy(err):
 		return nil, cli.Errorf(cli.ExitUnavailable, "%w: another process of this folder holds it and does not go on; continue that one (fg), or end it", err)
 	case embedded.IsUnreadable(err):
-		return nil, cli.Errorf(cli.ExitIO, "%w: use a newer program if one wrote it, put a copy back, or move it "+
-			"away with its log (-wal): a new one is made then, without its datasets; runs are files of their own", err)
+		return nil, unreadable(err)
 	case err != nil:
 		return nil, folderError(err)
 	}
@@ -175,7 +174,9 @@ func serve(ctx context.Context, listener net.Listener, required langfuse.Mode, m
 	}
 	// The server answers with status 500 only if it cannot save something.
 	if answer, ok := errors.AsType[*langfuse.APIError](err); ok && answer.Status == http.StatusInternalServerError {
-		err = folderError(err)
+		if err = folderError(err); strings.Contains(answer.Message, "database disk image is malformed") {
+			err = unreadable(answer)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, stop())
@@ -255,4 +256,10 @@ func builtInItems() ([]json.RawMessage, error) {
 		items = append(items, line)
 	}
 	return items, err
+}
+
+// unreadable says what to do about a store that cannot be read.
+func unreadable(err error) error {
+	return cli.Errorf(cli.ExitIO, "%w: use a newer program if one wrote it, put a copy back, or move langfuse.db "+
+		"away with its log (-wal): a new one is made then, without its datasets; runs are files of their own", err)
 }

@@ -45,7 +45,7 @@ type Allowed struct {
 
 // UnmarshalYAML reads a list of values, or {from: 0, to: 1}.
 func (a *Allowed) UnmarshalYAML(node *yaml.Node) error {
-	problem := fmt.Errorf("line %d: a list of values is expected, or {from: 0, to: 1}", node.Line)
+	problem := fmt.Errorf("line %d: a list of values is expected, or {from: 0, to: 1} with the smaller number first", node.Line)
 	if node.Kind == yaml.SequenceNode {
 		if node.Decode(&a.Values) != nil || len(a.Values) == 0 {
 			return problem

@@ -117,7 +117,7 @@ func (a Agreement) scoreTable() Table {
 type Audit struct {
 	Dataset string `json:"dataset"`
 	harness.AuditResult
-	// Outdated counts items that were left out because their gold in the dataset has changed
+	// Outdated counts items that were left out because their document or gold in the dataset has changed
 	// since the runs.
 	Outdated int `json:"outdated"`
 	// Judging is the result of --judge.
@@ -176,7 +176,7 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 	p.notes(textIf(more > 0, Counted(more, "finding")+" with less doubt; --top shows more"))
 	p.table(a.Moves())
 	p.notes(textIf(a.Confirmed > 0, Counted(a.Confirmed, "finding")+" left out: people confirmed the gold"),
-		textIf(a.Outdated > 0, Counted(a.Outdated, "item")+" left out: the gold in the dataset has changed; "+
+		textIf(a.Outdated > 0, Counted(a.Outdated, "item")+" left out: document or gold has changed in the dataset; "+
 			"experiment rescore --dataset "+textutil.Line(a.Dataset)+"@now RUN… scores against it"),
 		textIf(a.Skipped > 0, Counted(a.Skipped, "item")+" without gold, or without the output of two systems"))
 	if j := a.Judging; j != nil {

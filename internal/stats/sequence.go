@@ -114,6 +114,17 @@ func Map[In, Out any](values iter.Seq2[In, error], convert func(In) Out) iter.Se
 	}
 }
 
+// Filter yields the values that keep accepts, and the errors.
+func Filter[T any](values iter.Seq2[T, error], keep func(T) bool) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for value, err := range values {
+			if (err != nil || keep(value)) && !yield(value, err) {
+				return
+			}
+		}
+	}
+}
+
 // Parallel calls do with the values, at most limit at once (0 means the number of processors),
 // and yields the results in the order of the values, up to the first error of values or do.
 // About three values for each call at once are in memory. No goroutine remains after the loop,

@@ -19,10 +19,10 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
-	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -88,7 +88,7 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	if result.Items == 0 {
-		return cli.Errorf(cli.ExitIncompatible, "nothing to audit: no item has both current gold and outputs of two systems (%d lack one of them; the gold of %d has changed since)", result.Skipped, a.outdated)
+		return cli.Errorf(cli.ExitIncompatible, "nothing to audit: no item has both current gold and outputs of two systems (%d lack one of them; document or gold of %d has changed since)", result.Skipped, a.outdated)
 	}
 	for i, name := range a.systems {
 		for j, other := range a.systems[:i] {
@@ -178,7 +178,7 @@ type auditor struct {
 	gold    map[string]currentGold // gold that the dataset has now, by item id
 	// langfuse is nil until connect. readDataset connects if the dataset is in Langfuse.
 	langfuse *settings.Langfuse
-	// outdated counts items whose gold in the dataset changed after the runs.
+	// outdated counts items whose document or gold in the dataset changed after the runs.
 	outdated int
 	differ   map[[2]int]bool // pairs of systems whose outputs differ in some item
 }
@@ -298,7 +298,7 @@ func (a *auditor) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 			first := row[slices.IndexFunc(row, func(o *outcome.Outcome) bool { return o != nil })]
 			item, err := a.runs[0].Item(ctx, first.Item)
 			now, found := a.gold[item.ID]
-			if err == nil && a.gold != nil && (!found || now.gold != dataset.GoldHash(item.Expected)) {
+			if err == nil && a.gold != nil && (!found || now.hash != item.Hash) {
 				a.outdated++
 				continue
 			}
@@ -395,7 +395,7 @@ func (a *auditor) ask(ctx context.Context, model pipeline.Model, name string, d 
 	if err != nil {
 		return out, err
 	}
-	text, err := json.Marshal(map[string]string{"document": textutil.Cut(document.Text, maxJudgedText), "proposed_change": d.Change(), "why_it_is_proposed": d.Reason})
+	text, err := json.Marshal(map[string]string{"document": around(document.Text, d.Places), "proposed_change": d.Change(), "why_it_is_proposed": d.Reason})
 	if err != nil {
 		return out, err
 	}
@@ -404,12 +404,32 @@ func (a *auditor) ask(ctx context.Context, model pipeline.Model, name string, d 
 		Parameters: pipeline.Parameters{Temperature: new(0.0)},
 		Schema:     &pipeline.Schema{Name: "judgement", JSON: json.RawMessage(judgeSchema)},
 	})
-	if err != nil {
-		return out, fmt.Errorf("asking %s about finding %s: %w", name, d.Key, err)
+	fault, refused := errors.AsType[*pipeline.ModelError](err)
+	switch {
+	case refused && !fault.Unauthorised && !limit.StopsRun(err) && ctx.Err() == nil: // the others may be answered
+		out.Judged = harness.Judged{Model: name, Reason: "no answer: " + textutil.Cut(fault.Error(), 200)}
+		out.costUSD = answer.CostUSD
+		return out, nil
+	case err != nil:
+		err = fmt.Errorf("asking %s about finding %s: %w", name, d.Key, err)
+		if refused {
+			err = cli.WithCode(cli.ExitUnavailable, err)
+		}
+		return out, err
 	}
 	if err := json.Unmarshal([]byte(answer.Text), &out.Judged); err != nil || out.Wrong == nil {
 		out.Judged = harness.Judged{Reason: "the answer is not in the requested form: " + textutil.Cut(answer.Text, 200)}
 	}
 	out.Model, out.costUSD = cmp.Or(answer.Model, name), answer.CostUSD
 	return out, nil
+}
+
+// around returns a document, or the part of a long one around the first place of a finding.
+func around(text string, places []harness.Place) string {
+	if len(text) <= maxJudgedText || len(places) == 0 {
+		return textutil.Cut(text, maxJudgedText)
+	}
+	at, _ := extraction.NewOffsets(text).Convert(places[0].Start, extraction.CodePoints, extraction.Bytes)
+	from := min(max(0, at-maxJudgedText/2), len(text)-maxJudgedText)
+	return "…" + strings.ToValidUTF8(textutil.Cut(text[from:], maxJudgedText), "")
 }

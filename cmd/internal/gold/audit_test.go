@@ -11,8 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -179,8 +181,8 @@ func TestAudit_decisions(t *testing.T) {
 func TestAudit_fileNow(t *testing.T) {
 	auditFolder(t)
 	all := auditJSON(t, nil, "s1", "s2").Findings
-	now := `{"id":"a","input":{"document_text":"Ada"},"expectedOutput":{"entities":[]}}` + "\n" +
-		`{"id":"b","input":{"document_text":"Ada"},"metadata":{"by":"Eve"},"expectedOutput":{"entities":[{"name":"Ada Lovelace"},{"name":"Isaac Newton"}]}}` + "\n" +
+	now := `{"id":"a","input":{"document_text":"Ada Lovelace knew Charles Babbage."},"expectedOutput":{"entities":[]}}` + "\n" +
+		`{"id":"b","input":{"document_text":"Ada Lovelace never met Isaac Newton."},"metadata":{"by":"Eve"},"expectedOutput":{"entities":[{"name":"Ada Lovelace"},{"name":"Isaac Newton"}]}}` + "\n" +
 		`{"id":"c","input":{"document_text":"Nobody."},"expectedOutput":{"entities":[]}}` + "\n"
 	if err := errors.Join(os.Mkdir("data", 0o700), os.WriteFile("data/items.jsonl", []byte(now), 0o600)); err != nil {
 		t.Fatal(err)
@@ -190,6 +192,13 @@ func TestAudit_fileNow(t *testing.T) {
 	}
 	if a := auditJSON(t, nil, "s1", "s2", "--dataset", "data/items.jsonl"); a.Outdated != 1 || len(a.Findings) != 1 {
 		t.Errorf("--dataset: %+v", a)
+	}
+	edited := strings.Replace(now, "never met", "hardly met", 1) // a decision would bring the old document back
+	if err := errors.Join(os.Mkdir("edited", 0o700), os.WriteFile("edited/items.jsonl", []byte(edited), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := audit(t, nil, "s1", "s2", "--dataset", "edited/items.jsonl"); code != cli.ExitIncompatible || !strings.Contains(stderr, "document or gold of 2 has changed") {
+		t.Errorf("another document: %d: %s", code, stderr)
 	}
 	if err := os.Rename("data/items.jsonl", "items.jsonl"); err != nil {
 		t.Fatal(err)
@@ -276,8 +285,10 @@ func TestAudit_refused(t *testing.T) {
 	}
 }
 
-// TestAudit_judge asks a model that accepts one finding and gives an unusable answer to the other.
+// TestAudit_judge asks a model that accepts one finding, and gives an unusable answer to the other or
+// refuses it.
 func TestAudit_judge(t *testing.T) {
+	var refuse atomic.Bool
 	auditFolder(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, err := io.ReadAll(r.Body)
@@ -286,6 +297,10 @@ func TestAudit_judge(t *testing.T) {
 		}
 		answer := `{"gold_is_wrong": true, "reason": "the text names him"}`
 		if strings.Contains(string(raw), "Newton") {
+			if refuse.Load() {
+				http.Error(w, `{"error":{"message":"content policy"}}`, http.StatusBadRequest)
+				return
+			}
 			answer = "I would rather not."
 		}
 		content, _ := json.Marshal(answer)
@@ -304,7 +319,26 @@ func TestAudit_judge(t *testing.T) {
 			t.Errorf("%s: %+v", d.Kind, d.Judged)
 		}
 	}
+	refuse.Store(true) // one question, which costs nothing
+	if j := auditJSON(t, env, "s1", "s2", "--judge", "openai/gpt-4o-mini").Judging; j.Wrong != 1 || j.Unusable != 1 || j.CostUSD == nil || *j.CostUSD > 0.16 {
+		t.Errorf("one question is refused: %+v", j)
+	}
 	if _, err := os.Stat(filepath.Join(experiment.Folder, "langfuse.db")); !os.IsNotExist(err) {
 		t.Errorf("runs over a file opened Langfuse: %v", err)
+	}
+}
+
+// TestAround: of a long document, the part around the finding goes to the model.
+func TestAround(t *testing.T) {
+	text := strings.Repeat("ä", 20_000) + "Ada" + strings.Repeat("b", 20_000)
+	part := around(text, []harness.Place{{Span: extraction.Span{Start: 20_000, End: 20_003, Quote: "Ada"}}})
+	if !strings.Contains(part, "äAdab") || len(part) > maxJudgedText+10 || !utf8.ValidString(part) {
+		t.Errorf("%d bytes, %.30q", len(part), part)
+	}
+	if end := around(text, []harness.Place{{Span: extraction.Span{Start: 40_002, End: 40_003}}}); !strings.HasSuffix(end, "b") {
+		t.Errorf("%.30q", end)
+	}
+	if around("short", nil) != "short" {
+		t.Error("a short document is changed")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -260,6 +262,12 @@ func addShifts(ctx context.Context, r *report.Regold, cfg compare.Config, before
 	var err error
 	var ranks [2]compare.Leaderboard
 	var comparisons [2]compare.Comparison
+	before = slices.Clone(before)
+	for i := range before {
+		if before[i], err = restrict(ctx, before[i], after[i]); err != nil {
+			return err
+		}
+	}
 	for i, sources := range [][]compare.Source{before, after} {
 		if ranks[i], err = cfg.Rank(ctx, sources...); err != nil {
 			return err
@@ -289,6 +297,34 @@ func addShifts(ctx context.Context, r *report.Regold, cfg compare.Config, before
 		}
 	}
 	return nil
+}
+
+// restricted is a run with only some of its items.
+type restricted struct {
+	compare.Source
+	items map[string]bool
+}
+
+// restrict returns a run with the items that another run has, too.
+func restrict(ctx context.Context, run, other compare.Source) (compare.Source, error) {
+	r := restricted{run, map[string]bool{}}
+	for item, err := range other.Items(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		r.items[item.ID] = true
+	}
+	return r, nil
+}
+
+// Items yields the items that are left.
+func (r restricted) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
+	return stats.Filter(r.Source.Items(ctx), func(item compare.Item) bool { return r.items[item.ID] })
+}
+
+// Outcomes yields the outcomes of the items that are left.
+func (r restricted) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] {
+	return stats.Filter(r.Source.Outcomes(ctx), func(o outcome.Outcome) bool { return r.items[o.Item] })
 }
 
 // rankOf returns the entry of a run in a leaderboard, or the zero value.

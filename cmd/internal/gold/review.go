@@ -82,6 +82,7 @@ func parseDecisions(raw []byte) (d decisions, err error) {
 
 // currentGold is the current gold of an item in the dataset.
 type currentGold struct {
+	hash      string   // of input and expected output
 	gold      string   // hash of the expected output
 	confirmed []string // keys of the findings that people rejected for this gold
 	metadata  json.RawMessage
@@ -99,7 +100,7 @@ func (a *auditor) readDataset(ctx context.Context, path string) error {
 			return err
 		}
 		items = stats.Map(seed.StoredItems(ctx, a.langfuse.Client, name), func(item langfuse.DatasetItem) dataset.Item {
-			return dataset.Item{ID: item.ID, Expected: item.ExpectedOutput, Metadata: item.Metadata}
+			return dataset.Item{ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata}
 		})
 	} else if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		items = stats.Map(dataset.ReadFile(ctx, path), func(item dataset.Located) dataset.Item { return item.Item })
@@ -110,6 +111,9 @@ func (a *auditor) readDataset(ctx context.Context, path string) error {
 			return cli.WithCode(cli.ExitUsage, fmt.Errorf("reading the dataset %s as it is now: %w", textutil.Line(name), err))
 		}
 		now := newCurrentGold(item.Expected, item.Metadata)
+		if now.hash, err = dataset.Hash(item); err != nil {
+			return cli.WithCode(cli.ExitUsage, err)
+		}
 		if a.langfuse != nil {
 			now.metadata = nil // applyDecisions reads it again
 		}

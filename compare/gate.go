@@ -82,20 +82,14 @@ func (g GateResult) ExitCode() int {
 // Check returns everything that is wrong with the gate. Its rules are those of ParseRule,
 // unchanged: one that a program puts together could have an operator or a bound that nothing keeps.
 func (g Gate) Check() error {
-	var problems []error
-	if !slices.Contains([]Policy{"", InconclusiveFails, InconclusivePasses, InconclusiveExits6}, g.Inconclusive) {
-		problems = append(problems, fmt.Errorf("inconclusive: expected fail, pass or 6, not %q", g.Inconclusive))
-	}
-	if g.MinDelta != nil && !usable(*g.MinDelta) {
-		problems = append(problems, errors.New("min-delta: expected a finite number"))
-	}
-	if g.MaxRegressions != nil && *g.MaxRegressions < 0 {
-		problems = append(problems, fmt.Errorf("max-regressions: %d is negative", *g.MaxRegressions))
-	}
+	var problems textutil.Problems
+	problems.Add(!slices.Contains([]Policy{"", InconclusiveFails, InconclusivePasses, InconclusiveExits6}, g.Inconclusive),
+		"inconclusive: expected fail, pass or 6, not %q", g.Inconclusive)
+	problems.Add(g.MinDelta != nil && !usable(*g.MinDelta), "min-delta: expected a finite number")
+	problems.Add(g.MaxRegressions != nil && *g.MaxRegressions < 0, "max-regressions: a number is negative")
 	for _, r := range g.Rules {
-		if parsed, err := ParseRule(r.Text); err != nil || parsed != r {
-			problems = append(problems, fmt.Errorf("rule %q of %q is not one that ParseRule returned", cut(r.Text), r.Metric))
-		}
+		parsed, err := ParseRule(r.Text)
+		problems.Add(err != nil || parsed != r, "rule %q of %q is not one that ParseRule returned", cut(r.Text), r.Metric)
 	}
 	return errors.Join(problems...)
 }
@@ -206,18 +200,11 @@ var errNoBase = errors.New("it refers to a base, and a single run has none: use 
 // refers to a base, or a score is not one of them. It needs no results, so it can be called
 // before the run is paid for.
 func (g Gate) CheckRun(scores []string) error {
-	problems := []error{g.Check()}
-	add := func(rule string) { problems = append(problems, fmt.Errorf("%s: %w", rule, errNoBase)) }
-	if g.MinDelta != nil {
-		add("min-delta")
-	}
-	if g.MaxRegressions != nil {
-		add("max-regressions")
-	}
+	problems := textutil.Problems{g.Check()}
+	problems.Add(g.MinDelta != nil, "min-delta: %w", errNoBase)
+	problems.Add(g.MaxRegressions != nil, "max-regressions: %w", errNoBase)
 	for _, r := range g.Rules {
-		if r.Relative {
-			add(fmt.Sprintf("rule %q", cut(r.Text)))
-		}
+		problems.Add(r.Relative, "rule %q: %w", cut(r.Text), errNoBase)
 	}
 	return errors.Join(append(problems, g.CheckScores(scores))...)
 }

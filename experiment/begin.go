@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -90,12 +91,8 @@ var errNotOpened = cli.Usage("experiment: Config.Open returned no task or no sco
 
 // withDefaults checks the Config and fills in the defaults that need no request.
 func (cfg Config) withDefaults() (Config, error) {
-	var problems []error
-	check := func(invalid bool, problem string) {
-		if invalid {
-			problems = append(problems, cli.Usage("experiment: Config.%s", problem))
-		}
-	}
+	var problems textutil.Problems
+	check := func(invalid bool, problem string) { problems.Add(invalid, "experiment: Config.%s", problem) }
 	check(cfg.Header.Name == "", "Header.Name is missing")
 	check(cfg.Dataset == "" && cfg.Source == nil, "Dataset is missing")
 	check(cfg.Open == nil && cfg.Task == nil, "Task is missing")
@@ -119,7 +116,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	check(cfg.Overwrite && (cfg.Resume || cfg.Retry), "Overwrite begins the run again, which Resume continues")
 	check(cfg.Langfuse != nil && cfg.Langfuse.Client == nil, "Langfuse has no client: Connect returns one that has")
 	if err := errors.Join(problems...); err != nil {
-		return cfg, err
+		return cfg, cli.WithCode(cli.ExitUsage, err)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

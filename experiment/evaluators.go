@@ -60,21 +60,17 @@ var scoreNamePattern = textutil.Pattern(`^[a-z][a-z0-9_]{0,62}$`)
 // an evaluator cannot be asked at its first call, or a budget is used up, the run stops. Package
 // conformance tests whether an evaluator can be trusted.
 func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*EvaluatedScorer, error) {
-	var problems []error
+	var problems textutil.Problems
 	s := &EvaluatedScorer{base: base}
 	seen := map[string]bool{outcome.ErrorScore: true}
 	for _, name := range taken {
 		seen[name] = true
 	}
 	for _, e := range extra {
-		switch {
-		case !scoreNamePattern().MatchString(e.Name):
-			problems = append(problems, fmt.Errorf("scorers: the name %q is not of small letters, digits and _, beginning with a letter", e.Name))
-		case seen[e.Name]:
-			problems = append(problems, fmt.Errorf("scorers: the name %q is taken by another score", e.Name))
-		case e.Evaluator == nil:
-			problems = append(problems, fmt.Errorf("scorers: %q has no evaluator", e.Name))
-		}
+		problems.Add(!scoreNamePattern().MatchString(e.Name),
+			"scorers: the name %q is not of small letters, digits and _, beginning with a letter", e.Name)
+		problems.Add(seen[e.Name], "scorers: the name %q is taken by another score", e.Name)
+		problems.Add(e.Evaluator == nil, "scorers: %q has no evaluator", e.Name)
 		seen[e.Name] = true
 		s.extra = append(s.extra, &scoreEvaluator{Evaluated: e})
 	}

@@ -239,29 +239,20 @@ func Matrix(cfg SweepConfig) ([]SweepSettings, error) {
 
 // orderAxes checks the axes and sorts them into the order of SweepFlags.
 func orderAxes(axes []Axis) ([]Axis, error) {
-	var problems []error
+	var problems textutil.Problems
 	seen := map[string]bool{}
 	for _, a := range axes {
-		switch {
-		case !slices.Contains(SweepFlags(), a.Flag):
-			problems = append(problems, fmt.Errorf("%q cannot be swept%s; these can: %s", a.Flag, textutil.Hint(a.Flag, SweepFlags()), strings.Join(SweepFlags(), ", ")))
-		case seen[a.Flag]:
-			problems = append(problems, fmt.Errorf("%s is given twice", a.Flag))
-		case len(a.Values) == 0:
-			problems = append(problems, fmt.Errorf("%s has no values", a.Flag))
-		}
+		problems.Add(!slices.Contains(SweepFlags(), a.Flag), "%q cannot be swept%s; these can: %s",
+			a.Flag, textutil.Hint(a.Flag, SweepFlags()), strings.Join(SweepFlags(), ", "))
+		problems.Add(seen[a.Flag], "%s is given twice", a.Flag)
+		problems.Add(len(a.Values) == 0, "%s has no values", a.Flag)
 		seen[a.Flag] = true
 		for i, value := range a.Values {
-			if strings.TrimSpace(value) == "" {
-				problems = append(problems, fmt.Errorf("%s has an empty value", a.Flag))
-			} else if slices.Contains(a.Values[:i], value) {
-				problems = append(problems, fmt.Errorf("%s has the value %q twice", a.Flag, value))
-			}
+			problems.Add(strings.TrimSpace(value) == "", "%s has an empty value", a.Flag)
+			problems.Add(slices.Contains(a.Values[:i], value), "%s has the value %q twice", a.Flag, value)
 		}
 	}
-	if len(axes) == 0 {
-		problems = append(problems, errors.New("there is nothing to sweep"))
-	}
+	problems.Add(len(axes) == 0, "there is nothing to sweep")
 	sorted := slices.SortedFunc(slices.Values(axes), func(a, b Axis) int {
 		return slices.Index(SweepFlags(), a.Flag) - slices.Index(SweepFlags(), b.Flag)
 	})

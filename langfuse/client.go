@@ -63,6 +63,7 @@ import (
 
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/textutil"
 )
 
 // Client calls the API of one project on one Langfuse server. It is safe for concurrent use. No
@@ -165,30 +166,20 @@ type Config struct {
 	Uncompressed bool
 }
 
-// problems collects validation errors.
-type problems []error
-
-// add appends an error if invalid is true.
-func (p *problems) add(invalid bool, format string, args ...any) {
-	if invalid {
-		*p = append(*p, fmt.Errorf(format, args...))
-	}
-}
-
 // check returns all problems of the keys and numbers. Its errors never contain a key.
 func (c Config) check() error {
 	public, secret := c.PublicKey, c.SecretKey.Reveal()
 	unprintable := func(r rune) bool { return r <= ' ' || r == 0x7f }
 	quoted := func(key string) bool { return strings.Trim(key, "\"'") != key }
-	var found problems
-	found.add(public == "", "the public key is missing")
-	found.add(secret == "", "the secret key is missing")
-	found.add(strings.ContainsFunc(public+secret, unprintable), "a key contains a space or a control character")
-	found.add(quoted(public) || quoted(secret), "a key is in quotation marks, which belong to the shell: leave them out")
-	found.add(strings.Contains(public, ":"), "the public key contains a colon, which HTTP Basic authentication cannot carry")
-	found.add(strings.HasPrefix(public, "sk-lf-") || strings.HasPrefix(secret, "pk-lf-"),
+	var found textutil.Problems
+	found.Add(public == "", "the public key is missing")
+	found.Add(secret == "", "the secret key is missing")
+	found.Add(strings.ContainsFunc(public+secret, unprintable), "a key contains a space or a control character")
+	found.Add(quoted(public) || quoted(secret), "a key is in quotation marks, which belong to the shell: leave them out")
+	found.Add(strings.Contains(public, ":"), "the public key contains a colon, which HTTP Basic authentication cannot carry")
+	found.Add(strings.HasPrefix(public, "sk-lf-") || strings.HasPrefix(secret, "pk-lf-"),
 		"the keys look swapped: the public key begins with pk-lf-, the secret key with sk-lf-")
-	found.add(min(int64(c.MaxAttempts), int64(c.MaxUnanswered), int64(c.Timeout), c.MaxResponseBytes) < 0,
+	found.Add(min(int64(c.MaxAttempts), int64(c.MaxUnanswered), int64(c.Timeout), c.MaxResponseBytes) < 0,
 		"MaxAttempts (%d), MaxUnanswered (%d), Timeout (%s) and MaxResponseBytes (%d) must not be negative; 0 means the default",
 		c.MaxAttempts, c.MaxUnanswered, c.Timeout, c.MaxResponseBytes)
 	return errors.Join(found...)

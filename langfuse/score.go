@@ -47,27 +47,27 @@ type ScoreCreate struct {
 // Validate returns all reasons why a server would reject the score, change it or silently drop
 // it.
 func (s *ScoreCreate) Validate() error {
-	var found problems
-	found.add(s.ID == "", "it needs an id")
-	found.add(s.Name == "", "it needs a name")
-	found.add(!utf8.ValidString(s.ID) || !utf8.ValidString(s.Name), "its id and name must be UTF-8")
-	found.add((s.TraceID == "") == (s.DatasetRunID == ""), "it needs either a trace or a run")
-	found.add(s.ObservationID != "" && s.TraceID == "", "an observation needs its trace")
-	found.add(len(s.Metadata) > 0 && !textutil.ValidJSON(s.Metadata), "its metadata is not JSON")
-	found.add(!ValidEnvironment(s.Environment),
+	var found textutil.Problems
+	found.Add(s.ID == "", "it needs an id")
+	found.Add(s.Name == "", "it needs a name")
+	found.Add(!utf8.ValidString(s.ID) || !utf8.ValidString(s.Name), "its id and name must be UTF-8")
+	found.Add((s.TraceID == "") == (s.DatasetRunID == ""), "it needs either a trace or a run")
+	found.Add(s.ObservationID != "" && s.TraceID == "", "an observation needs its trace")
+	found.Add(len(s.Metadata) > 0 && !textutil.ValidJSON(s.Metadata), "its metadata is not JSON")
+	found.Add(!ValidEnvironment(s.Environment),
 		"its environment must be at most 40 of a-z, 0-9, - and _ and not begin with langfuse")
 
 	number, isNumber := s.Value.Number()
 	text, _ := s.Value.Text()
 	switch s.Type {
 	case ScoreNumeric:
-		found.add(!isNumber || math.IsNaN(number) || math.IsInf(number, 0), "a NUMERIC score needs a finite number")
+		found.Add(!isNumber || math.IsNaN(number) || math.IsInf(number, 0), "a NUMERIC score needs a finite number")
 	case ScoreBoolean:
-		found.add(!isNumber || number != 0 && number != 1, "a BOOLEAN score needs 0 or 1")
+		found.Add(!isNumber || number != 0 && number != 1, "a BOOLEAN score needs 0 or 1")
 	case ScoreCategorical, ScoreText:
-		found.add(text == "", "a CATEGORICAL or TEXT score needs a text")
+		found.Add(text == "", "a CATEGORICAL or TEXT score needs a text")
 	default:
-		found.add(true, "type %q cannot be written: use NUMERIC, BOOLEAN, CATEGORICAL or TEXT", s.Type)
+		found.Add(true, "type %q cannot be written: use NUMERIC, BOOLEAN, CATEGORICAL or TEXT", s.Type)
 	}
 	return errors.Join(found...)
 }

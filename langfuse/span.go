@@ -77,19 +77,19 @@ func IntAttribute(key string, value int64) Attribute {
 // spans.
 func (s Span) Validate() error {
 	const hexadecimal = "%s id %q: %d lower-case hexadecimal digits are needed, not all zero"
-	var found problems
-	found.add(!isID(s.TraceID, 32), hexadecimal, "trace", textutil.Cut(s.TraceID, 80), 32)
-	found.add(!isID(s.SpanID, 16), hexadecimal, "span", textutil.Cut(s.SpanID, 80), 16)
-	found.add(s.ParentID != "" && !isID(s.ParentID, 16), hexadecimal+", or nothing", "parent", textutil.Cut(s.ParentID, 80), 16)
-	found.add(s.ParentID != "" && s.ParentID == s.SpanID, "it is its own parent")
-	found.add(s.Name == "" || !utf8.ValidString(s.Name), "a name in UTF-8 is needed")
-	found.add(!utf8.ValidString(s.StatusMessage), "the status message is not UTF-8")
-	found.add(!fitsNanoseconds(s.Start) || !fitsNanoseconds(s.End), "start and end must lie between 1970 and 2262")
-	found.add(s.End.Before(s.Start), "it ends before it starts")
-	found.add(s.size() > MaxSpanBytes, "its %d bytes are more than the %d a server keeps: %w", s.size(), MaxSpanBytes, ErrTooLarge)
+	var found textutil.Problems
+	found.Add(!isID(s.TraceID, 32), hexadecimal, "trace", textutil.Cut(s.TraceID, 80), 32)
+	found.Add(!isID(s.SpanID, 16), hexadecimal, "span", textutil.Cut(s.SpanID, 80), 16)
+	found.Add(s.ParentID != "" && !isID(s.ParentID, 16), hexadecimal+", or nothing", "parent", textutil.Cut(s.ParentID, 80), 16)
+	found.Add(s.ParentID != "" && s.ParentID == s.SpanID, "it is its own parent")
+	found.Add(s.Name == "" || !utf8.ValidString(s.Name), "a name in UTF-8 is needed")
+	found.Add(!utf8.ValidString(s.StatusMessage), "the status message is not UTF-8")
+	found.Add(!fitsNanoseconds(s.Start) || !fitsNanoseconds(s.End), "start and end must lie between 1970 and 2262")
+	found.Add(s.End.Before(s.Start), "it ends before it starts")
+	found.Add(s.size() > MaxSpanBytes, "its %d bytes are more than the %d a server keeps: %w", s.size(), MaxSpanBytes, ErrTooLarge)
 	for i, attribute := range s.Attributes {
 		if problem := attribute.problem(s.Attributes[:i]); problem != "" {
-			found.add(true, "attribute %q: %s", attribute.Key, problem)
+			found.Add(true, "attribute %q: %s", attribute.Key, problem)
 		}
 	}
 	if len(found) == 0 {
@@ -176,7 +176,7 @@ const maxInvalidSpans = 10
 //
 // API: POST /api/public/otel/v1/traces
 func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) error {
-	var invalid problems
+	var invalid textutil.Problems
 	for _, span := range spans {
 		if err := span.Validate(); err != nil && len(invalid) < maxInvalidSpans {
 			invalid = append(invalid, err)

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -228,36 +229,31 @@ func parseOutcome(text []byte, trials int) (*outcomeRow, error) {
 
 // checkValues returns an error for values that no run can have.
 func checkValues(o outcome.Outcome, trials int) error {
-	var problems []error
-	refuse := func(wrong bool, format string, args ...any) {
-		if wrong {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
-	}
-	refuse(o.Trial > trials, "the run has no more than %d trials", trials)
-	refuse(o.Latency < 0, "its latency is negative")
+	var problems textutil.Problems
+	problems.Add(o.Trial > trials, "the run has no more than %d trials", trials)
+	problems.Add(o.Latency < 0, "its latency is negative")
 	calls := []outcome.Call{{Usage: o.Usage, Assumed: o.Assumed, CostUSD: o.CostUSD}}
 	if j := o.Judging; j != nil {
 		calls = append(calls, outcome.Call{Usage: j.Usage, Assumed: j.Assumed, CostUSD: j.CostUSD})
 	}
 	for _, call := range append(calls, o.Calls...) {
 		u, a := call.Usage, call.Assumed
-		refuse(min(u.Input, u.Output, u.Cached, u.Reasoning, a.Input, a.Output, a.Cached, a.Reasoning) < 0,
+		problems.Add(min(u.Input, u.Output, u.Cached, u.Reasoning, a.Input, a.Output, a.Cached, a.Reasoning) < 0,
 			"a number of tokens is negative")
-		refuse(call.CostUSD != nil && *call.CostUSD < 0, "a cost is negative")
-		refuse(call.Waited < 0, "the waiting of a call is negative")
+		problems.Add(call.CostUSD != nil && *call.CostUSD < 0, "a cost is negative")
+		problems.Add(call.Waited < 0, "the waiting of a call is negative")
 	}
 	for _, g := range o.Groups {
-		refuse(min(g.Expected, g.Extracted, g.Matched) < 0, "a count of %s is negative", g.Kind)
+		problems.Add(min(g.Expected, g.Extracted, g.Matched) < 0, "a count of %s is negative", g.Kind)
 	}
 	for _, s := range o.Scores {
 		if v := s.Value; v != nil && s.Ratio != nil { // a custom scorer may return any number without a ratio
-			refuse(!(*v >= 0 && *v <= 1), "score %s is %g, and a share is from 0 to 1", s.Name, *v)
+			problems.Add(!(*v >= 0 && *v <= 1), "score %s is %g, and a share is from 0 to 1", s.Name, *v)
 		}
 		if r := s.Ratio; r != nil {
-			refuse(!r.Usable(), "score %s is made of %d and %d, which count nothing", s.Name, r.Num, r.Den)
+			problems.Add(!r.Usable(), "score %s is made of %d and %d, which count nothing", s.Name, r.Num, r.Den)
 		}
-		refuse(s.Weight != nil && *s.Weight < 0, "the weight of score %s is negative", s.Name)
+		problems.Add(s.Weight != nil && *s.Weight < 0, "the weight of score %s is negative", s.Name)
 	}
 	return errors.Join(problems...)
 }

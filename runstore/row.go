@@ -90,27 +90,22 @@ func newOutcomeRow(o outcome.Outcome, scratch []byte) (*outcomeRow, error) {
 
 // checkOutcome returns an error for values that the file cannot store unchanged.
 func checkOutcome(o outcome.Outcome) error {
-	var problems []error
-	if o.Trial < 1 || o.Attempt < 1 {
-		problems = append(problems, errors.New("trials and attempts count from 1"))
-	}
+	var problems textutil.Problems
+	problems.Add(o.Trial < 1 || o.Attempt < 1, "trials and attempts count from 1")
 	if (o.Class == outcome.OK) != (o.Failure == nil) {
-		problems = append(problems, fmt.Errorf("class is %q, and failure must be set exactly when it is not empty", o.Class))
+		problems.Add(true, "class is %q, and failure must be set exactly when it is not empty", o.Class)
 	}
-	if !isFinite(o.CostUSD) || o.CostUSD != nil && *o.CostUSD < 0 {
-		problems = append(problems, errors.New("its cost is negative or not a finite number"))
-	}
-	if u := o.Usage; min(u.Input, u.Output, u.Cached, u.Reasoning) < 0 {
-		problems = append(problems, errors.New("its usage is negative"))
-	}
-	for _, s := range o.Scores {
+	problems.Add(!isFinite(o.CostUSD) || o.CostUSD != nil && *o.CostUSD < 0, "its cost is negative or not a finite number")
+	u := o.Usage
+	problems.Add(min(u.Input, u.Output, u.Cached, u.Reasoning) < 0, "its usage is negative")
+	for _, s := range o.Scores { // without the arguments of Add, which are new memory
 		if !isFinite(s.Value) || !isFinite(s.Weight) {
-			problems = append(problems, fmt.Errorf("score %s is not a finite number; an undefined one has no value", s.Name))
+			problems.Add(true, "score %s is not a finite number; an undefined one has no value", s.Name)
 		}
 	}
 	for _, t := range []time.Time{o.Started, o.Ended} {
 		if !t.IsZero() && !time.Unix(0, t.UnixNano()).Equal(t) {
-			problems = append(problems, fmt.Errorf("time %v is outside of the years 1678 to 2262", t))
+			problems.Add(true, "time %v is outside of the years 1678 to 2262", t)
 		}
 	}
 	return errors.Join(problems...)

@@ -90,16 +90,13 @@ func (o Options) Validate() error {
 
 // check validates the options and returns the threshold.
 func (o Options) check() (threshold, error) {
-	var problems []error
-	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if !slices.Contains([]Normalisation{"", NFKCCaseFold, Lower, NoNormalisation}, o.Normalise) {
-		add("normalise %q: choose %s, %s or %s", shorten(string(o.Normalise)), NFKCCaseFold, Lower, NoNormalisation)
-	}
-	if !slices.Contains([]Dedupe{"", KeepAll, CollapseExact}, o.Dedupe) {
-		add("dedupe %q: choose %s or %s", shorten(string(o.Dedupe)), KeepAll, CollapseExact)
-	}
+	var problems textutil.Problems
+	problems.Add(!slices.Contains([]Normalisation{"", NFKCCaseFold, Lower, NoNormalisation}, o.Normalise),
+		"normalise %q: choose %s, %s or %s", shorten(string(o.Normalise)), NFKCCaseFold, Lower, NoNormalisation)
+	problems.Add(!slices.Contains([]Dedupe{"", KeepAll, CollapseExact}, o.Dedupe),
+		"dedupe %q: choose %s or %s", shorten(string(o.Dedupe)), KeepAll, CollapseExact)
 	t, err := parseThreshold(o.Threshold)
-	problems = append(problems, err)
+	problems.Join(err)
 	types := slices.Clone(o.Symmetric)
 	for _, pair := range o.Inverse {
 		types = append(types, pair[:]...)
@@ -107,9 +104,8 @@ func (o Options) check() (threshold, error) {
 	for alias, to := range o.TypeAliases {
 		types = append(types, alias, to)
 	}
-	if slices.ContainsFunc(types, func(typ string) bool { return textutil.FoldType(typ) == "" }) {
-		add("inverse, symmetric, type_aliases: there is an empty type")
-	}
+	problems.Add(slices.ContainsFunc(types, func(typ string) bool { return textutil.FoldType(typ) == "" }),
+		"inverse, symmetric, type_aliases: there is an empty type")
 	if err := errors.Join(problems...); err != nil {
 		return threshold{}, optionsError(err)
 	}

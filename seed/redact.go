@@ -68,16 +68,15 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 		return nil, cli.WithCode(cli.ExitUsage, err)
 	}
 	r := &Redaction{}
-	var problems []error
-	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	var problems textutil.Problems
 	for i, p := range file.Patterns {
 		p.Name = cmp.Or(p.Name, fmt.Sprintf("PATTERN%d", i+1))
 		expr, err := regexp.Compile(p.Regex)
 		switch {
 		case err != nil:
-			problem("pattern %s: %w", p.Name, err)
+			problems.Add(true, "pattern %s: %w", p.Name, err)
 		case p.Regex == "":
-			problem("pattern %s: the regex is missing", p.Name)
+			problems.Add(true, "pattern %s: the regex is missing", p.Name)
 		default:
 			r.rules = append(r.rules, redactRule{name: strings.ToUpper(p.Name), expr: expr, group: max(0, expr.SubexpIndex("take"))})
 		}
@@ -85,7 +84,7 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 	for _, field := range file.Fields {
 		field = strings.ToLower(strings.TrimSpace(field))
 		if strings.Contains("."+field+".", "..") {
-			problem("field %q: a key is empty", field)
+			problems.Add(true, "field %q: a key is empty", field)
 			continue
 		}
 		name := nonNameChars().ReplaceAllString(field, "_") // "user.e-mail" becomes user_e_mail
@@ -95,18 +94,15 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 		r.rules = append(r.rules, redactRule{name: strings.ToUpper(name), field: field})
 	}
 	for i, rule := range r.rules {
-		if !ruleName().MatchString(rule.name) {
-			problem("name %q: expected letters, digits and _, a letter first", rule.name)
-		}
-		if slices.ContainsFunc(r.rules[:i], func(earlier redactRule) bool { return earlier.name == rule.name }) {
-			problem("name %q: is given twice, by patterns or fields; name a pattern otherwise", rule.name)
-		}
+		problems.Add(!ruleName().MatchString(rule.name), "name %q: expected letters, digits and _, a letter first", rule.name)
+		twice := slices.ContainsFunc(r.rules[:i], func(earlier redactRule) bool { return earlier.name == rule.name })
+		problems.Add(twice, "name %q: is given twice, by patterns or fields; name a pattern otherwise", rule.name)
 	}
 	switch {
 	case len(r.rules) == 0 && len(problems) == 0:
-		problem("there is neither a pattern nor a field: expected {patterns: [{name: email, regex: …}], fields: […]}")
+		problems.Add(true, "there is neither a pattern nor a field: expected {patterns: [{name: email, regex: …}], fields: […]}")
 	case len(r.rules) > maxRules:
-		problem("%d patterns and fields, at most %d are possible", len(r.rules), maxRules)
+		problems.Add(true, "%d patterns and fields, at most %d are possible", len(r.rules), maxRules)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, cli.Usage("reading the patterns: %w", err)

@@ -50,21 +50,16 @@ func (s Selection) filtersTraces() bool {
 }
 
 func (s Selection) validate() error {
-	var problems []error
-	check := func(bad bool, problem string) {
-		if bad {
-			problems = append(problems, errors.New(problem))
-		}
-	}
+	var problems textutil.Problems
 	selective := s.filtersTraces() || s.Queue != "" || len(s.Scores) > 0
-	check(len(s.IDs) > 0 && selective, "give trace ids or conditions that select traces, not both")
-	check(len(s.IDs) == 0 && !selective, "give trace ids, or conditions that select traces")
-	check(s.Limit < 0 || s.Sample < 0, "limit and sample must not be negative")
-	check(!s.Since.IsZero() && !s.Until.IsZero() && !s.Since.Before(s.Until), "since is not before until")
-	check(s.Stratify != "" && s.Sample == 0, "stratify needs a sample: give its size as well")
+	problems.Add(len(s.IDs) > 0 && selective, "give trace ids or conditions that select traces, not both")
+	problems.Add(len(s.IDs) == 0 && !selective, "give trace ids, or conditions that select traces")
+	problems.Add(s.Limit < 0 || s.Sample < 0, "limit and sample must not be negative")
+	problems.Add(!s.Since.IsZero() && !s.Until.IsZero() && !s.Since.Before(s.Until), "since is not before until")
+	problems.Add(s.Stratify != "" && s.Sample == 0, "stratify needs a sample: give its size as well")
 	if s.Stratify != "" {
 		_, err := s.stratumPath()
-		problems = append(problems, err)
+		problems.Join(err)
 	}
 	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }

@@ -136,24 +136,19 @@ func (a *auditor) report(c *urfave.Context, result harness.AuditResult, decided 
 // checkAuditFlags checks the combination of flags and arguments.
 func checkAuditFlags(c *urfave.Context) error {
 	read := append(c.Args().Slice(), c.StringSlice("decisions")...)
-	problems := []error{runs.CanWritePage(c.String("html"), read...)}
-	check := func(bad bool, format string, args ...any) {
-		if bad {
-			problems = append(problems, cli.Usage(format, args...))
-		}
-	}
-	check(c.NArg() == 0, "audit takes two runs or more, or one of several trials; experiment runs lists them")
+	problems := textutil.Problems{runs.CanWritePage(c.String("html"), read...)}
+	problems.Add(c.NArg() == 0, "audit takes two runs or more, or one of several trials; experiment runs lists them")
 	for _, name := range c.Args().Slice() {
-		check(strings.HasPrefix(name, runs.InLangfuse), outputsNeeded, name)
+		problems.Add(strings.HasPrefix(name, runs.InLangfuse), outputsNeeded, name)
 	}
-	check(c.Int("top") < 1, "--top: %d is less than 1", c.Int("top"))
-	check((c.String("corrected") == "") != (len(c.StringSlice("decisions")) == 0),
+	problems.Add(c.Int("top") < 1, "--top: %d is less than 1", c.Int("top"))
+	problems.Add((c.String("corrected") == "") != (len(c.StringSlice("decisions")) == 0),
 		"--decisions says what was accepted, --corrected where the changed items go: give both or none")
-	check(c.Bool("create-queue") && c.String("queue") == "", "--create-queue: add --queue NAME")
+	problems.Add(c.Bool("create-queue") && c.String("queue") == "", "--create-queue: add --queue NAME")
 	if path := c.String("corrected"); path != "" {
-		problems = append(problems, runs.CanWrite(path, read...))
+		problems.Join(runs.CanWrite(path, read...))
 	}
-	return errors.Join(problems...)
+	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 
 const outputsNeeded = "%s: its outputs are needed: name a run of this folder, its file or an export"

@@ -171,20 +171,16 @@ func seedAction(c *urfave.Context, env cli.Env) error {
 // variable in a script: without the value the command would select or send more than intended.
 func (j job) checkFlags(c *urfave.Context, name string) error {
 	known := append(strings.Fields(j.flags), j.flag, "dataset", "json", "quiet", "help", "version")
-	var problems []error
+	var problems textutil.Problems
 	for _, flag := range c.Command.Flags {
-		flag := flag.Names()[0]
-		if c.IsSet(flag) && !slices.Contains(known, flag) {
-			problems = append(problems, cli.Usage("--%s means nothing with %s: leave it out", flag, name))
-		}
-		if c.IsSet(flag) && isEmpty(c.Value(flag)) && flag != "description" && flag != "id-prefix" {
-			problems = append(problems, cli.Usage("--%s has no value: leave it out, or say what is meant", flag))
-		}
-		if c.IsSet(flag) && c.Value(flag) == 0 {
-			problems = append(problems, cli.Usage("--%s: 0 is not a number from 1 on", flag))
+		if flag := flag.Names()[0]; c.IsSet(flag) {
+			problems.Add(!slices.Contains(known, flag), "--%s means nothing with %s: leave it out", flag, name)
+			mayBeEmpty := flag == "description" || flag == "id-prefix"
+			problems.Add(isEmpty(c.Value(flag)) && !mayBeEmpty, "--%s has no value: leave it out, or say what is meant", flag)
+			problems.Add(c.Value(flag) == 0, "--%s: 0 is not a number from 1 on", flag)
 		}
 	}
-	return errors.Join(problems...)
+	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 
 func isEmpty(value any) bool {

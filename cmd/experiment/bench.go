@@ -255,7 +255,9 @@ func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
 	if cli.SameFile(words[0], target) {
 		return cli.Usage("%s is the dataset itself", target)
 	}
-	if err := cli.CanWrite(target); err != nil {
+	if err := cli.CanWrite(target); err != nil && target == defaultRegression {
+		return cli.Usage("there is no folder %s here to add to: name the dataset with --dataset", filepath.Dir(target))
+	} else if err != nil {
 		return err
 	}
 	lines, n, err := benches.Additions(c.Context, c.Bool("strict"), words[0], target)

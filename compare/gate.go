@@ -86,7 +86,9 @@ func (g Gate) Check() error {
 	problems.Add(!slices.Contains([]Policy{"", InconclusiveFails, InconclusivePasses, InconclusiveExits6}, g.Inconclusive),
 		"inconclusive: expected fail, pass or 6, not %q", g.Inconclusive)
 	problems.Add(g.MinDelta != nil && !usable(*g.MinDelta), "min-delta: expected a finite number")
-	problems.Add(g.MaxRegressions != nil && *g.MaxRegressions < 0, "max-regressions: a number is negative")
+	if most := g.MaxRegressions; most != nil {
+		problems.Add(*most < 0, "max-regressions: %d is negative", *most)
+	}
 	for _, r := range g.Rules {
 		parsed, err := ParseRule(r.Text)
 		problems.Add(err != nil || parsed != r, "rule %q of %q is not one that ParseRule returned", cut(r.Text), r.Metric)

@@ -96,9 +96,12 @@ func replaceInvalid(o outcome.Outcome, scorer ItemScorer, invalid error) outcome
 	if o.CostUSD != nil && !(*o.CostUSD >= 0 && *o.CostUSD <= math.MaxFloat64) {
 		o.CostUSD = nil
 	}
-	if u := o.Usage; min(u.Input, u.Output, u.Cached, u.Reasoning) < 0 {
-		o.Usage = outcome.Usage{}
+	for _, u := range []*outcome.Usage{&o.Usage, &o.Assumed} {
+		if min(u.Input, u.Output, u.Cached, u.Reasoning) < 0 {
+			*u = outcome.Usage{}
+		}
 	}
+	o.Judging, o.Latency = nil, max(0, o.Latency)
 	return withFailure(o, scorer, f)
 }
 

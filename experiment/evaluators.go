@@ -67,9 +67,9 @@ func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*Evaluated
 		seen[name] = true
 	}
 	for _, e := range extra {
-		problems.Add(!scoreNamePattern().MatchString(e.Name),
-			"scorers: the name %q is not of small letters, digits and _, beginning with a letter", e.Name)
-		problems.Add(seen[e.Name], "scorers: the name %q is taken by another score", e.Name)
+		named := scoreNamePattern().MatchString(e.Name)
+		problems.Add(!named, "scorers: the name %q is not of small letters, digits and _, beginning with a letter", e.Name)
+		problems.Add(named && seen[e.Name], "scorers: the name %q is taken by another score", e.Name)
 		problems.Add(e.Evaluator == nil, "scorers: %q has no evaluator", e.Name)
 		seen[e.Name] = true
 		s.extra = append(s.extra, &scoreEvaluator{Evaluated: e})

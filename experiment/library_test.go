@@ -37,8 +37,8 @@ func TestRun_invalid(t *testing.T) {
 	}{
 		"output":   {output: "positive", class: outcome.InvalidOutput, says: "not JSON"},
 		"NaN":      {scores: []outcome.Score{score("acc", math.NaN())}, class: outcome.Internal, says: "acc is not a finite number"},
-		"cost":     {cost: math.Inf(1), class: outcome.Internal, says: "cost is negative or not a finite number"},
-		"below 0":  {cost: -1, class: outcome.Internal, says: "cost is negative or not a finite number"},
+		"cost":     {cost: math.Inf(1), class: outcome.Internal, says: "a cost is negative or not a finite number"},
+		"below 0":  {cost: -1, class: outcome.Internal, says: "a cost is negative or not a finite number"},
 		"unnamed":  {scores: []outcome.Score{score("", 1)}, class: outcome.Internal, says: `name ""`},
 		"reserved": {scores: []outcome.Score{score("error", 1)}, class: outcome.Internal, says: `name "error"`},
 		"twice":    {scores: []outcome.Score{score("acc", 1), score("acc", 0)}, class: outcome.Internal, says: "acc twice"},

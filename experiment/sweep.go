@@ -245,11 +245,11 @@ func orderAxes(axes []Axis) ([]Axis, error) {
 		problems.Add(!slices.Contains(SweepFlags(), a.Flag), "%q cannot be swept%s; these can: %s",
 			a.Flag, textutil.Hint(a.Flag, SweepFlags()), strings.Join(SweepFlags(), ", "))
 		problems.Add(seen[a.Flag], "%s is given twice", a.Flag)
-		problems.Add(len(a.Values) == 0, "%s has no values", a.Flag)
+		problems.Add(len(a.Values) == 0 && !seen[a.Flag], "%s has no values", a.Flag)
 		seen[a.Flag] = true
 		for i, value := range a.Values {
 			problems.Add(strings.TrimSpace(value) == "", "%s has an empty value", a.Flag)
-			problems.Add(slices.Contains(a.Values[:i], value), "%s has the value %q twice", a.Flag, value)
+			problems.Add(value != "" && slices.Contains(a.Values[:i], value), "%s has the value %q twice", a.Flag, value)
 		}
 	}
 	problems.Add(len(axes) == 0, "there is nothing to sweep")

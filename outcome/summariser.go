@@ -42,8 +42,10 @@ type Summariser struct {
 	groups        map[groupKey]Group
 	invalidGroups int
 	notCounted    int // failed outcomes without the primary score
-	notAnnotated  int // other outcomes without a value of it
-	causes        map[groupKey]*causeTally
+	// withoutPrimary counts other outcomes without a value of it; whyWithout is the first reason.
+	withoutPrimary int
+	whyWithout     string
+	causes         map[groupKey]*causeTally
 
 	itemWarnings  itemWarnings
 	judging       judgingSum
@@ -98,7 +100,8 @@ func (s *Summariser) Add(o Outcome) {
 	case o.Failed() && !defined:
 		s.notCounted++
 	case !o.Failed() && primary.Value == nil:
-		s.notAnnotated++
+		s.withoutPrimary++
+		s.whyWithout = cmp.Or(s.whyWithout, primary.Reason, "their expected output is missing or says nothing of it")
 	}
 	if o.NothingExpected || primary.Vacuous {
 		s.items.NothingToFind++
@@ -226,8 +229,8 @@ func (s *Summariser) warnings() []string {
 	}
 	warn(s.notCounted > 0, "no %s, not even 0, for %d of %s: their expected output is missing or cannot be used",
 		s.header.Scorer.Primary, s.notCounted, textutil.Counted(s.items.Failed, "failed outcome"))
-	warn(s.notAnnotated > 0, "no %s for %d of %d outcomes that did not fail: their expected output is missing or says nothing of it",
-		s.header.Scorer.Primary, s.notAnnotated, s.items.Scored)
+	warn(s.withoutPrimary > 0, "no %s for %d of %d outcomes that did not fail: %s",
+		s.header.Scorer.Primary, s.withoutPrimary, s.items.Scored, s.whyWithout)
 	rows := textutil.Counted(s.invalidGroups, "row")
 	warn(s.invalidGroups > 0, "left out of the breakdown by type: %s with a negative or absurd count", rows)
 	return append(list, s.itemWarnings.list()...)

@@ -231,18 +231,6 @@ func parseOutcome(text []byte, trials int) (*outcomeRow, error) {
 func checkValues(o outcome.Outcome, trials int) error {
 	var problems textutil.Problems
 	problems.Add(o.Trial > trials, "the run has no more than %d trials", trials)
-	problems.Add(o.Latency < 0, "its latency is negative")
-	calls := []outcome.Call{{Usage: o.Usage, Assumed: o.Assumed, CostUSD: o.CostUSD}}
-	if j := o.Judging; j != nil {
-		calls = append(calls, outcome.Call{Usage: j.Usage, Assumed: j.Assumed, CostUSD: j.CostUSD})
-	}
-	for _, call := range append(calls, o.Calls...) {
-		u, a := call.Usage, call.Assumed
-		problems.Add(min(u.Input, u.Output, u.Cached, u.Reasoning, a.Input, a.Output, a.Cached, a.Reasoning) < 0,
-			"a number of tokens is negative")
-		problems.Add(call.CostUSD != nil && *call.CostUSD < 0, "a cost is negative")
-		problems.Add(call.Waited < 0, "the waiting of a call is negative")
-	}
 	for _, g := range o.Groups {
 		problems.Add(min(g.Expected, g.Extracted, g.Matched) < 0, "a count of %s is negative", g.Kind)
 	}

@@ -99,8 +99,6 @@ func TestOpenAny(t *testing.T) {
 	}
 }
 
-// Each run needs several syncs of the disk, so the test uses large examples with fixed seeds
-// instead of the hundred cases of rapid.Check.
 // TestImport_readError: an error of reading is that of reading, and not of the line that it cut.
 func TestImport_readError(t *testing.T) {
 	text := smallRun(t)
@@ -111,6 +109,8 @@ func TestImport_readError(t *testing.T) {
 	}
 }
 
+// Each run needs several syncs of the disk, so the test uses large examples with fixed seeds
+// instead of the hundred cases of rapid.Check.
 func TestImport_ofExportIsIdentity(t *testing.T) {
 	runs := rapid.Custom(drawItems)
 	for seed := range suite.SampleOr(4, 12) {

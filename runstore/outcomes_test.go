@@ -70,7 +70,7 @@ func TestRun_refusals(t *testing.T) {
 		"far future":          {changed(func(o *outcome.Outcome) { o.Ended = time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }), nil, "2262"},
 		"failed without why":  {changed(func(o *outcome.Outcome) { o.Class = outcome.Item }), nil, "failure"},
 		"failure on success":  {changed(func(o *outcome.Outcome) { o.Failure = &outcome.Failure{} }), nil, "failure"},
-		"two problems, both ": {changed(func(o *outcome.Outcome) { o.Attempt, o.CostUSD = 0, &nan }), nil, "1\nits cost"},
+		"two problems, both ": {changed(func(o *outcome.Outcome) { o.Attempt, o.CostUSD = 0, &nan }), nil, "1\na cost"},
 	}
 	for name, test := range tests {
 		err := run.Commit(t.Context(), test.outcome)

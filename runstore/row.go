@@ -95,9 +95,15 @@ func checkOutcome(o outcome.Outcome) error {
 	if (o.Class == outcome.OK) != (o.Failure == nil) {
 		problems.Add(true, "class is %q, and failure must be set exactly when it is not empty", o.Class)
 	}
-	problems.Add(!isFinite(o.CostUSD) || o.CostUSD != nil && *o.CostUSD < 0, "its cost is negative or not a finite number")
-	u := o.Usage
-	problems.Add(min(u.Input, u.Output, u.Cached, u.Reasoning) < 0, "its usage is negative")
+	problems.Add(o.Latency < 0, "its latency is negative")
+	problems.Join(checkAmounts(o.Usage, o.Assumed, o.CostUSD, 0))
+	if j := o.Judging; j != nil {
+		problems.Join(checkAmounts(j.Usage, j.Assumed, j.CostUSD, 0))
+	}
+	for i := range o.Calls {
+		c := &o.Calls[i]
+		problems.Join(checkAmounts(c.Usage, c.Assumed, c.CostUSD, c.Waited))
+	}
 	for _, s := range o.Scores { // without the arguments of Add, which are new memory
 		if !isFinite(s.Value) || !isFinite(s.Weight) {
 			problems.Add(true, "score %s is not a finite number; an undefined one has no value", s.Name)
@@ -109,6 +115,19 @@ func checkOutcome(o outcome.Outcome) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// checkAmounts returns an error for what no call can have used.
+func checkAmounts(usage, assumed outcome.Usage, cost *float64, waited time.Duration) error {
+	switch u, a := usage, assumed; {
+	case min(u.Input, u.Output, u.Cached, u.Reasoning, a.Input, a.Output, a.Cached, a.Reasoning) < 0:
+		return errors.New("a number of tokens is negative")
+	case !isFinite(cost) || cost != nil && *cost < 0:
+		return errors.New("a cost is negative or not a finite number")
+	case waited < 0:
+		return errors.New("the waiting of a call is negative")
+	}
+	return nil
 }
 
 // isFinite reports whether a number is finite or nil.

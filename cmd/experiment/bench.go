@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -255,7 +256,7 @@ func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
 	if cli.SameFile(words[0], target) {
 		return cli.Usage("%s is the dataset itself", target)
 	}
-	if err := cli.CanWrite(target); err != nil && target == defaultRegression {
+	if err := cli.CanWrite(target); errors.Is(err, fs.ErrNotExist) && !c.IsSet("dataset") {
 		return cli.Usage("there is no folder %s here to add to: name the dataset with --dataset", filepath.Dir(target))
 	} else if err != nil {
 		return err

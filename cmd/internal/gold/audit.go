@@ -350,13 +350,15 @@ func (a *auditor) judge(ctx context.Context, model string,
 	}
 	judged = &report.Judging{Model: model, CostUSD: new(float64)}
 	ask := func(d harness.Doubt) (judgement, error) { return a.ask(ctx, opened.Model.Model, model, d) }
-	i := 0
+	i, failed := 0, []error{}
 	for one, err := range stats.Parallel(judgeConcurrency, stats.Values(result.Findings), ask) {
 		if err != nil {
 			return nil, err
 		}
 		result.Findings[i].Judged = &one.Judged
-		i++
+		if i++; one.fault != nil {
+			failed = append(failed, one.fault)
+		}
 		switch {
 		case one.Wrong == nil:
 			judged.Unusable++
@@ -371,6 +373,9 @@ func (a *auditor) judge(ctx context.Context, model string,
 			*judged.CostUSD += *one.costUSD
 		}
 	}
+	if i > 0 && len(failed) == i { // not one question, but the model
+		return nil, cli.WithCode(cli.ExitUnavailable, failed[0])
+	}
 	return judged, nil
 }
 
@@ -378,6 +383,7 @@ func (a *auditor) judge(ctx context.Context, model string,
 type judgement struct {
 	harness.Judged
 	costUSD *float64
+	fault   error // why there is no answer
 }
 
 // ask asks about one finding. An error ends the judging: the provider refuses, or cannot be reached.
@@ -399,18 +405,16 @@ func (a *auditor) ask(ctx context.Context, model pipeline.Model, name string, d 
 		Parameters: pipeline.Parameters{Temperature: new(0.0)},
 		Schema:     &pipeline.Schema{Name: "judgement", JSON: json.RawMessage(judgeSchema)},
 	})
-	fault, refused := errors.AsType[*pipeline.ModelError](err)
-	switch {
-	case refused && !fault.Unauthorised && !limit.StopsRun(err) && ctx.Err() == nil: // the others may be answered
-		out.Judged = harness.Judged{Model: name, Reason: "no answer: " + textutil.Cut(fault.Error(), 200)}
+	if err != nil {
+		fault, refused := errors.AsType[*pipeline.ModelError](err)
+		err = fmt.Errorf("asking %s about finding %s: %w", name, d.Key, err)
+		if !refused || fault.Unauthorised || limit.StopsRun(err) || ctx.Err() != nil {
+			return out, err
+		}
+		// The others may be answered.
+		out.Judged, out.fault = harness.Judged{Model: name, Reason: "no answer: " + textutil.Cut(fault.Error(), 200)}, err
 		out.costUSD = answer.CostUSD
 		return out, nil
-	case err != nil:
-		err = fmt.Errorf("asking %s about finding %s: %w", name, d.Key, err)
-		if refused {
-			err = cli.WithCode(cli.ExitUnavailable, err)
-		}
-		return out, err
 	}
 	if err := json.Unmarshal([]byte(answer.Text), &out.Judged); err != nil || out.Wrong == nil {
 		out.Judged = harness.Judged{Reason: "the answer is not in the requested form: " + textutil.Cut(answer.Text, 200)}

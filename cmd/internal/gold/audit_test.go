@@ -323,6 +323,11 @@ func TestAudit_judge(t *testing.T) {
 	if j := auditJSON(t, env, "s1", "s2", "--judge", "openai/gpt-4o-mini").Judging; j.Wrong != 1 || j.Unusable != 1 || j.CostUSD == nil || *j.CostUSD > 0.16 {
 		t.Errorf("one question is refused: %+v", j)
 	}
+	missing := httptest.NewServer(http.NotFoundHandler()) // it has no such model: not one question is refused
+	defer missing.Close()
+	if code, _, stderr := audit(t, map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": missing.URL}, "s1", "s2", "--judge", "openai/x"); code != cli.ExitUnavailable {
+		t.Errorf("all questions are refused: exit %d: %s", code, stderr)
+	}
 	if _, err := os.Stat(filepath.Join(experiment.Folder, "langfuse.db")); !os.IsNotExist(err) {
 		t.Errorf("runs over a file opened Langfuse: %v", err)
 	}

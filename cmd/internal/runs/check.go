@@ -292,11 +292,11 @@ func (c *check) runCandidate(ctx context.Context) (failed, err error) {
 		return nil, cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d; the log says why",
 			c.candidate, code)
 	}
+	if code == cli.ExitGate && c.values.Text("fail-on") == "never" {
+		return nil, nil
+	}
 	failed = cli.Errorf(code, "the run of the candidate %s ended with exit code %d: %s", c.candidate, code, why)
 	c.RunFailed = failed.Error()
-	if code == cli.ExitGate && c.values.Text("fail-on") == "never" {
-		failed = nil
-	}
 	return failed, nil
 }
 
@@ -364,7 +364,7 @@ func (c *check) compare(ctx context.Context) (err error) {
 		err = nil
 	case failOn == "worse" && err == nil && candidate.Verdict == compare.Worse:
 		err = cli.Errorf(cli.ExitGate, "%s is worse than the base", c.candidate)
-		c.RunFailed = err.Error()
+		c.RunFailed = strings.TrimPrefix(c.RunFailed+"; "+err.Error(), "; ")
 	}
 	return errors.Join(WriteComparison(ctx, c.values.Text("html"), result, sources), err)
 }

@@ -187,7 +187,7 @@ func Resolve(c *urfave.Context, table []Setting, getenv func(string) string, fil
 		case s.Env != "" && getenv(s.Env) != "":
 			value = Value{[]string{getenv(s.Env)}, s.Env}
 			if s.Many { // one a line
-				value.Words = strings.FieldsFunc(getenv(s.Env), func(r rune) bool { return r == '\n' })
+				value.Words = strings.Split(strings.TrimSuffix(getenv(s.Env), "\n"), "\n")
 			}
 		case words != nil:
 			value = Value{words, path}

@@ -14,7 +14,7 @@ rows.forEach((row, n) => {
   row.n = n;
   row.trial = row.trial || 1;
   row.key = row.id + "/" + row.trial;
-  row.haystack = (row.id + " " + row.text + " " + row.runs.map((r) => r ? (r.class || "") + " " + (r.why || "") : "").join(" ")).toLowerCase();
+  row.haystack = (row.id + " " + row.text + " " + row.runs.map((r) => r && r.class ? "class:" + r.class + " " + (r.why || "") : "").join(" ")).toLowerCase();
   row.faults = row.runs.reduce((sum, r) => sum + faultsOf(r), 0);
 });
 const rowOf = new Map(rows.map((row) => [row.key, row]));

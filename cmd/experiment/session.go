@@ -236,10 +236,11 @@ func (s session) nextCommands(summary outcome.Summary) []string {
 		first := summary.Failures[0].Items[0]
 		shown, trial = append(shown, first.ID), first.Trial
 	}
+	command := "experiment show "
 	if trial > 1 {
-		shown = append(shown, "--trial", strconv.Itoa(trial))
+		command += "--trial " + strconv.Itoa(trial) + " "
 	}
-	lines := []string{"experiment show " + cli.Arguments(shown...)}
+	lines := []string{command + cli.Arguments(shown...)}
 	switch {
 	case !s.lf.Embedded:
 		lines = append(lines, summary.Run.URL)

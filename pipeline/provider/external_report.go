@@ -222,7 +222,7 @@ func (a *externalAnswer) call(path string, r reportedCall) outcome.Call {
 			*value = nil
 		}
 	}
-	if r.Kind == "span" && c.CostUSD == nil { // only generations have a cost
+	if used := c.Usage != (outcome.Usage{}) || !textutil.AbsentJSON(r.CostUSD); r.Kind == "span" && !used { // only generations have a cost
 		c.Kind = r.Kind
 	}
 	if r.Parameters != nil {

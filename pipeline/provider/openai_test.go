@@ -346,6 +346,10 @@ func TestOpenAI_azureFilter(t *testing.T) {
 		`{"error":{"message":"The prompt triggered the policy.","code":null,"innererror":{"code":"ResponsibleAIPolicyViolation"}}}`,
 	} {
 		got, err := askOpenAI(t, 400, body)
+		if got.CostUSD == nil || *got.CostUSD != 0 {
+			t.Errorf("it costs %v", got.CostUSD)
+		}
+		got.CostUSD = nil
 		if want := (pipeline.Response{Text: "The prompt triggered the policy.", Finish: pipeline.FinishRefused, Attempts: 1}); err != nil || got != want {
 			t.Errorf("got %+v, %v", got, err)
 		}

@@ -199,6 +199,9 @@ func (r *rescorer) rescoreNow(ctx context.Context, name string) (err error) {
 		return err
 	}
 	fingerprint, err := experiment.Fingerprint(ctx, gold.Gold)
+	if errors.Is(err, experiment.ErrNoItems) {
+		return cli.Usage("the dataset %q has no items any more", name)
+	}
 	if err != nil {
 		return err
 	}
@@ -289,11 +292,15 @@ func addShifts(ctx context.Context, r *report.Regold, cfg compare.Config, before
 		old, current := comparisons[0].Candidates[i], comparisons[1].Candidates[i]
 		verdict := report.VerdictShift{Base: r.Runs[0].From.Name, Candidate: r.Runs[i+1].From.Name, Before: old.Verdict, After: current.Verdict, Incomparable: len(old.Incompatible) > 0}
 		r.Verdicts = append(r.Verdicts, verdict)
-		if old.Gate == nil || current.Gate == nil {
+		if current.Gate == nil {
 			continue
 		}
 		for k, rule := range current.Gate.Rules {
-			r.Gates = append(r.Gates, report.GateShift{Candidate: verdict.Candidate, Rule: rule.Rule, Before: old.Gate.Rules[k].Answer, After: rule.Answer})
+			shift := report.GateShift{Candidate: verdict.Candidate, Rule: rule.Rule, Before: compare.Inconclusive, After: rule.Answer}
+			if old.Gate != nil { // else they could not be compared
+				shift.Before = old.Gate.Rules[k].Answer
+			}
+			r.Gates = append(r.Gates, shift)
 		}
 	}
 	return nil

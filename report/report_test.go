@@ -246,7 +246,6 @@ func ExampleText() {
 	// Output:
 	// demo · four-items · 4 items
 	// items     4 planned · 4 scored · 0 failed · 0 with nothing to find
-	// cost      unknown
 	//
 	// Scores
 	//   score                                 mean  95 % interval      range  n

@@ -87,7 +87,7 @@ func (v SummaryView) cost() []string {
 	switch {
 	case v.Run.RescoredFrom != "":
 		return []string{"none: scored again, no model was asked for extractions"}
-	case u.CostUSD == nil && u.CostUnknown == 0:
+	case u.CostUSD == nil && u.Total == 0 && (u.CostUnknown == 0 || v.Run.Model == ""): // pairs that were scored cost nothing
 		return nil
 	}
 	parts := costParts(u.CostUSD, u.CostUnknown, "item")

@@ -87,8 +87,8 @@ func (v SummaryView) cost() []string {
 	switch {
 	case v.Run.RescoredFrom != "":
 		return []string{"none: scored again, no model was asked for extractions"}
-	case u.CostUSD == nil && u.Total == 0 && (u.CostUnknown == 0 || v.Run.Model == ""): // pairs that were scored cost nothing
-		return nil
+	case u.CostUSD == nil && u.Total == 0 && (u.CostUnknown == 0 || v.Run.Model == ""):
+		return nil // as of pairs that were scored
 	}
 	parts := costParts(u.CostUSD, u.CostUnknown, "item")
 	if n := v.Items.Scored + v.Items.Failed; n > 0 && u.CostUSD != nil && u.CostUnknown == 0 && *u.CostUSD > 0 {

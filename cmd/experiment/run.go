@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -294,4 +296,26 @@ func environment(getenv func(string) string) []dryRunRow {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// observeRun returns an observer that shows the progress of a run in the view. opened is set when
+// the system is opened.
+func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, primary string, opened *system.System) (
+	experiment.Observer, *runs.Progress) {
+	view := runs.NewProgress(env, quiet, primary, log)
+	observer := view.Observer()
+	observer.Opened = func(path string, begun bool, notes []string) {
+		log.Info("run file", "path", path, "new", begun)
+		for _, text := range notes {
+			fmt.Fprintln(env.Stderr, "note: "+textutil.Line(text))
+		}
+		opened.Model.OnWait(view.Waiting)
+	}
+	observer.Working = func(working bool) {
+		if working { // opened is set by now
+			view.Workers = opened.Workers
+		}
+		signals.working.Store(working) // after the work a signal ends the publication at once: nothing is lost
+	}
+	return observer, view
 }

@@ -106,28 +106,6 @@ func (s session) observer(cfg runConfig, opened *system.System) experiment.Obser
 	return observer
 }
 
-// observeRun returns an observer that shows the progress of a run in the view. opened is set when
-// the system is opened.
-func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, primary string, opened *system.System) (
-	experiment.Observer, *runs.Progress) {
-	view := runs.NewProgress(env, quiet, primary, log)
-	observer := view.Observer()
-	observer.Opened = func(path string, begun bool, notes []string) {
-		log.Info("run file", "path", path, "new", begun)
-		for _, text := range notes {
-			fmt.Fprintln(env.Stderr, "note: "+textutil.Line(text))
-		}
-		opened.Model.OnWait(view.Waiting)
-	}
-	observer.Working = func(working bool) {
-		if working { // opened is set by now
-			view.Workers = opened.Workers
-		}
-		signals.working.Store(working) // after the work a signal ends the publication at once: nothing is lost
-	}
-	return observer, view
-}
-
 // finish prints and exports the result of a run and returns an error with its exit code. err is
 // why there is no result.
 func (s session) finish(cfg runConfig, opened system.System, r experiment.Result, err error) error {

@@ -222,7 +222,8 @@ func (a *externalAnswer) call(path string, r reportedCall) outcome.Call {
 			*value = nil
 		}
 	}
-	if used := c.Usage != (outcome.Usage{}) || !textutil.AbsentJSON(r.CostUSD); r.Kind == "span" && !used { // only generations have a cost
+	used := c.Usage != (outcome.Usage{}) || !textutil.AbsentJSON(r.CostUSD)
+	if r.Kind == "span" && !used { // only generations have a cost
 		c.Kind = r.Kind
 	}
 	if r.Parameters != nil {

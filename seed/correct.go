@@ -356,7 +356,8 @@ func lackReview(list, other []Review) bool {
 
 // keepReviews gives an item of a trace the evidence of the stored item with its id if it has none of
 // its own, the reviews of it, and its gold unless the trace was corrected after the last review: a
-// later yes to the trace does not say which gold was looked at. It refuses a trace that has an item of another observation in the dataset.
+// later yes to the trace does not say which gold was looked at. It refuses a trace that has an item of
+// another observation in the dataset.
 func (t *traceSeeder) keepReviews(out *mappedItem) (err error) {
 	id := t.cfg.IDPrefix + out.item.ID
 	other := t.seeder.bySource[out.item.SourceTraceID]

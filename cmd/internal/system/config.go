@@ -54,7 +54,7 @@ func (c Config) HasPrompt() bool {
 	return c.Prompt != (langfuse.PromptRef{}) || c.PromptFile != ""
 }
 
-// needsModel reports whether the settings are of no use to the baseline.
+// needsModel reports whether one of the settings only serves a model: the baseline would ignore it.
 func (c Config) needsModel() bool {
 	return c.HasPrompt() || c.Parameters != (pipeline.Parameters{}) || c.Record != "" || c.TwoStages || len(c.Vars) > 0 || c.Limits.Limited()
 }

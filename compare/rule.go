@@ -339,7 +339,8 @@ func sampleText(s Score) string {
 // leftOutText is the reason why a pooled value decides nothing if outcomes failed: it would
 // favour a run that fails on hard items.
 func leftOutText(failed, all int, noun string) string {
-	return fmt.Sprintf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean", failed, textutil.Counted(all, noun))
+	return fmt.Sprintf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean",
+		failed, textutil.Counted(all, noun))
 }
 
 func (r Rule) name() string {

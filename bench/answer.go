@@ -20,8 +20,6 @@ type Answer struct {
 	Records  []Record  `json:"extractions"`
 	Failures []Failure `json:"failures"`
 	Kind     string    `json:"empty_result_kind"`
-	// Passes is the number of stored answers that were used: 2 after a repair.
-	Passes int `json:"passes"`
 }
 
 // Kinds of Failure.
@@ -39,8 +37,8 @@ type Failure struct {
 }
 
 // failedAnswer returns an answer that cannot be used at all.
-func failedAnswer(passes int, kind, message string) Answer {
-	return Answer{Records: []Record{}, Failures: []Failure{{kind, message}}, Kind: EmptyByFailure, Passes: passes}
+func failedAnswer(kind, message string) Answer {
+	return Answer{Records: []Record{}, Failures: []Failure{{kind, message}}, Kind: EmptyByFailure}
 }
 
 // Record is one extraction as the answer states it, with what is wrong with it.
@@ -53,7 +51,7 @@ type Record struct {
 	End   *int `json:"end"`
 	// Stated holds the offsets as written if they are not whole numbers, such as "1.5 to 7".
 	Stated string `json:"stated,omitempty"`
-	// Spans holds the offsets in every mode; nil if they name no part of the document.
+	// Spans holds the offsets in code points; nil if they name no part of the document.
 	Spans *Spans `json:"spans,omitempty"`
 	// Shape says why the record does not match the schema of the case; empty if it does.
 	Shape string `json:"shape_error,omitempty"`
@@ -61,11 +59,9 @@ type Record struct {
 	Code Code `json:"quote_error,omitempty"`
 }
 
-// Spans is one part of the document in every offset mode: start, and end (exclusive).
+// Spans is one part of the document: start, and end (exclusive), in code points.
 type Spans struct {
-	UTF16 [2]int `json:"utf16"`
-	Rune  [2]int `json:"rune"`
-	Byte  [2]int `json:"byte"`
+	Rune [2]int `json:"rune"`
 }
 
 // Offset modes of records, each with its alias.
@@ -88,6 +84,13 @@ func unitOf(mode string) (unit extraction.Unit, words string, known bool) {
 	return 0, "", false
 }
 
+// sameMode reports whether two modes, or their aliases, count offsets in the same unit.
+func sameMode(a, b string) bool {
+	unitA, _, knownA := unitOf(a)
+	unitB, _, knownB := unitOf(b)
+	return a == b || knownA && knownB && unitA == unitB
+}
+
 // Code is the way in which a record fails to quote the document.
 type Code string
 
@@ -108,7 +111,7 @@ func (g GoldSpan) record() Record {
 // key identifies an extraction within a case: class, quote, and offsets in code points, or as
 // stated if they cannot be converted.
 func (r Record) key() string {
-	at := fmt.Sprintf("%s:%s:%s", r.Mode, number(r.Start), number(r.End))
+	at := r.place()
 	if r.Spans != nil {
 		at = fmt.Sprintf("%d:%d", r.Spans.Rune[0], r.Spans.Rune[1])
 	}
@@ -140,7 +143,7 @@ func number(n *int) string {
 }
 
 // find checks that the document has the record's quote at its offsets, counted in its mode. It
-// returns the offsets in every mode, nil if they name no part of the document, and the code of
+// returns the offsets in code points, nil if they name no part of the document, and the code of
 // the first check that fails.
 func (r Record) find(document *extraction.Offsets) (*Spans, Code) {
 	unit, _, known := unitOf(r.Mode)
@@ -155,9 +158,7 @@ func (r Record) find(document *extraction.Offsets) (*Spans, Code) {
 	var s Spans
 	for i, n := range []int{*r.Start, *r.End} {
 		var between bool
-		s.UTF16[i], _ = document.Convert(n, unit, extraction.UTF16)
-		s.Rune[i], _ = document.Convert(n, unit, extraction.CodePoints)
-		if s.Byte[i], between = document.Convert(n, unit, extraction.Bytes); !between {
+		if s.Rune[i], between = document.Convert(n, unit, extraction.CodePoints); !between {
 			return nil, OffsetMismatch
 		}
 	}
@@ -193,21 +194,21 @@ func newReader(document string, schema json.RawMessage) (reader, error) {
 const maxRecords = 50_000
 
 // plain reads an answer of the form {"extractions": [...]}, also in a code fence.
-func (r reader) plain(text string, passes int) Answer {
+func (r reader) plain(text string) Answer {
 	text = fence().ReplaceAllString(strings.TrimSpace(text), "$1")
 	var payload struct {
 		Extractions *[]json.RawMessage `json:"extractions"`
 	}
 	switch {
 	case !json.Valid([]byte(text)):
-		return failedAnswer(passes, FailJSON, "the answer is not JSON: "+shorten(text))
+		return failedAnswer(FailJSON, "the answer is not JSON: "+shorten(text))
 	case json.Unmarshal([]byte(text), &payload) != nil || payload.Extractions == nil:
-		return failedAnswer(passes, FailShape, `the answer has no list "extractions": `+shorten(text))
+		return failedAnswer(FailShape, `the answer has no list "extractions": `+shorten(text))
 	case len(*payload.Extractions) > maxRecords:
-		return failedAnswer(passes, FailShape,
+		return failedAnswer(FailShape,
 			fmt.Sprintf("the answer has %d extractions, the limit is %d", len(*payload.Extractions), maxRecords))
 	}
-	a := Answer{Records: []Record{}, Failures: []Failure{}, Kind: NonEmpty, Passes: passes}
+	a := Answer{Records: []Record{}, Failures: []Failure{}, Kind: NonEmpty}
 	for _, raw := range *payload.Extractions {
 		a.Records = append(a.Records, r.record(raw))
 	}
@@ -255,10 +256,11 @@ func (r reader) record(raw json.RawMessage) Record {
 		return Record{Shape: "it is not a record: " + shorten(explainJSONError(err)), Code: InvalidOffsets}
 	}
 	at := cmp.Or(w.Span, &w.statedSpan)
-	differs := w.Mode != "" && w.Mode != at.Mode ||
+	mode := cmp.Or(at.Mode, w.Mode, ModeUTF16)
+	differs := w.Mode != "" && !sameMode(w.Mode, mode) ||
 		w.Start != nil && !bytes.Equal(w.Start, at.Start) || w.End != nil && !bytes.Equal(w.End, at.End)
 	rec := Record{
-		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: wholeNumber(at.Start),
+		Class: w.Class, Quote: w.Quote, Mode: mode, Start: wholeNumber(at.Start),
 		End:    wholeNumber(at.End),
 		Stated: at.stated(), Shape: r.shape(raw, w),
 	}
@@ -339,19 +341,19 @@ func (r reader) stored(text string) Answer {
 	_ = json.Unmarshal([]byte(text), &script) // only an object can be a script
 	mode, named := script["mode"].(string)
 	if _, plain := script["extractions"]; plain || !named {
-		return r.plain(text, 1)
+		return r.plain(text)
 	}
 	if problem := scriptError(mode, script); problem != "" {
-		return failedAnswer(0, FailScript, problem)
+		return failedAnswer(FailScript, problem)
 	}
-	answer := func(key string, passes int) Answer { return r.plain(script[key].(string), passes) }
+	answer := func(key string) Answer { return r.plain(script[key].(string)) }
 	if mode == structuredSplit {
-		if a := answer("generateStructured", 1); len(a.Failures) == 0 {
+		if a := answer("generateStructured"); len(a.Failures) == 0 {
 			return a
 		}
-		return answer("generate", 2)
+		return answer("generate")
 	}
-	failed, draft := "", answer("draft", 1)
+	failed, draft := "", answer("draft")
 	if len(draft.Failures) > 0 {
 		failed = draft.Failures[0].Kind
 	} else if slices.ContainsFunc(draft.Records, func(rec Record) bool { return rec.Code != "" }) {
@@ -359,8 +361,8 @@ func (r reader) stored(text string) Answer {
 	}
 	wanted := strings.TrimSuffix(script["failureKind"].(string), "_failure")
 	if failed == wanted {
-		return answer("repair", 2)
+		return answer("repair")
 	}
 	problem := fmt.Sprintf("the draft should fail with %q and does with %q", wanted, cmp.Or(failed, "none"))
-	return failedAnswer(1, FailScript, problem)
+	return failedAnswer(FailScript, problem)
 }

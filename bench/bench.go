@@ -240,7 +240,7 @@ func (t task) Do(ctx context.Context, item experiment.Item) (result experiment.T
 		if err != nil {
 			return result, err
 		}
-		a = r.plain(text, 1)
+		a = r.plain(text)
 	}
 	result.Output, err = json.Marshal(a)
 	return result, err

@@ -253,6 +253,10 @@ func TestQuoteCodes(t *testing.T) {
 	}
 	records["twice"] = `{"extractionClass":"letter","quote":"z","offsetMode":"rune","charStart":4,"charEnd":6,"span":{"offsetMode":"rune","charStart":5,"charEnd":6}}`
 	codes["twice"] = bench.OffsetMismatch // stated twice and differently
+	records["mode at the top"] = `{"extractionClass":"letter","quote":"z","offsetMode":"rune","span":{"charStart":5,"charEnd":6}}`
+	records["aliases"] = `{"extractionClass":"letter","quote":"z","offsetMode":"code_point","span":{"offsetMode":"rune","charStart":5,"charEnd":6}}`
+	records["two modes"] = `{"extractionClass":"letter","quote":"z","offsetMode":"byte","span":{"offsetMode":"rune","charStart":5,"charEnd":6}}`
+	codes["two modes"] = bench.OffsetMismatch
 	causes := causesOf(t, doc, records)
 	for name := range records {
 		want := fmt.Sprint([]bench.Code{codes[name]})
@@ -514,6 +518,27 @@ func TestResume(t *testing.T) {
 	}
 	if _, err := os.Stat(cfg.Out); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestResume_stability stops a run of five trials after two of them, which share nothing. The other
+// nine pairs of trials have no case in common, and do not count.
+func TestResume_stability(t *testing.T) {
+	s := &stopper{left: 4, stop: make(chan struct{})}
+	answers := map[string][][]string{"a b": {{"a"}, {"b"}, {}, {}, {}}, "a c": {{"a"}, {"c"}, {}, {}, {}}}
+	r, err := bench.Run(t.Context(), bench.Config{Cases: parseCases(t, smokeLine("p", "a b", "a"), smokeLine("q", "a c", "a")), Trials: 5,
+		Answerer: &fakeAnswerer{calls: map[string]int{}, answers: answers}, Out: filepath.Join(t.TempDir(), "r.run"),
+		Concurrency: 1, Stop: s.stop, Observer: experiment.Observer{Done: s.done}})
+	if !errors.Is(err, experiment.ErrInterrupted) || r.Answered != 4 || r.UniqueExtractionStability != 0 {
+		t.Errorf("%v, %d answered, stability %v", err, r.Answered, r.UniqueExtractionStability)
+	}
+}
+
+// TestRecord_key: offsets that cannot be converted tell records apart as they were written.
+func TestRecord_key(t *testing.T) {
+	a, err := bench.Stored("abc", json.RawMessage(`{}`), `{"extractions":[{"quote":"c","charStart":0.5,"charEnd":3},{"quote":"c","charStart":7.5,"charEnd":3}]}`)
+	if err != nil || len(a.Records) != 2 || bench.RecordKey(a.Records[0]) == bench.RecordKey(a.Records[1]) {
+		t.Errorf("%v, %+v", err, a.Records)
 	}
 }
 

@@ -117,7 +117,7 @@ func FuzzStored(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, rec := range a.Records {
-			if rec.Code == "" && rec.Spans == nil || rec.Code == "" && doc[rec.Spans.Byte[0]:rec.Spans.Byte[1]] != rec.Quote {
+			if rec.Code == "" && (rec.Spans == nil || string([]rune(doc)[rec.Spans.Rune[0]:rec.Spans.Rune[1]]) != rec.Quote) {
 				t.Fatalf("%+v does not quote %q", rec, doc)
 			}
 		}

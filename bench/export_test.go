@@ -17,3 +17,6 @@ func Parse(strict bool, path string, text []byte) ([]Case, error) {
 	r.text(strict, path, text)
 	return r.result()
 }
+
+// RecordKey is the identity of a record within its case.
+func RecordKey(r Record) string { return r.key() }

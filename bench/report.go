@@ -138,14 +138,14 @@ func (r Report) Err() error {
 	if unreached {
 		code = cli.ExitUnavailable
 	}
-	first := r.Failures[0]
-	return cli.Errorf(code, "%d of %d calls failed; the first (%s, case %s): %s",
-		r.FailedCalls, r.FailedCalls+r.Answered, first.Class, first.CaseID, first.Message)
+	example := r.Failures[0]
+	return cli.Errorf(code, "%d of %d calls failed, for example (%s, case %s): %s",
+		r.FailedCalls, r.FailedCalls+r.Answered, example.Class, example.CaseID, example.Message)
 }
 
 // Measure computes the report of a run of this harness from its run file. If the run is of
-// another harness, the error has exit code 64. Memory is proportional to the number of distinct
-// extractions.
+// another harness, the error has exit code 64. Memory is proportional to the number of cases and
+// of different extractions in each trial.
 func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 	header, err := run.Header(ctx)
 	if err != nil {
@@ -249,7 +249,7 @@ func (m *measurer) countCase(g gold) {
 
 // judge adds the outcome of a case. Outcomes arrive ordered by case and trial.
 func (m *measurer) judge(o outcome.Outcome) {
-	a := failedAnswer(0, string(o.Class), "the output is not an answer")
+	a := failedAnswer(string(o.Class), "the output is not an answer")
 	if !o.Failed() {
 		_ = json.Unmarshal(o.Output, &a) // on an error, a stays a failed answer
 	}
@@ -335,7 +335,9 @@ func (m *measurer) finish() {
 		counts.Add(float64(t.Extractions))
 		rates.Add(rate(t.SuccessRate, len(m.cases)))
 		for j := range i {
-			shared.Add(jaccard(m.keys[i], m.keys[j]))
+			if value, both := jaccard(m.keys[i], m.keys[j]); both {
+				shared.Add(value)
+			}
 		}
 	}
 	v.RunCount, v.Min, v.Max = m.Trials, slices.Min(v.ExtractionCounts), slices.Max(v.ExtractionCounts)
@@ -345,7 +347,7 @@ func (m *measurer) finish() {
 	v.StdDev = math.Sqrt(v.Variance)
 	variance, _ := rates.PopulationVariance()
 	m.SuccessRateStdDev = math.Sqrt(variance)
-	m.UniqueExtractionStability = *cmp.Or(shared.MeanOrNil(), new(1.0)) // 1 for a single trial
+	m.UniqueExtractionStability = *cmp.Or(shared.MeanOrNil(), new(1.0)) // 1 if there are not two trials of any case
 	// A system that never answered is not flawless.
 	if m.Answered == 0 {
 		m.SchemaValidRate, m.QuoteInvariantRate, m.UniqueExtractionStability = 0, 0, 0
@@ -357,16 +359,17 @@ func (m *measurer) finish() {
 }
 
 // jaccard returns shared / all for the extractions of two trials, over the cases with an outcome
-// in both; 1 for two empty sets.
-func jaccard(a, b map[string]set) float64 {
+// in both; 1 for two empty sets. both is false if no case has one in both.
+func jaccard(a, b map[string]set) (value float64, both bool) {
 	shared, sum := 0, 0
 	for id, keys := range a {
-		if other, both := b[id]; both {
+		if other, ok := b[id]; ok {
+			both = true
 			sum += len(keys) + len(other)
 			for key := range keys {
 				shared += toInt(other[key])
 			}
 		}
 	}
-	return rate(shared, sum-shared)
+	return rate(shared, sum-shared), both
 }

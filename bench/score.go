@@ -217,7 +217,7 @@ type Violation struct {
 // gateSlack tolerates rounding errors of a mean or root.
 const gateSlack = 1e-12
 
-// Check returns the gates that the report does not pass.
+// Check returns the gates that the report does not pass. The gates are those of Gates, in their order.
 func Check(r Report, gates []Gate) []Violation {
 	violations := []Violation{}
 	for i, value := range r.gated() {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
@@ -71,12 +72,12 @@ func (c Check) comment(folded bool) string {
 	m.paragraph("### %s", c.headline(view, compared))
 	m.paragraph("Check %s%s", code(c.Name), c.sides())
 	m.note(textIf(c.RunFailed != "", "❌ "+code(c.RunFailed)))
-	for _, mismatch := range view.Incompatible[:min(commentLines, len(view.Incompatible))] {
-		m.line("- %s", code(mismatch.String()))
+	for _, line := range limitList(cli.Each(view.Incompatible, compare.Mismatch.String), commentLines, code) {
+		m.line("- %s", line)
 	}
 	m.table(gateTable("", c.Gate).First(commentLines))
-	for _, rule := range c.LeftOut[:min(commentLines, len(c.LeftOut))] {
-		m.line("- %s needs a base: not judged", code(rule))
+	for _, line := range limitList(c.LeftOut, commentLines, func(rule string) string { return code(rule) + " needs a base: not judged" }) {
+		m.line("- %s", line)
 	}
 	m.line("")
 	if compared {
@@ -141,7 +142,7 @@ func (c Check) changes(m *markdown, view ResultView) {
 	table.Title = "Changed scores"
 	var rows []Row
 	for i, row := range table.Rows {
-		if d := view.Scores[i].Difference; d != nil && *d != 0 && len(rows) < commentLines {
+		if d := view.Scores[i].Difference; d != nil && *d != 0 {
 			rows = append(rows, row)
 		}
 	}
@@ -158,9 +159,9 @@ func (c Check) changes(m *markdown, view ResultView) {
 	}
 	cost := view.ConsumptionTable()
 	cost.folded = false
-	m.table(table, worse, cost)
+	m.table(table.First(commentLines), worse, cost)
 	m.note(textIf(len(view.Warnings) > 0, "**Warnings**"))
-	m.warnings(view.Warnings[:min(commentLines, len(view.Warnings))])
+	m.warnings(limitList(view.Warnings, commentLines, strings.Clone))
 }
 
 // reason describes what changed in an item: classes and counts, as far as they are known, and texts

@@ -44,6 +44,24 @@ func hostileCheck(items int) report.Check {
 		Gate: &compare.GateResult{Answer: compare.Fail, Rules: rules}, Links: []report.Link{{Title: "job", URL: "javascript:alert(1)"}, {Title: "page", URL: "https://example.org/a"}}}
 }
 
+// TestCheck_Comment_more: what is left out of a long list is counted.
+func TestCheck_Comment_more(t *testing.T) {
+	t.Parallel()
+	check := hostileCheck(1)
+	result := &check.Comparison.Candidates[0]
+	for range 20 {
+		result.Scores = append(result.Scores, result.Scores[0])
+		result.Warnings = append(result.Warnings, "careful")
+		check.LeftOut = append(check.LeftOut, "delta(entity_f1) >= 0")
+	}
+	text := check.Comment("", 65_536)
+	for _, want := range []string{"and 6 more scores", "- and 5 more\n", "⚠️ `and 6 more`"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+}
+
 func TestCheck_Comment(t *testing.T) {
 	t.Parallel()
 	check := hostileCheck(9)

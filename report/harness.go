@@ -186,7 +186,7 @@ func (e Estimate) Text() string {
 // out, and runs without a known price are counted.
 func EstimateSum(list []Estimate) string {
 	var requests, input, output, judging int64
-	cost, unknown := 0.0, 0
+	cost, unknown, asking := 0.0, 0, 0
 	for _, e := range list {
 		if e.Judging != nil {
 			judging += e.Judging.Calls
@@ -194,6 +194,7 @@ func EstimateSum(list []Estimate) string {
 		if !e.Asks {
 			continue
 		}
+		asking++
 		requests, input, output = requests+e.Requests, input+e.InputTokens, output+e.OutputTokens
 		if e.CostUSD == nil {
 			unknown++
@@ -201,7 +202,12 @@ func EstimateSum(list []Estimate) string {
 			cost += *e.CostUSD
 		}
 	}
-	line := fmt.Sprintf("%s together: %s, about %s tokens in and %s out, about %s", Counted(len(list), "run"), Counted(requests, "request"), Count(input), Count(output), Dollars(cost))
+	line := Counted(len(list), "run") + " together: "
+	if asking == 0 {
+		line += "nothing that is known here"
+	} else {
+		line += fmt.Sprintf("%s, about %s tokens in and %s out, about %s", Counted(requests, "request"), Count(input), Count(output), Dollars(cost))
+	}
 	return line + textIf(unknown > 0, ", and "+Counted(unknown, "run")+" without a known price") +
 		textIf(judging > 0, "; and "+Counted(judging, "call")+" of judging models: "+judgingNote) + "\n"
 }

@@ -70,6 +70,9 @@ func TestEstimateSum(t *testing.T) {
 	if got, want := EstimateSum(list), "3 runs together: 30 requests, about 3,000 tokens in and 300 out, about $0.75\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	if got, want := EstimateSum(list[1:2]), "1 run together: nothing that is known here\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 	list[0].CostUSD = nil
 	if got, want := EstimateSum(list), "3 runs together: 30 requests, about 3,000 tokens in and 300 out, about $0.25, and 1 run without a known price\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
@@ -119,8 +120,7 @@ func PairTable(l compare.Leaderboard) Table {
 	}
 	for _, pair := range l.Pairs {
 		says, state := verdictState(pair.Verdict, pair.Verdict, len(pair.Incompatible) > 0)
-		reasons := pair.Reasons()
-		reasons = limitList(reasons, len(reasons), quoted)
+		reasons := cli.Each(pair.Reasons(), quoted)
 		t.add(places[pair.First]+label(pair.First), places[pair.Second]+label(pair.Second), Delta(pair.Difference), Deltas(pair.CI95),
 			pValue(pair.P), pValue(pair.PHolm), says, strings.Join(reasons, "\n")).State = state
 	}

@@ -29,7 +29,7 @@ import (
 
 // Options configure the layout of a report. The zero value is usable.
 type Options struct {
-	// Width is the width of the terminal in cells; 0 means 80, and the minimum is 50.
+	// Width is the width of the terminal in cells; 0 means 80, and the minimum is 40.
 	Width int
 	// Whole is for a pipe or a file: tables are as wide as necessary, without dropped columns or
 	// cut names. Text is wrapped all the same.

@@ -90,7 +90,7 @@ func (v SummaryView) cost() []string {
 	case u.CostUSD == nil && u.Total == 0 && (u.CostUnknown == 0 || v.Run.Model == ""):
 		return nil // as of pairs that were scored
 	}
-	parts := costParts(u.CostUSD, u.CostUnknown, "item")
+	parts := costParts(u.CostUSD, u.CostUnknown, v.Noun())
 	if n := v.Items.Scored + v.Items.Failed; n > 0 && u.CostUSD != nil && u.CostUnknown == 0 && *u.CostUSD > 0 {
 		parts = append(parts, Dollars(*u.CostUSD/float64(n))+" per item"+textIf(v.Trials != nil, " and trial"))
 	}
@@ -391,10 +391,10 @@ func (v SummaryView) TrialTable() Table {
 	names := textIf(!inLangfuse, hidden)
 	t := Table{Title: "Trials", Columns: []Column{number("trial"),
 		{Title: "run", Text: names, Markdown: names, Page: names, flex: true, key: true}, number("scored").wide(1), number("failed"),
-		{Title: primary, Text: text.Snip(primary, 20, "…"), Right: true, Strong: true}}}
+		{Title: primary, Text: text.Snip(primary, 20, "…"), Markdown: code(primary), Right: true, Strong: true}}}
 	t.note(v.Trials.Uneven > 0, Counted(v.Trials.Uneven, "item")+" not run in every trial")
 	for _, run := range v.Trials.Runs {
-		t.add(strconv.Itoa(run.Trial), textutil.Line(run.Name), Count(run.Scored), Count(run.Failed), Score(run.Mean, 3))
+		t.add(strconv.Itoa(run.Trial), textIf(run.Name != "", quoted(run.Name)), Count(run.Scored), Count(run.Failed), Score(run.Mean, 3))
 	}
 	return t
 }

@@ -22,7 +22,9 @@ const (
 	EntityTypedF1        = "entity_typed_f1"
 	EntityStrictF1       = "entity_strict_f1"
 	ItemPerfect          = "item_perfect"
-	// GroundedRate needs the document: harness/extraction calculates it.
+	// GroundedRate is the share of the extracted entities that occur in the document: an entity with
+	// quotes if at least one quote occurs, any other if its name or an alias does. It is in [0, 1],
+	// higher is better. It needs the document, but no expected output: harness/extraction calculates it.
 	GroundedRate = "grounded_rate"
 )
 

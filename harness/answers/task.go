@@ -128,6 +128,9 @@ func Describe(metadata map[string]string, doc *Document, questions Questions) ma
 	if bad := doc.Problems(); len(bad) > 0 {
 		pages := cli.Each(bad[:min(len(bad), 100)], func(p pdf.Page) string { return strconv.Itoa(p.Number) })
 		all[metaUnreadable] = strings.Join(pages, ",")
+		if more := len(bad) - len(pages); more > 0 {
+			all[metaUnreadable] += fmt.Sprintf(" and %d more", more)
+		}
 	}
 	return all
 }

@@ -27,7 +27,7 @@ type Builtin struct {
 // is not of one extraction, like error, is a usage error that suggests the nearest name and lists
 // all.
 func NewBuiltin(name string, scorer *scoring.Scorer) (Builtin, error) {
-	names := append(cli.Each(scoring.Catalog(), func(d scoring.Definition) string { return d.Name }), harness.GroundedRate)
+	names := append(cli.Each(scoring.Catalog(), func(d scoring.Definition) string { return d.Name }), scoring.GroundedRate)
 	if !slices.Contains(names, name) {
 		return Builtin{}, cli.Usage("evaluator.scorer: %q is not a score of an extraction%s; there are: %s", name, textutil.Hint(name, names), strings.Join(names, ", "))
 	}
@@ -47,7 +47,7 @@ func (b Builtin) Evaluate(_ context.Context, c evaluator.Case) (evaluator.Verdic
 	if err != nil {
 		return evaluator.Verdict{}, fault("candidate_answer", err)
 	}
-	if b.name == harness.GroundedRate {
+	if b.name == scoring.GroundedRate {
 		return b.verdict([]outcome.Score{harness.Grounding(extraction.NewIndex(c.Question), extracted)})
 	}
 	expected, _, err := extraction.DecodeExtraction([]byte(c.Reference))

@@ -13,7 +13,6 @@ import (
 	"extraction-experiment/evaluator"
 	"extraction-experiment/extraction"
 	"extraction-experiment/harness/conformance"
-	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/scoring"
 )
@@ -35,7 +34,7 @@ func TestCatalogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	scores := cli.Each(scoring.Catalog(), func(d scoring.Definition) string { return d.Name })
-	for _, name := range append(scores, harness.GroundedRate) {
+	for _, name := range append(scores, scoring.GroundedRate) {
 		path := filepath.Join("catalogue", name+".yaml")
 		at := slices.Index(files, path)
 		if at < 0 {

@@ -30,6 +30,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/evaluator"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
@@ -76,9 +77,12 @@ type answer struct {
 
 // Run evaluates every fixture Config.Runs times and judges the answers. Faults of the evaluator
 // are part of the report. The error is that of ctx, or, if the evaluator was never available, its
-// first fault (exit code 69).
+// first fault (exit code 69), or that there is no fixture (64).
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	cfg.Runs, cfg.Concurrency = cmp.Or(cfg.Runs, 5), cmp.Or(cfg.Concurrency, 4)
+	if len(cfg.Fixtures) == 0 {
+		return Report{}, cli.Usage("there is no fixture")
+	}
 	answers, err := collectAnswers(ctx, cfg)
 	if err != nil {
 		return Report{}, err

@@ -146,16 +146,16 @@ func Parse(path string, text []byte) (Set, error) {
 }
 
 func (r *parser) spec(s Spec, line int) Spec {
-	s.Script, s.Line = append(s.Script, s.Command...), line
 	count := 0
-	for _, given := range []bool{len(s.Script) > 0, s.URL != "", s.Model != "", s.Scorer != ""} {
+	for _, given := range []bool{len(s.Script) > 0, len(s.Command) > 0, s.URL != "", s.Model != "", s.Scorer != ""} {
 		if given {
 			count++
 		}
 	}
 	if count != 1 {
-		r.problem(line, "evaluator: give exactly one of script, url, model and scorer")
+		r.problem(line, "evaluator: give exactly one of script (or command), url, model and scorer")
 	}
+	s.Script, s.Line = append(s.Script, s.Command...), line
 	return s
 }
 
@@ -166,6 +166,12 @@ func (r *parser) fixture(row fixtureRow, line int) Fixture {
 	}
 	if !slices.Contains([]Label{Pass, Fail, Ambiguous}, row.Label) {
 		r.problem(line, "fixture %q: the label %q is not one of pass, fail, ambiguous", row.ID, row.Label)
+	}
+	if row.CandidateAnswer != nil && row.Answer != nil {
+		r.problem(line, "fixture %q: candidate_answer and answer are two names of one key: give one", row.ID)
+	}
+	if row.ExpectedOutput != "" && row.ReferenceAnswer != "" {
+		r.problem(line, "fixture %q: expected_output and reference_answer are two names of one key: give one", row.ID)
 	}
 	if candidate == nil {
 		r.problem(line, "fixture %q: candidate_answer is missing (an empty text is an answer)", row.ID)

@@ -108,7 +108,7 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	tallies := map[string]*tally{scoring.FaultEntity: newTally(n), scoring.FaultRelationship: newTally(n)}
 	every := func(string) bool { return true }
 	var err error
-	result.Skipped, err = a.eachItem(ctx, every, func(_ string, r *comparison) func() {
+	a.counts, err = a.eachItem(ctx, every, func(_ string, r *comparison) func() {
 		observed := r.elements()
 		for i, e := range elementsOf(&r.pool) { // beyond gold
 			observed = append(observed, claim{proposed: &e, stances: r.poolStances[e.what][i]})
@@ -124,6 +124,7 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 			}
 		}
 	})
+	result.Skipped = a.counts.skipped
 	if err != nil {
 		return result, err
 	}
@@ -148,39 +149,54 @@ type audit struct {
 	cfg    AuditConfig
 	result *AuditResult
 	rates  map[string]rates // by element.what
+	counts itemCounts
 	inputs extraction.Decoder
 }
 
+// itemCounts counts the items of a pass.
+type itemCounts struct {
+	skipped int
+	// entities and relationships count items, also skipped ones, of which gold has the list. These
+	// are the items of which the mean of a score is taken, with failures counted as 0.
+	entities, relationships int
+}
+
 // eachItem reads the included items on all processors with find, and calls the resulting
-// functions in order. It returns the number of unusable items.
-func (a *audit) eachItem(ctx context.Context, include func(id string) bool, find func(id string, r *comparison) (apply func())) (skipped int, err error) {
+// functions in order.
+func (a *audit) eachItem(ctx context.Context, include func(id string) bool, find func(id string, r *comparison) (apply func())) (n itemCounts, err error) {
 	results := stats.Parallel(0, a.cfg.Items(), func(item AuditItem) (apply func(), err error) {
 		if !include(item.ID) {
 			return func() {}, nil
 		}
-		if r, ok := a.read(item); ok {
-			return find(item.ID, r), nil
+		gold, _, _ := extraction.DecodeExtraction(item.Expected) // gold that cannot be read has neither list
+		found := func() { n.skipped++ }
+		if r, ok := a.read(item, gold); ok {
+			found = find(item.ID, r)
 		}
-		return func() { skipped++ }, nil
+		return func() {
+			if gold.Entities != nil {
+				n.entities++
+			}
+			if gold.Relationships != nil {
+				n.relationships++
+			}
+			found()
+		}, nil
 	})
 	for apply, err := range results {
 		if err := cmp.Or(ctx.Err(), err); err != nil {
-			return skipped, err
+			return n, err
 		}
 		apply()
 	}
-	return skipped, nil
+	return n, nil
 }
 
 // read compares the outputs of an item with its gold; ok is false without gold or without two
 // outputs.
-func (a *audit) read(item AuditItem) (*comparison, bool) {
-	gold, _, err := extraction.DecodeExtraction(item.Expected)
-	if err != nil || gold.Entities == nil && gold.Relationships == nil {
-		return nil, false
-	}
+func (a *audit) read(item AuditItem, gold extraction.Extraction) (*comparison, bool) {
 	document, _, err := a.inputs.Document(item.Input)
-	if err != nil {
+	if err != nil || gold.Entities == nil && gold.Relationships == nil {
 		return nil, false
 	}
 	n := len(item.Outputs)
@@ -280,7 +296,7 @@ func (a *audit) addEffects(ctx context.Context) error {
 		changed := map[string]bool{} // by claim.place
 		for _, d := range byItem[id] {
 			d.Gold = dataset.GoldHash(r.expected)
-			d.complete(a.cfg.Systems, r, a.result.Items)
+			d.complete(a.cfg.Systems, r, a.counts)
 			if d.claim.expected == nil {
 				claims = append(claims, d.claim)
 			} else if place := d.claim.place(); !changed[place] {
@@ -288,7 +304,7 @@ func (a *audit) addEffects(ctx context.Context) error {
 				claims = append(claims, d.claim)
 			}
 		}
-		together := r.effects(a.cfg.Systems, a.result.Items, claims...)
+		together := r.effects(a.cfg.Systems, a.counts, claims...)
 		return func() {
 			for _, e := range together {
 				if s := slices.Index(a.cfg.Systems, e.System); e.Run != nil {

@@ -111,7 +111,7 @@ func (d Doubt) key() string {
 }
 
 // complete adds places, reason, outputs of the systems, and effects.
-func (d *Doubt) complete(systems []string, r *comparison, items int) {
+func (d *Doubt) complete(systems []string, r *comparison, items itemCounts) {
 	c := d.claim
 	near := 0
 	for _, name := range c.subject().names() {
@@ -140,20 +140,23 @@ func (d *Doubt) complete(systems []string, r *comparison, items int) {
 }
 
 // effects returns how the scores of each system would change with the claims.
-func (r *comparison) effects(systems []string, items int, claims ...claim) (list []Effect) {
+func (r *comparison) effects(systems []string, items itemCounts, claims ...claim) (list []Effect) {
 	changed := applyClaims(r.gold, claims...)
 	for s, output := range r.outputs {
 		if output == nil {
 			continue
 		}
 		before, after := r.results[s].Scores, r.rules.Measure(changed, *output).Scores
-		for _, name := range []string{scoring.EntityF1, scoring.RelationshipF1} {
-			oldScore, _ := outcome.Lookup(before, name)
-			newScore, _ := outcome.Lookup(after, name)
-			effect := Effect{System: systems[s], Score: name, Before: oldScore.Value, After: newScore.Value}
+		for _, score := range []struct {
+			name  string
+			items int
+		}{{scoring.EntityF1, items.entities}, {scoring.RelationshipF1, items.relationships}} {
+			oldScore, _ := outcome.Lookup(before, score.name)
+			newScore, _ := outcome.Lookup(after, score.name)
+			effect := Effect{System: systems[s], Score: score.name, Before: oldScore.Value, After: newScore.Value}
 			defined := oldScore.Value != nil && newScore.Value != nil
 			if defined {
-				effect.Run = new((*newScore.Value - *oldScore.Value) / float64(items))
+				effect.Run = new((*newScore.Value - *oldScore.Value) / float64(score.items))
 			}
 			if defined && *oldScore.Value != *newScore.Value || (oldScore.Value == nil) != (newScore.Value == nil) {
 				list = append(list, effect)
@@ -305,7 +308,7 @@ const (
 
 // tally counts the observations for the rates.
 type tally struct {
-	elements, missedByAll int // missed counts elements that all systems miss
+	elements, missedByAll int // missedByAll counts elements that all systems miss
 	systems               []systemCounts
 	pairs                 map[missPair]float64
 }

@@ -5,6 +5,7 @@ import (
 
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/outcome"
+	"extraction-experiment/scoring"
 )
 
 // TestGrounding compares with rates calculated by hand. The document is "Ann  Lee met Bob in
@@ -26,7 +27,7 @@ func TestGrounding(t *testing.T) {
 	} {
 		for _, expected := range []string{`null`, `{"entities":[{"name":"Bob"}]}`} {
 			scored := score(t, judge(t, input, expected), output)
-			got, ok := outcome.Lookup(scored.Scores, harness.GroundedRate)
+			got, ok := outcome.Lookup(scored.Scores, scoring.GroundedRate)
 			if _, old := outcome.Lookup(scored.Scores, harness.InventedRate); !ok || old {
 				t.Errorf("%s: the scores are %+v", output, scored.Scores)
 			}
@@ -42,7 +43,7 @@ func TestGrounding(t *testing.T) {
 		}
 	}
 	scored := score(t, judge(t, "", `{"entities":[]}`), `{"entities":[]}`)
-	if _, exists := outcome.Lookup(scored.Scores, harness.GroundedRate); exists {
+	if _, exists := outcome.Lookup(scored.Scores, scoring.GroundedRate); exists {
 		t.Error("an item without a document has no grounding")
 	}
 }

@@ -31,7 +31,7 @@ const Primary = scoring.EntityF1
 // ScorerInfo returns the scorer for the header of a run, as the commands record it. options is the
 // JSON of scoring.Options.
 func ScorerInfo(options json.RawMessage) outcome.Scorer {
-	return outcome.Scorer{Version: scoring.Version, Options: options, Primary: Primary, OutputOnly: []string{GroundedRate}}
+	return outcome.Scorer{Version: scoring.Version, Options: options, Primary: Primary, OutputOnly: []string{scoring.GroundedRate}}
 }
 
 // Task extracts from the document of an item. It is safe for concurrent use if the extractor
@@ -110,21 +110,16 @@ func IsQuestion(input json.RawMessage) bool {
 	return keys["question"] != nil && keys["document_text"] == nil && keys["text"] == nil
 }
 
-// GroundedRate is the share of the extracted entities that occur in the document: an entity
-// with quotes if at least one quote occurs, any other if its name or an alias does. It is in
-// [0, 1], higher is better. It needs the document, but no expected output.
-const GroundedRate = scoring.GroundedRate
-
-// InventedRate is a score in runs of older versions: 1 − GroundedRate, except for entities that
+// InventedRate is a score in runs of older versions: 1 − scoring.GroundedRate, except for entities that
 // occur with another quote. Lower is better.
 const InventedRate = "invented_rate"
 
-// inventedEntities is the count, beside GroundedRate, of entities of which neither a quote, nor
+// inventedEntities is the count, beside scoring.GroundedRate, of entities of which neither a quote, nor
 // the name, nor an alias occurs.
 const inventedEntities = "invented_entities"
 
-// Grounding returns the GroundedRate of an extraction from a document; it is undefined without
-// entities. It searches for entities like extraction.Index.Locate, regardless of white space
+// Grounding returns the scoring.GroundedRate of an extraction from a document; it is undefined
+// without entities. It searches for entities like extraction.Index.Locate, regardless of white space
 // and case. Time is linear apart from logarithms.
 func Grounding(index *extraction.Index, found extraction.Extraction) outcome.Score {
 	quoted, inText, invented := 0, 0, 0
@@ -143,13 +138,13 @@ func Grounding(index *extraction.Index, found extraction.Extraction) outcome.Sco
 	}
 	n := len(found.Entities)
 	if n == 0 {
-		return outcome.Score{Name: GroundedRate, Reason: "nothing was extracted that could stand in the document"}
+		return outcome.Score{Name: scoring.GroundedRate, Reason: "nothing was extracted that could stand in the document"}
 	}
 	value := float64(inText) / float64(n)
 	return outcome.Score{
-		Name: GroundedRate, Value: &value, Ratio: &outcome.Ratio{Num: int64(inText), Den: int64(n)},
+		Name: scoring.GroundedRate, Value: &value, Ratio: &outcome.Ratio{Num: int64(inText), Den: int64(n)},
 		Counts:  outcome.Counts{{Name: inventedEntities, N: int64(invented)}},
-		Comment: fmt.Sprintf("%d/%d extracted entities stand in the document (%d with quotes, %d by name); %d occur nowhere in it", inText, n, quoted, n-quoted, invented),
+		Comment: fmt.Sprintf("%d/%d extracted entities stand in the document (searched for: %d by quotes, %d by name); %d occur nowhere in it", inText, n, quoted, n-quoted, invented),
 	}
 }
 

@@ -74,8 +74,8 @@ func problem(format string, args ...any) error {
 // The answer is the first JSON object in the text with a list "entities" or "relationships",
 // directly or in an inner object. A list of objects with the fields of entities, or of
 // relationships, is the answer if it is the only JSON in the text. Parse ignores text around
-// it, a code fence and a leading <think>…</think>, or what comes before a </think> alone. It
-// repairs, with a warning: trailing and doubled commas, comments, keys in another case, single
+// it, a code fence and a leading <think>…</think> or <thinking>…</thinking>, or what comes before
+// such an end alone. It repairs, with a warning: trailing and doubled commas, comments, keys in another case, single
 // quotes that cannot be apostrophes, raw control characters in texts, backslashes that escape
 // nothing, and the words of Python (NaN, None, undefined become null). Invalid UTF-8 becomes
 // U+FFFD. extraction.DecodeExtraction decodes entities and relationships and resolves references.
@@ -194,17 +194,19 @@ func excerpt(text string, pos int) string {
 	return strings.ToValidUTF8(text[max(0, pos-before):min(len(text), pos+after)], "")
 }
 
-// skipThinking returns the offset of the text after a leading <think>…</think>. Some chat templates
-// write the <think> themselves, so that the answer has only its end. In JSON, the end is a text.
+// skipThinking returns the offset of the text after a leading <think>…</think>, or <thinking>. Some
+// chat templates write the <think> themselves, so that the answer has only its end. In JSON, the
+// end is a text.
 func skipThinking(text string) int {
-	const opening, closing = "<think>", "</think>"
 	start := strings.TrimLeft(text, " \t\r\n\ufeff")
-	end := strings.Index(text, closing)
-	switch {
-	case strings.HasPrefix(start, opening) && end < 0:
-		return len(text)
-	case !strings.HasPrefix(start, opening) && (end < 0 || strings.ContainsRune("{[`", rune(start[0]))):
-		return 0
+	for _, name := range []string{"think>", "thinking>"} {
+		opened, end := strings.HasPrefix(start, "<"+name), strings.Index(text, "</"+name)
+		switch {
+		case opened && end < 0:
+			return len(text)
+		case opened || end >= 0 && !strings.ContainsRune("{[`", rune(start[0])):
+			return end + len("</"+name)
+		}
 	}
-	return end + len(closing)
+	return 0
 }

@@ -42,6 +42,7 @@ func TestParse(t *testing.T) {
 		"a byte order mark":      {"\ufeff" + validAnswer, validSummary, false},
 		"thoughts, only the end": {"Maybe {\"entities\":[{\"name\":\"Z\"}],\"relationships\":[]}?\n</think>\n" + validAnswer, validSummary, false},
 		"a tag in a text":        {strings.Replace(validAnswer, "Ann", "</think>Ann", 1), strings.Replace(validSummary, "Ann", "</think>Ann", 1), false},
+		"thinking":               {"\n<thinking>maybe {\"entities\":[{\"name\":\"Z\"}]}</thinking>" + validAnswer, validSummary, false},
 		"thoughts":               {"<think>maybe {\"entities\":[{\"name\":\"Z\"}]}</think>" + validAnswer, validSummary, false},
 		"another object first":   {`{"plan":["read"]} ` + validAnswer, validSummary, false},
 		"the format shown first": {`As {"entities": [...]}: ` + validAnswer, validSummary, false},

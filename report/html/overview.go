@@ -238,7 +238,7 @@ func drawDistribution(score string, mean *float64, ci95 *[2]float64, counts *[bi
 		if n > 0 {
 			height := max(1.5, (axisY-2)*float64(n)/float64(highest))
 			out.Rects = append(out.Rects, rect{"bin", binWidth*float64(i) + .5, axisY - height, binWidth - 1, height,
-				fmt.Sprintf("%.2f–%.2f: %s", float64(i)/bins, float64(i+1)/bins, report.Counted(n, "item"))})
+				fmt.Sprintf("%.2f–%.2f: %s", float64(i)/bins, float64(i+1)/bins, report.Counted(n, "value"))})
 		}
 	}
 	out.Lines = append(out.Lines, line{"axis", 0, axisY, width, axisY})

@@ -300,8 +300,8 @@ func TestSensitivity_refused(t *testing.T) {
 	if err := remote.AddTo(t.Context(), &result); err == nil || !strings.Contains(err.Error(), "outputs are needed") {
 		t.Errorf("a run in Langfuse: %v", err)
 	}
-	result.Metric = harness.GroundedRate
-	if err := s.AddTo(t.Context(), &result); err == nil || !strings.Contains(err.Error(), harness.GroundedRate) {
+	result.Metric = scoring.GroundedRate
+	if err := s.AddTo(t.Context(), &result); err == nil || !strings.Contains(err.Error(), scoring.GroundedRate) {
 		t.Errorf("another score: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
+	"extraction-experiment/scoring"
 )
 
 // The usages of flags that several commands share.
@@ -58,7 +59,7 @@ func ReadGate(words []string, inconclusive string) (gate compare.Gate, metric st
 func parseRule(text string) (compare.Rule, error) {
 	rule, err := compare.ParseRule(text)
 	if err == nil && rule.Metric == harness.InventedRate {
-		err = fmt.Errorf("rule %q: %s is not a score any more, it was 1 - %s: write %q", rule.Text, rule.Metric, harness.GroundedRate, rule.Complement(harness.GroundedRate))
+		err = fmt.Errorf("rule %q: %s is not a score any more, it was 1 - %s: write %q", rule.Text, rule.Metric, scoring.GroundedRate, rule.Complement(scoring.GroundedRate))
 	}
 	if err != nil || !slices.Contains(ScoreOrder(), rule.Metric) {
 		return rule, err

@@ -317,7 +317,7 @@ func ScoreOrder() []string {
 // ExtractionScores returns the names of the scores of extractions: those of the catalogue,
 // then grounding.
 func ExtractionScores() []string {
-	return append(cli.Each(scoring.Catalog(), func(d scoring.Definition) string { return d.Name }), harness.GroundedRate)
+	return append(cli.Each(scoring.Catalog(), func(d scoring.Definition) string { return d.Name }), scoring.GroundedRate)
 }
 
 // Comparison returns the configuration of a comparison without flags.

@@ -97,13 +97,19 @@ func replaceInvalid(o outcome.Outcome, scorer ItemScorer, invalid error) outcome
 		o.CostUSD = nil
 	}
 	for _, u := range []*outcome.Usage{&o.Usage, &o.Assumed} {
-		if min(u.Input, u.Output, u.Cached, u.Reasoning) < 0 {
+		if negative(*u) {
 			*u = outcome.Usage{}
 		}
 	}
-	o.Judging, o.Latency = nil, max(0, o.Latency)
+	if j := o.Judging; j != nil && (j.CostUSD != nil && !(*j.CostUSD >= 0 && *j.CostUSD <= math.MaxFloat64) ||
+		negative(j.Usage) || negative(j.Assumed)) {
+		o.Judging = nil
+	}
+	o.Latency = max(0, o.Latency)
 	return withFailure(o, scorer, f)
 }
+
+func negative(u outcome.Usage) bool { return min(u.Input, u.Output, u.Cached, u.Reasoning) < 0 }
 
 // recoverPanic turns a panic of f into a failure of class internal that has the location.
 func recoverPanic[T any](f func() (T, error)) (result T, err error) {

@@ -308,6 +308,7 @@ func (e *execution) finish() {
 	r.Reached = e.system.Reached == nil || e.system.Reached()
 	if r.Stopped != nil && e.removable() {
 		r.Removed = true
+		_, _ = e.summary() // it may be reading the file
 		r.Fault = errors.Join(e.run.Remove(), e.system.close())
 		return
 	}

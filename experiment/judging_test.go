@@ -32,6 +32,25 @@ func (j judgingScorer) ScoreContext(context.Context, json.RawMessage, any) (expe
 	}, nil
 }
 
+// TestRunner_judgingInvalid: the cost of a judge is kept when the output cannot be stored.
+func TestRunner_judgingInvalid(t *testing.T) {
+	calls := 1
+	broken := func(context.Context, experiment.Item) (experiment.TaskResult, error) {
+		return experiment.TaskResult{Output: json.RawMessage("{no json")}, nil
+	}
+	cfg := experiment.RunnerConfig{Run: create(t), Source: list(1), Task: task(broken), Scorer: judgingScorer{calls: &calls}, Concurrency: 1}
+	found, _, err := carryOut(t, t.Context(), cfg)
+	noError(t, err)
+	for _, o := range found {
+		if o.Class != outcome.InvalidOutput || o.Judging == nil || *o.Judging.CostUSD != 0.25 {
+			t.Errorf("%+v", o)
+		}
+	}
+	if len(found) != 1 {
+		t.Errorf("%d outcomes", len(found))
+	}
+}
+
 // TestRunner_judging checks that the usage of a judging model is stored with the outcome, apart
 // from that of the task, and that the run stops when the model's budget is used up.
 func TestRunner_judging(t *testing.T) {

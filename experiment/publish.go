@@ -74,25 +74,14 @@ func (l *Langfuse) checkProject(ctx context.Context, run *runstore.Reader) error
 		return err
 	}
 	if header.Project == "" {
-		return &UnpublishableError{Name: header.Name, Harness: header.Harness}
+		of := strings.TrimSuffix(" of the "+header.Harness, " of the ") // a task of one's own has no harness
+		return cli.Usage("the run %q was made without Langfuse, and such runs%s are not published", header.Name, of)
 	}
 	if header.Project != l.Server.Project.ID {
 		return cli.Usage("the run %q belongs to the Langfuse project %q, and the keys are those of %q: use the keys that it was run with", header.Name, header.Project, l.Server.Project.ID)
 	}
 	return nil
 }
-
-// UnpublishableError is the error for publishing a run that was made without Langfuse.
-type UnpublishableError struct{ Name, Harness string }
-
-// Error names the run and its harness.
-func (e *UnpublishableError) Error() string {
-	of := strings.TrimSuffix(" of the "+e.Harness, " of the ") // a task of one's own has no harness
-	return fmt.Sprintf("the run %q was made without Langfuse, and such runs%s are not published", e.Name, of)
-}
-
-// ExitCode returns 64.
-func (*UnpublishableError) ExitCode() int { return cli.ExitUsage }
 
 // Time limits of a verification, for accepted data that Langfuse does not show yet.
 const (

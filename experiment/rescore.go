@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -97,9 +98,14 @@ func (cfg RescoreConfig) newHeader(h *outcome.Header) (carry []string) {
 	return carry
 }
 
-// fill fills the new run and finishes it.
-func (r *rescorer) fill(ctx context.Context, to *runstore.Run) error {
+// fill fills the new run and finishes it. The new run is as complete as the other one is at the
+// beginning: outcomes of a run that goes on may be missed. If the other run has no footer, because
+// it is still running or was killed, the new run is interrupted and ends at the current time.
+func (r *rescorer) fill(ctx context.Context, to *runstore.Run) (err error) {
 	r.to = to
+	if r.footer, r.ended, err = r.From.Footer(ctx); err != nil {
+		return err
+	}
 	for _, step := range []func(context.Context) error{r.addItems, r.addOutcomes, r.finish} {
 		if err := step(ctx); err != nil {
 			return err
@@ -110,9 +116,11 @@ func (r *rescorer) fill(ctx context.Context, to *runstore.Run) error {
 
 type rescorer struct {
 	RescoreConfig
-	to    *runstore.Run
-	carry []string   // names of the scores to copy
-	mu    sync.Mutex // held during calls of Moved
+	to     *runstore.Run
+	footer outcome.Footer // of the other run, if it has ended
+	ended  bool
+	carry  []string   // names of the scores to copy
+	mu     sync.Mutex // held during calls of Moved
 }
 
 // addItems writes the items and their fingerprint: those of the other run, or those of Gold
@@ -259,6 +267,9 @@ func (r *rescorer) rescoreOutcome(
 	o.Seq, o.Attempt, o.Class, o.Failure, o.Scores = 0, 1, outcome.OK, nil, nil
 	o.Groups, o.Counts, o.Causes, o.Explanation = nil, nil, nil, nil
 	o.CostUSD, o.Calls, o.Judging = new(float64), r.cachedCalls(before.Calls), nil
+	// Scoring adds what is still to be said of the gold.
+	ofGold := func(warning string) bool { return strings.HasPrefix(warning, GoldWarning) }
+	o.Warnings = slices.DeleteFunc(slices.Clone(before.Warnings), ofGold)
 	scorer, err := itemScorerOf(r.Scorer, item.Item)
 	o.NothingExpected = scorer.nothingExpected
 	switch {
@@ -271,7 +282,7 @@ func (r *rescorer) rescoreOutcome(
 			return o, err
 		}
 	}
-	o.Scores = append(o.Scores, r.carriedScores(before)...)
+	o.Scores = append(o.Scores, r.carriedScores(before, o.Failed())...)
 	return o, nil
 }
 
@@ -289,11 +300,14 @@ func (r *rescorer) cachedCalls(before []outcome.Call) []outcome.Call {
 	return calls
 }
 
-// carriedScores returns the scores that are copied unchanged.
-func (r *rescorer) carriedScores(before outcome.Outcome) []outcome.Score {
+// carriedScores returns the scores that are copied unchanged, those of a failed item without a value.
+func (r *rescorer) carriedScores(before outcome.Outcome, failed bool) []outcome.Score {
 	var scores []outcome.Score
 	for _, name := range r.carry {
 		if s, ok := outcome.Lookup(before.Scores, name); ok {
+			if failed {
+				s.Value, s.Comment = nil, ""
+			}
 			scores = append(scores, s)
 		}
 	}
@@ -305,22 +319,17 @@ func isTaskFailure(class outcome.Class) bool {
 	return class == outcome.Timeout || class == outcome.RateLimited || class == outcome.Provider
 }
 
-// finish writes the footer: the new run is as complete as the other one. If the other run has
-// no footer, because it is still running or was killed, the new run is interrupted and ends at
-// the current time.
+// finish writes the footer.
 func (r *rescorer) finish(ctx context.Context) error {
-	footer, ended, err := r.From.Footer(ctx)
-	if err != nil {
-		return err
-	}
 	counts, err := r.to.Counts(ctx)
 	if err != nil {
 		return err
 	}
-	if !ended {
+	footer := r.footer
+	if !r.ended {
 		footer = outcome.Footer{Status: outcome.Interrupted, Ended: time.Now().UTC()}
 	}
-	if !ended || r.Gold != nil {
+	if !r.ended || r.Gold != nil {
 		footer.Planned = int(counts.Planned)
 	}
 	return r.to.Finish(ctx, footer)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -113,6 +114,46 @@ func TestRescore_carries(t *testing.T) {
 		if len(o.Calls) != 1 || o.Calls[0].Name != "judge" || *o.Calls[0].CostUSD != 0 || o.Judging != nil {
 			t.Errorf("the calls are %+v, judging %+v", o.Calls, o.Judging)
 		}
+	}
+}
+
+// TestRescore_failed checks that an item whose gold cannot be used any more has no value of an
+// evaluator, and that what was said of the gold then is not said again.
+func TestRescore_failed(t *testing.T) {
+	from, to := create(t), create(t)
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash))
+	noError(t, from.CompleteListing(t.Context(), "print"))
+	o := outcome.Outcome{Item: "i00", Trial: 1, Attempt: 1, Started: time.Unix(1e9, 0), Ended: time.Unix(1e9, 0),
+		Scores: []outcome.Score{{Name: "judge", Value: new(0.75)}}}
+	o.Output, o.Warnings = json.RawMessage(`{}`), []string{experiment.GoldWarning + "unknown keys", "seen"}
+	noError(t, from.Commit(t.Context(), o))
+	bad := half{judge: func(dataset.Item) error { return &outcome.Failure{Class: outcome.Item, Message: "no gold"} }}
+	_, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: bad}, to, []string{"judge"})
+	noError(t, err)
+	for o, err := range to.Outcomes(t.Context(), runstore.Query{Depth: runstore.Full}) {
+		noError(t, err)
+		if judge, ok := outcome.Lookup(o.Scores, "judge"); !ok || judge.Value != nil || !o.Failed() {
+			t.Errorf("%+v", o)
+		}
+		if !slices.Equal(o.Warnings, []string{"seen"}) {
+			t.Errorf("%q", o.Warnings)
+		}
+	}
+}
+
+// TestRescore_ends scores a run that ends meanwhile. The last outcome is committed behind those that
+// were read, so that the new run is not complete.
+func TestRescore_ends(t *testing.T) {
+	from, to := create(t), create(t)
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 2), dataset.Hash))
+	noError(t, from.CompleteListing(t.Context(), "print"))
+	noError(t, from.Commit(t.Context(), outcome.Outcome{Item: "i01", Trial: 1, Attempt: 1, Detail: outcome.Detail{Output: json.RawMessage(`{}`)}}))
+	ends := func(before, after outcome.Outcome) {
+		noError(t, from.Finish(t.Context(), outcome.Footer{Status: outcome.Complete, Planned: 2, Ended: time.Unix(1e9, 0)}))
+	}
+	footer, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}, Moved: ends}, to, nil)
+	if err != nil || footer.Status != outcome.Interrupted {
+		t.Errorf("%+v, %v", footer, err)
 	}
 }
 

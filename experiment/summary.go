@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/big"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -85,7 +84,7 @@ func (e *execution) summarise() (outcome.Summary, error) {
 
 // fillPublication fills in how much of a run is in Langfuse, and where.
 func fillPublication(ctx context.Context, run *runstore.Reader, s *outcome.Summary) error {
-	if filepath.Ext(run.Path()) != runstore.Extension {
+	if run.Imported() {
 		return nil // exports do not contain what was published
 	}
 	header, err := run.Header(ctx)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// FormatVersion is the version of the run file and of its JSONL export.
+// FormatVersion is the version of the header, and of the JSONL export of a run.
 const FormatVersion = 1
 
 // Header is everything that is fixed when a run begins.
@@ -187,7 +187,7 @@ type Status string
 // The values of Status. See also Unfinished.
 const (
 	Complete    Status = "complete"    // every planned item has an outcome
-	Interrupted Status = "interrupted" // stopped by the user; can be resumed
+	Interrupted Status = "interrupted" // stopped before its end; can be resumed
 )
 
 // Footer is written when a run ends, whatever the reason. A run without a footer was killed or

@@ -101,7 +101,8 @@ func (s *Summariser) Add(o Outcome) {
 		s.notCounted++
 	case !o.Failed() && primary.Value == nil:
 		s.withoutPrimary++
-		s.whyWithout = cmp.Or(s.whyWithout, primary.Reason, "their expected output is missing or says nothing of it")
+		why := cmp.Or(primary.Reason, "their expected output is missing or says nothing of it")
+		s.whyWithout = min(cmp.Or(s.whyWithout, why), why)
 	}
 	if o.NothingExpected || primary.Vacuous {
 		s.items.NothingToFind++
@@ -160,16 +161,14 @@ func (s *Summariser) Summary() Summary {
 }
 
 func (s *Summariser) addScores(o Outcome) {
-	ordinal := s.items.Scored + s.items.Failed
 	scorer := &s.header.Scorer
-	for _, score := range o.Scores {
+	for i, score := range o.Scores {
+		if slices.ContainsFunc(o.Scores[:i], func(other Score) bool { return other.Name == score.Name }) {
+			continue // the first counts, as in Lookup
+		}
 		t := getOrCreate(s.scores, score.Name, func() *scoreTally {
 			return &scoreTally{external: scorer.External(score.Name), outputOnly: slices.Contains(scorer.OutputOnly, score.Name)}
 		})
-		if t.lastOutcome == ordinal {
-			continue // repeated name: the first counts, as in Lookup
-		}
-		t.lastOutcome = ordinal
 		t.add(score, o.Failed())
 	}
 }
@@ -225,7 +224,7 @@ func (s *Summariser) warnings() []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {
 		n := s.scores[name].notFinite
-		warn(n > 0, "%s: not finite, and taken for undefined: %s", name, textutil.Counted(n, "value"))
+		warn(n > 0, "%s: not finite or too large, and taken for undefined: %s", name, textutil.Counted(n, "value"))
 	}
 	warn(s.notCounted > 0, "no %s, not even 0, for %d of %s: their expected output is missing or cannot be used",
 		s.header.Scorer.Primary, s.notCounted, textutil.Counted(s.items.Failed, "failed outcome"))

@@ -208,6 +208,21 @@ func TestSummary_notCounted(t *testing.T) {
 	}
 }
 
+// TestSummary_reason: of several reasons the same one is shown in any order.
+func TestSummary_reason(t *testing.T) {
+	outcomes := []Outcome{{Item: "a", Scores: []Score{{Name: "f1", Reason: "second"}}}, {Item: "b", Scores: []Score{{Name: "f1", Reason: "first"}}}}
+	for range 2 {
+		s := NewSummariser(header(), SummaryConfig{})
+		for _, o := range outcomes {
+			s.Add(o)
+		}
+		if got := s.Summary().Warnings; len(got) != 1 || !strings.HasSuffix(got[0], ": first") {
+			t.Errorf("%q", got)
+		}
+		slices.Reverse(outcomes)
+	}
+}
+
 func TestSummary_hostileScores(t *testing.T) {
 	s := NewSummariser(header(), SummaryConfig{})
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300, -1e300, 0.5} {

@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -221,29 +220,10 @@ func parseOutcome(text []byte, trials int) (*outcomeRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkValues(l.Outcome, trials); err != nil {
-		return nil, badOutcome(l.Outcome, err)
+	if l.Trial > trials {
+		return nil, badOutcome(l.Outcome, fmt.Errorf("the run has no more than %d trials", trials))
 	}
 	return newOutcomeRow(l.Outcome, nil)
-}
-
-// checkValues returns an error for values that no run can have.
-func checkValues(o outcome.Outcome, trials int) error {
-	var problems textutil.Problems
-	problems.Add(o.Trial > trials, "the run has no more than %d trials", trials)
-	for _, g := range o.Groups {
-		problems.Add(min(g.Expected, g.Extracted, g.Matched) < 0, "a count of %s is negative", g.Kind)
-	}
-	for _, s := range o.Scores {
-		if v := s.Value; v != nil && s.Ratio != nil { // a custom scorer may return any number without a ratio
-			problems.Add(!(*v >= 0 && *v <= 1), "score %s is %g, and a share is from 0 to 1", s.Name, *v)
-		}
-		if r := s.Ratio; r != nil {
-			problems.Add(!r.Usable(), "score %s is made of %d and %d, which count nothing", s.Name, r.Num, r.Den)
-		}
-		problems.Add(s.Weight != nil && *s.Weight < 0, "the weight of score %s is negative", s.Name)
-	}
-	return errors.Join(problems...)
 }
 
 func (p *lineParser) footer(text []byte) (footerLine, error) {

@@ -27,7 +27,7 @@ func TestOpen_errors(t *testing.T) {
 	noError(t, err)
 	edit := func(name, statement string) string {
 		path := write(name, whole)
-		db, err := connect(path, "rwc")
+		db, err := connect(path, "rw")
 		noError(t, err)
 		_, err = db.Exec(statement)
 		noError(t, errors.Join(err, db.Close()))

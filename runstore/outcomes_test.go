@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/outcome"
 )
@@ -60,11 +61,17 @@ func TestRun_refusals(t *testing.T) {
 		kind    error
 		text    string
 	}{
-		"same outcome twice":  {testOutcome(0, 100), ErrDuplicate, `"item-000000", trial 1, attempt 1`},
-		"unknown item":        {testOutcome(7, 100), ErrUnknown, "item-000007"},
-		"other seq":           {changed(func(o *outcome.Outcome) { o.Seq = 1 }), ErrUnknown, "item-000001"},
-		"trial 0":             {changed(func(o *outcome.Outcome) { o.Trial = 0 }), nil, "count from 1"},
-		"NaN score":           {changed(func(o *outcome.Outcome) { o.Scores[0].Value = &nan }), nil, "entity_precision"},
+		"same outcome twice": {testOutcome(0, 100), ErrDuplicate, `"item-000000", trial 1, attempt 1`},
+		"unknown item":       {testOutcome(7, 100), ErrUnknown, "item-000007"},
+		"other seq":          {changed(func(o *outcome.Outcome) { o.Seq = 1 }), ErrUnknown, "item-000001"},
+		"trial 0":            {changed(func(o *outcome.Outcome) { o.Trial = 0 }), nil, "count from 1"},
+		"NaN score":          {changed(func(o *outcome.Outcome) { o.Scores[0].Value = &nan }), nil, "entity_precision"},
+		"no share": {changed(func(o *outcome.Outcome) {
+			o.Scores[0].Value, o.Scores[0].Ratio = new(1.5), &outcome.Ratio{Num: 3, Den: 2}
+		}), nil, "a share is from 0 to 1"},
+		"negative ratio":      {changed(func(o *outcome.Outcome) { o.Scores[0].Ratio = &outcome.Ratio{Num: -1, Den: 2} }), nil, "count nothing"},
+		"negative weight":     {changed(func(o *outcome.Outcome) { o.Scores[0].Weight = new(-1.0) }), nil, "weight"},
+		"negative group":      {changed(func(o *outcome.Outcome) { o.Groups = []outcome.Group{{Kind: "type", Matched: -1}} }), nil, "a count of type"},
 		"NaN cost":            {changed(func(o *outcome.Outcome) { o.CostUSD = &nan }), nil, "cost"},
 		"output is not JSON":  {changed(func(o *outcome.Outcome) { o.Output = []byte("{") }), nil, "item-000001"},
 		"far future":          {changed(func(o *outcome.Outcome) { o.Ended = time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }), nil, "2262"},
@@ -84,6 +91,30 @@ func TestRun_refusals(t *testing.T) {
 	if err := run.Commit(cancelled, testOutcome(1, 100)); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
+}
+
+// TestOutcomes_concurrent: each loop takes a second connection while it reads a page.
+func TestOutcomes_concurrent(t *testing.T) {
+	run := newRun(t, 40)
+	commitOutcomes(t, run, 40, 100)
+	noError(t, run.Close())
+	r := mustLoad(t, run.Path())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var loops errgroup.Group
+	for range 16 {
+		loops.Go(func() error {
+			for range 10 {
+				for _, err := range r.Outcomes(ctx, Query{}) {
+					if err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+	noError(t, loops.Wait())
 }
 
 func TestOutcomes_queries(t *testing.T) {

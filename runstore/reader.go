@@ -168,12 +168,14 @@ func (r *Reader) Check(ctx context.Context) error {
 	return nil
 }
 
+// Imported reports whether the run was read from an export, which does not say what was published.
+func (r *Reader) Imported() bool { return r.tempDir != "" }
+
 // Counts are the numbers of items and of newest attempts in a run.
 type Counts struct {
 	Items     int64 // listed so far
 	Planned   int64 // Items × trials
 	Done      int64 // items, in each trial, that have an outcome
-	Failed    int64 // part of Done
 	Published int64 // part of Done: link, spans and scores acknowledged
 	// ToWithdraw is the number of superseded attempts that Reader.ToWithdraw returns.
 	ToWithdraw int64
@@ -189,9 +191,9 @@ func (r *Reader) Counts(ctx context.Context) (Counts, error) {
 	var c Counts
 	row := r.db.QueryRowContext(ctx, `
 		SELECT (SELECT count(*) FROM item), (SELECT count(*) FROM outcome WHERE `+sqlToWithdraw+`),
-			count(*), coalesce(sum(class <> ''), 0), coalesce(sum(published & 7 = 7), 0)
+			count(*), coalesce(sum(published & 7 = 7), 0)
 		FROM outcome WHERE `+sqlNewest)
-	if err := row.Scan(&c.Items, &c.ToWithdraw, &c.Done, &c.Failed, &c.Published); err != nil {
+	if err := row.Scan(&c.Items, &c.ToWithdraw, &c.Done, &c.Published); err != nil {
 		return Counts{}, faultOf(r.path, ErrRead, err)
 	}
 	c.Planned = c.Items * int64(max(h.Trials, 1))

@@ -88,7 +88,7 @@ func newOutcomeRow(o outcome.Outcome, scratch []byte) (*outcomeRow, error) {
 	return row, nil
 }
 
-// checkOutcome returns an error for values that the file cannot store unchanged.
+// checkOutcome returns an error for values that the file cannot store unchanged, or that no run has.
 func checkOutcome(o outcome.Outcome) error {
 	var problems textutil.Problems
 	problems.Add(o.Trial < 1 || o.Attempt < 1, "trials and attempts count from 1")
@@ -105,8 +105,20 @@ func checkOutcome(o outcome.Outcome) error {
 		problems.Join(checkAmounts(c.Usage, c.Assumed, c.CostUSD, c.Waited))
 	}
 	for _, s := range o.Scores { // without the arguments of Add, which are new memory
-		if !isFinite(s.Value) || !isFinite(s.Weight) {
+		switch v, r := s.Value, s.Ratio; {
+		case !isFinite(v) || !isFinite(s.Weight):
 			problems.Add(true, "score %s is not a finite number; an undefined one has no value", s.Name)
+		case v != nil && r != nil && !(*v >= 0 && *v <= 1): // a custom scorer may return any number without a ratio
+			problems.Add(true, "score %s is %g, and a share is from 0 to 1", s.Name, *v)
+		case r != nil && !r.Usable():
+			problems.Add(true, "score %s is made of %d and %d, which count nothing", s.Name, r.Num, r.Den)
+		case s.Weight != nil && *s.Weight < 0:
+			problems.Add(true, "the weight of score %s is negative", s.Name)
+		}
+	}
+	for _, g := range o.Groups {
+		if min(g.Expected, g.Extracted, g.Matched) < 0 {
+			problems.Add(true, "a count of %s is negative", g.Kind)
 		}
 	}
 	for _, t := range []time.Time{o.Started, o.Ended} {

@@ -139,7 +139,7 @@ func checkIsNew(path string) error {
 }
 
 // Open opens an existing run for writing, whether it has a footer, was interrupted or
-// crashed. It checks files up to 8 MiB completely.
+// crashed. It checks the structure of files up to 8 MiB; Reader.Check also reads all values.
 //
 // Errors: ErrMissing, ErrLocked, ErrNotRun, ErrNewer, ErrDamaged, ErrWrite.
 func Open(path string) (*Run, error) {
@@ -408,7 +408,7 @@ func ignoreMissing(err error) error {
 // lack of permission. Writing changes nothing, and its result may be outdated at once; to
 // exclude other writers, call Open.
 func Writing(path string) error {
-	f, err := os.OpenFile(path+".lock", os.O_RDWR, 0)
+	f, err := os.Open(path + ".lock")
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return nil

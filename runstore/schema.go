@@ -62,8 +62,8 @@ CREATE TABLE detail(oid INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER);
 CREATE TABLE experiment(trial INTEGER PRIMARY KEY, langfuse_id TEXT NOT NULL, url TEXT NOT NULL);
 `
 
-// connect opens the SQLite file at path. mode is "ro" for reading, "rw" for writing with one
-// connection, or "rwc" to create the file if it is missing. The schema of a file is not
+// connect opens the SQLite file at path. mode is "ro" for reading, or "rw" for writing with one
+// connection. The schema of a file is not
 // trusted: it cannot make SQLite run functions or, where anything is written, write to internal
 // tables.
 func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
@@ -82,16 +82,15 @@ func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
 	if mode != "ro" {
 		options.Set("_defensive", "1")
 	}
-	connector, err := sqlite.NewConnector("file:" + (&url.URL{Path: slashed}).EscapedPath() + "?" + options.Encode())
+	connector, err := sqlite.NewConnector("file://" + (&url.URL{Path: slashed}).EscapedPath() + "?" + options.Encode())
 	if err != nil {
 		return nil, err
 	}
-	db, connections := sql.OpenDB(connector), 1
-	if mode == "ro" {
-		connections = 8
+	db := sql.OpenDB(connector)
+	if mode != "ro" { // a reader needs a second connection while it reads a page from the first
+		db.SetMaxOpenConns(1)
 	}
-	db.SetMaxOpenConns(connections)
-	db.SetMaxIdleConns(connections)
+	db.SetMaxIdleConns(8)
 	return db, nil
 }
 

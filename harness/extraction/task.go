@@ -180,7 +180,7 @@ var indexPattern = textutil.Pattern(`\[[0-9]+\]`)
 func goldWarnings(warnings []string) []string {
 	var list []string
 	for _, w := range warnings {
-		if w = "expected output: " + indexPattern().ReplaceAllString(w, ""); !slices.Contains(list, w) {
+		if w = experiment.GoldWarning + indexPattern().ReplaceAllString(w, ""); !slices.Contains(list, w) {
 			list = append(list, w)
 		}
 	}

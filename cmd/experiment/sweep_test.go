@@ -200,8 +200,15 @@ func TestSweep_interruptedByHand(t *testing.T) {
 	f.run(t, 0, append(args, "--resume")...)
 	_, after := outcomes(t, first)
 	notPaidTwice(t, before, after)
-	if counts := countsOf(t, second); counts.Done != 32 || counts.Failed != 32 {
-		t.Errorf("%+v", counts)
+	failed := 0
+	_, found := outcomes(t, second)
+	for _, o := range found {
+		if o.Failed() {
+			failed++
+		}
+	}
+	if len(found) != 32 || failed != 32 {
+		t.Errorf("%d outcomes, %d failed", len(found), failed)
 	}
 }
 

@@ -15,7 +15,7 @@
 //     trace, and CreateScores sends its scores. The caller chooses all ids, so each of these
 //     calls can be repeated unchanged.
 //  4. To read: the List methods iterate over pages and hold one page in memory, except that
-//     ListDatasetItems and ReadTraces fetch ahead. Methods that take a Server or Capabilities use
+//     ListDatasetItems, ReadTraces and, on old servers, ReadScores fetch ahead. Methods that take a Server or Capabilities use
 //     whichever endpoint the server has: GetRun, ListRunItems and ListRunScores for a run,
 //     ReadScores for scores, GetTrace, ReadTraces and ListTraces for traces, FindObservation for
 //     an observation. Every other method uses one endpoint, which some servers lack.

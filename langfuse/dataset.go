@@ -122,7 +122,7 @@ type DatasetItemsQuery struct {
 }
 
 // ListDatasetItems yields the active items of a version of a dataset, the newest first. It
-// fetches pages ahead; at most 32 pages, or about 8 MiB, are in memory. Retried; the first
+// fetches pages ahead; at most 64 pages, or about 16 MiB, are in memory. Retried; the first
 // error ends the iteration: ErrNotFound (unknown dataset), *APIError, *ConnectionError. A
 // version before the first item has no items.
 //

@@ -19,7 +19,7 @@ import (
 // Trace is a trace with its observations. Its form does not depend on the endpoint.
 type Trace struct {
 	ID          string
-	Name        string    // the name of the trace, or of its root observation if the trace has none
+	Name        string    // the name of the trace; on v4 of its root observation if the trace has none
 	Time        time.Time `json:"timestamp"`
 	Environment string
 	UserID      string

@@ -196,6 +196,11 @@ func (p *publisher) openTrials(ctx context.Context, batch []runstore.Pending) (m
 		p.datasetUnchecked = false
 	}
 	builders := map[int]builder{}
+	type refusal struct {
+		outcome runstore.Pending
+		err     error
+	}
+	var refused []refusal
 	for i := range batch {
 		trial := batch[i].Trial
 		if _, known := builders[trial]; known {
@@ -204,12 +209,16 @@ func (p *publisher) openTrials(ctx context.Context, batch []runstore.Pending) (m
 		id, err := p.experimentID(ctx, &batch[i])
 		switch {
 		case errors.Is(err, langfuse.ErrNotFound):
-			p.refuse(batch[i], runstore.Link, unlinkableError(p.header, err, "nothing of it was sent"))
+			refused = append(refused, refusal{batch[i], err})
 		case err != nil:
 			return nil, err
 		default:
 			builders[trial] = newBuilder(p.header, trial, id)
 		}
+	}
+	for _, r := range refused {
+		_, open := builders[r.outcome.Trial]
+		p.refuse(r.outcome, runstore.Link, unlinkableError(p.header, r.err, open))
 	}
 	return builders, nil
 }

@@ -15,6 +15,7 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 )
 
@@ -31,9 +32,6 @@ type Remote struct {
 	// Unchecked lists the properties of the run that cannot be checked.
 	Unchecked []string
 }
-
-// maxTrials bounds the number of trials that ReadRun looks for.
-const maxTrials = 100
 
 // ReadRun reads all trials of a run by the names of its dataset and of the run. It reads each
 // outcome from the metadata of its root span. If an older version or another program wrote
@@ -61,7 +59,7 @@ func ReadRun(ctx context.Context, site Site, dataset, name string) (Remote, erro
 	r.Where = fmt.Sprintf("read from Langfuse %s, run %s", site.Client.BaseURL(), run.ID)
 	r.Header = headerFrom(run, outcome.Dataset{ID: stored.ID, Name: dataset})
 	r.Footer.Status = outcome.Complete
-	for trial := 1; err == nil && trial <= maxTrials; trial++ {
+	for trial := 1; err == nil && trial <= runstore.MaxTrials; trial++ {
 		r.Header.Trials = trial
 		ref.ID = run.ID
 		if err = r.read(ctx, view, ref, trial); err == nil {
@@ -86,29 +84,24 @@ type remoteReader struct {
 
 // read reads one trial, as a view shows it.
 func (r *remoteReader) read(ctx context.Context, view langfuse.View, ref langfuse.RunRef, trial int) error {
-	items := map[string]langfuse.RunItem{}
+	byTrace := map[string][]langfuse.RunItem{} // of the traces that are not yet read
 	for item, err := range r.Client.ListRunItems(ctx, r.Server, view, ref) {
 		if err != nil {
 			return err
 		}
-		if known, there := items[item.ItemID]; !there || item.Time.After(known.Time) {
-			items[item.ItemID] = item // the newest attempt
-		}
+		byTrace[item.TraceID] = append(byTrace[item.TraceID], item)
 	}
-	byTrace := map[string][]string{} // the items of the traces that are not yet read
-	for id, item := range items {
-		byTrace[item.TraceID] = append(byTrace[item.TraceID], id)
-	}
-	var unrecordedTraces []string // traces that have only scores
-	first := len(r.unrecorded)
+	newest := map[string]attempt{} // by item
 	add := func(trace string, root langfuse.Observation) {
-		for _, id := range byTrace[trace] {
-			o, ok := decodeRecord(root, id, trial)
-			if !ok {
-				o.Item, o.Output = id, root.Output
-				unrecordedTraces, r.unrecorded = append(unrecordedTraces, trace), append(r.unrecorded, len(r.Outcomes))
+		for _, item := range byTrace[trace] {
+			item.Level = cmp.Or(item.Level, root.Level)
+			a := attempt{item: item}
+			if a.outcome, a.recorded = decodeRecord(root, item.ItemID, trial); !a.recorded {
+				a.outcome.Output = root.Output
 			}
-			r.Outcomes = append(r.Outcomes, o)
+			if known, there := newest[item.ItemID]; !there || a.follows(known) {
+				newest[item.ItemID] = a
+			}
 		}
 		delete(byTrace, trace)
 	}
@@ -123,16 +116,39 @@ func (r *remoteReader) read(ctx context.Context, view langfuse.View, ref langfus
 	for trace := range byTrace {
 		add(trace, langfuse.Observation{})
 	}
+	var unrecordedTraces []string // traces that have only scores
+	for _, a := range newest {
+		if !a.recorded {
+			unrecordedTraces = append(unrecordedTraces, a.item.TraceID)
+		}
+	}
 	scores, err := r.readScores(ctx, unrecordedTraces)
 	if err != nil {
 		return err
 	}
-	for _, index := range r.unrecorded[first:] {
-		o := &r.Outcomes[index]
-		item := items[o.Item]
-		*o = outcomeFrom(item, trial, newestByName(scores[item.TraceID]), o.Output)
+	for _, a := range newest {
+		if !a.recorded {
+			a.outcome = outcomeFrom(a.item, trial, newestByName(scores[a.item.TraceID]), a.outcome.Output)
+			r.unrecorded = append(r.unrecorded, len(r.Outcomes))
+		}
+		r.Outcomes = append(r.Outcomes, a.outcome)
 	}
-	return r.complete(ctx, ref, trial, len(items))
+	return r.complete(ctx, ref, trial, len(newest))
+}
+
+// attempt is an attempt of an item, as Langfuse shows it.
+type attempt struct {
+	item     langfuse.RunItem
+	outcome  outcome.Outcome // only its output if it is not recorded
+	recorded bool
+}
+
+// follows reports whether a is a later attempt than b. Clocks may have been changed in between.
+func (a attempt) follows(b attempt) bool {
+	if a.recorded && b.recorded {
+		return a.outcome.Attempt > b.outcome.Attempt
+	}
+	return a.item.Time.After(b.item.Time)
 }
 
 // newestByName returns the newest score of each name among those that programs wrote.

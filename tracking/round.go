@@ -227,8 +227,8 @@ func (p *publisher) waitChange(ctx context.Context, d time.Duration, changed, fi
 }
 
 // waitForRound waits until there are enough outcomes for another round, or the run finishes.
-// began is the start of the last round, or the time of the first outcome after a pause. The
-// minimum interval between rounds is skipped if the waiting outcomes take much memory.
+// began is the start of the last round, or the time of the first outcome after a pause. There is
+// nothing to wait for if the waiting outcomes take much memory.
 func (p *publisher) waitForRound(ctx context.Context, began time.Time) {
 	running := func() bool { return ctx.Err() == nil && !limit.Closed(p.finished) }
 	for running() && time.Since(began) < roundInterval && !p.cfg.Run.MemoryHalfFull() {
@@ -237,7 +237,7 @@ func (p *publisher) waitForRound(ctx context.Context, began time.Time) {
 	for running() {
 		changed := p.cfg.Run.Changed()
 		remaining := time.Until(began.Add(roundWaitMax))
-		if p.cfg.Run.Waiting(p.lastRead, roundMin) >= roundMin || remaining <= 0 {
+		if p.cfg.Run.Waiting(p.lastRead, roundMin) >= roundMin || p.cfg.Run.MemoryHalfFull() || remaining <= 0 {
 			return
 		}
 		p.waitChange(ctx, remaining, changed, p.finished)

@@ -42,7 +42,7 @@ func (r *round) sendLinks(ctx context.Context) error {
 			defer func() { <-r.linkSlots }()
 			_, err := r.sendLink(inner, o, r.builders[o.Trial].metadata)
 			if errors.Is(err, langfuse.ErrNotFound) {
-				r.refuse(o, runstore.Link, unlinkableError(r.header, err, "its trace and scores were sent without"))
+				r.refuse(o, runstore.Link, unlinkableError(r.header, err, true))
 				return nil
 			}
 			if err == nil {
@@ -57,8 +57,13 @@ func (r *round) sendLinks(ctx context.Context) error {
 	return errors.Join(r.ack(ctx, runstore.Link, done), failure)
 }
 
-// unlinkableError returns the error for a deleted item, with the same text for every item.
-func unlinkableError(h outcome.Header, err error, consequence string) error {
+// unlinkableError returns the error for a deleted item, with the same text for every item. Trace
+// and scores are sent if the run of the trial is open, by the link of another item.
+func unlinkableError(h outcome.Header, err error, open bool) error {
+	consequence := "nothing of it was sent"
+	if open {
+		consequence = "its trace and scores were sent without"
+	}
 	if answer, ok := errors.AsType[*langfuse.APIError](err); ok {
 		err = answer
 	}

@@ -34,6 +34,7 @@ func TestPublisher_waitForRound(t *testing.T) {
 		{name: "read before", read: 10, commit: map[time.Duration]int{0: 29, 500 * time.Millisecond: 1}, want: 500 * time.Millisecond},
 		{name: "large", large: 100 << 10, commit: map[time.Duration]int{0: 20}, want: 0},                                                // 2.0 of 3 MiB
 		{name: "large, later", large: 100 << 10, commit: map[time.Duration]int{61 * time.Millisecond: 20}, want: 65 * time.Millisecond}, // it checks every 5 ms
+		{name: "a few, very large", large: 400 << 10, commit: map[time.Duration]int{0: 6}, want: 0},                                     // 2.3 MiB
 		{name: "not so large", large: 50 << 10, commit: map[time.Duration]int{0: 20}, want: 200 * time.Millisecond},                     // 1.0 MiB
 		{name: "the end", commit: map[time.Duration]int{0: 5}, finish: 400 * time.Millisecond, want: 400 * time.Millisecond},
 		{name: "the end of many", commit: map[time.Duration]int{0: 50}, finish: 100 * time.Millisecond, want: 100 * time.Millisecond},

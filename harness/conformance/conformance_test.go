@@ -228,6 +228,7 @@ func TestParse_problems(t *testing.T) {
 		head + "- {id: a, label: pass, answer: x, expected_output: y, reference_answer: z}": "expected_output and reference_answer are two names",
 		"evaluator: {scirpt: [x]}":                                                          `line 1: unknown key "scirpt"; did you mean "script"?`,
 		head + "- {id: a, label: maybe, answer: x}":                                         `f.yaml: line 3: fixture "a": the label "maybe" is not one of`,
+		head + "- {id: a, label: [pass], answer: x}":                                        "line 3: cannot unmarshal a list where a text is expected",
 		head + "- {label: pass, answer: x}":                                                 "line 3: the fixture has no id",
 		head + "- {id: a, label: pass}":                                                     `fixture "a": candidate_answer is missing`,
 		head + "- {id: a, label: pass, answer: x}\n- {id: a, label: fail, answer: x}":       `f.yaml: line 4: the id "a" is used by the fixture of line 3 already`,

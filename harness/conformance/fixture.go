@@ -97,7 +97,7 @@ type file struct {
 
 type fixtureRow struct {
 	ID              string    `yaml:"id"`
-	Label           Label     `yaml:"label"`
+	Label           string    `yaml:"label"`
 	Question        string    `yaml:"question"`
 	Criteria        string    `yaml:"criteria"`
 	ExpectedOutput  string    `yaml:"expected_output"`
@@ -164,7 +164,8 @@ func (r *parser) fixture(row fixtureRow, line int) Fixture {
 	if row.ID == "" {
 		r.problem(line, "the fixture has no id")
 	}
-	if !slices.Contains([]Label{Pass, Fail, Ambiguous}, row.Label) {
+	label := Label(row.Label)
+	if !slices.Contains([]Label{Pass, Fail, Ambiguous}, label) {
 		r.problem(line, "fixture %q: the label %q is not one of pass, fail, ambiguous", row.ID, row.Label)
 	}
 	if row.CandidateAnswer != nil && row.Answer != nil {
@@ -177,7 +178,7 @@ func (r *parser) fixture(row fixtureRow, line int) Fixture {
 		r.problem(line, "fixture %q: candidate_answer is missing (an empty text is an answer)", row.ID)
 		candidate = new(string)
 	}
-	fixture := Fixture{ID: row.ID, Label: row.Label, Case: evaluator.Case{
+	fixture := Fixture{ID: row.ID, Label: label, Case: evaluator.Case{
 		Question: row.Question, Criteria: row.Criteria, Reference: cmp.Or(row.ExpectedOutput, row.ReferenceAnswer), Candidate: *candidate,
 		InputFiles: row.InputFiles, GuidelineFiles: row.GuidelineFiles,
 	}}

@@ -217,7 +217,7 @@ type Config struct {
 const (
 	// maxAsked limits the pause that a provider may ask for.
 	maxAsked = 10 * time.Minute
-	// maxSameFailures is the number of calls in a row, without an answer, that must fail for
+	// maxSameFailures is the number of calls in a row, without a usable answer, that must fail for
 	// the same reason until the limiter trips.
 	maxSameFailures = 10
 )

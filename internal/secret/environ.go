@@ -18,8 +18,18 @@ import (
 var secretName = textutil.Pattern(`SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION` +
 	`|(KEY|TOKEN|HEADER)S?([^A-Z]|$)|AUTH([^A-Z]|$)|(^|[^A-Z])(PAT|PASS|DSN)([^A-Z]|$)`)
 
-// credentials matches the user and password in an address or a DSN.
-var credentials = textutil.Pattern(`(?:^[\w.%+~-]+|//[\w.%+~-]*):([^/\s]+)@`)
+// credentials matches the user and password in an address or a DSN, and what looks like them.
+var credentials = textutil.Pattern(`(?:^([\w.%+~-]+)|//[\w.%+~-]*):([^/\s]+)@(sha256:)?`)
+
+// passwordIn returns the password in an address or a DSN, or "". The tag of a container image
+// (app:1.0@sha256:…), an address for mail and a path of Windows have none.
+func passwordIn(text string) string {
+	m := credentials().FindStringSubmatch(text)
+	if m == nil || m[3] != "" || m[1] == "mailto" || len(m[1]) == 1 && m[2][0] == '\\' {
+		return ""
+	}
+	return m[2]
+}
 
 // authScheme matches the beginning of the value of an Authorization header.
 var authScheme = textutil.Pattern(`(?i)^(?:bearer|basic|token|apikey|key)\s+`)
@@ -33,7 +43,7 @@ func IsSecretName(name string) bool { return secretName().MatchString(strings.To
 
 // isSecret reports whether an environment variable holds a secret, judging by its name or
 // because its value contains a user and a password.
-func isSecret(name, value string) bool { return IsSecretName(name) || credentials().MatchString(value) }
+func isSecret(name, value string) bool { return IsSecretName(name) || passwordIn(value) != "" }
 
 // Withhold splits an environment ("NAME=value") for a program that must not get secrets. given
 // omits the variables that configure this program or hold secrets, unless they are in handed.
@@ -73,9 +83,9 @@ func secretTexts(value string) []string {
 	}
 	for _, text := range slices.Clone(found) {
 		found = append(found, authScheme().ReplaceAllString(text, ""))
-		if password := credentials().FindStringSubmatch(text); password != nil {
-			found = append(found, password[1])
-			if plain, err := url.PathUnescape(password[1]); err == nil {
+		if password := passwordIn(text); password != "" {
+			found = append(found, password)
+			if plain, err := url.PathUnescape(password); err == nil {
 				found = append(found, plain)
 			}
 		}

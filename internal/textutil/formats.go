@@ -44,7 +44,7 @@ func DecodeYAML(text []byte, where string, into any, rows ...any) error {
 }
 
 // goType matches Go types in errors: structs, and lists and maps of them.
-var goType = Pattern(`into (\*?(\[\]|map\[string\])?[a-z]+\.[A-Za-z]+|map\[string\](string|interface \{\}))`)
+var goType = Pattern(`into (\*?(\[\]|map\[string\])?[a-z]+\.[A-Za-z]+|map\[string\](interface \{\}|\S+))`)
 
 // unknownKey matches the error of the YAML library for a key that a struct does not have.
 var unknownKey = Pattern(`field (\S+) not found in type \S+`)

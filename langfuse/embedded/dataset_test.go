@@ -199,6 +199,7 @@ func TestItems_snapshot(t *testing.T) {
 	equal(t, "now: the newest versions first, then by id", now.column("id"), []string{"added", "i3", "i4", "i9", "i8", "i7", "i6", "i5"})
 	equal(t, "in the future", r.get(api+"/dataset-items?datasetName=d&version=2030-01-01T00:00:00Z").column("id"), now.column("id"))
 	equal(t, "before the data", r.get(api+"/dataset-items?datasetName=d&version=2026-11-21").column("id"), []string{})
+	equal(t, "in 1970", r.get(api+"/dataset-items?datasetName=d&version=1970-01-01").column("id"), []string{})
 	equal(t, "an archived item is read by id", r.must(200, r.get(api+"/dataset-items/i1")).at("status"), "ARCHIVED")
 	r.must(404, r.get(api+"/dataset-items/i2"))
 }

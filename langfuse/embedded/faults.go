@@ -15,7 +15,7 @@ import (
 // Faults configures how a server misbehaves, for tests of its clients. The zero value means no
 // faults.
 type Faults struct {
-	// Latency is the delay before each answer.
+	// Latency is the delay before each request is worked on.
 	Latency time.Duration
 	// FailShare is the share of requests that fail, from 0 to 1. A request fails with 500 or 503, with
 	// 429 with or without Retry-After, or by a connection that is cut before or after the work is

@@ -217,7 +217,7 @@ func TestObservations_filters(t *testing.T) {
 	r.get(api+"/v2/observations?"+cond("numberObject", "scores_avg", ">=", "1")).
 		expect(t, "an unknown column", 400, "Column scores_avg does not match")
 	for _, query := range []string{"limit=1001", "filter=x", "isRootObservation=maybe", "fromStartTime=x", cond("string", "name", "like", `"x"`),
-		cond("arrayOptions", "tags", "any of", `[1]`), cond("stringOptions", "name", "any of", `"x"`), cond("number", "latency", ">", "1"),
+		cond("arrayOptions", "tags", "any of", `[1]`), cond("arrayOptions", "name", "any of", `["x"]`), cond("stringOptions", "name", "any of", `"x"`), cond("number", "latency", ">", "1"),
 		"type=SPAN"} {
 		r.must(400, r.get(api+"/v2/observations?"+query))
 	}

@@ -29,8 +29,8 @@ const maxSpansBody = 64 << 20
 
 // exportSpans answers POST /otel/v1/traces with protobuf or JSON, optionally gzipped. One invalid
 // span rejects the whole request. Like Langfuse, it answers with a queue job and not with an OTLP
-// response. In ModeV3 it gives that answer even if it drops the request because of an invalid
-// span, as Langfuse 3 does.
+// response. In ModeV3 it gives that answer even if it drops the request because of a span without
+// an id, as Langfuse 3 does.
 func (s *Server) exportSpans(c *call) (any, error) {
 	buffer, release := s.buffer(c.r.ContentLength)
 	defer release()

@@ -58,7 +58,7 @@ func (c *call) number(key string, defaultValue, maximum int) int {
 	return n
 }
 
-// instant reads a timestamp in milliseconds and reports whether it is present and valid.
+// instant reads a timestamp in milliseconds, at least 1, and reports whether it is present and valid.
 func (c *call) instant(key string) (int64, bool) {
 	text := c.query.Get(key)
 	if text == "" {
@@ -68,7 +68,7 @@ func (c *call) instant(key string) (int64, bool) {
 	if !valid {
 		c.reject(invalidQuery(key, "Invalid ISO datetime"))
 	}
-	return ms, valid
+	return max(1, ms), valid
 }
 
 // list reads values separated by commas. It drops spaces around values and empty values, so names
@@ -246,9 +246,9 @@ func (w *where) filter(c *call, columns map[string]string) {
 			w.add(column+" = ?", text)
 		case kind == "stringOptions any of" && badList == nil:
 			w.add(column+inList, jsonList(list))
-		case kind == "arrayOptions any of" && badList == nil:
+		case kind == "arrayOptions any of" && badList == nil && cond.Column == "tags":
 			w.add("EXISTS (SELECT 1 FROM json_each("+column+") WHERE value"+inList+")", jsonList(list))
-		case kind == "arrayOptions all of" && badList == nil:
+		case kind == "arrayOptions all of" && badList == nil && cond.Column == "tags":
 			w.add("NOT EXISTS (SELECT 1 FROM json_each(?) WHERE value NOT IN (SELECT value FROM json_each("+column+")))",
 				jsonList(list))
 		default:

@@ -147,5 +147,5 @@ CREATE TABLE inbox(
 CREATE INDEX inbox_due ON inbox(due, seq);
 `
 
-// schemaPacking records how the body of a message is compressed.
+// schemaPacking is for earlier programs, which read there how the body of a message is compressed.
 const schemaPacking = `ALTER TABLE inbox ADD COLUMN packing TEXT NOT NULL DEFAULT 'zstd';`

@@ -21,7 +21,7 @@
 //     span of an item is listed, legacy reads answer 404, events of traces are refused one by one,
 //     and POST /dataset-run-items answers with the computed experiment id and stores nothing.
 //   - ModeV3: a run exists through its run items, and the newest one per item is read; one invalid
-//     span loses its whole request behind a 200; experiments and v2/observations are 404.
+//     span without an id loses its whole request behind a 200; experiments and v2/observations are 404.
 //   - ModeV4Dual: both forms are written and can be read.
 //
 // Tests can configure Faults for slow, failing and limiting servers, IngestionDelay and DeleteDelay
@@ -31,7 +31,8 @@
 // Handler sets the Pattern of a request to that of its route.
 //
 // Lists of scores, observations, traces and experiments answer 400 to unsupported query keys, because
-// ignoring a key would answer a different question.
+// ignoring a key would answer a different question. Other things that no client of ours does have
+// other answers here: a wrong method gets 404, and the version of the ingestion is not looked at.
 //
 // Limits: request bodies of 1 MB, of 4.5 MB for dataset items and ingestion, and of 64 MB for OTLP
 // after decompression; JSON with a nesting depth of 1000. As in Langfuse, pages are limited in rows

@@ -358,15 +358,12 @@ func IsUnreadable(err error) bool {
 
 // ModeError means that the store is open in another mode. Servers of different modes store their
 // data in different places.
-type ModeError struct {
-	Wanted, Current Mode
-	PID             string // the process that opened it first
-}
+type ModeError struct{ Wanted, Current Mode }
 
-// Error names both modes and the process.
+// Error names both modes.
 func (e *ModeError) Error() string {
-	return fmt.Sprintf("it is open in mode %s (process %s) and cannot be open in mode %s at the same time: wait until that process has ended, or stop it",
-		e.Current, e.PID, e.Wanted)
+	return fmt.Sprintf("another process has it open in mode %s, and it cannot be open in mode %s at the same time: wait until that process has ended, or stop it",
+		e.Current, e.Wanted)
 }
 
 // ExitCode returns 69, because a later attempt can succeed.
@@ -381,7 +378,7 @@ func claimMode(path string, mode Mode) (*os.File, error) {
 	for range maxTries { // exclusive locks, and locks to read the file, last only an instant
 		f, err := lockStore(path, false)
 		if err == nil && f != nil {
-			if _, err = fmt.Fscan(f, &conflict.Current, &conflict.PID); err == nil && conflict.Current == mode {
+			if _, err = fmt.Fscan(f, &conflict.Current); err == nil && conflict.Current == mode {
 				return f, nil
 			}
 			if err = f.Close(); err == nil {
@@ -389,6 +386,7 @@ func claimMode(path string, mode Mode) (*os.File, error) {
 				f, err = lockStore(path, true)
 			}
 			if err == nil && f != nil {
+				// Earlier programs expect a number after the mode.
 				_, err = f.WriteAt(fmt.Appendf(nil, "%-8s %-12d\n", mode, os.Getpid()), 0)
 				err = errors.Join(err, f.Close())
 				conflicts = 0

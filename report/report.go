@@ -83,7 +83,8 @@ func orNone[T any](v *T, show func(T) string) string {
 const none = "–"
 
 // Score formats a ratio, rounded to the given decimals. If that would round a value to a whole
-// number from which it differs by more than 1e-9, it adds decimals: 0.9999 is not shown as 1.
+// number from which it differs by more than 1e-9, it adds decimals: 0.9999 is not shown as 1. From
+// 10,000 on it has none.
 func Score(v *float64, decimals int) string {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
 		return none

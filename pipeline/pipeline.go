@@ -110,12 +110,12 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 			}
 			return extraction.Extraction{}, calls, err
 		}
-		parts = append(parts, chunkResult{Extraction: found, chunk: c})
+		parts = append(parts, chunkResult{Extraction: answer.Normalise(found, doc), chunk: c})
 	}
 	started := time.Now().UTC()
 	merged, warnings := mergeChunks(parts, p.cfg.Vocabulary)
 	grounded, unfoundNames, unfoundQuotes := doc.Index().Ground(merged)
-	return answer.Normalise(grounded, doc), append(calls, outcome.Call{
+	return grounded, append(calls, outcome.Call{
 		Name: "merge", Kind: "span", Started: started, Ended: time.Now().UTC(),
 		Output:   marshal(mergeReport{len(parts), unfoundNames, unfoundQuotes, warnings}),
 		Warnings: warnings,

@@ -230,6 +230,33 @@ func TestPipeline_longDocument(t *testing.T) {
 	}
 }
 
+// TestPipeline_spellings checks that a relationship whose type is spelled in two ways is one, in two
+// parts of a document and in one answer.
+func TestPipeline_spellings(t *testing.T) {
+	other := strings.Replace(validAnswer, "born_in", "BornIn", 1)
+	_, repeated, _ := strings.Cut(other, `"relationships":[`)
+	both := strings.TrimSuffix(validAnswer, "]}") + "," + repeated
+	for name, tt := range map[string]struct {
+		text    string
+		answers []string
+	}{
+		"two parts":  {strings.Repeat(document.Text+" ", 1500), []string{validAnswer, other}}, // 49,500 code points
+		"one answer": {document.Text, []string{both}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, doc := answeringModel(tt.answers...), document
+			doc.Text = tt.text
+			found, _, err := newPipeline(t, m, nil).Extract(t.Context(), doc)
+			if err != nil || len(m.requests) != len(tt.answers) {
+				t.Fatalf("%d requests, %v", len(m.requests), err)
+			}
+			if len(found.Entities) != 2 || len(found.Relationships) != 1 || found.Relationships[0].Type != "born_in" {
+				t.Errorf("%d entities, relationships %+v", len(found.Entities), found.Relationships)
+			}
+		})
+	}
+}
+
 func TestPipeline_twoStages(t *testing.T) {
 	m := answeringModel(`{"entities":[{"name":"Ada Lovelace","type":"Person"},{"name":"London","type":"City"}]}`,
 		`{"relationships":[{"source_name":"Ada Lovelace","target_name":"London","relationship_type":"born_in"}]}`)

@@ -274,7 +274,7 @@ func (c *conversation) read(text string) (extraction.Extraction, []string, error
 	if c.part == answer.RelationshipsOnly {
 		checked.Entities = c.entities // the ends of relationships are among them
 	}
-	problems := answer.Validate(answer.Normalise(checked, c.doc), c.doc)
+	problems := answer.Validate(answer.Normalise(checked, c.doc), c.doc, c.part)
 	if result.Truncated {
 		problems = append(problems, "the answer ends before its JSON does")
 	}

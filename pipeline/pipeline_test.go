@@ -277,6 +277,17 @@ func TestPipeline_twoStages(t *testing.T) {
 	}
 }
 
+// TestPipeline_twoStages_invalidEntity checks that an entity that stayed invalid in the first stage is no
+// fault of the second, which states relationships only: 2 requests for entities and 1.
+func TestPipeline_twoStages_invalidEntity(t *testing.T) {
+	robot := `{"entities":[{"name":"R2","type":"Robot"}]}`
+	m := answeringModel(robot, robot, `{"relationships":[]}`)
+	found, calls, err := newPipeline(t, m, func(c *pipeline.Config) { c.TwoStages = true }).Extract(t.Context(), document)
+	if err != nil || len(found.Entities) != 1 || len(m.requests) != 3 || len(calls[2].Warnings) > 0 {
+		t.Errorf("%+v, %d requests, warnings %q, %v", found, len(m.requests), calls[2].Warnings, err)
+	}
+}
+
 func TestPipeline_placeholders(t *testing.T) {
 	chat, err := pipeline.ParseChat([]byte(`[{"type":"placeholder","name":"examples"},{"role":"user","content":"{{document_text}}"}]`))
 	if err != nil {

@@ -53,7 +53,7 @@ func BenchmarkValidate(b *testing.B) {
 		Relationships: map[string]extraction.RelationshipSchema{"knows": {SourceTypes: []string{"person"}}},
 	}
 	for b.Loop() {
-		if problems := Validate(Normalise(got.Extraction, doc), doc); problems != nil {
+		if problems := Validate(Normalise(got.Extraction, doc), doc, Both); problems != nil {
 			b.Fatal(problems)
 		}
 	}

@@ -16,7 +16,7 @@
 //	var problem *answer.Error
 //	if errors.As(err, &problem) { … send problem.Problems back … }
 //	found := answer.Normalise(result.Extraction, doc)
-//	problems := answer.Validate(found, doc)
+//	problems := answer.Validate(found, doc, answer.Both)
 package answer
 
 import (

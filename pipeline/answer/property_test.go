@@ -186,7 +186,7 @@ func FuzzValidate(f *testing.F) {
 		if diff := cmp.Diff(normalised, Normalise(normalised, doc)); diff != "" {
 			t.Fatal(diff)
 		}
-		if problems := Validate(e, doc); len(problems) > maxProblems+1 {
+		if problems := Validate(e, doc, Both); len(problems) > maxProblems+1 {
 			t.Fatalf("%d problems", len(problems))
 		}
 		if !json.Valid(Schema(doc, Both)) {

@@ -167,7 +167,7 @@ func TestSchema_documents(t *testing.T) {
 		if len(got.Extraction.Entities) == 0 || len(got.Warnings) > 0 {
 			t.Errorf("%s: %d entities, repairs %q", item.ID, len(got.Extraction.Entities), got.Warnings)
 		}
-		for _, problem := range Validate(Normalise(got.Extraction, doc), doc) {
+		for _, problem := range Validate(Normalise(got.Extraction, doc), doc, Both) {
 			t.Logf("%s: %s", item.ID, problem)
 		}
 	}

@@ -22,12 +22,16 @@ const maxTypesOfName = 64
 // not the name or alias of an entity, and entity types that the schema of a relationship does
 // not allow at that end (if several entities share a name, one of them is enough). Types and
 // names are compared without regard to case and spacing, as by Normalise. Without schemas for
-// entities or relationships, every type of them is allowed, also an empty one. The result has
+// entities or relationships, every type of them is allowed, also an empty one. With
+// RelationshipsOnly, problems of entities are left out: the first stage had them. The result has
 // at most 20 problems and a line with the number of the others, or is nil. Time is linear.
-func Validate(e extraction.Extraction, doc extraction.Document) []string {
+func Validate(e extraction.Extraction, doc extraction.Document, part Part) []string {
 	v := &validator{types: typesOf(doc), schemas: doc.Relationships, typesByName: make(map[string][]string, len(e.Entities))}
 	for i, entity := range e.Entities {
 		v.checkEntity(i, entity)
+	}
+	if part == RelationshipsOnly {
+		v.problems, v.omitted = nil, 0
 	}
 	for i, relationship := range e.Relationships {
 		v.checkRelationship(i, relationship)

@@ -73,10 +73,10 @@ func TestValidate(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&doc)
 			}
-			if diff := cmp.Diff(tt.want, Validate(tt.e, doc)); diff != "" {
+			if diff := cmp.Diff(tt.want, Validate(tt.e, doc, Both)); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(len(tt.want), len(Validate(Normalise(tt.e, doc), doc))); diff != "" {
+			if diff := cmp.Diff(len(tt.want), len(Validate(Normalise(tt.e, doc), doc, Both))); diff != "" {
 				t.Error("after Normalise:", diff)
 			}
 		})
@@ -86,7 +86,7 @@ func TestValidate(t *testing.T) {
 func TestValidate_bounded(t *testing.T) {
 	n := suite.SampleOr(100, 1000)
 	e := extraction.Extraction{Entities: slices.Repeat(entities(strings.Repeat("é", 5000), strings.Repeat("日", 5000)), n)}
-	got := Validate(e, document())
+	got := Validate(e, document(), Both)
 	if len(got) != 21 || got[20] != fmt.Sprintf("and %d more problems", n-20) || len(strings.Join(got, "")) > 20_000 {
 		t.Errorf("%d problems, the last %q", len(got), got[len(got)-1])
 	}
@@ -102,11 +102,11 @@ func TestValidate_manyTypesOfOneName(t *testing.T) {
 	e.Relationships = []extraction.Relationship{{Source: "Ann", Type: "works_for", Target: "Ann"}}
 	doc := document()
 	doc.Objects = nil
-	if got := Validate(e, doc); got != nil {
+	if got := Validate(e, doc, Both); got != nil {
 		t.Errorf("got %q", got)
 	}
 	e.Entities = e.Entities[:maxTypesOfName]
-	if got := Validate(e, doc); len(got) != 2 {
+	if got := Validate(e, doc, Both); len(got) != 2 {
 		t.Errorf("got %q", got)
 	}
 }

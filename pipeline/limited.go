@@ -166,7 +166,7 @@ func (c *call) ask(ctx context.Context, req Request) (response Response, err err
 func (c *call) send(ctx context.Context, req Request) (response Response, err error) {
 	inner, cancel := ctx, context.CancelFunc(func() {})
 	if c.cfg.Timeout > 0 {
-		inner, cancel = context.WithTimeout(ctx, c.cfg.Timeout)
+		inner, cancel = limit.WithTimeout(ctx, c.cfg.Timeout)
 	}
 	defer cancel()
 	start := time.Now()

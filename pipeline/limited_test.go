@@ -291,6 +291,23 @@ func TestLimited_cancelled(t *testing.T) {
 	})
 }
 
+// TestLimited_itemTimesOut checks that a request that is in progress when the item's time is up has timed
+// out and was not cancelled: only then is it recorded.
+func TestLimited_itemTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := &scriptedModel{answer: func(ctx context.Context, _ int) (pipeline.Response, error) {
+			<-ctx.Done()
+			return pipeline.Response{Attempts: 1}, ctx.Err()
+		}}
+		ctx, cancel := limit.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := newLimited(t, pipeline.LimitedConfig{Model: model, Timeout: time.Hour}).Generate(ctx, request)
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 // TestLimited_stopped checks that waiting calls end without another request when the run is
 // stopped, both in a pause of the provider and before a retry.
 func TestLimited_stopped(t *testing.T) {

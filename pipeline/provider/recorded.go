@@ -49,8 +49,8 @@ type cassette struct {
 	path string
 	*tapeIndex
 
-	mu      sync.Mutex
-	replays map[string]int
+	mu       sync.Mutex
+	replayed map[linePosition]bool
 }
 
 // openCassette reads a cassette once and checks every line; later it reads only the requested
@@ -65,7 +65,7 @@ func openCassette(path string) (*cassette, error) {
 	if err == nil && index.truncated != nil {
 		err = fmt.Errorf("%w; the recording was interrupted: record again, or remove that last line", index.truncated)
 	}
-	return &cassette{path: path, tapeIndex: index, replays: map[string]int{}}, errors.Join(err, file.Close())
+	return &cassette{path: path, tapeIndex: index, replayed: map[linePosition]bool{}}, errors.Join(err, file.Close())
 }
 
 // openRegular opens a file that is not a folder, device or pipe.
@@ -85,8 +85,9 @@ func openRegular(path string, flag int) (*os.File, error) {
 }
 
 // Generate returns the recorded answer or error at once and sends nothing. An equal request
-// gets the next of its recorded answers, and the last one when there are no more. Errors have
-// their recorded text.
+// gets the next of its recorded answers, and the last one when there are no more. In trial N of a
+// run, also a resumed one, the answers begin with the N-th, and an item that is tried again gets a
+// later one that is no error. Errors have their recorded text.
 //
 // A request that is not in the cassette is a *pipeline.ModelError of class provider that is not
 // worth retrying. Generate is safe for concurrent use; if equal requests run at the same time,
@@ -105,11 +106,7 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 			"the document, the prompt, the model, a parameter or the schema is not what was recorded; run with the settings "+
 			"of the recording, or record again with --record FILE", m.path, m.source.Model)
 	}
-	m.mu.Lock()
-	position := answers[min(m.replays[key], len(answers)-1)]
-	m.replays[key]++
-	m.mu.Unlock()
-	call, err := m.read(position, key)
+	call, err := m.read(m.next(answers, pipeline.TrialOf(ctx)), key)
 	if err != nil {
 		return pipeline.Response{}, newFault(outcome.Internal, "%v", err)
 	}
@@ -118,6 +115,19 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 		response = *call.Response
 	}
 	return response, call.Error.restore()
+}
+
+// next returns the call to replay for a trial, out of equal ones.
+func (m *cassette) next(calls []linePosition, trial pipeline.Trial) linePosition {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := len(calls) - 1
+	i := min(trial.Number-1, last)
+	for i < last && (m.replayed[calls[i]] || trial.SkipCache && (i < trial.Number || calls[i].failed)) {
+		i++
+	}
+	m.replayed[calls[i]] = true
+	return calls[i]
 }
 
 // read reads a recorded call again. It closes the file at once, so that a cassette needs no

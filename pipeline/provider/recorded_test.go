@@ -184,6 +184,55 @@ func TestCassette_repeats(t *testing.T) {
 	}
 }
 
+// TestCassette_trials checks which of the equal requests that were recorded a trial gets, also in the process
+// of a resumed run. The answers are a, b, c and, of the other cassette, errors 1 and 2 and d.
+func TestCassette_trials(t *testing.T) {
+	first, second := pipeline.Trial{Number: 1}, pipeline.Trial{Number: 2}
+	again := pipeline.Trial{Number: 1, SkipCache: true}
+	for name, tt := range map[string]struct {
+		answers string
+		trials  []pipeline.Trial
+		want    string
+	}{
+		"one trial repeats":         {"abc", []pipeline.Trial{first, first, first, first}, "abcc"},
+		"two trials":                {"abc", []pipeline.Trial{first, second}, "ab"},
+		"the second is faster":      {"abc", []pipeline.Trial{second, first}, "ba"},
+		"two items, two trials":     {"abcd", []pipeline.Trial{first, first, second, second}, "abcd"},
+		"resumed in the second":     {"abc", []pipeline.Trial{second}, "b"},
+		"retried, of no use before": {"abc", []pipeline.Trial{again}, "b"},
+		"retried after errors":      {"12d", []pipeline.Trial{again}, "d"},
+		"retried, nothing better":   {"12", []pipeline.Trial{again}, "2"},
+		"never retried":             {"1", []pipeline.Trial{again}, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tape, path := createTape(t)
+			call, got := 0, ""
+			model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+				call++
+				if answer := tt.answers[call-1 : call]; answer > "9" {
+					return pipeline.Response{Text: answer}, nil
+				} else {
+					return pipeline.Response{}, newFault(outcome.Provider, "%s", answer)
+				}
+			}), tape)
+			for range tt.answers {
+				model.Generate(t.Context(), smallRequest("x"))
+			}
+			closeTape(t, tape)
+			replayed := openReplay(t, path)
+			for _, trial := range tt.trials {
+				response, err := replayed.Generate(pipeline.WithTrial(t.Context(), trial), smallRequest("x"))
+				if got += response.Text; err != nil {
+					got += outcome.FailureOf(err, outcome.Provider).Message
+				}
+			}
+			if got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestCassette_missing(t *testing.T) {
 	tape, path := createTape(t)
 	model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) { return pipeline.Response{}, nil }), tape)

@@ -204,6 +204,7 @@ type linePosition struct {
 	n, line int
 	offset  int64 // in bytes
 	length  int
+	failed  bool // the call has an error
 }
 
 // tapeIndex holds the positions of all calls of a cassette.
@@ -273,7 +274,7 @@ func (x *tapeIndex) add(line []byte, number int) error {
 	if err != nil {
 		return err
 	}
-	x.answers[call.Key] = append(x.answers[call.Key], linePosition{call.N, number, x.end, len(line)})
+	x.answers[call.Key] = append(x.answers[call.Key], linePosition{call.N, number, x.end, len(line), call.Error != nil})
 	return nil
 }
 

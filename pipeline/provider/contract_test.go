@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
@@ -234,7 +235,7 @@ func jsonAt(t *testing.T, body []byte, path []string) string {
 }
 
 // testUnsupported checks that a request that no model can carry out is refused before anything is
-// sent.
+// sent, and stops the run: the requests of all items are alike in that.
 func testUnsupported(t *testing.T, open openAt, wire wireForm) {
 	broken := smallRequest("hello")
 	broken.Parameters.Temperature = new(math.NaN())
@@ -242,7 +243,7 @@ func testUnsupported(t *testing.T, open openAt, wire wireForm) {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, reply(http.StatusOK, wire.Answer("x")))
 			_, err := open(t, s.URL).Generate(t.Context(), req)
-			if cli.ExitCode(err) != 64 || len(s.bodies) != 0 {
+			if cli.ExitCode(err) != 64 || !limit.StopsRun(err) || len(s.bodies) != 0 {
 				t.Errorf("got %v after %d requests", err, len(s.bodies))
 			}
 		})

@@ -31,6 +31,16 @@ func newFault(class outcome.Class, format string, args ...any) *pipeline.ModelEr
 	return &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: fmt.Sprintf(format, args...)}}
 }
 
+// stoppingError stops the run because each further call would fail too: a tape takes no more calls, which
+// would be paid for and not recorded, or the provider's API cannot express requests of this form.
+type stoppingError struct{ error }
+
+// Unwrap returns the error with its exit code.
+func (e stoppingError) Unwrap() error { return e.error }
+
+// StopsRun marks the error as one that stops the run; see limit.StopsRun.
+func (stoppingError) StopsRun() {}
+
 // connectionFault explains an error of proc.Address.Ask. status is 0 if nothing came at all.
 func (m *httpModel) connectionFault(status int, err error) *pipeline.ModelError {
 	err = errors.Unwrap(err) // without the address, which the message has already

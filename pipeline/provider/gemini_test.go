@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -177,7 +178,7 @@ func TestGemini_conversations(t *testing.T) {
 		"only system messages":          {{Role: "system", Content: "a"}},
 	} {
 		_, err := model.Generate(t.Context(), pipeline.Request{Messages: messages})
-		if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), want) {
+		if cli.ExitCode(err) != 64 || !limit.StopsRun(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

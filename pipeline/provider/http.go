@@ -132,16 +132,16 @@ func (m *httpModel) open(p protocol, address, keyHeader, keyPrefix string) (pipe
 // The Response is also set with an error: the number of requests, and the usage of an answer
 // without text. A refusal by the model, its filter or a filter of prompts is a Response with
 // FinishRefused, whose Text is the reason of the server if there is no other text. The error
-// has exit code 64 for a request that cannot be sent, wraps ctx.Err(), or is a
+// has exit code 64 and stops the run for a request that cannot be sent, wraps ctx.Err(), or is a
 // *pipeline.ModelError: of class invalid_output if the answer has no text, rate_limited for
 // 429, timeout if the HTTP client timed out, else provider.
 func (m *httpModel) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if err := m.Capabilities.Check(req); err != nil {
-		return pipeline.Response{}, err
+		return pipeline.Response{}, stoppingError{err}
 	}
 	body, err := m.requestBody(m.modelConfig, req)
 	if err != nil {
-		return pipeline.Response{}, err
+		return pipeline.Response{}, stoppingError{err}
 	}
 	reply, err := m.address.Ask(ctx, http.MethodPost, body)
 	response, fault := m.read(reply, err)

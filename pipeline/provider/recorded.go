@@ -196,16 +196,6 @@ func writeError(path string, err error) error {
 	return &cli.Error{Code: cli.ExitIO, Err: e}
 }
 
-// unwrittenError means that a tape takes no more calls. The run stops: each further call would fail,
-// and those in progress are paid for and not recorded.
-type unwrittenError struct{ error }
-
-// Unwrap returns the error with its exit code.
-func (e unwrittenError) Unwrap() error { return e.error }
-
-// StopsRun marks the error as one that stops the run; see limit.StopsRun.
-func (unwrittenError) StopsRun() {}
-
 // recordedError is an error of a model in a cassette.
 type recordedError struct {
 	outcome.Failure

@@ -118,7 +118,7 @@ func (t *Tape) write(value any) error {
 	switch {
 	case t.err != nil:
 	case err != nil:
-		t.err = unwrittenError{writeError(t.path, err)}
+		t.err = stoppingError{writeError(t.path, err)}
 	default:
 		t.writeLine(line)
 	}
@@ -129,7 +129,7 @@ func (t *Tape) write(value any) error {
 // written in part. The caller holds mu.
 func (t *Tape) writeLine(line []byte) {
 	if _, err := t.file.Write(append(line, '\n')); err != nil {
-		t.err = unwrittenError{writeError(t.path, err)}
+		t.err = stoppingError{writeError(t.path, err)}
 	}
 }
 

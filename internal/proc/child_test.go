@@ -66,6 +66,10 @@ func beforeReading(behaviour string) (code int, done bool) {
 	case "deaf":
 		time.Sleep(time.Minute)
 		return 0, true
+	case "refuses": // answers from the first byte and ends
+		os.Stdin.Read(make([]byte, 1))
+		fmt.Println("{}")
+		return 0, true
 	case "greets":
 		fmt.Println("loading the model")
 	}

@@ -136,8 +136,15 @@ func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []by
 	case l.flood || l.surplus != nil:
 		c.end(sent)
 		return nil, false, p.refuse(c, l, l.surplus, "after its answer")
-	default: // a program may answer before it has read the whole request
-		_, _, interrupted = receive(ctx, p.closed, sent)
+	default: // a program may answer, and end, before it has read the whole request
+		select {
+		case <-sent:
+		case <-c.ended:
+		case <-ctx.Done():
+			interrupted = ctx.Err()
+		case <-p.closed:
+			interrupted = ErrClosed
+		}
 	}
 	if interrupted != nil {
 		c.end(sent)

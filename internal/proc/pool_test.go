@@ -85,6 +85,18 @@ func TestCall_manyOverFewProcesses(t *testing.T) {
 	}
 }
 
+// TestCall_unreadRequest checks that the answer counts of a process that ends before it has read its
+// request, which is longer than a pipe holds, and that the next request gets a new process.
+func TestCall_unreadRequest(t *testing.T) {
+	pool := newPool(t, "refuses", nil)
+	for n := 1; n <= 2; n++ {
+		got, err := call(t, pool, strings.Repeat("x", 1<<20))
+		if got != "{}" || err != nil || pool.Started() != n {
+			t.Errorf("request %d: %q, %v, %d processes", n, got, err, pool.Started())
+		}
+	}
+}
+
 func TestCall_startsOnlyWhatIsNeeded(t *testing.T) {
 	pool := newPool(t, "good", func(c *Config) { c.Processes = 8 })
 	if pool.Started() != 0 {

@@ -125,6 +125,22 @@ func TestReadAnswer_warnings(t *testing.T) {
 	}
 }
 
+// TestReadAnswer_parts checks that cached is no more than input, and reasoning no more than output.
+func TestReadAnswer_parts(t *testing.T) {
+	for fields, want := range map[string]outcome.Usage{
+		`"input":10,"output":5,"cached":10,"reasoning":5`:  {Input: 10, Output: 5, Cached: 10, Reasoning: 5},
+		`"input":10,"output":5,"cached":50,"reasoning":5`:  {Input: 10, Output: 5, Cached: 10, Reasoning: 5},
+		`"input":10,"output":5,"cached":10,"reasoning":20`: {Input: 10, Output: 5, Cached: 10, Reasoning: 5},
+	} {
+		a := parseAnswer(`{"entities":[],"usage":{` + fields + `}}`)
+		odd := strings.Contains(fields, "50") || strings.Contains(fields, "20")
+		warned := strings.Contains(strings.Join(a.warnings, "\n"), "usage: cached is a part of input")
+		if a.calls[0].Usage != want || warned != odd {
+			t.Errorf("%s: %+v, warnings %q", fields, a.calls[0].Usage, a.warnings)
+		}
+	}
+}
+
 func TestReadAnswer_warningsAreBounded(t *testing.T) {
 	a := parseAnswer(`{"entities":[],"warnings":[` + strings.Repeat(`"`+strings.Repeat("é", 1000)+`",`, 999) + `""]}`)
 	if n := len(a.warnings); n > maxWarnings+1 || a.warnings[n-1] != "there are more warnings" {
@@ -156,7 +172,7 @@ func FuzzReadAnswer(f *testing.F) {
 			t.Fatalf("the calls cannot be written: %v", err)
 		}
 		for _, c := range calls {
-			if c.Ended.Before(c.Started) || c.Usage.Input < 0 || c.CostUSD != nil && *c.CostUSD < 0 {
+			if c.Ended.Before(c.Started) || c.Usage.Input < c.Usage.Cached || c.CostUSD != nil && *c.CostUSD < 0 {
 				t.Fatalf("impossible call %+v", c)
 			}
 		}

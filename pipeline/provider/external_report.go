@@ -72,10 +72,7 @@ func generation(span outcome.Call) outcome.Call {
 // "error" in the object becomes the error of the answer.
 func readReport(raw []byte, span outcome.Call) *externalAnswer {
 	a := &externalAnswer{span: span, warnings: []string{}}
-	if err := json.Unmarshal(raw, &a.fields); err != nil {
-		a.err = externalError(outcome.InvalidOutput, false, "the answer cannot be read: "+err.Error(), err)
-		return a
-	}
+	_ = json.Unmarshal(raw, &a.fields) // checkAnswer has seen that it is an object
 	var texts []string
 	a.read("warnings", &texts)
 	for _, text := range texts {
@@ -236,7 +233,8 @@ func (a *externalAnswer) call(path string, r reportedCall) outcome.Call {
 	return c
 }
 
-// usage checks and converts reported numbers of tokens.
+// usage checks and converts reported numbers of tokens. Cached is at most input, and reasoning at most
+// output.
 func (a *externalAnswer) usage(path string, t *reportedUsage) outcome.Usage {
 	if t == nil {
 		return outcome.Usage{}
@@ -255,10 +253,15 @@ func (a *externalAnswer) usage(path string, t *reportedUsage) outcome.Usage {
 		}
 		return int64(*n)
 	}
-	return outcome.Usage{
+	u := outcome.Usage{
 		Input: count("input", t.Input), Output: count("output", t.Output),
 		Cached: count("cached", t.Cached), Reasoning: count("reasoning", t.Reasoning),
 	}
+	if u.Cached > u.Input || u.Reasoning > u.Output {
+		a.warn("%s: cached is a part of input, and reasoning of output: neither can be more", path)
+		u.Cached, u.Reasoning = min(u.Cached, u.Input), min(u.Reasoning, u.Output)
+	}
+	return u
 }
 
 // number reads a number from 0 to maximum, or returns nil.

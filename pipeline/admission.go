@@ -122,7 +122,9 @@ func (a *admitted) Done(_ context.Context, e RequestResult) error {
 		used := a.reserved
 		if !e.Lost {
 			used = b.amountOf(e.CostUSD, e.Usage, e.Assumed)
-			b.outputs.add(e.Usage.Output)
+			if e.Usage.Output > 0 { // not of requests without an answer
+				b.outputs.add(e.Usage.Output)
+			}
 		}
 		b.settle(a.reserved, used)
 	}

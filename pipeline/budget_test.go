@@ -289,6 +289,26 @@ func TestBudget_everyTry(t *testing.T) {
 	}
 }
 
+// TestBudget_failuresAreNoOutputs checks that requests without an answer do not make the budget forget what
+// answers use. The first request reserves 10 and its limit of 4,096; with the answer's 20, the others reserve
+// 30, which fit beside the 30 spent of 4,110.
+func TestBudget_failuresAreNoOutputs(t *testing.T) {
+	admission := pipeline.NewAdmission(nil, newBudget(t, pipeline.BudgetConfig{Tokens: 4110}))
+	for n := range 40 {
+		permit, err := admission.Admit(t.Context(), pipeline.Estimate{Input: 10, MaxOutput: 4096})
+		if err != nil {
+			t.Fatalf("request %d: %v", n+1, err)
+		}
+		result := pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}}
+		if n == 0 {
+			result.Kind, result.Usage = limit.Answered, outcome.Usage{Input: 10, Output: 20}
+		}
+		if err := permit.Done(t.Context(), result); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // reportsOddUsage answers as a model that reports an impossible usage.
 func reportsOddUsage(context.Context, pipeline.Request) (pipeline.Response, error) {
 	return pipeline.Response{Text: "x", Finish: pipeline.FinishStop, Attempts: 1, UsageProblem: "no usage"}, nil

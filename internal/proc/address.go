@@ -113,6 +113,7 @@ func (a *Address) Ask(ctx context.Context, method string, body []byte) (Reply, e
 	for name, value := range a.cfg.Headers {
 		req.Header.Set(name, value.Reveal())
 	}
+	req.Host = cmp.Or(req.Header.Get("Host"), req.Host) // Go does not send it from the Header
 	resp, err := a.cfg.Client.Do(req)
 	if err != nil {
 		return Reply{}, a.unanswered(ctx, err)

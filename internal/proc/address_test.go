@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"extraction-experiment/internal/secret"
 )
 
 func TestAddress(t *testing.T) {
@@ -58,6 +60,23 @@ func TestAddress(t *testing.T) {
 		if err := a.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestAddress_headers checks that headers are sent, also Host, which Go sends from another place.
+func TestAddress_headers(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, r.Host+" "+r.Header.Get("X-Team"))
+	}))
+	defer s.Close()
+	headers := map[string]secret.Secret{"X-Team": secret.New("a"), "Host": secret.New("models.internal")}
+	a, err := NewAddress(AddressConfig{URL: s.URL, Headers: headers, MaxAnswer: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if r, err := a.Ask(t.Context(), http.MethodPost, nil); string(r.Body) != "models.internal a" || err != nil {
+		t.Errorf("%s, %v", r.Body, err)
 	}
 }
 

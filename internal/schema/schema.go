@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +27,8 @@ const maxLength = 10_000
 // Schema is a compiled schema. It is safe for concurrent use.
 type Schema struct{ compiled *jsonschema.Schema }
 
-// Compile compiles a schema of a server. The draft is 7, unless the schema names another.
+// Compile compiles a schema of a server. The draft is 7, unless the schema names another. A pattern that
+// JavaScript may know and Go does not, such as ^(?!x), matches every text.
 func Compile(raw []byte) (*Schema, error) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -35,12 +38,26 @@ func Compile(raw []byte) (*Schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft7)
 	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // without any scheme, so that a schema cannot read files
+	compiler.UseRegexpEngine(compilePattern)
 	const url = "dataset:schema"
 	if err := compiler.AddResource(url, document); err != nil {
 		return nil, err
 	}
 	compiled, err := compiler.Compile(url)
-	return &Schema{compiled}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Schema{compiled}, nil
+}
+
+// compilePattern compiles a pattern.
+func compilePattern(pattern string) (jsonschema.Regexp, error) {
+	compiled, err := regexp.Compile(pattern)
+	unknown := []syntax.ErrorCode{syntax.ErrInvalidPerlOp, syntax.ErrInvalidEscape, syntax.ErrInvalidRepeatSize}
+	if invalid, ok := errors.AsType[*syntax.Error](err); ok && slices.Contains(unknown, invalid.Code) {
+		return regexp.Compile("")
+	}
+	return compiled, err
 }
 
 // CheckLangfuse returns the reason why Langfuse would reject a schema, or nil if it would accept the
@@ -251,7 +268,11 @@ func (c *checker) target(ref string) any {
 	for token := range strings.SplitSeq(strings.TrimPrefix(ref, "#"), "/") {
 		if token != "" {
 			object, _ := at.(map[string]any)
+			list, _ := at.([]any)
 			at = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)]
+			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(list) {
+				at = list[i]
+			}
 		}
 	}
 	return at

@@ -21,6 +21,7 @@ func TestRefused(t *testing.T) {
 		`{"prefixItems": []}`: `at "/": "prefixItems" is not a keyword`,
 		`{"type": "object", "required": ["a", "b"], "properties": {"a": {}}}`:                      `at "/": Langfuse requires "b" only if properties describe it`,
 		`{"$ref": "#/definitions/a", "definitions": {"a": {"type": "object", "required": ["q"]}}}`: `at "#/definitions/a/": Langfuse requires "q"`,
+		`{"$ref": "#/definitions/a/anyOf/0", "definitions": {"a": {"anyOf": [{"x-order": 1}]}}}`:   `at "#/definitions/a/anyOf/0/": "x-order"`,
 		`{"properties": {"a": {}}}`: `at "/": Langfuse takes "properties" only beside "type": "object"`,
 		`{"allOf": [{"type": "object", "properties": {"a": {}}}, {"properties": {"b": {}}}]}`:      `at "/allOf/1/": Langfuse takes "properties"`,
 		`{"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}], "minLength": 1}}}`: `at "/properties/a/": Langfuse takes "minLength" only beside "type": "string"`,
@@ -31,6 +32,8 @@ func TestRefused(t *testing.T) {
 		`{"type": "number", "anyOf": [{"type": "integer"}, {"type": "string"}]}`:                   `at "/anyOf/1/": Langfuse takes no type "string" if an outer schema of the same value has another`,
 		`{"nullable": true}`: `Langfuse takes "nullable" only beside "type"`,
 		`{"$schema": "https://json-schema.org/draft/2020-12/schema"}`: `$schema is "https://json-schema.org/draft/2020-12/schema", and Langfuse only knows "http://json-schema.org/draft-07/schema"`,
+		`{"pattern": "^(?!x)"}`:     `Langfuse takes "pattern" only beside "type"`, // Go knows no such pattern
+		`{"pattern": "^(x"}`:        "is not valid regex",
 		`{"type": 7}`:               "at '/type'",
 		`{"$ref": "file:///etc/x"}`: "file:///etc/x",
 		`[]`:                        "it is not an object",
@@ -52,6 +55,7 @@ func TestSchema_Check(t *testing.T) {
 		{`{"x-order": 1, "required": ["a"]}`, `{}`, "[{[] missing property 'a'}]"}, // a stored schema is always read
 		{`{"$schema": "https://json-schema.org/draft/2020-12/schema", "prefixItems": [{"type": "null"}]}`, `[1]`, "[{[0] got number, want null}]"},
 		{`{"format": "email", "anyOf": [{"format": "date"}, {"type": "null"}]}`, `"x"`, "[]"},
+		{`{"pattern": "^(?!x)", "maxLength": 1}`, `"xy"`, "[{[] maxLength: got 2, want 1}]"}, // the pattern is not checked
 		{`{}`, `{`, "error"},
 	} {
 		s, err := schema.Compile([]byte(tt.schema))

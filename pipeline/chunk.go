@@ -111,7 +111,7 @@ func (c *cutter) next(end int) int {
 	return end - c.overlap
 }
 
-// longestAbbreviation is the longest word, in bytes, that abbreviates accepts.
+// longestAbbreviation is the longest word, in bytes, that isAbbreviation accepts.
 const longestAbbreviation = 16
 
 // isTerminator reports whether a character ends sentences, in any script.

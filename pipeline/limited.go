@@ -94,8 +94,8 @@ type limited struct {
 }
 
 // Reached reports whether a model of Limited ever got an answer from its provider, refusals
-// included. It is false if every connection failed or none was tried, and true for models of
-// other kinds.
+// included, or a request timed out. It is false if every connection failed or none was tried, and
+// true for models of other kinds.
 func Reached(model Model) bool {
 	l, ok := model.(*limited)
 	return !ok || l.reached.Load()

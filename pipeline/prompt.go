@@ -117,8 +117,7 @@ func (t Template) Identifiers() []string {
 			names = append(names, match[1])
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 // Placeholders returns the names of the message placeholders, sorted, without repetitions.
@@ -129,8 +128,7 @@ func (t Template) Placeholders() []string {
 			names = append(names, m.Placeholder)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 // brief cuts a word from outside to a length that fits into a message.

@@ -175,8 +175,8 @@ func (c *process) died(sent <-chan struct{}, l line, request []byte) (unread boo
 		suffix = "; its last line had no newline"
 	}
 	died := c.fail(Died, nil, "ended without an answer (%s, after %d answers)%s", c.cmd.ProcessState, c.answers, suffix)
-	died.Unread = !l.partial && unreadBytes >= int64(len(request))
-	return died.Unread, died
+	died.NothingRead = !l.partial && unreadBytes >= int64(len(request))
+	return died.NothingRead, died
 }
 
 // refuse returns the error for a line that is too long or unexpected.

@@ -158,7 +158,8 @@ type Error struct {
 	Message string // what the program did
 	Stderr  string // the last lines of its standard error
 	Err     error  // the error of the context, ErrClosed, the error of Accept, or nil
-	Unread  bool   // of Died: it had read nothing of the request
+	// NothingRead is set for Died if it had read nothing of the request.
+	NothingRead bool
 }
 
 // Error describes what the program did, and includes the last lines of its standard error: the

@@ -32,7 +32,7 @@ type ExternalConfig struct {
 	// Target is a command line (split by proc.Split, no shell) or an address that begins with
 	// http:// or https://.
 	Target string
-	// Concurrency is the most processes that run, or connections that are kept open; 0 means 1.
+	// Concurrency is the most processes that run; 0 means 1. An address takes any number of requests.
 	Concurrency int
 	// Model and Parameters are sent in each request; the pipeline may ignore them.
 	Model      string
@@ -151,7 +151,7 @@ func (e *External) Target() string { return e.target }
 // address failed, or none was tried. It is always true for a program.
 func (e *External) Reached() bool { return e.pool != nil || e.address.Reached() }
 
-// Close ends all processes or idle connections, and requests in progress.
+// Close ends all processes, with their requests in progress, or closes idle connections to an address.
 func (e *External) Close() error { return e.closer.Close() }
 
 // MaskTarget returns an ExternalConfig.Target for display: a command with secrets masked, or
@@ -228,7 +228,7 @@ func (e *External) exchange(ctx context.Context, name string, n int64, request [
 	}
 	a := &externalAnswer{span: span, err: err}
 	_, notStarted := errors.AsType[*proc.StartError](err)
-	if died, ok := errors.AsType[*proc.Error](err); !notStarted || ok && !died.Unread { // it may have paid
+	if died, ok := errors.AsType[*proc.Error](err); !notStarted || ok && !died.NothingRead { // it may have paid
 		a.calls = []outcome.Call{generation(span)}
 		a.calls[0].Error = a.problem()
 	}

@@ -212,7 +212,7 @@ func recordError(err error) *recordedError {
 		return nil
 	}
 	recorded := recordedError{Failure: outcome.FailureOf(err, outcome.Provider), Text: err.Error()}
-	if model, ok := errors.AsType[*pipeline.ModelError](err); ok && model != nil && model.Failure.Class != outcome.OK {
+	if model, ok := errors.AsType[*pipeline.ModelError](err); ok && model.Failure.Class != outcome.OK {
 		recorded = recordedError{model.Failure, recorded.Text, model.Status, model.RetryAfter.Milliseconds(), model.Retry}
 	}
 	if recorded.Text == recorded.Failure.Error() {

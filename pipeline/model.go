@@ -178,10 +178,14 @@ func (c Capabilities) Check(req Request) error {
 	}
 	add(len(req.Messages) == 0, "there is no message")
 	for i, m := range req.Messages {
-		add(!isRole(m.Role), "message %d has the role %.40q: it must be system, user or assistant", i+1, m.Role)
+		if !isRole(m.Role) { // the arguments would be new memory for each message
+			add(true, "message %d has the role %.40q: it must be system, user or assistant", i+1, m.Role)
+		}
 	}
 	if s := req.Schema; s != nil {
-		add(!schemaName().MatchString(s.Name), "the schema's name %.80q must be 1 to 64 letters of A-Z a-z 0-9 _ -", s.Name)
+		if !schemaName().MatchString(s.Name) {
+			add(true, "the schema's name %.80q must be 1 to 64 letters of A-Z a-z 0-9 _ -", s.Name)
+		}
 		add(!textutil.ValidJSON(s.JSON) || !bytes.HasPrefix(bytes.TrimSpace(s.JSON), []byte("{")), "the schema is not a JSON object")
 	}
 	return usageError("the request cannot be sent as it stands", found)

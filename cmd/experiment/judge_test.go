@@ -89,4 +89,11 @@ func TestRun_judgingModel(t *testing.T) {
 	if code != cli.ExitInterrupted || !strings.Contains(stderr, "budget of 300 tokens") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
+	// In a sweep, the baseline has only the judge: of two calls of 120 tokens the second does not fit.
+	code, _, stderr = b.with(env, "run", "--config", "run.yaml", "--name", "sweep",
+		"--model", "baseline,openai/gpt-4o-mini", "--budget-tokens", "150", "--concurrency", "1")
+	if code != cli.ExitInterrupted || !strings.Contains(stderr, "budget of 150 tokens") ||
+		strings.Contains(stderr, "run 2 of 2") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
 }

@@ -138,7 +138,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 	limiters := map[string]*limit.Limiter{}
 	for _, sweepRun := range sweepRuns {
 		cfg := readRun(p, sweepRunSettings(s, sweepRun), scores)
-		cfg.sweepRun, cfg.system.Limits.Limiters = true, limiters
+		cfg.sweepRun, cfg.system.Bare, cfg.system.Limits.Limiters = true, sweepRun.Bare, limiters
 		cfgs = append(cfgs, cfg)
 	}
 	return cfgs, p.Err()
@@ -148,7 +148,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 func sweepRunSettings(s settings.Values, sweepRun experiment.SweepSettings) settings.Values {
 	out := maps.Clone(s)
 	if sweepRun.Bare { // the flags of prompts and parameters do not apply
-		others := []string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}
+		others := []string{"prompt-file", "var", "two-stages"}
 		for _, flag := range append(others, experiment.SweepFlags()[1:]...) {
 			out[flag] = settings.Value{From: settings.NotSet}
 		}

@@ -26,6 +26,8 @@ type Config struct {
 	ModelGiven bool
 	Pipeline   string // a program or an address
 	Record     string // the file of a recording
+	// Bare marks the baseline of a sweep: of Limits, only the budget is used, for its judges.
+	Bare       bool
 	Limits     Limits
 	Resume     bool               // also continues the recording
 	Prompt     langfuse.PromptRef // its name is empty if none was given
@@ -56,7 +58,8 @@ func (c Config) HasPrompt() bool {
 
 // needsModel reports whether one of the settings only serves a model: the baseline would ignore it.
 func (c Config) needsModel() bool {
-	return c.HasPrompt() || c.Parameters != (pipeline.Parameters{}) || c.Record != "" || c.TwoStages || len(c.Vars) > 0 || c.Limits.Limited()
+	return c.HasPrompt() || c.Parameters != (pipeline.Parameters{}) || c.Record != "" || c.TwoStages || len(c.Vars) > 0 ||
+		!c.Bare && c.Limits.Limited()
 }
 
 var errNeedsModel = cli.Usage("the baseline reads no prompt, has no temperature and the like, no limit or budget, and nothing to record: " +

@@ -193,8 +193,8 @@ func (s Scorers) Scorer(base experiment.Scorer, order []string, budget *pipeline
 	return scorer, usageError(err)
 }
 
-// Budget returns the budget of the judging models of a run whose system has none, which is
-// so for a team's pipeline. It is nil if there are no judging models or no bound.
+// Budget returns the budget of the judging models of a run whose system has none: a recording, or
+// the baseline of a sweep. It is nil if there are no judging models or no bound.
 func (s Scorers) Budget(c Limits, getenv func(string) string) (*pipeline.Budget, error) {
 	i := slices.IndexFunc(s.opened, func(o Evaluator) bool { return o.model != "" })
 	if i < 0 {

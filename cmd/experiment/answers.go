@@ -100,18 +100,16 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 }
 
 // setName generates a name that begins with prefix if none is given, creates the folder of the
-// output, and checks both. identify describes the flags that --resume requires.
-func (c *answersConfig) setName(p *settings.Problems, prefix, identify string) {
+// output, and checks both. identify describes the flags that --resume requires; read has files
+// that are read besides those of c.
+func (c *answersConfig) setName(p *settings.Problems, prefix, identify string, read ...string) {
 	if c.Header.Name == "" {
 		c.generatedName = runs.GeneratedName(prefix)
 		c.Header.Name = c.generatedName
 	}
 	settings.CheckRunName(p, "name", c.Header.Name)
-	canWrite := runs.CanExport
-	if c.report {
-		canWrite = runs.CanWrite
-	}
-	p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755), canWrite(c.output, c.Dataset))
+	p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755))
+	c.checkOutput(p, "out", append(read, c.Dataset, c.pdf, c.system.PromptFile)...)
 	if c.Resume && c.generatedName != "" {
 		p.Add("--resume: say %s", identify)
 	}

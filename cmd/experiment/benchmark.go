@@ -83,7 +83,11 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 	} else if b.file, err = configs.LoadBenchmark(path, b.cfg.Header.Name); err != nil {
 		p.Join(err)
 	} else {
-		b.cfg.setName(p, b.file.Name, "which benchmark, with the --name that its runs begin with")
+		read := []string{path, values.Text("baseline")}
+		for _, d := range b.file.Datasets {
+			read = append(read, d.PDF, d.Questions)
+		}
+		b.cfg.setName(p, b.file.Name, "which benchmark, with the --name that its runs begin with", read...)
 	}
 	if err := p.Err(); err != nil {
 		return nil, cli.Usage("%w", err)
@@ -168,7 +172,7 @@ func (b *benchmarkJob) runName(d configs.BenchmarkDataset, n int) string {
 
 // runAll runs every dataset as often as configured. A dataset that it does not reach has no
 // score. With fail-fast an error of a run ends the benchmark; otherwise it is recorded in
-// failed. An interruption always ends the benchmark.
+// runErrs. An interruption always ends the benchmark.
 func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.BenchmarkDataset, error) {
 	list := cli.Each(b.file.Datasets, func(d configs.BenchmarkDataset) answers.BenchmarkDataset {
 		return answers.BenchmarkDataset{ID: d.ID, Kind: d.Kind, Weight: d.WeightOrDefault(), Runs: []answers.BenchmarkRun{}}

@@ -155,11 +155,7 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 		p.Add("--langfuse-mode: %v", err)
 	}
 	readPublication(p, s, &cfg, scores)
-	if cfg.output == "-" && !(cfg.quiet && !cfg.json) {
-		p.Add("--output -: standard output has the summary; add --quiet, or name a file")
-	} else if cfg.output != "" && cfg.output != "-" {
-		p.Join(runs.CanExport(cfg.output, cfg.Dataset))
-	}
+	cfg.checkOutput(p, "output", cfg.Dataset)
 	filter, err := dataset.ParseFilter(s.All("filter")...)
 	p.Join(err)
 	cfg.Filter = filter.WithIDs(s.All("item")...)
@@ -174,6 +170,21 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 		p.Add("--gate: %w", err)
 	}
 	return cfg
+}
+
+// checkOutput adds a problem if the output, the value of flag, cannot be written or would replace a
+// file of read.
+func (c *runConfig) checkOutput(p *settings.Problems, flag string, read ...string) {
+	switch {
+	case c.output == "-" && c.report:
+		p.Add("--%s - is not a file: --json prints the report on standard output", flag)
+	case c.output == "-" && (c.json || !c.quiet):
+		p.Add("--%s -: standard output has the summary; add --quiet, or name a file", flag)
+	case c.report:
+		p.Join(runs.CanWrite(c.output, read...))
+	case c.output != "-":
+		p.Join(runs.CanExport(c.output, read...))
+	}
 }
 
 // readPublication parses what is recorded in Langfuse and how. A resumed run keeps settings that

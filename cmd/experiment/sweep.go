@@ -124,7 +124,6 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 		}
 		return []runConfig{cfg}, p.Err()
 	}
-	p.Join(runs.CanWritePage(s.Text("html"), s.Text("dataset")))
 	for _, flag := range []string{"record", "output"} {
 		if s.Text(flag) != "" {
 			p.Add("--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(sweepRuns))
@@ -139,6 +138,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 	for _, sweepRun := range sweepRuns {
 		cfg := readRun(p, sweepRunSettings(s, sweepRun), scores)
 		cfg.sweepRun, cfg.system.Bare, cfg.system.Limits.Limiters = true, sweepRun.Bare, limiters
+		p.Join(runs.CanWritePage(cfg.html, cfg.Dataset, s.Text("config"), cfg.system.PromptFile))
 		cfgs = append(cfgs, cfg)
 	}
 	return cfgs, p.Err()

@@ -272,8 +272,8 @@ func (s session) explain(err error, harnessName string) error {
 
 // signals stops a command at SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal was closed).
 // While items are processed, the first signal lets those that were sent finish and the second
-// stops at once; otherwise the first stops at once. SIGPIPE stops nothing: a run goes on if the
-// reader of its output ends.
+// stops at once; otherwise the first stops at once. The next one ends the process. SIGPIPE stops
+// nothing: a run goes on if the reader of its output ends.
 type signals struct {
 	first   context.Context // done at the first signal
 	working atomic.Bool     // items are processed
@@ -290,17 +290,17 @@ const leftForResume = "what was sent is finished and kept, what waits is left fo
 // signal arrives during the work, it prints effect, which says what the first signal does.
 func watchSignals(ctx context.Context, stderr io.Writer, effect string) (context.Context, *signals) {
 	ctx, cancelCause := context.WithCancelCause(ctx)
-	cancel := func() { cancelCause(errInterrupted) }
 	received := make(chan os.Signal, 2)
+	cancel := func() {
+		signal.Stop(received)
+		cancelCause(errInterrupted)
+	}
 	signal.Notify(received, cli.EndSignals()...)
 	// SIGPIPE is caught and not ignored, because child processes inherit ignored signals. It
 	// stays caught until the process ends, because errors are printed last.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	first, markFirst := context.WithCancel(context.Background())
-	s := &signals{first: first, stop: func() {
-		signal.Stop(received)
-		cancel()
-	}}
+	s := &signals{first: first, stop: cancel}
 	go func() {
 		select {
 		case <-received:

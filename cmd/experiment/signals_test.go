@@ -5,9 +5,11 @@ package main
 import (
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"testing"
+	"time"
 
 	"extraction-experiment/internal/cli"
 )
@@ -44,4 +46,34 @@ func TestSignals_terminalGone(t *testing.T) {
 	if _, err := os.Stat(path + "-wal"); err == nil {
 		t.Error("the log was not written back")
 	}
+}
+
+// TestSignals_blockedOutput: a finished run whose output nobody reads ends at the second signal.
+func TestSignals_blockedOutput(t *testing.T) {
+	t.Parallel()
+	f := newFolder(t)
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	c := exec.Command("experiment", "--dataset", f.writeItems(t, makeItems(16, 25_000)), "--name", "r",
+		"--max-failures", "16", "--quiet", "--output", "-")
+	c.Dir, c.Env, c.Stdout = f.dir, f.environment(), w // 400 kB, more than a pipe takes
+	must(t, c.Start())
+	must(t, w.Close())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	_, err = r.Read(make([]byte, 1)) // the output has begun
+	must(t, err)
+	tick := time.Tick(10 * time.Millisecond)
+	for range 500 { // signals that come together count as one
+		select {
+		case <-ended:
+			return
+		case <-tick:
+			_ = c.Process.Signal(syscall.SIGTERM) // fails if the process has just ended
+		}
+	}
+	t.Error("500 signals did not end it")
+	must(t, c.Process.Kill())
+	<-ended
 }

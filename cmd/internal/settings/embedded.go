@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,8 +135,9 @@ func embeddedConfig(url string) langfuse.Config {
 
 // projectName returns a name that differs between the servers of different folders.
 func projectName() string {
-	folder, _ := filepath.Abs(".") // if the folder is gone, embedded.Open fails
-	return "embedded in " + folder
+	folder, _ := filepath.Abs(".")             // if the folder is gone, embedded.Open fails
+	target, _ := filepath.EvalSymlinks(folder) // a link leads to the same store
+	return "embedded in " + cmp.Or(target, folder)
 }
 
 // serve serves the store of this folder in a mode, with the built-in dataset and prompt, and

@@ -197,3 +197,16 @@ func TestListen(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestProjectName: a folder has one name, whatever path leads to it.
+func TestProjectName(t *testing.T) {
+	folder, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(folder, link); err != nil {
+		t.Skip(err)
+	}
+	t.Chdir(folder)
+	want := projectName()
+	if t.Chdir(link); projectName() != want {
+		t.Errorf("%q, want %q", projectName(), want)
+	}
+}

@@ -53,22 +53,13 @@ func benchActions() []settings.Action {
 	}
 }
 
-// benchCommand returns the command with its actions. For help about one action, it has only that
-// one.
 func benchCommand(env cli.Env) *urfave.Command {
-	actions := benchActions()
-	if settings.WantsHelp(env.Args) {
-		matches := func(a settings.Action) bool { return slices.Contains(env.Args, a.Name) }
-		if at := slices.IndexFunc(actions, matches); at >= 0 {
-			actions = actions[at : at+1]
-		}
-	}
 	return settings.SetActions(env, &urfave.Command{
 		Name:  "bench",
 		Usage: "measure how stable and well-formed extraction is",
 		Description: "Without --dataset, the files in ./bench/datasets are run, or if there are none, the cases that come with the program.\n" +
 			"See docs/bench.md for the files and the metrics.",
-	}, actions, "")
+	}, benchActions(), "")
 }
 
 // benchRun runs the cases and prints the report.

@@ -106,7 +106,7 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 	if command == nil {
 		return nil, unknownCommand(app, args[0])
 	}
-	if WantsHelp(args) {
+	if wantsHelp(args) {
 		return []string{command.Name, "--help"}, nil
 	}
 	ordered, err := flagsFirst(app, app.Name+" "+command.Name,
@@ -190,9 +190,9 @@ func takesFile(f urfave.Flag) bool {
 	return slices.Contains(strings.Split(value, "|"), "FILE")
 }
 
-// WantsHelp reports whether the arguments contain -h or --help before any "--". The library
+// wantsHelp reports whether the arguments contain -h or --help before any "--". The library
 // would take the other arguments for the topic of the help.
-func WantsHelp(args []string) bool {
+func wantsHelp(args []string) bool {
 	at := slices.IndexFunc(args, func(arg string) bool { return arg == "--help" || arg == "-h" || arg == "--" })
 	return at >= 0 && args[at] != "--"
 }
@@ -256,9 +256,14 @@ type Action struct {
 	Run              func(c *urfave.Context, env cli.Env, words []string) error
 }
 
-// SetActions gives a command its actions and the flags of all of them. defaultAction is the
-// action of a command line without arguments; if it is empty, they are required.
+// SetActions gives a command its actions and the flags of all of them; for help about one action,
+// only that one. defaultAction is the action of a command line without arguments; if it is empty,
+// they are required.
 func SetActions(env cli.Env, command *urfave.Command, list []Action, defaultAction string) *urfave.Command {
+	asked := func(a Action) bool { return slices.Contains(env.Args, a.Name) }
+	if at := slices.IndexFunc(list, asked); at >= 0 && wantsHelp(env.Args) {
+		list = list[at : at+1]
+	}
 	command.UsageText = strings.Join(cli.Each(list, func(a Action) string { return a.Usage }), "\n")
 	known := byName(command.Flags)
 	for _, a := range list {

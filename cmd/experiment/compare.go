@@ -168,41 +168,22 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 }
 
 func baselineCommand(env cli.Env) *urfave.Command {
-	return &urfave.Command{
-		Name:      "baseline",
-		Usage:     "set, show or clear the run that others are compared with",
-		UsageText: "experiment baseline set RUN\nexperiment baseline show\nexperiment baseline clear --dataset NAME",
+	flags := []urfave.Flag{settings.DatasetFlag()}
+	return settings.SetActions(env, &urfave.Command{
+		Name:  "baseline",
+		Usage: "set, show or clear the run that others are compared with",
 		Description: "Writes " + runs.BaselineFile + " in this folder, a file to commit: it names a run for each dataset, which check and compare\n" +
 			"@baseline CANDIDATE use. RUN is a name, a file, langfuse:NAME, or a rule: 'latest branch=main'.",
-		Flags:  []urfave.Flag{settings.DatasetFlag()},
-		Action: func(c *urfave.Context) error { return baselineAction(c, env) },
-	}
+	}, []settings.Action{
+		{Name: "set", Usage: "experiment baseline set RUN", MinArgs: 1, MaxArgs: 1, Flags: flags, Run: setBaseline},
+		{Name: "show", Usage: "experiment baseline show", Flags: flags, Run: showBaselines},
+		{Name: "clear", Usage: "experiment baseline clear --dataset NAME", Flags: flags, Run: clearBaseline},
+	}, "")
 }
 
-func baselineAction(c *urfave.Context, env cli.Env) (err error) {
-	ctx := c.Context
-	baselines, err := runs.ReadBaselines(ctx)
-	if err != nil {
-		return err
-	}
-	dataset := experiment.DatasetName(c.String("dataset"))
-	switch words := c.Args().Slice(); {
-	case len(words) == 2 && words[0] == "set":
-		return setBaseline(ctx, env, dataset, words[1])
-	case len(words) == 1 && words[0] == "show":
-		return showBaselines(ctx, env, baselines, dataset)
-	case len(words) == 1 && words[0] == "clear":
-		if _, ok := baselines[dataset]; !ok {
-			names := slices.Sorted(maps.Keys(baselines))
-			return cli.Usage("there is no baseline of dataset %q; there are: %s", dataset, cmp.Or(textutil.Listed(dataset, names), "none"))
-		}
-		return runs.SetBaseline(ctx, dataset, "")
-	}
-	return cli.Usage("use baseline set RUN, baseline show, or baseline clear --dataset NAME")
-}
-
-// setBaseline prints the run that word names and stores word as the baseline.
-func setBaseline(ctx context.Context, env cli.Env, dataset, word string) error {
+// setBaseline stores a word as the baseline and prints the run that it names.
+func setBaseline(c *urfave.Context, env cli.Env, words []string) error {
+	ctx, dataset, word := c.Context, experiment.DatasetName(c.String("dataset")), words[0]
 	if dataset == "" {
 		if runs.IsRule(word) {
 			return cli.Usage("add --dataset: it is not known for which dataset %q is the base", word)
@@ -221,26 +202,31 @@ func setBaseline(ctx context.Context, env cli.Env, dataset, word string) error {
 		err = base.CheckComplete()
 	}
 	if err == nil {
-		err = printBaseline(env, dataset, word, base)
+		err = runs.SetBaseline(ctx, dataset, word)
 	}
 	if err != nil {
 		return err
 	}
-	return runs.SetBaseline(ctx, dataset, word) // reads the file again, because it may have changed
+	return printBaseline(env, dataset, word, base)
 }
 
 // showBaselines prints the baselines with the run that each selects at the moment.
-func showBaselines(ctx context.Context, env cli.Env, baselines map[string]string, only string) error {
-	var problems []error
+func showBaselines(c *urfave.Context, env cli.Env, _ []string) error {
+	baselines, err := runs.ReadBaselines(c.Context)
+	if only := experiment.DatasetName(c.String("dataset")); err == nil && only != "" {
+		err = checkBaseline(baselines, only)
+		baselines = map[string]string{only: baselines[only]}
+	}
+	if err != nil {
+		return err
+	}
 	if len(baselines) == 0 {
 		fmt.Fprintf(env.Stderr, "no baseline is set: experiment baseline set RUN\n")
 	}
+	var problems []error
 	for _, dataset := range slices.Sorted(maps.Keys(baselines)) {
-		if only != "" && only != dataset {
-			continue
-		}
 		word := baselines[dataset]
-		base, err := runs.Finder{Env: env, Dataset: dataset}.Find(ctx, word)
+		base, err := runs.Finder{Env: env, Dataset: dataset}.Find(c.Context, word)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", dataset, err))
 			continue
@@ -248,6 +234,28 @@ func showBaselines(ctx context.Context, env cli.Env, baselines map[string]string
 		problems = append(problems, printBaseline(env, dataset, word, base))
 	}
 	return errors.Join(problems...)
+}
+
+// clearBaseline removes the baseline of a dataset.
+func clearBaseline(c *urfave.Context, _ cli.Env, _ []string) error {
+	dataset := experiment.DatasetName(c.String("dataset"))
+	baselines, err := runs.ReadBaselines(c.Context)
+	if err == nil {
+		err = checkBaseline(baselines, dataset)
+	}
+	if err != nil {
+		return err
+	}
+	return runs.SetBaseline(c.Context, dataset, "")
+}
+
+// checkBaseline returns an error if a dataset has no baseline.
+func checkBaseline(baselines map[string]string, dataset string) error {
+	if _, ok := baselines[dataset]; ok {
+		return nil
+	}
+	names := cmp.Or(textutil.Listed(dataset, slices.Sorted(maps.Keys(baselines))), "none")
+	return cli.Usage("there is no baseline of dataset %q; there are: %s", dataset, names)
 }
 
 // printBaseline prints the baseline of a dataset and the run that word selects.

@@ -210,10 +210,10 @@ func (s session) showBoard(cfg runConfig, board leaderboard) error {
 	if cfg.quiet && !cfg.json {
 		return nil
 	}
-	quoted := func(i int) string { return " " + cli.Quote(board.Runs[i].Summary.Run.Name) }
-	commands := []string{"experiment show" + quoted(0)}
+	name := func(i int) string { return board.Runs[i].Summary.Run.Name }
+	commands := []string{"experiment show " + cli.Arguments(name(0))}
 	if len(board.Runs) > 1 {
-		commands = append(commands, "experiment compare"+quoted(1)+quoted(0))
+		commands = append(commands, "experiment compare "+cli.Arguments(name(1), name(0)))
 	}
 	return runs.Print(s.env, cfg.json, board, func(w io.Writer, b leaderboard, opt report.Options) error {
 		opt.Where = append(commands, b.URL)

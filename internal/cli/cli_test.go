@@ -121,6 +121,23 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
+// TestWriteFile_danglingLink: a file that is not there yet is made where links to it lead.
+func TestWriteFile_danglingLink(t *testing.T) {
+	folder := t.TempDir()
+	first, second := filepath.Join(folder, "first"), filepath.Join(folder, "second")
+	if err := errors.Join(os.Symlink("second", first), os.Symlink(filepath.Join(folder, "target"), second)); err != nil {
+		t.Skip(err)
+	}
+	err := WriteFile(first, func(w io.Writer) error {
+		_, err := io.WriteString(w, "new")
+		return err
+	})
+	text, errRead := os.ReadFile(filepath.Join(folder, "target"))
+	if _, errLink := os.Readlink(first); errors.Join(err, errRead, errLink) != nil || string(text) != "new" {
+		t.Errorf("%q, %v, want new and a link", text, errors.Join(err, errRead, errLink))
+	}
+}
+
 // TestWriteFile_links: a link stays, and what standard output is receives the text after what it has,
 // as with /dev/stdout >>log.
 func TestWriteFile_links(t *testing.T) {

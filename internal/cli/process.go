@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -134,7 +135,7 @@ func Arguments(words ...string) string {
 }
 
 // WriteFile writes a file through write and gives the file its name only when it is complete, so
-// an error leaves the previous content. A symbolic link stays, and its target is replaced. WriteFile
+// an error leaves the previous content. A symbolic link stays, and its target is replaced or made. WriteFile
 // writes directly to devices and pipes, and to the file that standard output or standard error is
 // (/dev/stdout). Only the owner may read the file. Errors without an exit code get 74. An empty path is no
 // file: WriteFile does nothing then.
@@ -154,6 +155,10 @@ func WriteFile(path string, write func(io.Writer) error) error {
 			err = errors.Join(write(f), f.Close())
 		}
 		return WriteError(err)
+	}
+	if target, errLink := os.Readlink(path); errLink == nil && errors.Is(err, fs.ErrNotExist) { // so the links end
+		folder, _ := filepath.EvalSymlinks(filepath.Dir(path)) // exists, as the link does
+		return WriteFile(files.Resolve(folder, target), write)
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -43,7 +43,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.binary, "binary", "", "the `FILE` to measure; without it, cmd/experiment is built")
 	flag.StringVar(&o.cases, "case", "", "only these `CASES`, separated by commas; a word means all that begin with it")
-	flag.IntVar(&o.runs, "runs", 3, "how often each case runs; the median by wall time counts")
+	flag.IntVar(&o.runs, "runs", 3, "how often each case runs, at least once; the median by wall time counts")
 	flag.Float64Var(&o.scale, "scale", 1, "a share of the items, for a quick look")
 	flag.StringVar(&o.profile, "profile", "", "leave CPU and allocation profiles of each case in this `FOLDER`")
 	flag.StringVar(&o.realItems, "real", "configs/sample/extraction-eval.jsonl", "a `FILE` of items for the case real, JSON lines")
@@ -101,7 +101,7 @@ func measure(ctx context.Context, o options) (err error) {
 func (c loadCase) measure(ctx context.Context, o options, dir string) (results, peers []result, err error) {
 	model := startModel(c.latency, c.items(o.scale))
 	defer model.Close()
-	for range o.runs {
+	for range max(1, o.runs) {
 		own, err := c.run(ctx, o, dir, model)
 		if err != nil {
 			return nil, nil, err

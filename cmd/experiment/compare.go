@@ -47,7 +47,7 @@ func compareCommand(env cli.Env) *urfave.Command {
 			&urfave.IntFlag{Name: "changed", Usage: "show the `N` items that changed most", Value: 10},
 			&urfave.Uint64Flag{Name: "seed", Usage: "seed `N` of the permutation test and the bootstrap", Value: 1},
 			&urfave.BoolFlag{Name: "sensitivity", Usage: "also score the outputs in other ways, and say whether the verdict stays the same"},
-			&urfave.StringFlag{Name: "html", Usage: "also write the comparison to `FILE`, as a web page", TakesFile: true},
+			&urfave.StringFlag{Name: "html", Usage: "also write the comparison to `FILE`, as a web page"},
 			&urfave.BoolFlag{Name: "markdown", Usage: "print Markdown, for a comment on a pull request"},
 			settings.JSONFlag(),
 		},

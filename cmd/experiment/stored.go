@@ -55,7 +55,7 @@ func reportCommand(env cli.Env) *urfave.Command {
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "write in `FORMAT`: " + strings.Join(names, ", ")},
-			&urfave.StringFlag{Name: "ceiling", TakesFile: true, Usage: "show the agreement of people beside the scores, from the output of experiment agreement --json in `FILE`"},
+			&urfave.StringFlag{Name: "ceiling", Usage: "show the agreement of people beside the scores, from the output of experiment agreement --json in `FILE`"},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "write to `FILE`; - is standard output"},
 		},
 		Action: settings.Words(1, -1, func(c *urfave.Context) error { return reportAction(c, env, list, names) }),

@@ -45,7 +45,7 @@ func RescoreCommand(env cli.Env) *urfave.Command {
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
 			settings.OptionsFlag(),
-			&urfave.StringFlag{Name: "config", TakesFile: true, Usage: "ask the evaluators under scorers: in the YAML file `FILE` again (nothing else in it is read)"},
+			&urfave.StringFlag{Name: "config", Usage: "ask the evaluators under scorers: in the YAML file `FILE` again (nothing else in it is read)"},
 			&urfave.StringFlag{Name: "name", Aliases: []string{"n"},
 				Usage: "`NAME` of the new run (default: RUN-rescored; with @now, RUN and the beginning of the dataset's fingerprint)"},
 			&urfave.StringSliceFlag{Name: "gate", Usage: "with @now: judge `RULE|FILE` before and after; may be repeated"},

@@ -166,7 +166,7 @@ func TestBench_usage(t *testing.T) {
 	for want, words := range map[string]string{
 		`--out: "a/b" contains a slash`:                                            "run --out a/b",
 		"bench run takes no argument, got smoke.jsonl":                             "run smoke.jsonl",
-		"bench add needs one more argument":                                        "add",
+		"bench add needs 1 more argument":                                          "add",
 		"experiment bench run, or experiment bench score, or experiment bench add": "",
 		`did you mean "run"`:                                                       "rum",
 		`--trials: "soon" is not a whole number`:                                   "run --trials soon",

@@ -40,7 +40,7 @@ func NoWords(action urfave.ActionFunc) urfave.ActionFunc { return Words(0, 0, ac
 func checkWords(command, usage string, words []string, least, most int) error {
 	switch n := len(words); {
 	case n < least:
-		return cli.Usage("%s needs one more argument: %s", command, usage)
+		return cli.Usage("%s needs %s: %s", command, textutil.Counted(least-n, "more argument"), usage)
 	case most >= 0 && n > most:
 		more := map[bool]string{true: " more"}[most > 0]
 		return cli.Usage("%s takes no argument%s, got %s: %s", command, more, cli.Quote(words[most]), usage)

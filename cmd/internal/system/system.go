@@ -150,8 +150,9 @@ func (o Opener) openModel(name string) (opened provider.Opened, known Catalogue,
 // openExternal opens a team's own program or address, which receives the name of a model.
 // maxAnswer bounds its answers in bytes; 0 is the default bound.
 func (o Opener) openExternal(target, model string, cfg Config, maxAnswer int) (*provider.External, System, error) {
+	messages := &lineWriter{out: o.Stderr}
 	external, err := provider.NewExternal(provider.ExternalConfig{
-		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: &lineWriter{out: o.Stderr},
+		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: messages,
 		Token:     o.Getenv(EnvPipelineToken),
 		MaxAnswer: maxAnswer, Model: model, Parameters: cfg.Parameters,
 	})
@@ -160,7 +161,11 @@ func (o Opener) openExternal(target, model string, cfg Config, maxAnswer int) (*
 	}
 	header := outcome.System{Model: cmp.Or(model, provider.ExternalName), Provider: provider.ExternalName,
 		Pipeline: external.Target(), Parameters: cfg.Parameters}
-	return external, System{Header: header, Close: external.Close, reached: external.Reached}, nil
+	closeAll := func() error {
+		defer messages.end()
+		return external.Close()
+	}
+	return external, System{Header: header, Close: closeAll, reached: external.Reached}, nil
 }
 
 func (o Opener) openPipeline(cfg Config) (System, error) {
@@ -229,6 +234,13 @@ func (h *lineWriter) Write(text []byte) (int, error) {
 	h.pending = bytes.Clone(h.pending[end:])
 	_, err := io.WriteString(h.out, textutil.Block(whole))
 	return len(text), err
+}
+
+// end writes a line that has not ended. Call it when the program has ended.
+func (h *lineWriter) end() {
+	if len(h.pending) > 0 {
+		_, _ = h.Write([]byte("\n")) // a message that cannot be shown stops nothing
+	}
 }
 
 // OpenModel opens a model with its limits and without a prompt. Model.Model is nil for an

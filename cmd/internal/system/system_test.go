@@ -54,7 +54,8 @@ func TestLineWriter(t *testing.T) {
 	}{
 		"escapes":      {[]string{"loading\x1b[2J\nmodel\n"}, "loading\\x1b[2J\nmodel\n"},
 		"parts":        {[]string{"load", "ing\nmo", "del\n"}, "loading\nmodel\n"},
-		"no end":       {[]string{"a\nb"}, "a\n"},
+		"no end":       {[]string{"a\nb"}, "a\nb\n"},
+		"nothing":      {nil, ""},
 		"a bar":        {[]string{"\r 1%", "\r 50%", "\r100%\n", "b\n"}, "100%\nb\n"},
 		"a bar behind": {[]string{" 1%\r", " 50%\r", "100%\r\n"}, "100%\n"},
 		"windows":      {[]string{"a\r\nb\r\n"}, "a\nb\n"},
@@ -67,6 +68,7 @@ func TestLineWriter(t *testing.T) {
 				t.Errorf("%s: %d, %v", name, n, err)
 			}
 		}
+		h.end()
 		if b.String() != test.want {
 			t.Errorf("%s: %q, want %q", name, b.String(), test.want)
 		}

@@ -108,6 +108,17 @@ func TestAnswers_dataset(t *testing.T) {
 		`{"id":"q1","weight":2.0,"question":"What is the rated load?","require_citation":true,"must_include":["42"]}`), 0o600))
 	b.succeed(env, "answers", "run", "--pdf", pdf, "--questions", "asked.jsonl", "--model", "openai/gpt-test", "--out", "file.json")
 	b.succeed(env, "compare", "first", "file.json", "--min-delta", "0", "--max-regressions", "0")
+	named := langfuse.Prompt{Name: "named", Type: langfuse.PromptText, Labels: []string{"production"},
+		Prompt: json.RawMessage(`"{{question}} {{passages}}"`), Config: json.RawMessage(`{"model": "openai/gpt-test"}`)}
+	b.prompt(named)
+	b.succeed(env, "answers", "run", "--pdf", pdf, "--questions", "asked", "--prompt", "named", "--out", "named")
+	named.Name, named.Config = "nameless", nil
+	b.prompt(named)
+	code, _, stderr = b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked",
+		"--prompt", "nameless", "--out", "second")
+	if code != 64 || !strings.Contains(stderr, "name a model with --model") {
+		t.Errorf("a prompt whose config names no model: exit %d: %s", code, stderr)
+	}
 	if code, stdout, stderr := b.with(env, "answers", "run", "--pdf", pdf, "--questions", "asked",
 		"--model", "openai/gpt-test", "--prompt", "none", "--out", "second"); code != 64 {
 		t.Errorf("a prompt that is not there: exit %d: %s%s", code, stdout, stderr)

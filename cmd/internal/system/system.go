@@ -277,7 +277,7 @@ func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answer
 	switch {
 	case cfg.Command != "" || cfg.URL != "":
 		return o.openExternalAnswerer(cfg, doc)
-	case IsBaseline(cfg.Model):
+	case IsBaseline(cfg.Model) && (cfg.ModelGiven || !cfg.HasPrompt()):
 		if cfg.needsModel() {
 			return nil, System{}, errNeedsModel
 		}
@@ -305,6 +305,9 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 		return nil, System{}, err
 	}
 	notes, err := cfg.fillFrom(template)
+	if err == nil && IsBaseline(cfg.Model) { // no model was given, and the config names none
+		err = errNeedsModel
+	}
 	if err != nil {
 		return nil, System{}, err
 	}

@@ -318,12 +318,12 @@ func (w *itemRedaction) collectInside(path []string, text string) (found byte) {
 			if label != 0 {
 				w.addSecret(value, label)
 			}
-			if value != encoded { // encoded has escapes
-				w.r.matches(value, func(from, to int, matched byte) {
-					w.addSecret(value[from:to], matched)
+			w.r.matches(value, func(from, to int, matched byte) {
+				w.addSecret(value[from:to], matched)
+				if value != encoded { // encoded has escapes
 					label = minLabel(label, matched)
-				})
-			}
+				}
+			})
 			if label = minLabel(label, w.collectInside(path, value)); label != 0 {
 				w.addSecret(encoded, label)
 			}

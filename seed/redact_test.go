@@ -108,6 +108,14 @@ func TestRedaction_Item(t *testing.T) {
 				Metadata: json.RawMessage(`{"a":"{\"ssn\": [SSN-1], \"user\": {\"name\": \"[USER_NAME-3]\"}, \"by\": \"[MAIL-1]\"}","b":"[\"[SSN-2]\"]","card":"{\"no\":\"[METADATA_CARD_NO-1]\"}","name":"kept","user.name":"[USER_NAME-1]"}`)},
 			map[string]int{"SSN": 3, "USER_NAME": 4, "METADATA_CARD_NO": 2, "MAIL": 1},
 		},
+		"an anchored pattern inside a text of JSON": {
+			`patterns: [{name: phone, regex: '^\+[0-9]+$'}]`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"x"}`),
+				Metadata: json.RawMessage(`{"a":"{\"phone\":\"+491234\",\"other\":\"call +491235\"}"}`)},
+			dataset.Item{Input: json.RawMessage(`{"document_text":"x"}`),
+				Metadata: json.RawMessage(`{"a":"{\"phone\":\"[PHONE-1]\",\"other\":\"call +491235\"}"}`)},
+			map[string]int{"PHONE": 1},
+		},
 		"a number that stands there already is another's": {
 			`patterns: [{name: mail, regex: '\w+@\w+'}]`,
 			dataset.Item{Input: json.RawMessage(`{"document_text":"[MAIL-1] and [mail-2] wrote to a@b."}`), Metadata: json.RawMessage(`{"note":"[MAIL-3]"}`)},

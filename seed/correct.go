@@ -387,9 +387,14 @@ func (t *traceSeeder) keepReviews(out *mappedItem) (err error) {
 		return err
 	}
 	gold := string(storedForm(stored.Expected))
-	if r := t.cfg.Redaction; r != nil && r.redactText(gold) != gold {
-		return refuse(Unredacted, "", "the reviewed gold of the item %s is kept, and holds what the patterns take out: "+
-			"nothing is changed; write the item with --export, and seed it with --file and --redact", id)
+	if t.cfg.Redaction != nil {
+		original := out.original
+		original.Expected = stored.Expected
+		redacted, _, err := t.cfg.Redaction.redactItem(original)
+		if err != nil || string(storedForm(redacted.Expected)) != gold {
+			return refuse(Unredacted, "", "the reviewed gold of the item %s is kept, and holds what the redaction takes out: "+
+				"nothing is changed; write the item with --export, and seed it with --file and --redact", id)
+		}
 	}
 	if gold != string(storedForm(out.item.Expected)) {
 		out.warn(KeptField, "expectedOutput", "keeps the gold that a person %s in %s at %s; "+

@@ -53,6 +53,7 @@ type mapper struct {
 // mappedItem is an item with its evidence and the findings of making it.
 type mappedItem struct {
 	item     dataset.Item
+	original dataset.Item // before redaction
 	evidence Evidence
 	// correctedAt is when the correction that is the gold was made; zero without one.
 	correctedAt time.Time
@@ -126,6 +127,7 @@ func (m *mapper) build(trace langfuse.Trace, scores []langfuse.Score) (mappedIte
 	if m.cfg.Redaction == nil {
 		return out, nil
 	}
+	out.original = out.item
 	item, w, err := m.cfg.Redaction.redactItem(out.item)
 	if err != nil {
 		return out, refuse(Unredacted, "", "%v", err)

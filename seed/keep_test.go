@@ -16,11 +16,13 @@ import (
 
 // TestFromTraces_keepsReviews checks that seeding from a trace keeps the reviews of its item, and
 // the reviewed gold until the trace is corrected later. A trace whose kept gold has a secret is
-// refused.
+// refused, also if only a field of the trace says that it is one.
 func TestFromTraces_keepsReviews(t *testing.T) {
 	forModes(t, func(t *testing.T, s *server) {
 		review, doubts, verdict := s.newQueue("review"), s.newQueue("doubts"), s.newScoreConfig("validated", "BOOLEAN")
-		source := s.sendExtraction(0, "Ada lived in London, in Paris and in Rome.", gold("Ada", "London"))
+		source := traceID(0)
+		s.sendTrace(source, span{id: spanID(0, 0), name: "extract", output: gold("Ada", "London"), input: map[string]any{
+			"document_text": "Ada lived in London, in Paris and in Rome.", "object_schemas": schemas, "document_type": "Paris"}})
 		s.complete(review, source, "TRACE")
 		plain := Selection{Queue: "review"}
 		data := s.mustSeedTraces(plain, TraceConfig{}).Dataset
@@ -57,13 +59,14 @@ func TestFromTraces_keepsReviews(t *testing.T) {
 			strings.Contains(file.String(), `London","type"`) {
 			t.Errorf("file: %s", file.String())
 		}
-		redaction := mustRedaction(t, `patterns: [{name: city, regex: Paris}]`)
-		redacted := s.mustSeedTraces(plain, TraceConfig{Config: Config{Redaction: redaction}})
-		if why := redacted.refusals()[source]; redacted.Refused != 1 || strings.Contains(why, "Paris") ||
-			!strings.Contains(why, "reviewed gold of the item "+item.ID) {
-			t.Errorf("redacted: %+v", redacted.Result)
+		for _, rules := range []string{`patterns: [{name: city, regex: ^Paris$}]`, `fields: [document_type]`} {
+			redacted := s.mustSeedTraces(plain, TraceConfig{Config: Config{Redaction: mustRedaction(t, rules)}})
+			if why := redacted.refusals()[source]; redacted.Refused != 1 || strings.Contains(why, "Paris") ||
+				!strings.Contains(why, "reviewed gold of the item "+item.ID) {
+				t.Errorf("%s: %+v", rules, redacted.Result)
+			}
+			check(rules, TraceResult{Result: Result{Unchanged: 1}}, 0, "Paris")
 		}
-		check("redacted", TraceResult{Result: Result{Unchanged: 1}}, 0, "Paris")
 
 		s.correct(source, gold("Ada", "Rome"))
 		check("a later correction", s.mustSeedTraces(plain, TraceConfig{}), 1, "Rome")

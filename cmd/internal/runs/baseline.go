@@ -261,7 +261,8 @@ type dated struct {
 
 // latest finds the newest complete run with a scored item whose metadata match the rule, in this
 // folder and in Langfuse. For a run that is in both, the folder counts. Any candidate would be as
-// good as a run in which every item failed.
+// good as a run in which every item failed. A copy that was scored again has old outputs: one in
+// this folder is taken only without another run. In Langfuse, nothing shows that a run is a copy.
 func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	want, err := parseLatest(rule)
 	if err != nil {
@@ -279,15 +280,19 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	if err != nil {
 		return Base{}, err
 	}
-	var found []dated
+	var found, copies []dated
 	inFolder := map[string]bool{}
 	for _, e := range entries {
 		if e.Err != nil || e.Header.Dataset.Name != f.Dataset || e.Footer.Status != outcome.Complete {
 			continue
 		}
 		inFolder[e.Header.Name] = true
+		list := &found
+		if e.Header.Rescored != nil {
+			list = &copies
+		}
 		if matches(e.Header.Name, tracking.Metadata(e.Header, 1)) {
-			found = append(found, dated{e.Path, e.Header.Started})
+			*list = append(*list, dated{e.Path, e.Header.Started})
 		}
 	}
 	remote, server, err := f.listRemote(ctx, func(run langfuse.Run) bool {
@@ -296,7 +301,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	if err != nil {
 		return Base{}, err
 	}
-	for _, run := range newestFirst(append(found, remote...)) {
+	for _, run := range append(newestFirst(append(found, remote...)), newestFirst(copies)...) {
 		if base, err := Named(ctx, f.Env, run.named, f.Dataset); err != nil || base.scored {
 			return base, err
 		}

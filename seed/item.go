@@ -352,12 +352,14 @@ func (m *mapper) expected(out *mappedItem, src source, correction langfuse.Score
 			value = part
 		}
 	}
-	gold, err := m.readGold(out, origin, decodeText(value))
+	value = decodeText(value)
+	gold, err := m.readGold(out, origin, value)
 	if err != nil {
 		return nil, err
 	}
+	object, isObject := value.(map[string]any) // else a text with an object in it
 	for list, n := range map[string]int{"entities": len(replaced.Entities), "relationships": len(replaced.Relationships)} {
-		if n > 0 && !strings.Contains(text, list) {
+		if _, has := object[list]; n > 0 && !has && (isObject || !strings.Contains(text, list)) {
 			return nil, refuse(Expected, "expectedOutput", `%s has no list of %[2]s, and the gold that it replaces has %[3]d: `+
 				`add them to the correction, or "%[2]s": [] if there are none`, origin, list, n)
 		}

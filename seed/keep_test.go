@@ -169,6 +169,7 @@ func TestFromTraces_partialCorrection(t *testing.T) {
 	const without = "has no list of relationships, and the gold that it replaces has 1"
 	for i, tt := range []struct{ correction, refused string }{
 		{`{"entities":[{"name":"Ada","type":"Person"}]}`, without},
+		{`{"entities":[{"name":"Ada","type":"Person","description":"no relationships"}]}`, without},
 		{"```json\n{\"relationships\":[]}\n```", "has no list of entities, and the gold that it replaces has 2"},
 		{`{"entities":[{"name":"Ada","type":"Person"}],"relationships":[]}`, ""},
 		{`{"entities":[{"name":"Ada","type":"Person"}],"relationships":null}`, ""},

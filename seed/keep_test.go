@@ -245,3 +245,21 @@ func TestFromTraces_serverGone(t *testing.T) {
 		t.Errorf("%v, want %q", result.Err(), want)
 	}
 }
+
+// TestFromTraces_unanswered checks that a single unanswered write stops no other group of traces.
+func TestFromTraces_unanswered(t *testing.T) {
+	s := newServer(t)
+	for n := range 2*groupSize + 1 {
+		s.correct(s.sendExtraction(n, fmt.Sprintf("Ada lived in London, %d.", n*7919), nil), gold("Ada", "London"))
+	}
+	s.setIntercept(func(w http.ResponseWriter, r *http.Request, n int) bool {
+		if isItemWrite(r) && n == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	})
+	result, err := s.seedTraces(Selection{Name: "extract"}, TraceConfig{})
+	if cli.ExitCode(err) != 69 || result.Created != 2*groupSize || result.Unanswered != 1 || result.Refused != 0 {
+		t.Errorf("%+v: %v", result.Result, err)
+	}
+}

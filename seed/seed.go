@@ -152,6 +152,9 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 	})
 	slices.Sort(result.LostReviews)
 	slices.Sort(result.Reactivated)
+	if err == nil {
+		err = s.unanswered()
+	}
 	return result, err
 }
 
@@ -261,11 +264,16 @@ func (s *seeder) write(ctx context.Context, produce func(write func(dataset.Loca
 	if err := errors.Join(group.Wait(), produceErr); err != nil {
 		return fmt.Errorf("seeding: %w", err)
 	}
-	if s.result.Unanswered > 0 {
-		return fmt.Errorf("seeding: Langfuse did not answer for %d items; run the same command again to continue with them: "+
-			"%w", s.result.Unanswered, s.unansweredErr)
-	}
 	return nil
+}
+
+// unanswered returns an error about the items of which the write was not answered, or nil.
+func (s *seeder) unanswered() error {
+	if s.result.Unanswered == 0 {
+		return nil
+	}
+	return fmt.Errorf("seeding: Langfuse did not answer for %d items; run the same command again to continue with them: "+
+		"%w", s.result.Unanswered, s.unansweredErr)
 }
 
 // writeItem writes one item if the dataset does not have it in this form.

@@ -186,7 +186,7 @@ func (t *traceSeeder) run(ctx context.Context, selection Selection) error {
 		done += len(group)
 		t.cfg.progress("reading %d of %d", done, len(list))
 	}
-	return t.writeChanged()
+	return errors.Join(t.writeChanged(), t.seeder.unanswered())
 }
 
 // seedTraces makes the items of some traces, checks them, and writes the good ones.

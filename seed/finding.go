@@ -176,7 +176,7 @@ const (
 	Unchanged     Action = "unchanged"
 	Archived      Action = "archived"
 	RefusedAction Action = "refused"
-	NotAnswered   Action = "not_answered" // Langfuse did not answer the write
+	NotAnswered   Action = "not_answered" // Langfuse did not answer the write, or the look-up before it
 )
 
 // Change is what was done with one item, or what a dry run would do.
@@ -198,7 +198,8 @@ type Result struct {
 	Unchanged int `json:"unchanged"`
 	// Refused counts items that were not written. Report.Problems has the reasons.
 	Refused int `json:"refused"`
-	// Unanswered counts items that Langfuse may have or not, because it did not answer the write.
+	// Unanswered counts items that Langfuse may have or not, because it did not answer the write, or the
+	// look-up before it.
 	Unanswered int `json:"unanswered,omitempty"`
 	// LostReviews are the ids of updated items of which the file lacks a review by a person: gold and
 	// metadata of the file took the place of what was reviewed.

@@ -55,7 +55,7 @@ type Config struct {
 	IDPrefix string
 	// Foreign, if not nil, reports whether an item belongs to another harness than extraction. If
 	// so, err is what is wrong with the item, one problem for each joined error, and warnings
-	// lists probable mistakes.
+	// lists probable mistakes. It may be called concurrently.
 	Foreign func(item dataset.Item) (foreign bool, warnings []string, err error)
 	// KeepGoing writes the good items of a file that has bad ones. Without it one bad item prevents
 	// all writes.
@@ -267,7 +267,7 @@ func (s *seeder) write(ctx context.Context, produce func(write func(dataset.Loca
 	return nil
 }
 
-// unanswered returns an error about the items of which the write was not answered, or nil.
+// unanswered returns an error about the items for which Langfuse did not answer, or nil.
 func (s *seeder) unanswered() error {
 	if s.result.Unanswered == 0 {
 		return nil
@@ -363,7 +363,7 @@ func (s *seeder) handleError(ctx context.Context, located dataset.Located, chang
 		reason := err.Error()
 		if unanswered {
 			change.Action = NotAnswered
-			reason = "was not answered, it may be in the dataset or not: " + reason + "; run the same command again to continue with it"
+			reason = "was not answered: " + reason + "; run the same command again to continue with it"
 		}
 		s.refuse(located, change, reason)
 		s.mu.Lock()

@@ -33,7 +33,8 @@ type Selection struct {
 	// Scores must each hold for some score of the trace or its observations.
 	Scores []ScoreRule
 
-	// Limit keeps the first traces: ids as given, else newest first. 0 keeps all.
+	// Limit keeps the first traces: ids as given, else newest first, but in the server's order of queue
+	// items or scores if nothing else selects. 0 keeps all.
 	Limit int
 	// Sample draws a number of the remaining traces at random; 0 keeps all. The same Seed draws the
 	// same from the same traces.

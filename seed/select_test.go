@@ -286,11 +286,13 @@ func TestFromTraces_similar(t *testing.T) {
 	}
 }
 
-// TestFromTraces_out checks that with Out the items are written there and not to Langfuse.
+// TestFromTraces_out checks that with Out the items are written there and not to Langfuse, with the same
+// warnings.
 func TestFromTraces_out(t *testing.T) {
 	s := newServer(t)
 	s.correct(s.sendExtraction(0, "Ada lived in London.", nil), gold("Ada", "London"))
 	s.sendExtraction(1, "Ada lived in London.", nil)
+	s.mustSeed(`{"id":"there","input":{"document_text":"Ada lived in London."}}`, Config{Dataset: "gold"})
 	var b strings.Builder
 	w, err := dataset.NewWriter(&b, dataset.JSONL)
 	if err != nil {
@@ -300,7 +302,7 @@ func TestFromTraces_out(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if result.Written != 1 || result.Refused != 1 || s.writes() != 0 || !strings.Contains(b.String(), itemID("gold", traceID(0), spanID(0, 0))) {
+	if result.Written != 1 || result.Refused != 1 || result.Report.Warnings.Kinds[Similar] != 1 || s.writes() != 1 || !strings.Contains(b.String(), itemID("gold", traceID(0), spanID(0, 0))) {
 		t.Errorf("%+v\n%s", result, b.String())
 	}
 	if file := s.mustSeed(b.String(), Config{Dataset: "gold"}); file.Created != 1 {

@@ -225,6 +225,7 @@ func (t *traceSeeder) seedTraces(ctx context.Context, traces []candidate) error 
 				write(located)
 				continue
 			}
+			t.seeder.warnSimilar(located)
 			located.ID = t.cfg.IDPrefix + located.ID
 			t.seeder.count(located, Change{Item: located.ID, Action: Created})
 			t.result.Written++

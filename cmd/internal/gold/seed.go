@@ -98,7 +98,7 @@ func traceFlags() []urfave.Flag {
 		&urfave.StringFlag{Category: "Traces", Name: "queue", Usage: "seed from the completed items of the annotation queue `NAME`"},
 		&urfave.StringFlag{Category: "Traces", Name: "corrections", Usage: "take corrections and confirmations of gold from the completed items of the annotation queue `NAME`, which are traces of experiments"},
 		&urfave.StringSliceFlag{Category: "Traces", Name: "score", Usage: "seed from traces with a score such as `'NAME>=V'`; if repeated, with all of them"},
-		&urfave.IntFlag{Category: "Traces", Name: "limit", DefaultText: "all", Usage: "take the first `N` traces, the newest"},
+		&urfave.IntFlag{Category: "Traces", Name: "limit", DefaultText: "all", Usage: "take the first `N` traces: the newest, but in the server's order with only --queue or --score"},
 		&urfave.IntFlag{Category: "Traces", Name: "sample", DefaultText: "all", Usage: "draw `N` of the traces at random"},
 		&urfave.Uint64Flag{Category: "Traces", Name: "seed", Usage: "seed `S` of the draw", DefaultText: "0"},
 		&urfave.StringFlag{Category: "Traces", Name: "stratify", Usage: "spread the sample over the values of `metadata.KEY`"},
@@ -219,14 +219,14 @@ func readFlagFile[T any](c *urfave.Context, path, what string, parse func([]byte
 	return value, nil
 }
 
-// warn prints the first warnings; all is the command or flag that lists the rest.
-func warn(env cli.Env, warnings seed.Findings, all string) {
+// warn prints the first warnings; list is the command or flag that lists a hundred.
+func warn(env cli.Env, warnings seed.Findings, list string) {
 	const shown = 10
 	for _, w := range warnings.First[:min(shown, len(warnings.First))] {
 		fmt.Fprintln(env.Stderr, "warning: "+w.String())
 	}
 	if warnings.Total > shown {
-		fmt.Fprintf(env.Stderr, "warning: and %d more (%s lists them)\n", warnings.Total-shown, all)
+		fmt.Fprintf(env.Stderr, "warning: and %d more (%s lists the first hundred)\n", warnings.Total-shown, list)
 	}
 }
 

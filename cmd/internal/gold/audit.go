@@ -349,7 +349,7 @@ func (a *auditor) judge(ctx context.Context, model string,
 		return nil, cli.Usage("--judge: %s is not a language model, such as openai/gpt-4o-mini", model)
 	}
 	judged = &report.Judging{Model: model, CostUSD: new(float64)}
-	ask := func(d harness.Doubt) (judgement, error) { return a.ask(ctx, opened.Model.Model, model, d) }
+	ask := func(d harness.Doubt) (judgement, error) { return a.ask(ctx, opened, model, d) }
 	i, failed := 0, []error{}
 	for one, err := range stats.Parallel(judgeConcurrency, stats.Values(result.Findings), ask) {
 		if err != nil {
@@ -387,7 +387,7 @@ type judgement struct {
 }
 
 // ask asks about one finding. An error ends the judging: the provider refuses, or cannot be reached.
-func (a *auditor) ask(ctx context.Context, model pipeline.Model, name string, d harness.Doubt) (out judgement, err error) {
+func (a *auditor) ask(ctx context.Context, model system.System, name string, d harness.Doubt) (out judgement, err error) {
 	item, err := a.runs[0].Item(ctx, d.Item)
 	if err != nil {
 		return out, err
@@ -400,9 +400,13 @@ func (a *auditor) ask(ctx context.Context, model pipeline.Model, name string, d 
 	if err != nil {
 		return out, err
 	}
-	answer, err := model.Generate(ctx, pipeline.Request{
+	var parameters pipeline.Parameters
+	if !model.Capabilities.NoTemperature {
+		parameters.Temperature = new(0.0)
+	}
+	answer, err := model.Model.Generate(ctx, pipeline.Request{
 		Messages:   []pipeline.Message{{Role: "system", Content: judgePrompt}, {Role: "user", Content: string(text)}},
-		Parameters: pipeline.Parameters{Temperature: new(0.0)},
+		Parameters: parameters,
 		Schema:     &pipeline.Schema{Name: "judgement", JSON: json.RawMessage(judgeSchema)},
 	})
 	if err != nil {

@@ -319,6 +319,9 @@ func TestAudit_judge(t *testing.T) {
 			t.Errorf("%s: %+v", d.Kind, d.Judged)
 		}
 	}
+	if j := auditJSON(t, env, "s1", "s2", "--judge", "openai/gpt-5-mini").Judging; j.Wrong != 1 {
+		t.Errorf("a model that takes no temperature: %+v", j)
+	}
 	refuse.Store(true) // one question, which costs nothing
 	if j := auditJSON(t, env, "s1", "s2", "--judge", "openai/gpt-4o-mini").Judging; j.Wrong != 1 || j.Unusable != 1 || j.CostUSD == nil || *j.CostUSD > 0.16 {
 		t.Errorf("one question is refused: %+v", j)

@@ -43,6 +43,8 @@ type System struct {
 	Workers func() string
 	// Definition describes the system to workers on other machines.
 	Definition Definition
+	// Capabilities are those of Model.
+	Capabilities pipeline.Capabilities
 	// reached reports whether a team's own system ever answered; nil if that is unknown.
 	reached func() bool
 }
@@ -256,6 +258,7 @@ func (o Opener) OpenModel(cfg Config) (System, error) {
 		if err := opened.Capabilities.Check(probe); err != nil {
 			return System{}, cli.Usage("model %s: %w%s", opened.Info.Model, err, cfg.promptSets)
 		}
+		s.Capabilities = opened.Capabilities
 		s.Model, err = o.withLimits(opened, known, cfg.Limits)
 	}
 	return s, usageError(err)

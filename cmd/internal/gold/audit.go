@@ -145,9 +145,8 @@ func checkAuditFlags(c *urfave.Context) error {
 	problems.Add((c.String("corrected") == "") != (len(c.StringSlice("decisions")) == 0),
 		"--decisions says what was accepted, --corrected where the changed items go: give both or none")
 	problems.Add(c.Bool("create-queue") && c.String("queue") == "", "--create-queue: add --queue NAME")
-	if path := c.String("corrected"); path != "" {
-		problems.Join(runs.CanWrite(path, read...))
-	}
+	problems.Join(runs.CanWrite(c.String("corrected"), read...))
+	problems.Join(runs.CheckOutputs(c.String("html"), c.String("corrected")))
 	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 

@@ -156,9 +156,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	for _, flag := range []string{"junit", "html"} {
 		p.Join(CanWrite(k.values.Text(flag), append(k.values.All("gate"), k.values.Text("base"), k.dataset, path)...))
 	}
-	if page := k.values.Text("html"); page != "" && page == k.values.Text("junit") {
-		p.Add("--html and --junit name the same file")
-	}
+	p.Join(CheckOutputs(runValues.Text("output"), k.values.Text("junit"), k.values.Text("html")))
 	k.runArgs = runArgs(c, runTable, k.candidate)
 	k.planRefresh(runTable, runValues)
 	return k, p.Err()

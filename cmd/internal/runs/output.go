@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -82,6 +83,19 @@ func CanWrite(path string, read ...string) error {
 // CanExport is CanWrite for the export of a run, which replaces earlier exports only.
 func CanExport(path string, read ...string) error {
 	return canReplace(path, read, hiddenContent, runContent, otherContent)
+}
+
+// CheckOutputs refuses two outputs that are one file. An empty path is no output. The error has exit
+// code 64.
+func CheckOutputs(paths ...string) error {
+	for i, path := range paths {
+		for _, other := range paths[:i] {
+			if path != "" && (cli.SameFile(path, other) || filepath.Clean(path) == filepath.Clean(other)) {
+				return cli.Usage("two outputs name one file: %s and %s", path, other)
+			}
+		}
+	}
+	return nil
 }
 
 func canReplace(path string, read []string, refused ...string) error {

@@ -278,6 +278,7 @@ func TestAudit_refused(t *testing.T) {
 		"baseline is not a language model": {"s1", "s2", "--judge", "baseline"},
 		"scoring options: unknown option":  {"s1", "s2", "--options", "{\"treshold\": 1}"},
 		"takes a file":                     {"s1", "s2", "--html", "-"},
+		"nor a file of it":                 {"s1", "s2", "--dataset", "./items.jsonl"},
 		"two outputs name one file":        {"s1", "s2", "--decisions", "word.json", "--corrected", "c", "--html", "./c"},
 	} {
 		if code, _, stderr := audit(t, nil, args...); code != cli.ExitUsage || !strings.Contains(stderr, want) {

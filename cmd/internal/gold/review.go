@@ -89,11 +89,17 @@ type currentGold struct {
 }
 
 // readDataset reads the current gold of the dataset: from Langfuse, or for a dataset in a file from
-// path, without path from the file of its name in this folder, and without that from the run.
+// path, without path from the file of its name in this folder, and without that from the run. It is an
+// error if path is neither a file nor the name of the dataset.
 // Memory: a hash for each item, and metadata if it is not in Langfuse.
 func (a *auditor) readDataset(ctx context.Context, path string) error {
 	name := a.header.Dataset.Name
 	path = cmp.Or(path, name)
+	info, err := os.Stat(path)
+	isFile := a.header.Dataset.ID == "" && err == nil && !info.IsDir()
+	if path != name && !isFile {
+		return cli.Usage("--dataset: %s is not the dataset %s of the runs, nor a file of it", path, name)
+	}
 	items := stats.Map(a.runs[0].Reader.Items(ctx), func(item runstore.Item) dataset.Item { return item.Item })
 	if a.header.Dataset.ID != "" {
 		if err := a.connect(ctx); err != nil {
@@ -102,7 +108,7 @@ func (a *auditor) readDataset(ctx context.Context, path string) error {
 		items = stats.Map(seed.StoredItems(ctx, a.langfuse.Client, name), func(item langfuse.DatasetItem) dataset.Item {
 			return dataset.Item{ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata}
 		})
-	} else if info, err := os.Stat(path); err == nil && !info.IsDir() {
+	} else if isFile {
 		items = stats.Map(dataset.ReadFile(ctx, path), func(item dataset.Located) dataset.Item { return item.Item })
 	}
 	a.gold = map[string]currentGold{}

@@ -282,6 +282,7 @@ func (c *check) runCandidate(ctx context.Context) (failed, err error) {
 	code := c.command(ctx, c.env, io.Discard, c.runArgs)
 	why := map[int]string{
 		cli.ExitFailures: "more items failed than --max-failures allows", cli.ExitGate: "it does not pass its own gate",
+		cli.ExitInconclusive: "its own gate is inconclusive",
 	}[code]
 	switch {
 	case code == cli.ExitOK:
@@ -290,7 +291,7 @@ func (c *check) runCandidate(ctx context.Context) (failed, err error) {
 		return nil, cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d; the log says why",
 			c.candidate, code)
 	}
-	if code == cli.ExitGate && c.values.Text("fail-on") == "never" {
+	if code != cli.ExitFailures && c.values.Text("fail-on") == "never" {
 		return nil, nil
 	}
 	failed = cli.Errorf(code, "the run of the candidate %s ended with exit code %d: %s", c.candidate, code, why)

@@ -120,7 +120,7 @@ func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig, su
 	switch {
 	case nameTaken && byDefault && isThere(ctx, path, created, cfg.From):
 		fmt.Fprintf(r.env.Stderr, "note: %s is there already (%s): nothing was created\n", textutil.Line(created.Name), path)
-		err = nil
+		err = addMoves(ctx, moves, cfg.From, path)
 	case nameTaken:
 		err = cli.Usage("%w: choose another with --name", err)
 	case errors.Is(err, experiment.ErrSameGold):
@@ -370,6 +370,28 @@ func isThere(ctx context.Context, path string, h outcome.Header, from *runstore.
 	footer, ended, errFooter := from.Footer(ctx)
 	return errors.Join(err, errFooter) == nil && there.Rescored != nil && there.Rescored.RunUID == h.Rescored.RunUID &&
 		ended && !there.Started.Before(footer.Ended) && len(compare.CompareScorers(there.Scorer, h.Scorer)) == 0
+}
+
+// addMoves adds the outcomes of a run and those of the run at path that was made of it.
+func addMoves(ctx context.Context, moves *compare.Moves, from *runstore.Reader, path string) error {
+	to, err := runstore.OpenAny(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer to.Close() // it was only read
+	for before, err := range from.Outcomes(ctx, runstore.Query{Newest: true}) {
+		if err != nil {
+			return err
+		}
+		same := runstore.Query{Newest: true, Item: before.Item, Trial: before.Trial}
+		for after, err := range to.Outcomes(ctx, same) {
+			if err != nil {
+				return err
+			}
+			moves.Add(before, after)
+		}
+	}
+	return nil
 }
 
 // checkRescore returns an error if the run, the new name or a flag cannot be used.

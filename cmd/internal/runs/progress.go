@@ -28,7 +28,7 @@ const lineInterval = 5 * time.Second
 const wideScreen = 110
 
 // Screen is standard error with an optional progress bar. Lines that are written to it
-// appear above the bar. It is safe for concurrent use.
+// appear above the bar. It is safe for concurrent use if its writer is.
 type Screen struct {
 	out io.Writer
 	bar atomic.Pointer[mpb.Progress]

@@ -178,7 +178,8 @@ func (t *server) tryAll(ctx context.Context) error {
 }
 
 // commandLine returns the command line of a run. It checks the settings with a dry run. It adds the
-// budget for a run that asks a model, and fails if there is none; other runs need no budget.
+// budget for a run that asks a model, or may ask that of its prompt, and fails if there is none; other runs
+// need no budget.
 func (t *server) commandLine(ctx context.Context, r request) ([]string, error) {
 	run := t.file.Datasets[r.Dataset]
 	line := []string{"run", "--config=" + run.Config, "--dataset=" + r.Dataset, "--name=" + r.Run, "--quiet"}
@@ -200,8 +201,10 @@ func (t *server) commandLine(ctx context.Context, r request) ([]string, error) {
 		}
 		values[row.Setting] = row.Value
 	}
+	// The configuration of a prompt may name a model.
+	hasPrompt := cmp.Or(values["prompt"], values["prompt-label"], values["prompt-version"], values["prompt-file"]) != ""
 	switch {
-	case values["pipeline"] != "" || system.IsBaseline(values["model"]):
+	case values["pipeline"] != "" || system.IsBaseline(values["model"]) && !hasPrompt:
 	case run.BudgetUSD != "":
 		line = append(line, "--budget-usd="+run.BudgetUSD)
 	case values["budget-usd"] == "":
@@ -219,12 +222,17 @@ func (t *server) runCommand(ctx context.Context, out *bytes.Buffer, line []strin
 	return code, stderr.errors()
 }
 
-// tail is a writer that keeps the last maxTail bytes.
-type tail struct{ text []byte }
+// tail is a writer that keeps the last maxTail bytes. It is safe for concurrent use.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
 
 const maxTail = 16 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.text = append(t.text, p[max(0, len(p)-maxTail):]...)
 	t.text = t.text[max(0, len(t.text)-maxTail):]
 	return len(p), nil
@@ -232,6 +240,8 @@ func (t *tail) Write(p []byte) (int, error) {
 
 // errors returns the errors that a command printed, on one line.
 func (t *tail) errors() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	_, text, found := strings.Cut("\n"+string(t.text), "\nexperiment: ")
 	if !found {
 		return ""

@@ -457,6 +457,7 @@ func TestCommandLine(t *testing.T) {
 	}{
 		"a model":                    {budget, map[string]string{"model": "openai/o3"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true --budget-usd=2.50"},
 		"the baseline":               {budget, map[string]string{"model": "baseline"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true"},
+		"a prompt that may name one": {budget, map[string]string{"model": "baseline", "prompt": "p"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true --budget-usd=2.50"},
 		"a pipeline":                 {budget, map[string]string{"model": "baseline", "pipeline": "./x"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true"},
 		"the configuration's budget": {"datasets: {d: {config: c.yaml}}\n", map[string]string{"model": "openai/o3", "budget-usd": "1"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true"},
 	} {
@@ -512,6 +513,7 @@ func TestRunRequest(t *testing.T) {
 	}
 }
 
+// TestTail: the errors of what several goroutines write.
 func TestTail(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", ""}, {"note: x\n", ""},
@@ -519,7 +521,12 @@ func TestTail(t *testing.T) {
 		{strings.Repeat("x", 3*maxTail) + "\nexperiment: \x1b[2Jend\n", `\x1b[2Jend`},
 	} {
 		var all, parts tail
+		var others sync.WaitGroup
+		for range 2 {
+			others.Go(func() { _, _ = all.Write(nil) })
+		}
 		_, _ = all.Write([]byte(tt.text))
+		others.Wait()
 		for i := range len(tt.text) {
 			_, _ = parts.Write([]byte(tt.text[i : i+1]))
 		}

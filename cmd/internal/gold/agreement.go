@@ -1,6 +1,6 @@
-// Package gold implements the commands about gold: seed fills datasets from files and from
-// production traces, agreement and audit measure the quality of gold, corrections and rescore
-// correct it, and sensitivity measures how much a score depends on the way of scoring.
+// Package gold implements the commands about gold: seed fills and corrects datasets from files and
+// traces, agreement and audit measure the quality of gold, and rescore scores runs again. It also
+// measures how much a score depends on the way of scoring, for compare --sensitivity.
 package gold
 
 import (

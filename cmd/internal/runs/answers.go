@@ -138,16 +138,13 @@ func openAnswersReport(ctx context.Context, path string) (source remoteSource, o
 	default:
 		return source, false, nil
 	}
-	return remoteSource{sortOutcomes(run)}, true, nil
+	slices.SortFunc(run.Outcomes, byItem)
+	return remoteSource{run}, true, nil
 }
 
-// sortOutcomes sorts the outcomes of a run in place by item and trial, as compare needs
-// them.
-func sortOutcomes(run tracking.Remote) tracking.Remote {
-	slices.SortFunc(run.Outcomes, func(a, b outcome.Outcome) int {
-		return cmp.Or(cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
-	})
-	return run
+// byItem orders outcomes by item and trial, as compare needs them.
+func byItem(a, b outcome.Outcome) int {
+	return cmp.Or(cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
 }
 
 // maxReportSize bounds a report of answers, in bytes.

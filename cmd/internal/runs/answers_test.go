@@ -2,6 +2,7 @@ package runs
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestBenchmarkRun(t *testing.T) {
 		source := func(name string, r answers.BenchmarkReport) compare.Source {
 			run, err := benchmarkRun(name, r)
 			must(t, err)
-			run = sortOutcomes(run)
+			slices.SortFunc(run.Outcomes, byItem)
 			return remoteSource{run}
 		}
 		result, err := cfg.Compare(t.Context(), source("base.json", base), source("cand.json", cand))

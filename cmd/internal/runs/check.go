@@ -398,7 +398,7 @@ func (c *check) addLinks(ctx context.Context) {
 // CI job posts the comment. If it cannot be posted, publish only prints a warning.
 func (c *check) publish(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
-	marker := Marker(c.Name)
+	marker := commentMarker(c.Name)
 	body := c.Comment(marker, commentLimit)
 	err := errors.Join(PrintText(c.env, false, nil, body), StepSummary(c.env, func(w io.Writer) error {
 		_, err := io.WriteString(w, body)

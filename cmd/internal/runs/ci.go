@@ -142,8 +142,8 @@ const (
 	hostTimeout = 20 * time.Second
 )
 
-// Marker returns the last line of the comment of a check, by which Comment finds it again.
-func Marker(check string) string {
+// commentMarker returns the last line of the comment of a check, by which Comment finds it again.
+func commentMarker(check string) string {
 	return fmt.Sprintf("<!-- experiment-check:%x -->", sha256.Sum256([]byte(check)))
 }
 

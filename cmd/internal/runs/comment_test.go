@@ -92,10 +92,10 @@ func TestComment(t *testing.T) {
 	for range 150 { // so that the next comment is on the second page
 		f.comments = append(f.comments, f.newComment("somebody", "hello"))
 	}
-	f.comments[3].Body = "mine\n" + Marker("a") // another author may quote the marker
+	f.comments[3].Body = "mine\n" + commentMarker("a") // another author may quote the marker
 	post := func(check, text, want string) {
 		t.Helper()
-		got, err := Comment(t.Context(), func(n string) string { return env[n] }, text+"\n"+Marker(check)+"\n", Marker(check))
+		got, err := Comment(t.Context(), func(n string) string { return env[n] }, text+"\n"+commentMarker(check)+"\n", commentMarker(check))
 		if err != nil || got != want {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
@@ -109,7 +109,7 @@ func TestComment(t *testing.T) {
 	// If two jobs post at once, one comment remains, even if the other job deletes first.
 	f.raced = true
 	f.onPost = func(f *fakeHost) {
-		f.comments = append(f.comments, f.newComment("github-actions[bot]", "the other job\n"+Marker("c")))
+		f.comments = append(f.comments, f.newComment("github-actions[bot]", "the other job\n"+commentMarker("c")))
 	}
 	post("c", "ours", "updated, as another job had posted it")
 	if n := len(f.comments); n != 153 || !strings.HasPrefix(f.comments[152].Body, "ours") {
@@ -124,7 +124,7 @@ func TestComment_gitlab(t *testing.T) {
 	t.Cleanup(server.Close)
 	env := map[string]string{"GITLAB_CI": "true", "CI_API_V4_URL": server.URL + "/api/v4", "CI_PROJECT_ID": "5", "CI_MERGE_REQUEST_IID": "7", "GITLAB_TOKEN": "sesame"}
 	for _, want := range []string{"created", "updated"} {
-		if got, err := Comment(t.Context(), func(n string) string { return env[n] }, want+Marker("a"), Marker("a")); got != want || err != nil {
+		if got, err := Comment(t.Context(), func(n string) string { return env[n] }, want+commentMarker("a"), commentMarker("a")); got != want || err != nil {
 			t.Errorf("got %q, %v", got, err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestComment_limited(t *testing.T) {
 	for _, f := range []*fakeHost{{status: http.StatusForbidden, after: "60"},
 		{status: http.StatusForbidden, message: "You have exceeded a secondary rate limit."}} {
 		env := githubEnv(t, f, pull)
-		_, err := Comment(t.Context(), func(n string) string { return env[n] }, "x"+Marker("a"), Marker("a"))
+		_, err := Comment(t.Context(), func(n string) string { return env[n] }, "x"+commentMarker("a"), commentMarker("a"))
 		if err == nil || errors.Is(err, errDenied) || !strings.Contains(err.Error(), "403 Forbidden") {
 			t.Errorf("got %v", err)
 		}
@@ -169,7 +169,7 @@ func TestComment_refused(t *testing.T) {
 			for key, value := range tt.env {
 				env[key] = value
 			}
-			_, err := Comment(t.Context(), func(n string) string { return env[n] }, "x"+Marker("a"), Marker("a"))
+			_, err := Comment(t.Context(), func(n string) string { return env[n] }, "x"+commentMarker("a"), commentMarker("a"))
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "sesame") {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}

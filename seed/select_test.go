@@ -302,7 +302,8 @@ func TestFromTraces_out(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if result.Written != 1 || result.Refused != 1 || result.Report.Warnings.Kinds[Similar] != 1 || s.writes() != 1 || !strings.Contains(b.String(), itemID("gold", traceID(0), spanID(0, 0))) {
+	if result.Written != 1 || result.Refused != 1 || result.Report.Warnings.Kinds[Similar] != 1 || s.writes() != 1 ||
+		!strings.Contains(b.String(), itemID("gold", traceID(0), spanID(0, 0))) {
 		t.Errorf("%+v\n%s", result, b.String())
 	}
 	if file := s.mustSeed(b.String(), Config{Dataset: "gold"}); file.Created != 1 {

@@ -386,7 +386,9 @@ type judgement struct {
 }
 
 // ask asks about one finding. An error ends the judging: the provider refuses, or cannot be reached.
-func (a *auditor) ask(ctx context.Context, model system.System, name string, d harness.Doubt) (out judgement, err error) {
+func (a *auditor) ask(
+	ctx context.Context, model system.System, name string, d harness.Doubt,
+) (out judgement, err error) {
 	item, err := a.runs[0].Item(ctx, d.Item)
 	if err != nil {
 		return out, err

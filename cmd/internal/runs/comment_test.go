@@ -95,7 +95,8 @@ func TestComment(t *testing.T) {
 	f.comments[3].Body = "mine\n" + commentMarker("a") // another author may quote the marker
 	post := func(check, text, want string) {
 		t.Helper()
-		got, err := Comment(t.Context(), func(n string) string { return env[n] }, text+"\n"+commentMarker(check)+"\n", commentMarker(check))
+		marker := commentMarker(check)
+		got, err := Comment(t.Context(), func(n string) string { return env[n] }, text+"\n"+marker+"\n", marker)
 		if err != nil || got != want {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
@@ -124,7 +125,9 @@ func TestComment_gitlab(t *testing.T) {
 	t.Cleanup(server.Close)
 	env := map[string]string{"GITLAB_CI": "true", "CI_API_V4_URL": server.URL + "/api/v4", "CI_PROJECT_ID": "5", "CI_MERGE_REQUEST_IID": "7", "GITLAB_TOKEN": "sesame"}
 	for _, want := range []string{"created", "updated"} {
-		if got, err := Comment(t.Context(), func(n string) string { return env[n] }, want+commentMarker("a"), commentMarker("a")); got != want || err != nil {
+		marker := commentMarker("a")
+		got, err := Comment(t.Context(), func(n string) string { return env[n] }, want+marker, marker)
+		if got != want || err != nil {
 			t.Errorf("got %q, %v", got, err)
 		}
 	}

@@ -455,9 +455,10 @@ func TestCommandLine(t *testing.T) {
 		values map[string]string
 		want   string
 	}{
-		"a model":                    {budget, map[string]string{"model": "openai/o3"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true --budget-usd=2.50"},
-		"the baseline":               {budget, map[string]string{"model": "baseline"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true"},
-		"a prompt that may name one": {budget, map[string]string{"model": "baseline", "prompt": "p"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true --budget-usd=2.50"},
+		"a model":      {budget, map[string]string{"model": "openai/o3"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true --budget-usd=2.50"},
+		"the baseline": {budget, map[string]string{"model": "baseline"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true"},
+		"a prompt that may name one": {budget, map[string]string{"model": "baseline", "prompt": "p"},
+			"run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true --budget-usd=2.50"},
 		"a pipeline":                 {budget, map[string]string{"model": "baseline", "pipeline": "./x"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true"},
 		"the configuration's budget": {"datasets: {d: {config: c.yaml}}\n", map[string]string{"model": "openai/o3", "budget-usd": "1"}, "run --config=c.yaml --dataset=d --name=n --quiet --prompt-label=a --two-stages=true"},
 	} {

@@ -121,10 +121,11 @@ func TestCompare_groups(t *testing.T) {
 func TestCompare_worse(t *testing.T) {
 	base, cand := newRun("b", .5, failed, .5, failed), newRun("c", failed, .5, .5, failed)
 	r := mustCompare(t, Config{Metric: "error"}, base, cand)
-	if r.Regressions != 1 || !slices.Equal(r.Regressed, []ItemChange{{"item-0000", 0, 1, -1}}) {
+	if r.Regressions != 1 || !slices.Equal(r.Regressed, []ItemChange{{"item-0000", 0, 1, 1}}) {
 		t.Errorf("%d: %+v", r.Regressions, r.Regressed)
 	}
-	if len(r.Changed) != 2 || r.Changed[0].Delta != -1 || r.Changed[1].Delta != 1 {
+	// Of two equal changes, the loss comes first.
+	if len(r.Changed) != 2 || r.Changed[0].Delta != 1 || r.Changed[1].Delta != -1 {
 		t.Errorf("%+v", r.Changed)
 	}
 	// An item did not change if its score is defined in one run only, or differs by less than

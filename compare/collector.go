@@ -48,11 +48,9 @@ func newCollector(c Config, base, cand run) *collector {
 		columns: map[string]*column{}, seenClusters: map[string]bool{}, groups: map[[2]string]*[2]outcome.Group{},
 		// The largest changes come first, and of equal ones the losses.
 		mostChanged: stats.NewShortlist(c.MaxChanged, func(a, b changedItem) int {
-			return cmp.Or(cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)), cmp.Compare(a.Delta, b.Delta), cmp.Compare(a.Item, b.Item))
+			return cmp.Or(cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)), c.compareGains(a.ItemChange, b.ItemChange))
 		}),
-		regressed: stats.NewShortlist(MaxRegressed, func(a, b ItemChange) int {
-			return cmp.Or(cmp.Compare(a.Delta, b.Delta), cmp.Compare(a.Item, b.Item))
-		}),
+		regressed: stats.NewShortlist(MaxRegressed, c.compareGains),
 	}
 }
 
@@ -236,8 +234,20 @@ type changedItem struct {
 	base, cand []outcome.Outcome // by trial
 }
 
-// addChange offers an item to the shortlists of changes and regressions. In a regression, a Delta
-// below 0 is always worse, even if less of the score is better.
+// gain returns the change of an item's primary score; below 0 is worse, also if less is better.
+func (c Config) gain(item ItemChange) float64 {
+	if c.isLowerBetter(c.Metric) {
+		return -item.Delta
+	}
+	return item.Delta
+}
+
+// compareGains orders items, those that got worse first.
+func (c Config) compareGains(a, b ItemChange) int {
+	return cmp.Or(cmp.Compare(c.gain(a), c.gain(b)), cmp.Compare(a.Item, b.Item))
+}
+
+// addChange offers an item to the shortlists of changes and regressions.
 func (r *collector) addChange(base, cand *runItem) {
 	b, inBase := base.find(r.Metric).mean()
 	c, inCand := cand.find(r.Metric).mean()
@@ -246,12 +256,8 @@ func (r *collector) addChange(base, cand *runItem) {
 	}
 	item := ItemChange{Item: base.id, Base: b, Candidate: c, Delta: c - b}
 	r.mostChanged.Offer(changedItem{item, withoutOutput(base.trials), withoutOutput(cand.trials)})
-	worse := item
-	if r.isLowerBetter(r.Metric) {
-		worse.Delta = -worse.Delta
-	}
-	if worse.Delta < -Epsilon {
-		r.regressed.Offer(worse)
+	if r.gain(item) < 0 {
+		r.regressed.Offer(item)
 	}
 }
 

@@ -209,7 +209,7 @@ type Group struct {
 	Difference *float64          `json:"difference"`
 }
 
-// ItemChange is an item and its primary score in both runs.
+// ItemChange is an item and its primary score in both runs; Delta is Candidate − Base.
 type ItemChange struct {
 	Item      string  `json:"item"`
 	Base      float64 `json:"base"`

@@ -256,6 +256,9 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 		return out, err
 	}
 	out.Cost, out.Latency = r.cost.amount(), r.latency.amount()
+	if r.clustered() { // the intervals assume independent items
+		out.Cost.CI95, out.Latency.CI95 = nil, nil
+	}
 	out.Groups = r.groupList()
 	out.Regressed = r.regressed.Values()
 	out.Warnings = r.warnings(out, base, cand)

@@ -257,7 +257,17 @@ func TestCompare_clusters(t *testing.T) {
 		b, c = append(b, .5), append(c, .5+[]float64{.1, .1, -.05, .1, .1, .1, -.1, .1, .1, .1}[i/4])
 	}
 	plain := primaryOf(t, mustCompare(t, Config{}, newRun("b", b...), newRun("c", c...)))
-	r := mustCompare(t, Config{ClusterBy: "source.doc"}, newRun("b", b...), newRun("c", c...))
+	cand := newRun("c", c...)
+	for i := range cand.outcomes { // half of the documents cost more
+		cand.outcomes[i].CostUSD = new(.01 + .01*float64(i/4%2))
+	}
+	if r := mustCompare(t, Config{}, newRun("b", b...), cand); r.Cost.CI95 == nil {
+		t.Error("no interval of the cost")
+	}
+	r := mustCompare(t, Config{ClusterBy: "source.doc"}, newRun("b", b...), cand)
+	if r.Cost.CI95 != nil || !near(r.Cost.Difference, .005) {
+		t.Errorf("an interval as if items were independent: %+v", r.Cost)
+	}
 	s := primaryOf(t, r)
 	for _, y := range r.YesNo { // the items of a cluster are not independent
 		if y.P != nil {

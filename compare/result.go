@@ -195,7 +195,7 @@ type Amount struct {
 	Base       *float64    `json:"base"`
 	Candidate  *float64    `json:"candidate"`
 	Difference *float64    `json:"difference"`
-	CI95       *[2]float64 `json:"ci95"`
+	CI95       *[2]float64 `json:"ci95"`  // by Student's t; nil if ClusterBy is set
 	Ratio      *float64    `json:"ratio"` // Candidate / Base; nil if Base is 0
 }
 

@@ -224,7 +224,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 	score := func(name string) (Score, error) {
 		col := r.columns[name]
 		s := r.score(name, col)
-		s.Pooled, s.Weighted = r.pooled(col), col.weights.mean(s.N)
+		s.Undefined, s.Pooled, s.Weighted = r.items-s.N, r.pooled(col), col.weights.mean(s.N)
 		return s, ctx.Err()
 	}
 	for s, err := range stats.Parallel(0, stats.Values(order), score) {
@@ -243,7 +243,8 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 			s.Repeats = order[at]
 		}
 		out.Scores = append(out.Scores, s)
-		if y := col.yesNo; col.boolean && !col.notYesNo { // means over trials may be neither 0 nor 1
+		// Means over trials may be neither 0 nor 1.
+		if y := col.yesNo; col.boolean && y.Gained+y.Lost+y.Both+y.None == s.N {
 			y.Name = name
 			if p, ok := stats.McNemar(y.Gained, y.Lost); ok && !r.clustered() { // it assumes independent items
 				y.P = &p

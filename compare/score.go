@@ -53,8 +53,8 @@ type column struct {
 	clustered     bool // clusters are recorded
 	withoutRatio  int  // items that should have one, but do not
 
-	boolean, notYesNo bool // values mean no or yes; one is neither 0 nor 1
-	outOfRange        bool // one lies outside of [0,1], and differences may outside of [-1,1]
+	boolean    bool // values mean no or yes
+	outOfRange bool // one lies outside of [0,1], and differences may outside of [-1,1]
 }
 
 // add adds the values of one item; nil if the outcome does not list the score. pooled reports
@@ -63,7 +63,6 @@ func (c *column) add(base, cand *value, item int, cluster string, pooled bool) {
 	b, inBase := base.mean()
 	d, inCand := cand.mean()
 	if !inBase || !inCand {
-		c.score.Undefined++
 		switch {
 		case inCand:
 			c.score.UndefinedBase++
@@ -109,8 +108,6 @@ func (c *column) countYesNo(b, d float64) {
 		c.yesNo.Gained++
 	case [2]float64{1, 0}:
 		c.yesNo.Lost++
-	default:
-		c.notYesNo = true
 	}
 }
 
@@ -140,7 +137,7 @@ func (c *column) repeats(d *column) bool {
 	return false
 }
 
-// score calculates the comparison of one score from its column, without Pooled and Weighted.
+// score calculates the comparison of one score from its column, without Undefined, Pooled and Weighted.
 func (c Config) score(name string, col *column) Score {
 	s := col.score
 	s.Name, s.Verdict = name, Unclear // judge sets the verdict when the p-values are corrected

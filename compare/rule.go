@@ -80,7 +80,7 @@ func parseRule(text string) (Rule, error) {
 	case !r.Relative:
 		r.Offset, err = r.number(value, false)
 	case value != "":
-		err = r.readMargin(value[0], strings.TrimSpace(value[1:]))
+		err = r.readMargin(value)
 	}
 	if err != nil {
 		return r, err
@@ -88,10 +88,11 @@ func parseRule(text string) (Rule, error) {
 	return r, r.checkAmount()
 }
 
-// readMargin reads the sign and the number after base.
-func (r *Rule) readMargin(sign byte, number string) error {
+// readMargin reads the sign and the number after base. The text is not empty.
+func (r *Rule) readMargin(text string) error {
+	sign, number := text[0], strings.TrimSpace(text[1:])
 	if !strings.ContainsRune("+-*", rune(sign)) {
-		return fmt.Errorf("expected base, base - NUMBER, base + NUMBER or base * NUMBER, not base %c%s", sign, number)
+		return fmt.Errorf("expected base, base - NUMBER, base + NUMBER or base * NUMBER, not base %s", text)
 	}
 	n, err := r.number(number, sign == '*')
 	switch {

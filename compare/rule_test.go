@@ -46,6 +46,7 @@ func TestParseRule(t *testing.T) {
 		"cost <= 5s":                    "expected a number",
 		"entity_f1 >= 0x1p3":            "expected a number",
 		"entity_f1 >= base / 2":         "expected base",
+		"entity_f1 >= base − 0.02":      "not base − 0.02",
 		"entity_f1 >= base - -0.1":      "two signs",
 		"entity_f1 >= base * 0.9":       "multiple of the base",
 		"entity_f1 >= 5ms":              "expected a number",

@@ -219,6 +219,9 @@ func TestDocs_items(t *testing.T) {
 			cells := strings.Split(row, "|")
 			for _, key := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1]+cells[2], -1) {
 				keys++
+				if strings.Contains(place, `"`+key[1]+`": "t"`) {
+					continue // the place has it, and a key is given once
+				}
 				line := strings.Replace(place, "KEY", `"`+key[1]+`": null`, 1)
 				for item, err := range dataset.Read(strings.NewReader(line), dataset.JSONL, "") {
 					if err != nil {

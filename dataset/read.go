@@ -81,7 +81,7 @@ func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 // sourceTraceId, sourceObservationId (also in snake case). document_text instead of input makes
 // an input of that text alone. Keys that Langfuse adds (status, createdAt, …) are ignored. Any
 // other key goes into the metadata under its own name, with a warning. A missing id is derived
-// from the input (DeriveID). A null value counts as absent.
+// from the input (DeriveID). A null value counts as absent. A repeated key is a problem.
 //
 // JSONL: one object per line; blank lines are skipped. JSON: a list of such objects, or an
 // object with the list under "items". CSV: a header row with the same names in any case; input,
@@ -166,12 +166,19 @@ func (d *decoder) object(raw []byte, line int) bool {
 		badLine := line + bytes.Count(raw[:offset], []byte("\n"))
 		return d.fail(line, d.problem(badLine, "", "byte 0x%02x is not valid UTF-8; convert the file to UTF-8", raw[offset]))
 	}
-	values := map[string]json.RawMessage{}
+	values, repeated := map[string]json.RawMessage{}, ""
 	if !textutil.ReadJSONObject(bytes.Clone(raw), func(key []byte, value json.RawMessage) bool {
-		values[textutil.JSONText(key)] = value
+		name := textutil.JSONText(key)
+		if values[name] != nil {
+			repeated = name
+		}
+		values[name] = value
 		return true
 	}) {
 		return d.fail(line, d.notAnObject(raw, line, json.Unmarshal(raw, &values)))
+	}
+	if repeated != "" {
+		return d.fail(line, d.problem(line, "", "the key %q is given twice", repeated))
 	}
 	return d.values(values, map[string]json.RawMessage{}, line)
 }

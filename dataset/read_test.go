@@ -116,6 +116,7 @@ func TestRead_problems(t *testing.T) {
 		"JSON empty element":    {JSON, `[,]`, `f: line 1: is not JSON: invalid character ','`},
 		"JSON empty member":     {JSON, `{"a":,"items":[]}`, `f: line 1: is not JSON: invalid character ','`},
 		"JSON two lists":        {JSON, `{"items":[],"items":[]}`, `f: line 1: expected a list of items, or an object with one list`},
+		"key twice":             {JSONL, `{"id":"a","expected":[1],"expect\u0065d":{}}`, `f: line 1: the key "expected" is given twice`},
 		"JSON items no list":    {JSON, `{"items":{}}`, `f: line 1: expected a list of items, or an object with one list`},
 		"JSON key without mark": {JSON, `{items:[]}`, `f: line 1: is not JSON: invalid character 'i'`},
 		"JSON no colon":         {JSON, `{"items",[]}`, `f: line 1: is not JSON: invalid character ',' after object key`},

@@ -72,8 +72,7 @@ func TestDecodeExtraction(t *testing.T) {
 	}
 }
 
-// TestDecodeExtraction_warnings checks that unknown keys are named wherever they are, each
-// once.
+// TestDecodeExtraction_warnings checks that unknown and repeated keys are named wherever they are, each once.
 func TestDecodeExtraction_warnings(t *testing.T) {
 	_, got, err := DecodeExtraction([]byte(`{"z":1,"a":2,"z":3,"entities":[{"name":"A","id":"e","b":1,"mentions":[{"c":1}]},{"id":"e"}],"relationships":[{"d":1}]}`))
 	want := []string{
@@ -85,6 +84,14 @@ func TestDecodeExtraction_warnings(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
+	}
+	e, got, err := DecodeExtraction([]byte(`{"entities":[{"name":"A"}],"entities":[{"name":"C","na\u006de":"D"}]}`))
+	want = []string{
+		"entities[0]: name is given twice; the last counts",
+		"extraction: entities is given twice; the last counts",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || e.Entities[0].Name != "D" {
+		t.Errorf("%v %+v %s", err, e, diff)
 	}
 	if _, got, _ = DecodeExtraction([]byte(`{"entities":[` + strings.Repeat(`{"a":1},`, 2*maxProblems) + `{}]}`)); len(got) != maxProblems {
 		t.Errorf("%d warnings", len(got))

@@ -84,8 +84,8 @@ type RelationshipSchema struct {
 }
 
 // DecodeDocument decodes the input of a dataset item. It accepts "text" if "document_text" is
-// missing or empty. Warnings name unknown keys. The error is ErrNoText for a document without text,
-// or joins every value of the wrong kind with its path.
+// missing or empty. Warnings name unknown and repeated keys, but for those of schemas. The error is
+// ErrNoText for a document without text, or joins every value of the wrong kind with its path.
 func DecodeDocument(raw []byte) (Document, []string, error) { return new(Decoder).Document(raw) }
 
 // Limits of the memory of a Decoder.

@@ -150,8 +150,8 @@ func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 //
 // The ends of a relationship are source_name, source or source_ref (target likewise). A value
 // that equals the id (or temp_id) of an entity of this extraction is replaced by that entity's
-// name. The type of a relationship is relationship_type or type. Warnings name unknown keys.
-// The error joins every value of the wrong kind, and every label longer than MaxLabel, with its
+// name. The type of a relationship is relationship_type or type. Warnings name unknown and repeated
+// keys. The error joins every value of the wrong kind, and every label longer than MaxLabel, with its
 // path.
 func DecodeExtraction(raw []byte) (Extraction, []string, error) {
 	r := &reader{}

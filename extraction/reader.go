@@ -73,9 +73,10 @@ type fields struct {
 
 // member is a member of an object. The last value of a repeated key counts.
 type member struct {
-	key   []byte
-	value json.RawMessage
-	used  bool // a key that was used
+	key      []byte
+	value    json.RawMessage
+	used     bool // a key that was used
+	repeated bool // a used key that an earlier member has, too
 }
 
 // object reads a JSON object. Anything else is a problem and reads as an empty object.
@@ -120,7 +121,7 @@ func (r *reader) member(key []byte, value json.RawMessage) bool {
 func (f fields) value(key string) (value json.RawMessage) {
 	for i := range f.members {
 		if m := &f.members[i]; string(m.key) == key {
-			m.used, value = true, m.value
+			m.used, m.repeated, value = true, value != nil, m.value
 		}
 	}
 	return value
@@ -228,14 +229,17 @@ func (f fields) texts(key string) []string {
 	return texts
 }
 
-// done warns of the keys that were not used, and frees the memory of the members, including
+// done warns of the keys that were not used or are repeated, and frees the memory of the members, including
 // those of objects inside, which must be done.
 func (f fields) done() {
 	f.r.members = f.r.members[:min(f.membersBefore, len(f.r.members))]
 	var unknown []string
 	for _, m := range f.members {
-		if !m.used {
+		switch {
+		case !m.used:
 			unknown = append(unknown, strconv.Quote(string(m.key)))
+		case m.repeated:
+			f.r.warn("%s: %s is given twice; the last counts", cmp.Or(f.where(), "extraction"), m.key)
 		}
 	}
 	if len(unknown) == 0 {

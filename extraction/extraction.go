@@ -69,7 +69,7 @@ type Span struct {
 // Relationship is a typed, directed statement between two named things.
 type Relationship struct {
 	// Source and Target are names. An end is empty if only a reference was given and no entity
-	// has that identifier; such a relationship is dangling.
+	// has that identifier or name; such a relationship is dangling.
 	Source      string `json:"source_name"`
 	Target      string `json:"target_name"`
 	Type        string `json:"relationship_type"`
@@ -150,9 +150,9 @@ func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 //
 // The ends of a relationship are source_name, source or source_ref (target likewise). A value
 // that equals the id (or temp_id) of an entity of this extraction is replaced by that entity's
-// name. The type of a relationship is relationship_type or type. Warnings name unknown and repeated
-// keys. The error joins every value of the wrong kind, and every label longer than MaxLabel, with its
-// path.
+// name; a source_ref may also be that name. The type of a relationship is relationship_type or
+// type. Warnings name unknown and repeated keys. The error joins every value of the wrong kind, and
+// every label longer than MaxLabel, with its path.
 func DecodeExtraction(raw []byte) (Extraction, []string, error) {
 	r := &reader{}
 	top := r.object("", raw)

@@ -320,11 +320,12 @@ type endNames struct {
 	all      *names
 	entities []entity
 	byName   map[int][]int    // entities that have several names, by name
-	combined map[string][]int // names of several entities, by the text of their indices
+	shared   map[int][]int    // names of several entities, by a name that these share; nil until needed
+	combined map[string][]int // the same, by the text of the entities' indices
 }
 
 func newEndNames(all *names, entities []entity) endNames {
-	a := endNames{all, entities, map[int][]int{}, map[string][]int{}}
+	a := endNames{all: all, entities: entities, byName: map[int][]int{}}
 	for i, e := range entities {
 		if len(e.names) < 2 {
 			continue
@@ -346,6 +347,12 @@ func (a *endNames) names(end int) []int {
 	case 1:
 		return a.entities[owners[0]].names
 	}
+	if list, known := a.shared[end]; known {
+		return list
+	}
+	if a.shared == nil {
+		a.shared, a.combined = map[int][]int{}, map[string][]int{}
+	}
 	key := fmt.Sprint(owners)
 	if _, known := a.combined[key]; !known {
 		var all []int
@@ -354,7 +361,8 @@ func (a *endNames) names(end int) []int {
 		}
 		a.combined[key] = sortedSet(all)
 	}
-	return a.combined[key]
+	a.shared[end] = a.combined[key]
+	return a.shared[end]
 }
 
 // MatchType is the way in which two relationships match.

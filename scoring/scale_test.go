@@ -190,6 +190,23 @@ func TestScore_large(t *testing.T) {
 	})
 }
 
+// TestEndNames_shared checks that the names of entities that share an alias are put together once, and
+// in one list for all aliases that they share.
+func TestEndNames_shared(t *testing.T) {
+	expected := extraction.Extraction{Entities: ents("Acme", "", "Apex", "")}
+	for i := range expected.Entities {
+		expected.Entities[i].Aliases = []string{"the company", "the firm"}
+	}
+	c := newCall(mustNew(t, DefaultOptions()), expected, extraction.Extraction{}, true)
+	company, firm := c.names.id("the company"), c.names.id("the firm")
+	if a, b := c.endNames.names(company), c.endNames.names(firm); len(a) != 4 || &a[0] != &b[0] {
+		t.Errorf("%v %v", a, b)
+	}
+	if n := testing.AllocsPerRun(1, func() { c.endNames.names(company) }); n > 0 {
+		t.Errorf("%v allocations for names that are known", n)
+	}
+}
+
 func documents60(t testing.TB) []extraction.Extraction {
 	f, err := os.Open("../../shared/data/documents60.jsonl")
 	if err != nil {

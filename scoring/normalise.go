@@ -91,9 +91,7 @@ func (c *call) prepareEntities(s *side, aliases bool) {
 	kept, empty, collapse := s.entities[:0], 0, c.options.Dedupe == CollapseExact
 	for _, e := range s.entities {
 		e.name, e.typ = c.names.ids[e.name], c.types.ids[e.typ]
-		if e.name == 0 {
-			empty++
-		} else {
+		if e.name != 0 {
 			e.names = c.namesOfEntity(s.given.Entities[e.index], e.name, aliases)
 		}
 		key := [2]int{e.name, e.typ}
@@ -105,12 +103,15 @@ func (c *call) prepareEntities(s *side, aliases bool) {
 		}
 		if repeated && collapse {
 			kept[of].names = sortedSet(append(kept[of].names, e.names...))
-		} else {
-			kept = append(kept, e)
+			continue
+		}
+		kept = append(kept, e)
+		if e.name == 0 {
+			empty++
 		}
 	}
 	s.entities = kept
-	if empty > 0 {
+	if empty > 0 && c.expected.given.Entities != nil {
 		c.warn("%s: %s with an empty name, which counts and never matches", s.label, textutil.Counted(empty, "entity"))
 	}
 }
@@ -131,7 +132,6 @@ func (c *call) namesOfEntity(given extraction.Entity, name int, aliases bool) []
 // it collapses if the options say so. An end that is a dangling reference is empty, even if it
 // has a name.
 func (c *call) prepareRelationships(s *side) {
-	dangling := 0
 	for i, r := range s.given.Relationships {
 		f := &s.relationships[i].forms[0]
 		*f = form{c.names.ids[f.source], c.types.ids[f.typ], c.names.ids[f.target]}
@@ -141,16 +141,12 @@ func (c *call) prepareRelationships(s *side) {
 		if r.TargetRef != "" {
 			f.target = 0
 		}
-		if r.Dangling() {
+	}
+	first, collapse, dangling := c.sameFacts(s), c.options.Dedupe == CollapseExact, 0
+	for i, of := range first {
+		if s.given.Relationships[i].Dangling() && (of == i || !collapse) {
 			dangling++
 		}
-	}
-	if dangling > 0 {
-		c.warn("%s: %s with an end that refers to no entity, which counts and never matches",
-			s.label, textutil.Counted(dangling, "relationship"))
-	}
-	first, collapse := c.sameFacts(s), c.options.Dedupe == CollapseExact
-	for i, of := range first {
 		if of == i {
 			continue
 		}
@@ -158,6 +154,10 @@ func (c *call) prepareRelationships(s *side) {
 		if collapse {
 			s.relationships[of].forms = append(s.relationships[of].forms, s.relationships[i].forms...)
 		}
+	}
+	if dangling > 0 && c.expected.given.Relationships != nil {
+		c.warn("%s: %s with an end that refers to no entity, which counts and never matches",
+			s.label, textutil.Counted(dangling, "relationship"))
 	}
 	if !collapse {
 		return

@@ -127,6 +127,29 @@ func TestScore_oddities(t *testing.T) {
 			wantScore(t, r, RelationshipAccuracy, 0, 1, 0)
 		}
 	})
+	t.Run("a warning is only of what counts", func(t *testing.T) {
+		dangling := extraction.Relationship{SourceRef: "e9"}
+		odd := extraction.Extraction{
+			Entities: ents("", "", " ", ""), Relationships: []extraction.Relationship{dangling, dangling},
+		}
+		given := extraction.Extraction{Entities: []extraction.Entity{}, Relationships: []extraction.Relationship{}}
+		collapsed := with(func(o *Options) { o.Dedupe = CollapseExact })
+		for _, tt := range []struct {
+			options  Options
+			expected extraction.Extraction
+			want     []string
+		}{
+			{DefaultOptions(), extraction.Extraction{}, nil}, // nothing is annotated
+			{DefaultOptions(), given, []string{"2 entities", "2 relationships"}},
+			{collapsed, given, []string{"1 entity", "1 relationship"}},
+		} {
+			got := mustNew(t, tt.options).Score(tt.expected, odd).Warnings
+			says := func(warning, want string) bool { return strings.HasPrefix(warning, "extracted: "+want+" with") }
+			if !slices.EqualFunc(got, tt.want, says) {
+				t.Errorf("%q, want those of %q", got, tt.want)
+			}
+		}
+	})
 	t.Run("names may hold anything that looks like syntax", func(t *testing.T) {
 		r := scoreRelationships(t, DefaultOptions(), rels("a --b--> c", "owns", "d"), rels("a", "b--> c --owns", "d"))
 		wantMatchType(t, r, "")

@@ -174,8 +174,8 @@ func (c Config) estimate(s *Score, col *column) {
 			}
 		}
 	}
-	// All values are in [0,1] and all differences −1, 0 or 1. That holds for a yes/no score, and for any score that
-	// differs in no item.
+	// All values are in [0,1] and all differences −1, 0 or 1. That holds for a yes/no score, for any score that
+	// differs in no item, and for others by chance.
 	isYesNo := !col.outOfRange && s.N-s.Ties == col.yesNo.Gained+col.yesNo.Lost
 	lo, hi, ok := stats.YesNoInterval95(col.yesNo.Gained, col.yesNo.Lost, s.N)
 	if ok && isYesNo && !c.clustered() && s.N > 1 {

@@ -142,8 +142,8 @@ func matchValue(value any, text string) bool {
 	return false
 }
 
-// String describes the filter for a run's header. The same selection always gives the same
-// text, and selecting everything gives "".
+// String describes the filter for a run's header. The same conditions give the same text in any
+// order, and selecting everything gives "".
 func (f Filter) String() string {
 	var parts []string
 	for _, c := range f.conditions {

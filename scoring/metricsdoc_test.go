@@ -144,7 +144,7 @@ A relationship that matches counts as extracted under the expected type, also if
 | normalise | nfkc_casefold | or ` + "`lower`" + ` (lower case by code point, white space as above), or ` + "`none`" + ` (as written); of names only |
 | threshold | 0.85 | decimal text of a number from 0 to 1, at most 18 decimals |
 | threshold_inclusive | false | equal to the threshold matches too |
-| fold_diacritics | false | é equals e, й equals и; ø and ł, which do not decompose, stay |
+| fold_diacritics | false | é equals e, й equals и; ø and ł, which do not decompose, stay. Marks are dropped last: an accent that stands alone (´) leaves a space |
 | fuzzy_entities | true | similar names match |
 | fuzzy_relationships | true | similar ends match |
 | initials | false | see above |

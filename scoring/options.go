@@ -115,8 +115,8 @@ func (o Options) check() (threshold, error) {
 
 // MarshalJSON writes the options in a canonical form: every option is present, the threshold is
 // its shortest text, and tables are normalised, sorted, and replaced by their name if they are a
-// known vocabulary. Options of the same meaning have equal bytes, and ParseOptions reads them.
-// Invalid options are an error.
+// known vocabulary. Options that differ in spelling and order only have equal bytes; types that
+// TypeAliases equates stay apart. ParseOptions reads them. Invalid options are an error.
 func (o Options) MarshalJSON() ([]byte, error) {
 	t, err := o.check()
 	if err != nil {

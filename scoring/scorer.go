@@ -122,7 +122,8 @@ func falseFirst(a, b bool) int {
 //
 // A nil list of expected is not annotated: the scores of its family have no value. A nil list of
 // extracted is empty. The ends of relationships are names; extraction.DecodeExtraction resolves
-// references. The order of the lists changes only indices.
+// references. The order of the lists changes only indices, and which spelling of a collapsed
+// repetition is shown.
 //
 // The cost is about linear in the input if names are equal or far apart. Similar names are
 // compared in pairs, within fixed limits; Result.Warnings reports a limit that was reached. Up to

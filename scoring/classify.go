@@ -3,10 +3,8 @@ package scoring
 import (
 	"cmp"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
-	"unicode"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -242,106 +240,6 @@ func repetitions(list []Duplicate, spurious []miss) map[int]bool {
 		}
 	}
 	return repeated
-}
-
-// dictionary numbers distinct normalised texts in the order of the texts. Comparing numbers is
-// comparing texts, so decisions do not depend on the order of the lists. The empty text has
-// number 0.
-//
-// All texts are added first; close assigns the numbers, which id returns afterwards.
-type dictionary struct {
-	normalise  func(string) string
-	slots      map[string]int // by the text as given
-	normalised []string       // by slot
-	ids        []int          // number by slot
-	texts      []string       // by number
-}
-
-func newDictionary(spell func(string) string) *dictionary {
-	return &dictionary{normalise: spell, slots: map[string]int{}}
-}
-
-// add returns the slot of a text. After close, ids has the text's number at this slot.
-func (d *dictionary) add(raw string) int {
-	place, known := d.slots[raw]
-	if !known {
-		place = len(d.normalised)
-		d.slots[raw] = place
-		d.normalised = append(d.normalised, d.normalise(raw))
-	}
-	return place
-}
-
-func (d *dictionary) close() {
-	d.texts = sortedSet(slices.Concat([]string{""}, d.normalised))
-	d.ids = make([]int, len(d.normalised))
-	for place, text := range d.normalised {
-		d.ids[place], _ = slices.BinarySearch(d.texts, text)
-	}
-}
-
-// id returns the number of a text that was added before close.
-func (d *dictionary) id(raw string) int { return d.ids[d.slots[raw]] }
-
-// profile has the properties of a name that comparisons need.
-type profile struct {
-	runes []rune
-	// letters has a bit for the value modulo 64 of each code point of the name. One edit removes
-	// at most one bit and adds at most one.
-	letters uint64
-	digits  *string  // the decimal digits in order; nil until digitsOf is called
-	tokens  []string // words without dots, at most maxTokens; nil until tokensOf is called
-}
-
-// names are the distinct names of one call, with their profiles.
-type names struct {
-	*dictionary
-	numbers  []int     // 0, 1, 2 …: the memory of the lists that single returns
-	profiles []profile // by number, filled by profile
-	buffer   []rune    // free memory for the runes of profiles
-}
-
-// single returns a list of one number without allocating.
-func (n *names) single(id int) []int { return n.numbers[id : id+1 : id+1] }
-
-func (n *names) profile(id int) *profile {
-	if n.profiles == nil {
-		n.profiles = make([]profile, len(n.texts))
-	}
-	p, text := &n.profiles[id], n.texts[id]
-	if p.runes != nil {
-		return p
-	}
-	if cap(n.buffer)-len(n.buffer) < len(text) {
-		n.buffer = make([]rune, 0, max(256, len(text)))
-	}
-	from := len(n.buffer)
-	for _, r := range text {
-		n.buffer = append(n.buffer, r)
-		p.letters |= 1 << (uint32(r) % 64)
-	}
-	p.runes = slices.Clip(n.buffer[from:])
-	return p
-}
-
-// digitsOf returns the decimal digits of a name in order.
-func (n *names) digitsOf(id int) string {
-	p := n.profile(id)
-	if p.digits == nil {
-		digits := strings.Map(func(r rune) rune {
-			if unicode.IsDigit(r) {
-				return r
-			}
-			return -1
-		}, n.texts[id])
-		p.digits = &digits
-	}
-	return *p.digits
-}
-
-// minEdits returns a cheap lower bound of the edit distance of two names from their letters.
-func minEdits(a, b uint64) int {
-	return max(bits.OnesCount64(a&^b), bits.OnesCount64(b&^a))
 }
 
 // Cause is the kind of a fault. Classify assigns one to every missed, spurious or wrongly typed

@@ -340,3 +340,40 @@ func (g gain) minus(h gain) gain { return gain{g[0] - h[0], g[1] - h[1], g[2] - 
 func (g gain) less(h gain) bool {
 	return g[0] < h[0] || g[0] == h[0] && (g[1] < h[1] || g[1] == h[1] && g[2] < h[2])
 }
+
+// statementMatch is a way to match an expected statement with an extracted one.
+type statementMatch struct {
+	rank int32 // index into matchTypes
+	ends
+}
+
+// ends are the similarities of the ends of two statements.
+type ends struct{ source, target similarity }
+
+// ppm returns the sum of both similarities in millionths.
+func (e ends) ppm() int64 { return e.source.ppm() + e.target.ppm() }
+
+// equal reports whether both ends are equal.
+func (e ends) equal() bool { return e.source == equalNames && e.target == equalNames }
+
+func (w statementMatch) isExact() bool { return w.rank == 0 }
+
+func (w statementMatch) betterThan(v statementMatch) bool {
+	return w.rank < v.rank || w.rank == v.rank && w.ppm() > v.ppm()
+}
+
+// gain orders assignments by the most exact matches, then exact or inverse matches, pairs,
+// similarity of the ends, and pairs of the same type.
+func (w statementMatch) gain() gain {
+	g := gain{1, w.ppm(), 0}
+	if w.equal() {
+		g[0] += field
+	}
+	if w.isExact() {
+		g[0] += field * field
+	}
+	if matchTypes[w.rank] == ExactMatch || matchTypes[w.rank] == FuzzyMatch {
+		g[2] = 1
+	}
+	return g
+}

@@ -2,7 +2,6 @@ package scoring
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -201,23 +200,6 @@ func sortedSet[T cmp.Ordered](list []T) []T {
 	return slices.Compact(list)
 }
 
-// maxTokens is the most words of a name that has initials. A longer name is not that of a person,
-// and comparing words takes quadratic time.
-const maxTokens = 32
-
-// tokensOf returns the words of a name without dots. It returns none if the name has fewer than
-// two words or more than maxTokens, since the initials rule does not apply then.
-func (n *names) tokensOf(id int) []string {
-	p := n.profile(id)
-	if p.tokens == nil {
-		p.tokens = strings.Fields(strings.ReplaceAll(n.texts[id], ".", ""))
-		if len(p.tokens) < 2 || len(p.tokens) > maxTokens {
-			p.tokens = []string{}
-		}
-	}
-	return p.tokens
-}
-
 // sameByInitials reports whether two names agree by their initials: the last words are equal, the
 // first words agree, the middle words of the shorter name agree in order with middle words of the
 // longer, and the other middle words of the longer are single letters. Words agree if they are
@@ -312,110 +294,4 @@ func (c *call) initialsSimilarity(a, b int, left *budget) similarity {
 	}
 	s.initials = !c.threshold.matches(s)
 	return s
-}
-
-// endNames knows the names that an end of an expected relationship stands for. A name of an
-// expected entity stands for all names of that entity.
-type endNames struct {
-	all      *names
-	entities []entity
-	byName   map[int][]int    // entities that have several names, by name
-	shared   map[int][]int    // names of several entities, by a name that these share; nil until needed
-	combined map[string][]int // the same, by the text of the entities' indices
-}
-
-func newEndNames(all *names, entities []entity) endNames {
-	a := endNames{all: all, entities: entities, byName: map[int][]int{}}
-	for i, e := range entities {
-		if len(e.names) < 2 {
-			continue
-		}
-		for _, name := range e.names {
-			a.byName[name] = append(a.byName[name], i)
-		}
-	}
-	return a
-}
-
-// names returns all names that an end stands for, sorted. Ends of the same entities share one
-// list, since an entity may have very many names.
-func (a *endNames) names(end int) []int {
-	owners := a.byName[end]
-	switch len(owners) {
-	case 0:
-		return a.all.single(end)
-	case 1:
-		return a.entities[owners[0]].names
-	}
-	if list, known := a.shared[end]; known {
-		return list
-	}
-	if a.shared == nil {
-		a.shared, a.combined = map[int][]int{}, map[string][]int{}
-	}
-	key := fmt.Sprint(owners)
-	if _, known := a.combined[key]; !known {
-		var all []int
-		for _, i := range owners {
-			all = append(all, a.entities[i].names...)
-		}
-		a.combined[key] = sortedSet(all)
-	}
-	a.shared[end] = a.combined[key]
-	return a.shared[end]
-}
-
-// MatchType is the way in which two relationships match.
-type MatchType string
-
-// Ways in which relationships match, the preferred first.
-const (
-	// ExactMatch: the same type and equal ends; for a symmetric type, the ends may be swapped.
-	ExactMatch MatchType = "exact"
-	// InverseMatch: inverse types, and equal ends that are swapped.
-	InverseMatch MatchType = "inverse"
-	// FuzzyMatch: as ExactMatch, but at least one end is similar instead of equal.
-	FuzzyMatch MatchType = "fuzzy"
-	// InverseFuzzyMatch: as InverseMatch, but at least one end is similar instead of equal.
-	InverseFuzzyMatch MatchType = "inverse-fuzzy"
-)
-
-// matchTypes has the match types by rank.
-var matchTypes = [...]MatchType{ExactMatch, InverseMatch, FuzzyMatch, InverseFuzzyMatch}
-
-// statementMatch is a way to match an expected statement with an extracted one.
-type statementMatch struct {
-	rank int32 // index into matchTypes
-	ends
-}
-
-// ends are the similarities of the ends of two statements.
-type ends struct{ source, target similarity }
-
-// ppm returns the sum of both similarities in millionths.
-func (e ends) ppm() int64 { return e.source.ppm() + e.target.ppm() }
-
-// equal reports whether both ends are equal.
-func (e ends) equal() bool { return e.source == equalNames && e.target == equalNames }
-
-func (w statementMatch) isExact() bool { return w.rank == 0 }
-
-func (w statementMatch) betterThan(v statementMatch) bool {
-	return w.rank < v.rank || w.rank == v.rank && w.ppm() > v.ppm()
-}
-
-// gain orders assignments by the most exact matches, then exact or inverse matches, pairs,
-// similarity of the ends, and pairs of the same type.
-func (w statementMatch) gain() gain {
-	g := gain{1, w.ppm(), 0}
-	if w.equal() {
-		g[0] += field
-	}
-	if w.isExact() {
-		g[0] += field * field
-	}
-	if matchTypes[w.rank] == ExactMatch || matchTypes[w.rank] == FuzzyMatch {
-		g[2] = 1
-	}
-	return g
 }

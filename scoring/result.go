@@ -95,6 +95,24 @@ type RelationshipMatch struct {
 	TargetRatio      outcome.Ratio `json:"target_ratio"`
 }
 
+// MatchType is the way in which two relationships match.
+type MatchType string
+
+// Ways in which relationships match, the preferred first.
+const (
+	// ExactMatch: the same type and equal ends; for a symmetric type, the ends may be swapped.
+	ExactMatch MatchType = "exact"
+	// InverseMatch: inverse types, and equal ends that are swapped.
+	InverseMatch MatchType = "inverse"
+	// FuzzyMatch: as ExactMatch, but at least one end is similar instead of equal.
+	FuzzyMatch MatchType = "fuzzy"
+	// InverseFuzzyMatch: as InverseMatch, but at least one end is similar instead of equal.
+	InverseFuzzyMatch MatchType = "inverse-fuzzy"
+)
+
+// matchTypes has the match types by rank.
+var matchTypes = [...]MatchType{ExactMatch, InverseMatch, FuzzyMatch, InverseFuzzyMatch}
+
 // Reason is why something was not matched.
 type Reason string
 

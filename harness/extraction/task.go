@@ -144,7 +144,7 @@ func Grounding(index *extraction.Index, found extraction.Extraction) outcome.Sco
 	return outcome.Score{
 		Name: scoring.GroundedRate, Value: &value, Ratio: &outcome.Ratio{Num: int64(inText), Den: int64(n)},
 		Counts:  outcome.Counts{{Name: inventedEntities, N: int64(invented)}},
-		Comment: fmt.Sprintf("%d/%d extracted entities stand in the document (searched for: %d by quotes, %d by name); %d occur nowhere in it", inText, n, quoted, n-quoted, invented),
+		Comment: fmt.Sprintf("%d/%d extracted entities stand in the document, %d occur nowhere in it; %d of all have quotes", inText, n, invented, quoted),
 	}
 }
 

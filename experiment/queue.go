@@ -53,8 +53,8 @@ type Queue interface {
 	Take(ctx context.Context) (*Unit, error)
 	// Deliver hands in the result of a unit.
 	Deliver(ctx context.Context, u *Unit, done Done) error
-	// GiveBack returns a unit that was not tried. A cause means that no other unit can be tried
-	// either, see limit.StopsRun; without one, only this worker ends.
+	// GiveBack returns a unit that was not tried. The cause is why no other unit can be tried
+	// either, see limit.StopsRun, or ErrInterrupted if the run was stopped.
 	GiveBack(ctx context.Context, u *Unit, cause error) error
 }
 
@@ -203,13 +203,10 @@ func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {
 	return q.commit(ctx, u, o, done.Brief)
 }
 
-// GiveBack leaves the unit to the next session of the run. A cause stops this session
-// gracefully.
+// GiveBack leaves the unit to the next session of the run, and stops this session gracefully.
 func (q *fileQueue) GiveBack(_ context.Context, _ *Unit, cause error) error {
 	q.run.Expect(-1)
-	if cause != nil {
-		q.halt(cause)
-	}
+	q.halt(cause)
 	return nil
 }
 

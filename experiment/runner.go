@@ -179,10 +179,10 @@ func (e *execution) runPass(ctx context.Context, trial int, next nextItems) erro
 	if err := group.Wait(); err != nil {
 		return asInterrupted(ctx, err)
 	}
-	if cause := context.Cause(haltCtx); cause != nil {
+	if cause := context.Cause(haltCtx); cause != nil && !errors.Is(cause, ErrInterrupted) {
 		return &StoppedError{cause}
 	}
-	if !complete {
+	if !complete || haltCtx.Err() != nil { // a unit that was handed out may have been given back
 		return ErrInterrupted
 	}
 	return nil

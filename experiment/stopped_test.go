@@ -70,6 +70,32 @@ func TestRunner_stopsWhenNothingCanBeTried(t *testing.T) {
 	}
 }
 
+// withdrawing delivers the first unit. It gives the others back once all have been handed out.
+type withdrawing struct{}
+
+func (withdrawing) Work(ctx context.Context, q experiment.Queue) error {
+	first, err := q.Take(ctx)
+	for err == nil {
+		var u *experiment.Unit
+		if u, err = q.Take(ctx); err == nil {
+			defer q.GiveBack(ctx, u, experiment.ErrInterrupted)
+		}
+	}
+	result, err := echo(ctx, first.Item)
+	return errors.Join(err, q.Deliver(ctx, first, experiment.Done{TaskResult: result, Started: time.Now()}))
+}
+
+// TestRunner_givenBack checks that a run is not complete if a unit was given back after the last
+// one was handed out, and that the error is no StoppedError.
+func TestRunner_givenBack(t *testing.T) {
+	cfg := experiment.RunnerConfig{Run: create(t), Source: list(5), Task: task(echo), Scorer: half{}, Workers: withdrawing{}}
+	found, footer, err := carryOut(t, t.Context(), cfg)
+	var stopped *experiment.StoppedError
+	if !errors.Is(err, experiment.ErrInterrupted) || errors.As(err, &stopped) || len(found) != 1 || footer.Status != outcome.Interrupted {
+		t.Errorf("%v, %d outcomes, %+v", err, len(found), footer)
+	}
+}
+
 // TestRunner_waitingIsNoLatency checks that time spent waiting for limits counts neither for
 // the timeout nor as latency.
 func TestRunner_waitingIsNoLatency(t *testing.T) {

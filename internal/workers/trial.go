@@ -367,7 +367,7 @@ func (c *Coordinator) recallUnits(ctx context.Context, home func() bool) error {
 		}
 	})
 	for _, w := range left {
-		if err := c.queue.GiveBack(ctx, w.Unit, nil); err != nil {
+		if err := c.queue.GiveBack(ctx, w.Unit, experiment.ErrInterrupted); err != nil {
 			return err
 		}
 	}

@@ -389,6 +389,41 @@ func TestWork_stopped(t *testing.T) {
 	}
 }
 
+// TestWork_stoppedAtEnd checks that a run is not complete if it is stopped when its last units have
+// been handed out, but not begun.
+func TestWork_stoppedAtEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 8) // twice what the worker takes at once
+	var calls atomic.Int64
+	stop, finish := make(chan struct{}), make(chan struct{})
+	coordinator, ended := make(chan *Coordinator, 1), make(chan error, 1)
+	f.startWorker("a", func(context.Context, experiment.Item) error {
+		calls.Add(1)
+		<-finish
+		return nil
+	})
+	var result experiment.Result
+	go func() {
+		var err error
+		result, err = f.run(t.Context(), false, stop, func(o *Coordinator) { coordinator <- o })
+		ended <- err
+	}()
+	o := <-coordinator
+	onServer := func(n int) func() bool {
+		return func() bool {
+			units, err := o.conn.storedKeys(t.Context(), unitStream, unitSubject+o.run.ID+".*")
+			return err == nil && len(units) == n && calls.Load() == 4
+		}
+	}
+	waitFor(t, "8 units on the server, 4 of them begun", onServer(8))
+	close(stop)
+	waitFor(t, "withdrawal", onServer(0))
+	close(finish)
+	if err := <-ended; !errors.Is(err, experiment.ErrInterrupted) || result.Summary.Status != outcome.Interrupted || result.Summary.Items.Scored != 4 {
+		t.Errorf("%v, %s, %+v", err, result.Summary.Status, result.Summary.Items)
+	}
+}
+
 // TestWork_poison checks that a unit fails after three workers have ended while they worked on it.
 func TestWork_poison(t *testing.T) {
 	t.Parallel()

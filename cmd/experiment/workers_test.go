@@ -12,6 +12,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/natsserver"
 	"extraction-experiment/internal/testkit/suite"
+	"extraction-experiment/langfuse"
 )
 
 // workers starts processes of experiment worker with the flags.
@@ -197,19 +198,26 @@ func TestWorkers_refused(t *testing.T) {
 }
 
 // The run reports a worker of another model, which gets no items, and waits for one of its own
-// model.
+// model, which its prompt's config names.
 func TestWorkers_otherModel(t *testing.T) {
 	t.Parallel()
-	nats := natsserver.Start(t)
-	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret")
-	wrong := workers(t, f, nats, 1, "--model", "openai/gpt-4o")[0]
-	run := f.start(t, "--dataset", "extraction-eval", "--name", "r", "--limit", "3", "--workers", nats.URL(), "--output", "r.jsonl")
-	for began := time.Now(); !strings.Contains(f.run(t, cli.ExitOK, "workers", nats.URL()).stdout.String(), "w0 does not work for r: the run measures baseline ("); {
+	nats, chat := natsserver.Start(t), newChatServer(t, adaAnswer)
+	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+chat.url)
+	client, closeLangfuse := f.langfuse(t)
+	_, err := client.CreatePrompt(t.Context(), langfuse.Prompt{
+		Name: "p", Type: langfuse.PromptText, Prompt: []byte(`"Extract: {{document_text}}"`),
+		Config: []byte(`{"model":"openai/gpt-4o"}`), Labels: []string{"production"},
+	})
+	must(t, err)
+	closeLangfuse()
+	wrong := workers(t, f, nats, 1, "--model", "baseline")[0]
+	run := f.start(t, "--dataset", "extraction-eval", "--name", "r", "--limit", "3", "--prompt", "p", "--workers", nats.URL(), "--output", "r.jsonl")
+	for began := time.Now(); !strings.Contains(f.run(t, cli.ExitOK, "workers", nats.URL()).stdout.String(), "w0 does not work for r: the run measures openai/gpt-4o ("); {
 		if time.Since(began) > time.Minute {
 			t.Fatal("the worker does not say what it refuses")
 		}
 	}
-	f.start(t, "worker", nats.URL(), "--model", "baseline", "--as", "right")
+	f.start(t, "worker", nats.URL(), "--model", "openai/gpt-4o", "--as", "right")
 	run.exits(t, cli.ExitOK)
 	must(t, wrong.Process.Signal(syscall.SIGTERM))
 	wrong.exits(t, cli.ExitOK)

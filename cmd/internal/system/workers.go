@@ -55,11 +55,12 @@ func (s WorkersServer) connect(ctx context.Context, env cli.Env, note func(strin
 // so that workers at the server carry out its task. It sets opened.Workers when the run
 // begins. Close of the result also closes the connection.
 func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, opened *System, measured experiment.System, note func(string)) (experiment.System, error) {
+	definition := opened.Definition
+	cfg.Model = definition.named
 	identity, err := (Opener{Getenv: env.Getenv}).Identify(cfg)
 	if err != nil {
 		return measured, err
 	}
-	definition := opened.Definition
 	definition.Measured = identity
 	raw, err := json.Marshal(definition)
 	if err != nil {
@@ -256,6 +257,7 @@ type Definition struct {
 	ModelOptions
 	Retries int           `json:"retries"`
 	Timeout time.Duration `json:"timeout_ns"` // of an item
+	named   string        // Config.Model, or the model that the prompt's config names; may hold a path
 }
 
 // Identity names a system in the same way on every machine.
@@ -273,7 +275,9 @@ func (i Identity) String() string { return i.Name + " (" + i.Hash + ")" }
 
 // definition returns the Definition of the system, without its identity.
 func (c Config) definition(template pipeline.Template) Definition {
-	return Definition{Prompt: template.Messages, ModelOptions: c.ModelOptions, Retries: c.Limits.Retries, Timeout: c.Limits.Timeout}
+	return Definition{
+		Prompt: template.Messages, ModelOptions: c.ModelOptions, Retries: c.Limits.Retries, Timeout: c.Limits.Timeout, named: c.Model,
+	}
 }
 
 // OpenDefinition opens the system of d if it is one of the worker's own systems, of which

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -213,7 +212,7 @@ var (
 // publish stores body as the only message of a subject. A large one goes through the object
 // store. All errors but errExists and errUnsendable may be temporary.
 func (c *Conn) publish(ctx context.Context, subject string, body any) error {
-	data, err := json.Marshal(body)
+	data, err := textutil.MarshalJSON(body)
 	if err == nil && len(data) > maxPayload {
 		err = fmt.Errorf("more than %d bytes do not travel between machines", maxPayload)
 	}

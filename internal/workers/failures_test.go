@@ -380,23 +380,27 @@ func TestWork_resultUnsendable(t *testing.T) {
 	}
 	for want, result := range results {
 		f := newServerFixture(t, 5*time.Second)
-		conn := f.connect("1")
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			_ = conn.Work(ctx, WorkerConfig{Name: "a", Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
-				return Opened{Task: fixedTask(result)}, nil
-			}})
-		}()
+		f.startTask("a", fixedTask(result))
 		var got experiment.Done
 		err := f.coordinate().Work(t.Context(), &fakeQueue{left: 1, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done }})
 		if err != nil || got.Err == nil || !strings.Contains(got.Err.Error(), "invalid_output: its result: it cannot be sent: ") ||
 			!strings.Contains(got.Err.Error(), want) || len(got.Calls) == 1 != (result.Calls[0].Name == call.Name) {
 			t.Errorf("%s: %v, %v, %d calls", want, err, got.Err, len(got.Calls))
 		}
-		cancel()
-		<-ended
+	}
+}
+
+// TestWork_escapes checks that an answer arrives as it was: escaped for web pages, it would differ
+// from that of one machine, and a text of many < would be six times as long.
+func TestWork_escapes(t *testing.T) {
+	t.Parallel()
+	f := newServerFixture(t, 5*time.Second)
+	const text = `"<b> & é"`
+	f.startTask("a", fixedTask{Output: json.RawMessage(text)})
+	var got experiment.Done
+	err := f.coordinate().Work(t.Context(), &fakeQueue{left: 1, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done }})
+	if err != nil || string(got.Output) != text {
+		t.Errorf("%s, %v", got.Output, err)
 	}
 }
 

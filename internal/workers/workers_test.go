@@ -112,6 +112,11 @@ func (f *fixture) connect(version string) *Conn {
 // hand, kill at once; both wait for its end.
 func (f *fixture) startWorker(name string, do lengthTask) (stop, kill func(), conn *Conn) {
 	f.Helper()
+	return f.startTask(name, do)
+}
+
+func (f *fixture) startTask(name string, do experiment.Task) (stop, kill func(), conn *Conn) {
+	f.Helper()
 	conn = f.connect("1")
 	ctx, cancel := context.WithCancel(context.Background())
 	stopping, ended := make(chan struct{}), make(chan struct{})

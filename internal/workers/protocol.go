@@ -146,14 +146,11 @@ func (e *refusedError) ExitCode() int { return cmp.Or(e.Code, 1) }
 // StopsRun marks errors that are not a failure of the item; see limit.TrippedError.
 func (*refusedError) StopsRun() {}
 
-// resultOf encodes the result of a unit.
+// resultOf encodes the result of a unit that was tried.
 func resultOf(d experiment.Done) result {
 	d.Started = d.Started.UTC()
 	r := result{Done: d}
-	switch {
-	case limit.StopsRun(d.Err):
-		r.Stop = newRefusal(d.Err)
-	case d.Err != nil:
+	if d.Err != nil {
 		r.Failure = new(outcome.FailureOf(d.Err, outcome.Provider))
 	}
 	return r
@@ -184,7 +181,7 @@ type Presence struct {
 	Systems     []string          `json:"systems"` // that it can run
 	InHand      map[string]int    `json:"in_hand"` // units by run id, for the runs that it works for
 	Refused     map[string]string `json:"refused"` // why it does not work for a run, by run id
-	Done        int64             `json:"done"`    // units since the worker began
+	Done        int64             `json:"done"`    // units since the worker began, with those that it gave back
 	PerSecond   float64           `json:"per_second"`
 	Clock       time.Time         `json:"clock"`
 }

@@ -326,7 +326,7 @@ func (j *job) fetch(ctx context.Context) jetstream.Msg {
 func (j *job) decodeUnit(ctx context.Context, msg jetstream.Msg) *experiment.Unit {
 	u := new(experiment.Unit)
 	if _, err := receive(ctx, j.conn, msg, &u.Item); err != nil || key(u.Trial, u.ID, u.Attempt) != keyOf(msg.Subject()) {
-		_ = msg.Ack() // damaged: the coordinator publishes it again
+		_ = msg.Ack() // damaged, or not all here: it is published again after a lease
 		return nil
 	}
 	j.mu.Lock()
@@ -386,17 +386,13 @@ func (j *job) Deliver(ctx context.Context, u *experiment.Unit, done experiment.D
 	return j.deliver(ctx, u, resultOf(done))
 }
 
-// GiveBack stores the cause why no unit can be tried, or puts the unit back if cause is nil.
+// GiveBack stores the cause why the unit was not tried.
 func (j *job) GiveBack(ctx context.Context, u *experiment.Unit, cause error) error {
 	defer func() { <-j.slots }()
-	if cause != nil {
-		if !errors.Is(cause, limit.ErrStopped) {
-			j.stopLogged.Do(func() { j.cfg.Log.Error("stops a run", "run", j.run.Name, "reason", cause.Error()) })
-		}
-		return j.deliver(ctx, u, result{Done: experiment.Done{Worker: j.cfg.Name}, Stop: newRefusal(cause)})
+	if !errors.Is(cause, limit.ErrStopped) {
+		j.stopLogged.Do(func() { j.cfg.Log.Error("stops a run", "run", j.run.Name, "reason", cause.Error()) })
 	}
-	j.release(j.message(u), jetstream.Msg.Nak)
-	return nil
+	return j.deliver(ctx, u, result{Done: experiment.Done{Worker: j.cfg.Name}, Stop: newRefusal(cause)})
 }
 
 func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
@@ -421,20 +417,13 @@ func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
 			return ctx.Err()
 		}
 	}
-	j.release(msg, func(msg jetstream.Msg) error {
-		ctx, cancel := context.WithTimeout(ctx, j.conn.cfg.lostAfter())
-		defer cancel()
-		return msg.DoubleAck(ctx)
-	})
-	return nil
-}
-
-// release ends a unit in hand on the server. If that fails, the server hands the unit out again,
-// which costs a second try.
-func (j *job) release(msg jetstream.Msg, how func(jetstream.Msg) error) {
-	_ = how(msg)
+	// If this fails, the server hands the unit out again, which costs a second try.
+	once, cancel := context.WithTimeout(ctx, j.conn.cfg.lostAfter())
+	defer cancel()
+	_ = msg.DoubleAck(once)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.inHand, keyOf(msg.Subject()))
 	j.done++
+	return nil
 }

@@ -293,7 +293,8 @@ func (c *Conn) Runs(ctx context.Context) (map[string]Run, error) {
 	return entries[Run](ctx, c, announcementPrefix)
 }
 
-// entries returns the values of the run bucket by what follows prefix in their keys.
+// entries returns the values of the run bucket by what follows prefix in their keys. A damaged one
+// is empty, and hides no other.
 func entries[T any](ctx context.Context, c *Conn, prefix string) (map[string]T, error) {
 	ids, err := c.storedKeys(ctx, runStream, runSubject+prefix+"*")
 	if err != nil {
@@ -305,13 +306,11 @@ func entries[T any](ctx context.Context, c *Conn, prefix string) (map[string]T, 
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			continue
 		}
-		var value T
-		if err == nil {
-			err = decode(entry.Value(), &value)
-		}
 		if err != nil {
 			return nil, err
 		}
+		var value T
+		_ = decode(entry.Value(), &value)
 		found[id] = value
 	}
 	return found, nil

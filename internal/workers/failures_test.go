@@ -390,6 +390,40 @@ func TestWork_resultUnsendable(t *testing.T) {
 	}
 }
 
+// farBucket is the bucket of runs on a server that is far away: reading the entries of many abandoned
+// runs takes longer than a heartbeat.
+type farBucket struct{ jetstream.KeyValue }
+
+func (b farBucket) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	if end, limited := ctx.Deadline(); limited && time.Until(end) <= beatInterval {
+		return nil, context.DeadlineExceeded
+	}
+	return b.KeyValue.Get(ctx, key)
+}
+
+// TestWork_leftovers checks that a worker finds a run beside those that were abandoned, and those
+// that it cannot read.
+func TestWork_leftovers(t *testing.T) {
+	t.Parallel()
+	f := newServerFixture(t, 2*time.Second)
+	conn, o := f.connect("1"), f.coordinate()
+	for key, value := range map[string]string{beatPrefix + "abandoned": `{"count":3}`, beatPrefix + "damaged": "[]", announcementPrefix + "damaged": "[]"} {
+		if _, err := conn.runs.PutString(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn.runs = farBucket{conn.runs}
+	stop, _ := f.startOn(conn, "a", func(func(string) pipeline.Admission) experiment.Task { return lengthTask(nil) })
+	defer stop()
+	delivered := 0
+	if err := o.Work(t.Context(), &fakeQueue{left: 1, deliver: func(*experiment.Unit, experiment.Done) { delivered++ }}); err != nil || delivered != 1 {
+		t.Errorf("%d delivered, %v", delivered, err)
+	}
+	if runs, err := o.conn.Runs(t.Context()); err != nil || runs["0123"].Name != "r" {
+		t.Errorf("%v, %v", runs, err)
+	}
+}
+
 // TestWork_escapes checks that an answer arrives as it was: escaped for web pages, it would differ
 // from that of one machine, and a text of many < would be six times as long.
 func TestWork_escapes(t *testing.T) {

@@ -49,6 +49,7 @@ type worker struct {
 	slots   chan struct{} // one for each unit in hand
 	began   time.Time
 	stopCtx context.Context // ends when the worker is told to stop
+	blind   bool            // the runs could not be listed the last time
 
 	mu      sync.Mutex
 	jobs    map[string]*job // by run id
@@ -86,7 +87,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		cfg: cfg, conn: c, slots: make(chan struct{}, cfg.Concurrency), began: time.Now(),
 		jobs: map[string]*job{}, refused: map[string]string{},
 	}
-	var working sync.WaitGroup
+	var working, presence sync.WaitGroup
 	tick := time.Tick(c.cfg.beat)
 	soft, stop := context.WithCancel(ctx)
 	defer stop()
@@ -99,11 +100,19 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 	}()
 	w.stopCtx = soft
 	stopped, ended := soft.Done(), make(chan struct{})
+	presence.Go(func() { // finding runs on a server that is far away may take longer than a heartbeat
+		for beat := time.Tick(c.cfg.beat); !limit.Closed(ended); {
+			w.publishPresence()
+			select {
+			case <-beat:
+			case <-ended:
+			}
+		}
+	})
 	for !limit.Closed(ended) {
 		if soft.Err() == nil {
 			w.findRuns(ctx, &working)
 		}
-		w.publishPresence()
 		select {
 		case <-tick:
 		case <-stopped:
@@ -115,17 +124,19 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		case <-ended:
 		}
 	}
+	presence.Wait()
 	w.publishPresence()
 	return ctx.Err()
 }
 
 // findRuns finds the runs that have a coordinator and starts a job for each new one.
-func (w *worker) findRuns(outer context.Context, working *sync.WaitGroup) {
-	ctx, cancel := context.WithTimeout(outer, beatInterval)
-	defer cancel()
+func (w *worker) findRuns(ctx context.Context, working *sync.WaitGroup) {
 	beats, err := entries[beat](ctx, w.conn, beatPrefix)
-	if err != nil {
-		return // the server is away
+	if err != nil && !w.blind && ctx.Err() == nil {
+		w.cfg.Log.Warn("cannot list the runs on the server, and tries again", "reason", err.Error())
+	}
+	if w.blind = err != nil; w.blind {
+		return
 	}
 	w.mu.Lock()
 	maps.DeleteFunc(w.refused, func(id, _ string) bool { return beats[id] == beat{} })
@@ -152,7 +163,10 @@ func (w *worker) findRuns(outer context.Context, working *sync.WaitGroup) {
 			w.refuse(run, err)
 		case j != nil:
 			w.jobs[id] = j
-			working.Go(func() { w.runJob(outer, j) })
+			working.Go(func() {
+				w.publishPresence() // the coordinator waits for it
+				w.runJob(ctx, j)
+			})
 		}
 		w.mu.Unlock()
 	}
@@ -168,7 +182,9 @@ func (w *worker) refuse(run Run, why error) {
 // Both results are nil if the coordinator did not answer.
 func (w *worker) join(ctx context.Context, run Run) (*job, error) {
 	question, _ := json.Marshal(hello{w.cfg.Name, protocol, w.conn.cfg.Version, time.Now()}) // cannot fail
-	reply, err := w.conn.nats.RequestWithContext(ctx, helloSubject+run.ID, question)
+	once, cancel := context.WithTimeout(ctx, beatInterval)
+	defer cancel()
+	reply, err := w.conn.nats.RequestWithContext(once, helloSubject+run.ID, question)
 	var answer welcome
 	if err != nil || decode(reply.Data, &answer) != nil {
 		return nil, nil

@@ -118,14 +118,21 @@ func (f *fixture) startWorker(name string, do lengthTask) (stop, kill func(), co
 func (f *fixture) startTask(name string, do experiment.Task) (stop, kill func(), conn *Conn) {
 	f.Helper()
 	conn = f.connect("1")
+	stop, kill = f.startOn(conn, name, func(func(string) pipeline.Admission) experiment.Task { return do })
+	return stop, kill, conn
+}
+
+// startOn starts a worker on a connection. open gets the admissions of a run.
+func (f *fixture) startOn(conn *Conn, name string, open func(admit func(string) pipeline.Admission) experiment.Task) (stop, kill func()) {
+	f.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	stopping, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = conn.Work(ctx, WorkerConfig{
 			Name: name, Concurrency: 4, Systems: []string{"length"}, Stop: stopping, Log: f.log,
-			Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
-				return Opened{Task: do}, nil
+			Open: func(_ context.Context, _ Run, admit func(string) pipeline.Admission) (Opened, error) {
+				return Opened{Task: open(admit)}, nil
 			},
 		})
 	}()
@@ -139,7 +146,7 @@ func (f *fixture) startTask(name string, do experiment.Task) (stop, kill func(),
 	return func() {
 		once.Do(func() { close(stopping) })
 		<-ended
-	}, kill, conn
+	}, kill
 }
 
 // run calls experiment.Run with a Coordinator. It calls coordinated, if not nil, with the

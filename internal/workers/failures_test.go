@@ -319,6 +319,27 @@ func TestWork_stoppedBefore(t *testing.T) {
 	}
 }
 
+// TestWork_givenBack checks that a unit that a worker gave back because it took the coordinator for
+// dead is handed out again.
+func TestWork_givenBack(t *testing.T) {
+	t.Parallel()
+	f := newServerFixture(t, 400*time.Millisecond)
+	var calls, delivered atomic.Int64
+	f.startWorker("a", func(context.Context, experiment.Item) error {
+		if calls.Add(1) == 1 {
+			return limit.ErrStopped
+		}
+		return nil
+	})
+	err := f.coordinate().Work(t.Context(), &fakeQueue{
+		left: 1, deliver: func(*experiment.Unit, experiment.Done) { delivered.Add(1) },
+		giveBack: func(cause error) { t.Errorf("given back: %v", cause) },
+	})
+	if err != nil || delivered.Load() != 1 {
+		t.Errorf("%d delivered, %v", delivered.Load(), err)
+	}
+}
+
 // TestCoordinator_redelivered checks that the texts speak of deliveries, of which a unit may have
 // several, and of a server that is away.
 func TestCoordinator_redelivered(t *testing.T) {
@@ -421,6 +442,82 @@ func TestWork_leftovers(t *testing.T) {
 	}
 	if runs, err := o.conn.Runs(t.Context()); err != nil || runs["0123"].Name != "r" {
 		t.Errorf("%v, %v", runs, err)
+	}
+}
+
+// limits is a pipeline.Admission. It grants every permit, or none.
+type limits struct{ open bool }
+
+func (a limits) Admit(ctx context.Context, _ pipeline.Estimate) (pipeline.Permit, error) {
+	if !a.open {
+		<-ctx.Done()
+	}
+	return a, ctx.Err()
+}
+
+func (limits) Done(context.Context, pipeline.RequestResult) error { return nil }
+func (limits) State() limit.State                                 { return limit.State{} }
+
+// askingTask is a task that sends one request.
+type askingTask struct{ pipeline.Admission }
+
+func (a askingTask) Do(ctx context.Context, _ experiment.Item) (experiment.TaskResult, error) {
+	permit, err := a.Admit(ctx, pipeline.Estimate{})
+	if err == nil {
+		err = permit.Done(ctx, pipeline.RequestResult{})
+	}
+	return experiment.TaskResult{Output: json.RawMessage("1")}, err
+}
+
+// TestWork_coordinatorKilled checks that units that wait for a permit of a killed coordinator keep a
+// worker neither from other runs nor from its end, and that the resumed run gets them again.
+func TestWork_coordinatorKilled(t *testing.T) {
+	t.Parallel()
+	for next, stopped := range map[string]bool{"other": false, "killed": true} {
+		t.Run(next, func(t *testing.T) {
+			t.Parallel()
+			f := newServerFixture(t, 2*time.Second)
+			connect := func(beat time.Duration) *Conn {
+				conn := f.connect("1")
+				conn.cfg.beat = beat
+				return conn
+			}
+			start := func(name string) (stop func()) {
+				stop, _ = f.startOn(connect(10*time.Millisecond), name, func(admit func(string) pipeline.Admission) experiment.Task { return askingTask{admit("g")} })
+				return stop
+			}
+			coordinate := func(id string, admission limits) *Coordinator {
+				o, err := connect(40*time.Millisecond).Coordinate(t.Context(), Run{ID: id, Name: id, Timeout: time.Minute}, func(string) pipeline.Admission { return admission })
+				if err != nil {
+					t.Fatal(err)
+				}
+				return o
+			}
+			stop, killed, ended := start("a"), coordinate("killed", limits{}), make(chan error, 1)
+			ctx, kill := context.WithCancel(t.Context())
+			go func() { ended <- killed.Work(ctx, &fakeQueue{left: 4}) }()
+			waitFor(t, "4 units in hand", func() bool { return killed.State() == "1 worker, 4 in hand" })
+			kill()
+			<-ended
+			killed.cancel()
+			killed.conn.Close()
+			if stopped {
+				stop()
+				stop = start("b")
+			}
+			var done atomic.Int64
+			o := coordinate(next, limits{open: true})
+			err := o.Work(t.Context(), &fakeQueue{left: 4, deliver: func(_ *experiment.Unit, d experiment.Done) {
+				if d.Err == nil {
+					done.Add(1)
+				}
+			}})
+			if err != nil || done.Load() != 4 {
+				t.Errorf("%d of 4 done, %v", done.Load(), err)
+			}
+			_ = o.Close()
+			stop()
+		})
 	}
 }
 

@@ -88,8 +88,8 @@ type permitRefused struct {
 }
 
 // Permits implements pipeline.Admission on a worker: a PermitServer elsewhere grants the
-// permits. While the server does not answer, callers wait; permits that end are reported when it
-// is back. Permits is safe for concurrent use.
+// permits. While the server does not answer, callers wait, until Interrupt; permits that end are
+// reported when it is back. Permits is safe for concurrent use.
 //
 // All callers share one request: 50 callers cost two messages for each block of permits, at most
 // one block in 20 ms, and one message of some 20 bytes a caller every 0.9 s while none is
@@ -101,14 +101,16 @@ type Permits struct {
 	cancel        context.CancelFunc
 	running       sync.WaitGroup
 
-	mu      sync.Mutex
-	timer   *time.Timer // calls sendIfDue
-	lastID  int64
-	waiting []*permit // in order of arrival
-	held    int       // granted and not ended
-	ended   []*permit // not acknowledged yet
-	state   limit.State
-	stop    error // why nothing more is sent
+	mu       sync.Mutex
+	waits    context.Context // of the callers that wait now
+	endWaits context.CancelFunc
+	timer    *time.Timer // calls sendIfDue
+	lastID   int64
+	waiting  []*permit // in order of arrival
+	held     int       // granted and not ended
+	ended    []*permit // not acknowledged yet
+	state    limit.State
+	stop     error // why nothing more is sent
 
 	seq      int64
 	dirty    bool // something changed since the last request
@@ -134,6 +136,7 @@ type permit struct {
 func NewPermits(exchange Exchange, group, worker string) *Permits {
 	p := &Permits{exchange: exchange, group: group, worker: worker + " " + rand.Text()}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.waits, p.endWaits = context.WithCancel(p.ctx)
 	p.timer = time.AfterFunc(time.Hour, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -169,6 +172,14 @@ func (p *Permits) Close() {
 	}
 }
 
+// Interrupt gives limit.ErrStopped to the callers that wait now.
+func (p *Permits) Interrupt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endWaits()
+	p.waits, p.endWaits = context.WithCancel(p.ctx)
+}
+
 // State is the state in the server's last reply, half a second old on average.
 func (p *Permits) State() limit.State {
 	p.mu.Lock()
@@ -185,6 +196,7 @@ func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Perm
 	c.want = permitWant{p.lastID, e.Input, e.Output, e.MaxOutput}
 	p.waiting, p.dirty = append(p.waiting, c), true
 	p.sendIfDue()
+	waits := p.waits
 	p.mu.Unlock()
 	var err error
 	select {
@@ -192,7 +204,7 @@ func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Perm
 		return c, c.err
 	case <-ctx.Done():
 		err = fmt.Errorf("waiting for a call to be allowed: %w", ctx.Err())
-	case <-p.ctx.Done():
+	case <-waits.Done():
 		err = limit.ErrStopped
 	}
 	p.mu.Lock()
@@ -210,7 +222,7 @@ func (c *permit) Done(ctx context.Context, e pipeline.RequestResult) error {
 	p := c.permits
 	p.mu.Lock()
 	p.finish(c, e)
-	stop := p.stop
+	stop, waits := p.stop, p.waits
 	p.mu.Unlock()
 	if stop != nil || !e.Final || e.Kind == limit.Answered && e.Reason == "" || e.Kind == limit.Abandoned {
 		return stop
@@ -221,7 +233,7 @@ func (c *permit) Done(ctx context.Context, e pipeline.RequestResult) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.stop
-	case <-p.ctx.Done():
+	case <-waits.Done():
 		return limit.ErrStopped
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the coordinator: %w", ctx.Err())

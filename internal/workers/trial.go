@@ -254,8 +254,8 @@ func (c *Coordinator) receiveResults(ctx context.Context) error {
 }
 
 // handleResult delivers a result to the engine, and acknowledges it after the engine has
-// committed it. A result from before this call of Work may hold a stop whose cause is gone: its
-// unit is published again.
+// committed it. A result from before this call of Work may hold a stop whose cause is gone, and a
+// worker may have taken the coordinator for dead: then the unit is published again.
 func (c *Coordinator) handleResult(ctx context.Context, msg jetstream.Msg) error {
 	name := keyOf(msg.Subject())
 	c.mu.Lock()
@@ -281,7 +281,7 @@ func (c *Coordinator) handleResult(ctx context.Context, msg jetstream.Msg) error
 	case err != nil && !errors.Is(err, errDamaged): // the server is away and will deliver the result again
 		c.update(func() { w.handled = false })
 		return nil
-	case err != nil || old && r.Stop != nil: // publish the unit again, a limited number of times
+	case err != nil || r.Stop != nil && (old || r.Stop.Stopped && !c.stopped(ctx)): // publish the unit again, a limited number of times
 		_ = msg.DoubleAck(ctx)
 		if w.unreadable++; w.unreadable < maxDeliveries {
 			c.update(func() { w.handled, w.publishing = false, true })

@@ -71,8 +71,9 @@ type job struct {
 
 	// Guarded by the mutex of the worker.
 	inHand    map[string]jetstream.Msg // by unit key
-	lastBeat  time.Time                // when the coordinator's last heartbeat arrived
-	beatCount int                      // its number
+	permits   []*Permits
+	beatCount int           // the number of the coordinator's last heartbeat
+	silence   time.Duration // since it arrived, not counting the time that the server was away
 }
 
 // Work works for the runs on the server until Stop is closed or ctx is done. If ctx is done,
@@ -110,9 +111,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		}
 	})
 	for !limit.Closed(ended) {
-		if soft.Err() == nil {
-			w.findRuns(ctx, &working)
-		}
+		w.findRuns(ctx, &working)
 		select {
 		case <-tick:
 		case <-stopped:
@@ -129,7 +128,8 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 	return ctx.Err()
 }
 
-// findRuns finds the runs that have a coordinator and starts a job for each new one.
+// findRuns finds the runs that have a coordinator. It starts a job for each new one, unless the worker
+// is told to stop. If the coordinator of a job is gone, it interrupts what waits for its permits.
 func (w *worker) findRuns(ctx context.Context, working *sync.WaitGroup) {
 	beats, err := entries[beat](ctx, w.conn, beatPrefix)
 	if err != nil && !w.blind && ctx.Err() == nil {
@@ -140,14 +140,25 @@ func (w *worker) findRuns(ctx context.Context, working *sync.WaitGroup) {
 	}
 	w.mu.Lock()
 	maps.DeleteFunc(w.refused, func(id, _ string) bool { return beats[id] == beat{} })
+	stopped, patience := w.stopCtx.Err() != nil, 12*w.conn.cfg.lostAfter()
+	if stopped {
+		patience = w.conn.cfg.lostAfter()
+	}
 	for id, j := range w.jobs {
-		if b, there := beats[id]; there && b.Count != j.beatCount {
-			j.beatCount, j.lastBeat = b.Count, time.Now()
-		} else if !there {
+		b, there := beats[id]
+		if j.silence += w.conn.cfg.beat; there && b.Count != j.beatCount {
+			j.beatCount, j.silence = b.Count, 0
+		}
+		if !there {
 			j.stopTaking()
 		}
+		if !there || j.silence > patience {
+			for _, p := range j.permits {
+				p.Interrupt()
+			}
+		}
 	}
-	maps.DeleteFunc(beats, func(id string, _ beat) bool { return w.jobs[id] != nil || w.refused[id] != "" })
+	maps.DeleteFunc(beats, func(id string, _ beat) bool { return stopped || w.jobs[id] != nil || w.refused[id] != "" })
 	w.mu.Unlock()
 	for id := range beats {
 		var run Run
@@ -196,7 +207,7 @@ func (w *worker) join(ctx context.Context, run Run) (*job, error) {
 	if err != nil {
 		return nil, nil
 	}
-	j := &job{worker: w, run: run, units: units, inHand: map[string]jetstream.Msg{}, lastBeat: time.Now()}
+	j := &job{worker: w, run: run, units: units, inHand: map[string]jetstream.Msg{}}
 	j.pullSlots, j.sharedPull = make(chan struct{}, maxPulls), make(chan struct{}, 1)
 	j.takeCtx, j.stopTaking = context.WithCancel(w.stopCtx)
 	return j, nil
@@ -220,13 +231,15 @@ func (w *worker) runJob(ctx context.Context, j *job) {
 		}
 		return reply.Data, nil
 	}
-	var permits []*Permits
 	opened, err := w.cfg.Open(ctx, j.run, func(group string) pipeline.Admission {
-		permits = append(permits, NewPermits(exchange, group, w.cfg.Name))
-		return permits[len(permits)-1]
+		p := NewPermits(exchange, group, w.cfg.Name)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		j.permits = append(j.permits, p)
+		return p
 	})
 	defer func() {
-		for _, p := range permits {
+		for _, p := range j.permits {
 			p.Close()
 		}
 	}()
@@ -282,7 +295,7 @@ func (w *worker) publishPresence() {
 func (j *job) coordinatorLost() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return time.Since(j.lastBeat) > j.conn.cfg.lostAfter()
+	return j.silence > j.conn.cfg.lostAfter()
 }
 
 // Take waits for a free slot and takes a unit from the server, until the run ends or the worker

@@ -88,10 +88,12 @@ func (withdrawing) Work(ctx context.Context, q experiment.Queue) error {
 // TestRunner_givenBack checks that a run is not complete if a unit was given back after the last
 // one was handed out, and that the error is no StoppedError.
 func TestRunner_givenBack(t *testing.T) {
-	cfg := experiment.RunnerConfig{Run: create(t), Source: list(5), Task: task(echo), Scorer: half{}, Workers: withdrawing{}}
+	cfg := experiment.RunnerConfig{Run: create(t), Source: list(5), Task: task(echo), Scorer: half{}}
+	cfg.Workers = withdrawing{}
 	found, footer, err := carryOut(t, t.Context(), cfg)
 	var stopped *experiment.StoppedError
-	if !errors.Is(err, experiment.ErrInterrupted) || errors.As(err, &stopped) || len(found) != 1 || footer.Status != outcome.Interrupted {
+	if !errors.Is(err, experiment.ErrInterrupted) || errors.As(err, &stopped) ||
+		len(found) != 1 || footer.Status != outcome.Interrupted {
 		t.Errorf("%v, %d outcomes, %+v", err, len(found), footer)
 	}
 }

@@ -211,8 +211,10 @@ func TestWorkers_otherModel(t *testing.T) {
 	must(t, err)
 	closeLangfuse()
 	wrong := workers(t, f, nats, 1, "--model", "baseline")[0]
-	run := f.start(t, "--dataset", "extraction-eval", "--name", "r", "--limit", "3", "--prompt", "p", "--workers", nats.URL(), "--output", "r.jsonl")
-	for began := time.Now(); !strings.Contains(f.run(t, cli.ExitOK, "workers", nats.URL()).stdout.String(), "w0 does not work for r: the run measures openai/gpt-4o ("); {
+	run := f.start(t, "--dataset", "extraction-eval", "--name", "r", "--limit", "3", "--prompt", "p",
+		"--workers", nats.URL(), "--output", "r.jsonl")
+	list := func() string { return f.run(t, cli.ExitOK, "workers", nats.URL()).stdout.String() }
+	for began := time.Now(); !strings.Contains(list(), "w0 does not work for r: the run measures openai/gpt-4o ("); {
 		if time.Since(began) > time.Minute {
 			t.Fatal("the worker does not say what it refuses")
 		}

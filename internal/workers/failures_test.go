@@ -428,7 +428,9 @@ func TestWork_leftovers(t *testing.T) {
 	t.Parallel()
 	f := newServerFixture(t, 2*time.Second)
 	conn, o := f.connect("1"), f.coordinate()
-	for key, value := range map[string]string{beatPrefix + "abandoned": `{"count":3}`, beatPrefix + "damaged": "[]", announcementPrefix + "damaged": "[]"} {
+	for key, value := range map[string]string{
+		beatPrefix + "abandoned": `{"count":3}`, beatPrefix + "damaged": "[]", announcementPrefix + "damaged": "[]",
+	} {
 		if _, err := conn.runs.PutString(t.Context(), key, value); err != nil {
 			t.Fatal(err)
 		}
@@ -437,7 +439,8 @@ func TestWork_leftovers(t *testing.T) {
 	stop, _ := f.startOn(conn, "a", func(func(string) pipeline.Admission) experiment.Task { return lengthTask(nil) })
 	defer stop()
 	delivered := 0
-	if err := o.Work(t.Context(), &fakeQueue{left: 1, deliver: func(*experiment.Unit, experiment.Done) { delivered++ }}); err != nil || delivered != 1 {
+	err := o.Work(t.Context(), &fakeQueue{left: 1, deliver: func(*experiment.Unit, experiment.Done) { delivered++ }})
+	if err != nil || delivered != 1 {
 		t.Errorf("%d delivered, %v", delivered, err)
 	}
 	if runs, err := o.conn.Runs(t.Context()); err != nil || runs["0123"].Name != "r" {
@@ -483,11 +486,13 @@ func TestWork_coordinatorKilled(t *testing.T) {
 				return conn
 			}
 			start := func(name string) (stop func()) {
-				stop, _ = f.startOn(connect(10*time.Millisecond), name, func(admit func(string) pipeline.Admission) experiment.Task { return askingTask{admit("g")} })
+				open := func(admit func(string) pipeline.Admission) experiment.Task { return askingTask{admit("g")} }
+				stop, _ = f.startOn(connect(10*time.Millisecond), name, open)
 				return stop
 			}
 			coordinate := func(id string, admission limits) *Coordinator {
-				o, err := connect(40*time.Millisecond).Coordinate(t.Context(), Run{ID: id, Name: id, Timeout: time.Minute}, func(string) pipeline.Admission { return admission })
+				run, admit := Run{ID: id, Name: id, Timeout: time.Minute}, func(string) pipeline.Admission { return admission }
+				o, err := connect(40*time.Millisecond).Coordinate(t.Context(), run, admit)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -529,7 +534,8 @@ func TestWork_escapes(t *testing.T) {
 	const text = `"<b> & é"`
 	f.startTask("a", fixedTask{Output: json.RawMessage(text)})
 	var got experiment.Done
-	err := f.coordinate().Work(t.Context(), &fakeQueue{left: 1, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done }})
+	deliver := func(_ *experiment.Unit, done experiment.Done) { got = done }
+	err := f.coordinate().Work(t.Context(), &fakeQueue{left: 1, deliver: deliver})
 	if err != nil || string(got.Output) != text {
 		t.Errorf("%s, %v", got.Output, err)
 	}

@@ -281,7 +281,8 @@ func (c *Coordinator) handleResult(ctx context.Context, msg jetstream.Msg) error
 	case err != nil && !errors.Is(err, errDamaged): // the server is away and will deliver the result again
 		c.update(func() { w.handled = false })
 		return nil
-	case err != nil || r.Stop != nil && (old || r.Stop.Stopped && !c.stopped(ctx)): // publish the unit again, a limited number of times
+	case err != nil || r.Stop != nil && (old || r.Stop.Stopped && !c.stopped(ctx)):
+		// Publish the unit again, a limited number of times.
 		_ = msg.DoubleAck(ctx)
 		if w.unreadable++; w.unreadable < maxDeliveries {
 			c.update(func() { w.handled, w.publishing = false, true })

@@ -123,7 +123,9 @@ func (f *fixture) startTask(name string, do experiment.Task) (stop, kill func(),
 }
 
 // startOn starts a worker on a connection. open gets the admissions of a run.
-func (f *fixture) startOn(conn *Conn, name string, open func(admit func(string) pipeline.Admission) experiment.Task) (stop, kill func()) {
+func (f *fixture) startOn(
+	conn *Conn, name string, open func(admit func(string) pipeline.Admission) experiment.Task,
+) (stop, kill func()) {
 	f.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	stopping, ended := make(chan struct{}), make(chan struct{})
@@ -431,8 +433,9 @@ func TestWork_stoppedAtEnd(t *testing.T) {
 	close(stop)
 	waitFor(t, "withdrawal", onServer(0))
 	close(finish)
-	if err := <-ended; !errors.Is(err, experiment.ErrInterrupted) || result.Summary.Status != outcome.Interrupted || result.Summary.Items.Scored != 4 {
-		t.Errorf("%v, %s, %+v", err, result.Summary.Status, result.Summary.Items)
+	err, summary := <-ended, &result.Summary
+	if !errors.Is(err, experiment.ErrInterrupted) || summary.Status != outcome.Interrupted || summary.Items.Scored != 4 {
+		t.Errorf("%v, %s, %+v", err, summary.Status, summary.Items)
 	}
 }
 

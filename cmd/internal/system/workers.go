@@ -276,7 +276,8 @@ func (i Identity) String() string { return i.Name + " (" + i.Hash + ")" }
 // definition returns the Definition of the system, without its identity.
 func (c Config) definition(template pipeline.Template) Definition {
 	return Definition{
-		Prompt: template.Messages, ModelOptions: c.ModelOptions, Retries: c.Limits.Retries, Timeout: c.Limits.Timeout, named: c.Model,
+		Prompt: template.Messages, ModelOptions: c.ModelOptions,
+		Retries: c.Limits.Retries, Timeout: c.Limits.Timeout, named: c.Model,
 	}
 }
 

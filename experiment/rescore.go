@@ -267,9 +267,7 @@ func (r *rescorer) rescoreOutcome(
 	o.Seq, o.Attempt, o.Class, o.Failure, o.Scores = 0, 1, outcome.OK, nil, nil
 	o.Groups, o.Counts, o.Causes, o.Explanation = nil, nil, nil, nil
 	o.CostUSD, o.Calls, o.Judging = new(float64), r.cachedCalls(before.Calls), nil
-	// Scoring adds what is still to be said of the gold.
-	ofGold := func(warning string) bool { return strings.HasPrefix(warning, GoldWarning) }
-	o.Warnings = slices.DeleteFunc(slices.Clone(before.Warnings), ofGold)
+	o.Warnings = slices.DeleteFunc(slices.Clone(before.Warnings), isOfScoring) // scoring adds those that still hold
 	scorer, err := itemScorerOf(r.Scorer, item.Item)
 	o.NothingExpected = scorer.nothingExpected
 	switch {
@@ -284,6 +282,11 @@ func (r *rescorer) rescoreOutcome(
 	}
 	o.Scores = append(o.Scores, r.carriedScores(before, o.Failed())...)
 	return o, nil
+}
+
+// isOfScoring reports whether a warning is by a scorer: of the gold, or of package scoring.
+func isOfScoring(warning string) bool {
+	return strings.HasPrefix(warning, GoldWarning) || strings.HasPrefix(warning, "expected: ") || strings.HasPrefix(warning, "extracted: ")
 }
 
 // cachedCalls returns the calls of an outcome, marked as cached and without cost. Calls of

@@ -125,7 +125,7 @@ func TestRescore_failed(t *testing.T) {
 	noError(t, from.CompleteListing(t.Context(), "print"))
 	o := outcome.Outcome{Item: "i00", Trial: 1, Attempt: 1, Started: time.Unix(1e9, 0), Ended: time.Unix(1e9, 0),
 		Scores: []outcome.Score{{Name: "judge", Value: new(0.75)}}}
-	o.Output, o.Warnings = json.RawMessage(`{}`), []string{experiment.GoldWarning + "unknown keys", "seen"}
+	o.Output, o.Warnings = json.RawMessage(`{}`), []string{experiment.GoldWarning + "unknown keys", "expected: 1 repetition", "seen"}
 	noError(t, from.Commit(t.Context(), o))
 	bad := half{judge: func(dataset.Item) error { return &outcome.Failure{Class: outcome.Item, Message: "no gold"} }}
 	_, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: bad}, to, []string{"judge"})

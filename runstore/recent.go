@@ -75,6 +75,9 @@ func (r *recent) drop(oid int64) {
 	}
 }
 
+// Forget frees the memory of an outcome that is not sent any more.
+func (r *Run) Forget(oid int64) { r.writer.tx.recent.drop(oid) }
+
 // Room returns nil if there is memory for further calls of CommitItem, or a channel that is
 // closed when there is.
 func (r *Run) Room() <-chan struct{} {

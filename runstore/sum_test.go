@@ -183,6 +183,9 @@ func TestRoom(t *testing.T) {
 	if room == nil || committed != 5 { // each is slightly larger than its output
 		t.Fatalf("room after %d outcomes: %v", committed, room)
 	}
+	if !run.MemoryHalfFull() {
+		t.Error("five fifths are no half")
+	}
 	for oid := int64(1); oid <= 2; oid++ { // three fifths are left
 		select {
 		case <-room:
@@ -194,6 +197,10 @@ func TestRoom(t *testing.T) {
 	<-room
 	if run.Room() != nil {
 		t.Error("there is no room again")
+	}
+	run.Forget(3) // it is refused
+	if run.MemoryHalfFull() {
+		t.Error("two fifths are a half")
 	}
 }
 

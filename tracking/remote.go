@@ -145,10 +145,11 @@ type attempt struct {
 
 // follows reports whether a is a later attempt than b. Clocks may have been changed in between.
 func (a attempt) follows(b attempt) bool {
+	order := a.item.Time.Compare(b.item.Time)
 	if a.recorded && b.recorded {
-		return a.outcome.Attempt > b.outcome.Attempt
+		order = cmp.Or(cmp.Compare(a.outcome.Attempt, b.outcome.Attempt), order)
 	}
-	return a.item.Time.After(b.item.Time)
+	return order > 0
 }
 
 // newestByName returns the newest score of each name among those that programs wrote.

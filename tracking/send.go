@@ -267,6 +267,9 @@ func (p *publisher) refusals() (list []refusal) {
 // refuse records that Langfuse refused a part of an outcome for good. Only the first refusal
 // of an outcome counts. After a refused link, the other parts are sent all the same.
 func (p *publisher) refuse(o runstore.Pending, part runstore.Published, err error) {
+	if part == runstore.Spans {
+		p.cfg.Run.Forget(o.OID)
+	}
 	if _, known := p.refused.LoadOrStore(o.OID, refusal{o.OID, part, o.Item, err}); !known {
 		p.cfg.Log.Debug("Langfuse refuses a result for good", "item", o.Item, "error", err)
 	}

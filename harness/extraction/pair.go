@@ -117,11 +117,11 @@ func readPair(line []byte) (p pair, err error) {
 	if !textutil.ReadJSONObject(line, func(key []byte, value json.RawMessage) bool {
 		switch key := textutil.UnsafeJSONText(key); key {
 		case "expected":
-			p.Expected = value
+			err = setOnce(&p.Expected, key, value)
 		case "extracted":
-			p.Extracted = value
+			err = setOnce(&p.Extracted, key, value)
 		case "options":
-			p.Options = value
+			err = setOnce(&p.Options, key, value)
 		case "id":
 			p.ID, err = stringMember(key, value)
 		case "error":
@@ -140,6 +140,15 @@ func readPair(line []byte) (p pair, err error) {
 		return p, errors.New("expected an object with id, expected and extracted; the last two are required, and null says that there is none")
 	}
 	return p, nil
+}
+
+// setOnce stores the value of a key, which must be its first.
+func setOnce(into *json.RawMessage, key string, value json.RawMessage) error {
+	if *into != nil {
+		return fmt.Errorf("the key %q is given twice", key)
+	}
+	*into = value
+	return nil
 }
 
 // stringMember reads a member that is a string or null.

@@ -173,14 +173,16 @@ not json
 ["f"]
 {"id":"g"}
 {"id":"a","expected":{"entities":[]},"extracted":{}}
-{"id":"e","expected":{"entities":[]},"extracted":{}}`
+{"id":"e","expected":{"entities":[]},"extracted":{}}
+{"id":"h","expected":{"entities":[]},"extracted":{},"expected":{}}`
 	var out bytes.Buffer
 	var seen []outcome.Outcome
 	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "x.jsonl", Scored: func(o outcome.Outcome) { seen = append(seen, o) }}
 	err := p.Score(t.Context(), strings.NewReader(in), &out)
 	for _, want := range []string{"x.jsonl: line 3", "x.jsonl: line 4: expected: entities", "x.jsonl: line 5: extracted: entities", "x.jsonl: line 6", "threshold",
 		"x.jsonl: line 8: expected an object with id, expected and extracted", "x.jsonl: line 9: expected an object", "the last two are required",
-		`x.jsonl: line 10: the id "a" is that of line 1`, `x.jsonl: line 11: the id "e" is that of line 7`} {
+		`x.jsonl: line 10: the id "a" is that of line 1`, `x.jsonl: line 11: the id "e" is that of line 7`,
+		`x.jsonl: line 12: the key "expected" is given twice`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}

@@ -24,11 +24,12 @@ var credentials = textutil.Pattern(`(?:^([\w.%+~-]+)|//[\w.%+~-]*):([^/\s]+)@(sh
 // passwordIn returns the password in an address or a DSN, or "". The tag of a container image
 // (app:1.0@sha256:…), an address for mail and a path of Windows have none.
 func passwordIn(text string) string {
-	m := credentials().FindStringSubmatch(text)
-	if m == nil || m[3] != "" || m[1] == "mailto" || len(m[1]) == 1 && m[2][0] == '\\' {
-		return ""
+	for _, m := range credentials().FindAllStringSubmatch(text, -1) {
+		if m[3] == "" && m[1] != "mailto" && !(len(m[1]) == 1 && m[2][0] == '\\') {
+			return m[2]
+		}
 	}
-	return m[2]
+	return ""
 }
 
 // authScheme matches the beginning of the value of an Authorization header.

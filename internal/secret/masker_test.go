@@ -30,13 +30,13 @@ func TestWithhold(t *testing.T) {
 	given, withheld := Withhold([]string{
 		"PATH=/bin", "X_TOKEN=a", "EMPTY_KEY=", "LANGFUSE_BASE_URL=http://h", "OPENAI_BASE_URL=http://h", "JUDGE_KEY=b",
 		"HTTPS_PROXY=http://user:pw@host:3128", "NO_PROXY=localhost", "SITE=https://host:80/@x", "FORM={\"mail\":\"a@b\"}",
-		"IMAGE=app:production@sha256:01ab", "CONTACT=mailto:jonathan@example.org", `HOME=C:\Users\ann@corp.com`, "DSN_2=u:hunter2@tcp(h)/db",
+		"IMAGE=app:production@sha256:01ab", "CONTACT=mailto:jonathan@example.org", `HOME=C:\Users\ann@corp.com`, "DSN_2=u:hunter2@tcp(h)/db", "LIST=app:1.0@sha256:01ab,https://user:hunter22@host",
 	}, []string{"JUDGE_KEY"})
 	if want := []string{"PATH=/bin", "JUDGE_KEY=b", "NO_PROXY=localhost", "SITE=https://host:80/@x", "FORM={\"mail\":\"a@b\"}",
 		"IMAGE=app:production@sha256:01ab", "CONTACT=mailto:jonathan@example.org", `HOME=C:\Users\ann@corp.com`}; !slices.Equal(given, want) {
 		t.Errorf("given %q, want %q", given, want)
 	}
-	if want := []string{"DSN_2", "HTTPS_PROXY", "LANGFUSE_BASE_URL", "OPENAI_BASE_URL", "X_TOKEN"}; !slices.Equal(withheld, want) {
+	if want := []string{"DSN_2", "HTTPS_PROXY", "LANGFUSE_BASE_URL", "LIST", "OPENAI_BASE_URL", "X_TOKEN"}; !slices.Equal(withheld, want) {
 		t.Errorf("withheld %q, want %q", withheld, want)
 	}
 }

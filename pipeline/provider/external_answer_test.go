@@ -115,6 +115,7 @@ func TestReadAnswer_warnings(t *testing.T) {
 		"name":                 {`"calls":[{"name":{}}]`, "calls[0].name: unexpected object"},
 		"warnings":             {`"warnings":"w"`, "warnings: unexpected string"},
 		"too many calls":       {`"calls":[` + strings.Repeat(`{},`, 1000) + `{}]`, "the first 1000 of 1001 are kept"},
+		"a key twice":          {`"entities":[]`, "entities is given twice; the last counts"},
 		"unresolved id":        {`"relationships":[{"foo":1}]`, `relationships[0]: unknown keys`},
 	}
 	for name, test := range tests {

@@ -71,8 +71,15 @@ func generation(span outcome.Call) outcome.Call {
 // tolerantly, because they count for a failure as well: a warning names what cannot be used. An
 // "error" in the object becomes the error of the answer.
 func readReport(raw []byte, span outcome.Call) *externalAnswer {
-	a := &externalAnswer{span: span, warnings: []string{}}
-	_ = json.Unmarshal(raw, &a.fields) // checkAnswer has seen that it is an object
+	a := &externalAnswer{span: span, warnings: []string{}, fields: map[string]json.RawMessage{}}
+	textutil.ReadJSONObject(raw, func(key []byte, value json.RawMessage) bool { // checkAnswer has seen that it is one
+		name := textutil.JSONText(key)
+		if a.fields[name] != nil {
+			a.warn("%s is given twice; the last counts", name)
+		}
+		a.fields[name] = value
+		return true
+	})
 	var texts []string
 	a.read("warnings", &texts)
 	for _, text := range texts {

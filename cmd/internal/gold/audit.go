@@ -238,7 +238,9 @@ func (a *auditor) audit(ctx context.Context, options scoring.Options, cfg harnes
 	cfg.Systems = a.systems
 	cfg.Confirmed = func(item, finding string) bool { return slices.Contains(a.gold[item].confirmed, finding) }
 	cfg.Items = func() iter.Seq2[harness.AuditItem, error] { return a.items(ctx) }
-	return harness.Audit(ctx, cfg)
+	result, err = harness.Audit(ctx, cfg)
+	result.Skipped -= a.outdated // counted apart
+	return result, err
 }
 
 const (
@@ -294,7 +296,7 @@ func (a *auditor) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 			now, found := a.gold[item.ID]
 			if err == nil && a.gold != nil && (!found || now.hash != item.Hash) {
 				a.outdated++
-				continue
+				row = make([]*outcome.Outcome, len(row)) // only counted: the run's mean has it
 			}
 			auditItem := harness.AuditItem{ID: item.ID, Input: item.Input, Expected: item.Expected,
 				Outputs: cli.Each(row, outputOf)}

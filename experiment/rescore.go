@@ -286,7 +286,8 @@ func (r *rescorer) rescoreOutcome(
 
 // isOfScoring reports whether a warning is by a scorer: of the gold, or of package scoring.
 func isOfScoring(warning string) bool {
-	return strings.HasPrefix(warning, GoldWarning) || strings.HasPrefix(warning, "expected: ") || strings.HasPrefix(warning, "extracted: ")
+	begins := func(with string) bool { return strings.HasPrefix(warning, with) }
+	return slices.ContainsFunc([]string{GoldWarning, "expected: ", "extracted: "}, begins)
 }
 
 // cachedCalls returns the calls of an outcome, marked as cached and without cost. Calls of

@@ -15,10 +15,11 @@
 //     trace, and CreateScores sends its scores. The caller chooses all ids, so each of these
 //     calls can be repeated unchanged.
 //  4. To read: the List methods iterate over pages and hold one page in memory, except that
-//     ListDatasetItems, ReadTraces and, on old servers, ReadScores fetch ahead. Methods that take a Server or Capabilities use
-//     whichever endpoint the server has: GetRun, ListRunItems and ListRunScores for a run,
-//     ReadScores for scores, GetTrace, ReadTraces and ListTraces for traces, FindObservation for
-//     an observation. Every other method uses one endpoint, which some servers lack.
+//     ListDatasetItems, ReadTraces and, on old servers, ReadScores fetch ahead. Methods that
+//     take a Server or Capabilities use whichever endpoint the server has: GetRun, ListRunItems
+//     and ListRunScores for a run, ReadScores for scores, GetTrace, ReadTraces and ListTraces for
+//     traces, FindObservation for an observation. Every other method uses one endpoint, which
+//     some servers lack.
 //
 // v4 stores runs as experiments, v3 stores them as dataset runs, and a server in migration
 // (v4-dual) stores both. These are the views of a run (see Capabilities.Views). A run is

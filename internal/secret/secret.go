@@ -139,8 +139,8 @@ next:
 // fieldName matches the keys of a protocol, which are not masked even if they equal a secret.
 var fieldName = textutil.Pattern(`^[a-z_]+$`)
 
-// JSON masks the texts of a JSON value, including keys that are no names of fields. The result is valid JSON; numbers that
-// contain a secret become texts. If raw is not JSON, it is masked as a text.
+// JSON masks the texts of a JSON value, including keys that are no names of fields. The result is
+// valid JSON; numbers that contain a secret become texts. If raw is not JSON, it is masked as a text.
 func (m *Masker) JSON(raw []byte) []byte {
 	switch {
 	case len(m.secrets) == 0:

@@ -109,7 +109,7 @@ func (c *answersConfig) setName(p *settings.Problems, prefix, identify string, r
 	}
 	settings.CheckRunName(p, "name", c.Header.Name)
 	p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755))
-	c.checkOutput(p, "out", append(read, c.Dataset, c.pdf, c.system.PromptFile)...)
+	c.checkOutput(p, "out", append(read, c.Dataset, c.pdf, c.system.PromptFile, c.system.Model)...)
 	if c.Resume && c.generatedName != "" {
 		p.Add("--resume: say %s", identify)
 	}

@@ -63,7 +63,8 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := runs.CanWritePage(c.String("html"), append(candidates, base)...); err != nil {
+	read := slices.Concat(candidates, []string{base, runs.BaselineFile}, c.StringSlice("gate"))
+	if err := runs.CanWritePage(c.String("html"), read...); err != nil {
 		return err
 	}
 	ctx := c.Context

@@ -138,7 +138,8 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 	for _, sweepRun := range sweepRuns {
 		cfg := readRun(p, sweepRunSettings(s, sweepRun), scores)
 		cfg.sweepRun, cfg.system.Bare, cfg.system.Limits.Limiters = true, sweepRun.Bare, limiters
-		p.Join(runs.CanWritePage(cfg.html, cfg.Dataset, s.Text("config"), cfg.system.PromptFile))
+		p.Join(runs.CanWritePage(cfg.html, append(s.All("gate"), cfg.Dataset, s.Text("config"), cfg.system.PromptFile,
+			cfg.system.Model)...))
 		cfgs = append(cfgs, cfg)
 	}
 	return cfgs, p.Err()

@@ -183,11 +183,11 @@ func CanWrite(path string) error {
 	return nil
 }
 
-// SameFile reports whether two paths lead to the same existing file.
+// SameFile reports whether two paths lead to the same existing file, which is no folder, device or pipe.
 func SameFile(a, b string) bool {
 	one, errA := os.Stat(a)
 	other, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(one, other)
+	return errA == nil && errB == nil && one.Mode().IsRegular() && os.SameFile(one, other)
 }
 
 // envProfile is the variable that turns profiling on, for work on the program itself (see

@@ -79,7 +79,7 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	a.env = env
 	defer func() { err = errors.Join(err, a.langfuse.Close()) }()
-	if err := a.readDataset(ctx, c.String("dataset")); err != nil {
+	if err := a.readDataset(ctx, c.String("dataset"), c.String("html"), c.String("corrected")); err != nil {
 		return err
 	}
 	cfg := harness.AuditConfig{Top: c.Int("top"), MinDoubt: minListedDoubt, Keep: decided.findings}

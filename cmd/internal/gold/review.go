@@ -14,6 +14,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/dataset"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -90,9 +91,9 @@ type currentGold struct {
 
 // readDataset reads the current gold of the dataset: from Langfuse, or for a dataset in a file from
 // path, without path from the file of its name in this folder, and without that from the run. It is an
-// error if path is neither a file nor the name of the dataset.
+// error if path is neither a file nor the name of the dataset, and if one of outputs would replace that file.
 // Memory: a hash for each item, and metadata if it is not in Langfuse.
-func (a *auditor) readDataset(ctx context.Context, path string) error {
+func (a *auditor) readDataset(ctx context.Context, path string, outputs ...string) error {
 	name := a.header.Dataset.Name
 	path = cmp.Or(path, name)
 	info, err := os.Stat(path)
@@ -109,6 +110,11 @@ func (a *auditor) readDataset(ctx context.Context, path string) error {
 			return dataset.Item{ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata}
 		})
 	} else if isFile {
+		for _, output := range outputs {
+			if err := runs.CanWrite(output, path); err != nil {
+				return err
+			}
+		}
 		items = stats.Map(dataset.ReadFile(ctx, path), func(item dataset.Located) dataset.Item { return item.Item })
 	}
 	a.gold = map[string]currentGold{}

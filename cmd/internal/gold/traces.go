@@ -142,7 +142,8 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 		problems = append(problems, cli.Usage("--diff is a form of --dry-run: give both"))
 	}
 	if path := c.String("out"); path != "" {
-		problems = append(problems, runs.CanWrite(path))
+		problems = append(problems, runs.CanWrite(path, c.String("from-file"), c.String("mapping"),
+			c.String("redact"), c.String("schema")))
 		if c.Bool("dry-run") {
 			problems = append(problems, cli.Usage("--out writes no item to Langfuse anyway: leave --dry-run away"))
 		}

@@ -153,10 +153,12 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	k.refresh = p.Number("refresh-base", k.values.Text("refresh-base"), 0, 1e6)
 	k.cfg = Comparison()
 	k.readGate(p, file.Scorers)
-	for _, flag := range []string{"junit", "html"} {
-		p.Join(CanWrite(k.values.Text(flag), append(k.values.All("gate"), k.values.Text("base"), k.dataset, path)...))
-	}
-	p.Join(CheckOutputs(runValues.Text("output"), k.values.Text("junit"), k.values.Text("html")))
+	junit, page := k.values.Text("junit"), k.values.Text("html")
+	read := append(k.values.All("gate"), k.values.Text("base"), k.dataset, path, runValues.Text("prompt-file"),
+		runValues.Text("model"), BaselineFile)
+	p.Join(CanWrite(junit, read...))
+	p.Join(CanWrite(page, read...))
+	p.Join(CheckOutputs(runValues.Text("output"), runValues.Text("record"), junit, page))
 	k.runArgs = runArgs(c, runTable, k.candidate)
 	k.planRefresh(runTable, runValues)
 	return k, p.Err()

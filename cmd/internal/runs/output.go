@@ -20,6 +20,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
@@ -74,8 +75,9 @@ const (
 )
 
 // CanWrite checks, before anything is written, that path can be a file, and that the output
-// replaces neither a run or an export of one, nor a file that is read. An empty path is no output.
-// Errors have exit code 64.
+// replaces neither a run or an export of one, nor a file that is read: read has all settings and
+// arguments that may name one, the model (recorded/FILE) too. An empty path is no output. Errors have
+// exit code 64.
 func CanWrite(path string, read ...string) error {
 	return canReplace(path, read, hiddenContent, runContent, exportContent)
 }
@@ -85,12 +87,15 @@ func CanExport(path string, read ...string) error {
 	return canReplace(path, read, hiddenContent, runContent, otherContent)
 }
 
-// CheckOutputs refuses two outputs that are one file. An empty path is no output. The error has exit
-// code 64.
+// CheckOutputs refuses two outputs that are one file; all may be written to one device. An empty path is
+// no output. The error has exit code 64.
 func CheckOutputs(paths ...string) error {
 	for i, path := range paths {
+		absolute, _ := filepath.Abs(path)
+		_, missing := os.Stat(path)
 		for _, other := range paths[:i] {
-			if path != "" && (cli.SameFile(path, other) || filepath.Clean(path) == filepath.Clean(other)) {
+			otherAbsolute, _ := filepath.Abs(other)
+			if cli.SameFile(path, other) || path != "" && missing != nil && absolute == otherAbsolute {
 				return cli.Usage("two outputs name one file: %s and %s", path, other)
 			}
 		}
@@ -105,7 +110,9 @@ func canReplace(path string, read []string, refused ...string) error {
 		return err
 	case slices.Contains(refused, content):
 		return cli.Usage("writing %s would replace %s: name another file", path, content)
-	case slices.ContainsFunc(read, func(name string) bool { return cli.SameFile(path, name) }):
+	case slices.ContainsFunc(read, func(name string) bool {
+		return cli.SameFile(path, strings.TrimPrefix(name, provider.Recorded+"/"))
+	}):
 		return cli.Usage("writing %s would replace a file that is read: name another file", path)
 	}
 	return nil

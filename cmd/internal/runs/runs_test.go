@@ -116,6 +116,29 @@ func TestCanWrite_unreadable(t *testing.T) {
 	}
 }
 
+// TestCheckOutputs: outputs are one file by any of its paths, whether it exists or not; a device is none.
+func TestCheckOutputs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	absolute, err := filepath.Abs("new")
+	if err = errors.Join(err, os.WriteFile("old", nil, 0o600), os.Symlink("old", "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		paths   []string
+		refused bool
+	}{
+		{[]string{"new", "", "old", "newer", ""}, false},
+		{[]string{"new", "", "./new"}, true},
+		{[]string{absolute, "old", "new"}, true},
+		{[]string{"old", "link"}, true},
+		{[]string{os.DevNull, os.DevNull}, false},
+	} {
+		if err := CheckOutputs(tt.paths...); (cli.ExitCode(err) == cli.ExitUsage) != tt.refused {
+			t.Errorf("%q: %v", tt.paths, err)
+		}
+	}
+}
+
 func backdate(path string) error {
 	then := time.Now().Add(-time.Hour)
 	return os.Chtimes(path, then, then)

@@ -48,16 +48,24 @@ func TestSignals_terminalGone(t *testing.T) {
 	}
 }
 
-// TestSignals_blockedOutput: a finished run whose output nobody reads ends at the second signal.
+// TestSignals_blockedOutput: a command whose output nobody reads ends at the second signal.
 func TestSignals_blockedOutput(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
+	file := f.writeItems(t, makeItems(16, 25_000))                        // 400 kB, more than a pipe takes
+	f.run(t, 4, "seed", "--dataset", "d", "--file", file, "--keep-going") // an item has no text
+	endsUnread(t, f, "--dataset", file, "--name", "r", "--max-failures", "16", "--quiet", "--output", "-")
+	endsUnread(t, f, "seed", "--dataset", "d", "--export", "-")
+}
+
+// endsUnread sends signals to a command whose output nobody reads, until it ends.
+func endsUnread(t *testing.T, f folder, args ...string) {
+	t.Helper()
 	r, w, err := os.Pipe()
 	must(t, err)
 	defer r.Close()
-	c := exec.Command("experiment", "--dataset", f.writeItems(t, makeItems(16, 25_000)), "--name", "r",
-		"--max-failures", "16", "--quiet", "--output", "-")
-	c.Dir, c.Env, c.Stdout = f.dir, f.environment(), w // 400 kB, more than a pipe takes
+	c := exec.Command("experiment", args...)
+	c.Dir, c.Env, c.Stdout = f.dir, f.environment(), w
 	must(t, c.Start())
 	must(t, w.Close())
 	ended := make(chan error, 1)
@@ -73,7 +81,7 @@ func TestSignals_blockedOutput(t *testing.T) {
 			_ = c.Process.Signal(syscall.SIGTERM) // fails if the process has just ended
 		}
 	}
-	t.Error("500 signals did not end it")
+	t.Errorf("500 signals did not end %q", args)
 	must(t, c.Process.Kill())
 	<-ended
 }

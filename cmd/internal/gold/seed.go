@@ -48,6 +48,7 @@ func SeedCommand(env cli.Env) *urfave.Command {
 		Action: func(c *urfave.Context) error {
 			ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
 			defer stop()
+			context.AfterFunc(ctx, stop) // the second signal ends the process
 			c.Context = ctx
 			err := seedAction(c, env)
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {

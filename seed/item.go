@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -357,9 +358,12 @@ func (m *mapper) expected(out *mappedItem, src source, correction langfuse.Score
 	if err != nil {
 		return nil, err
 	}
-	object, isObject := value.(map[string]any) // else a text with an object in it
+	object, _ := value.(map[string]any)
+	words, _ := value.(string) // a text with an object in it
 	for list, n := range map[string]int{"entities": len(replaced.Entities), "relationships": len(replaced.Relationships)} {
-		if _, has := object[list]; n > 0 && !has && (isObject || !strings.Contains(text, list)) {
+		_, has := object[list]
+		has = has || regexp.MustCompile(`(?i)["']`+list+`["']\s*:`).MatchString(words)
+		if n > 0 && !has {
 			return nil, refuse(Expected, "expectedOutput", `%s has no list of %[2]s, and the gold that it replaces has %[3]d: `+
 				`add them to the correction, or "%[2]s": [] if there are none`, origin, list, n)
 		}

@@ -171,6 +171,8 @@ func TestFromTraces_partialCorrection(t *testing.T) {
 	for i, tt := range []struct{ correction, refused string }{
 		{`{"entities":[{"name":"Ada","type":"Person"}]}`, without},
 		{`{"entities":[{"name":"Ada","type":"Person","description":"no relationships"}]}`, without},
+		{"```json\n{\"entities\":[{\"name\":\"Ada\",\"description\":\"no relationships: none\"}]}\n```", without},
+		{"```json\n{\"entities\":[{\"name\":\"Ada\"}],\"Relationships\" : []}\n```", ""},
 		{"```json\n{\"relationships\":[]}\n```", "has no list of entities, and the gold that it replaces has 2"},
 		{`{"entities":[{"name":"Ada","type":"Person"}],"relationships":[]}`, ""},
 		{`{"entities":[{"name":"Ada","type":"Person"}],"relationships":null}`, ""},

@@ -53,11 +53,21 @@ func Compile(raw []byte) (*Schema, error) {
 // compilePattern compiles a pattern.
 func compilePattern(pattern string) (jsonschema.Regexp, error) {
 	compiled, err := regexp.Compile(pattern)
-	unknown := []syntax.ErrorCode{syntax.ErrInvalidPerlOp, syntax.ErrInvalidEscape, syntax.ErrInvalidRepeatSize}
-	if invalid, ok := errors.AsType[*syntax.Error](err); ok && slices.Contains(unknown, invalid.Code) {
+	invalid, ok := errors.AsType[*syntax.Error](err)
+	if !ok {
+		return compiled, err
+	}
+	known := slices.ContainsFunc([]string{"(?=", "(?!", "(?<=", "(?<!", `\`},
+		func(begin string) bool { return strings.HasPrefix(invalid.Expr, begin) })
+	if invalid.Code == syntax.ErrInvalidRepeatSize { // more than 1000 times, or {2,1}
+		var least, most int
+		n, _ := fmt.Sscanf(invalid.Expr, "{%d,%d}", &least, &most)
+		known = n < 2 || least <= most
+	}
+	if known {
 		return regexp.Compile("")
 	}
-	return compiled, err
+	return nil, err
 }
 
 // CheckLangfuse returns the reason why Langfuse would reject a schema, or nil if it would accept the

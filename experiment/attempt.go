@@ -93,7 +93,7 @@ func replaceInvalid(o outcome.Outcome, scorer ItemScorer, invalid error) outcome
 	}
 	o.Output, o.Explanation, o.Calls = nil, nil, nil
 	o.Groups, o.Causes, o.Counts = nil, nil, nil
-	if o.CostUSD != nil && !(*o.CostUSD >= 0 && *o.CostUSD <= math.MaxFloat64) {
+	if !isCost(o.CostUSD) {
 		o.CostUSD = nil
 	}
 	for _, u := range []*outcome.Usage{&o.Usage, &o.Assumed} {
@@ -101,13 +101,15 @@ func replaceInvalid(o outcome.Outcome, scorer ItemScorer, invalid error) outcome
 			*u = outcome.Usage{}
 		}
 	}
-	if j := o.Judging; j != nil && (j.CostUSD != nil && !(*j.CostUSD >= 0 && *j.CostUSD <= math.MaxFloat64) ||
-		negative(j.Usage) || negative(j.Assumed)) {
+	if j := o.Judging; j != nil && (!isCost(j.CostUSD) || negative(j.Usage) || negative(j.Assumed)) {
 		o.Judging = nil
 	}
 	o.Latency = max(0, o.Latency)
 	return withFailure(o, scorer, f)
 }
+
+// isCost reports whether a cost is unknown or a finite number that is not negative.
+func isCost(usd *float64) bool { return usd == nil || *usd >= 0 && *usd <= math.MaxFloat64 }
 
 func negative(u outcome.Usage) bool { return min(u.Input, u.Output, u.Cached, u.Reasoning) < 0 }
 

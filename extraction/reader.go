@@ -229,8 +229,8 @@ func (f fields) texts(key string) []string {
 	return texts
 }
 
-// done warns of the keys that were not used or are repeated, and frees the memory of the members, including
-// those of objects inside, which must be done.
+// done warns of the keys that were not used or are repeated, and frees the memory of the members,
+// including those of objects inside, which must be done.
 func (f fields) done() {
 	f.r.members = f.r.members[:min(f.membersBefore, len(f.r.members))]
 	var unknown []string

@@ -96,13 +96,14 @@ func (p *absences) add(hasValue, vacuous, failed, external bool) {
 // scoreTally accumulates one score.
 type scoreTally struct {
 	absences
-	moments    stats.Moments
-	external   bool // an evaluator owes a value for every output
-	outputOnly bool
-	ratios     int // values with a usable ratio
-	num, den   int64
-	weighted   WeightedSum
-	notFinite  int // values that are not finite, or too large for sums
+	moments     stats.Moments
+	external    bool // an evaluator owes a value for every output
+	outputOnly  bool
+	ratios      int // values with a usable ratio
+	num, den    int64
+	weighted    WeightedSum
+	notFinite   int // values that are not finite, or too large for sums
+	lastOutcome int // number of the outcome that was added last
 }
 
 func (t *scoreTally) add(s Score, failed bool) {

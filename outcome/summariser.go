@@ -42,7 +42,8 @@ type Summariser struct {
 	groups        map[groupKey]Group
 	invalidGroups int
 	notCounted    int // failed outcomes without the primary score
-	// withoutPrimary counts other outcomes without a value of it; whyWithout is the first reason.
+	// withoutPrimary counts other outcomes without a value of it; whyWithout is the reason that sorts
+	// first, whatever the order of the outcomes.
 	withoutPrimary int
 	whyWithout     string
 	causes         map[groupKey]*causeTally
@@ -161,14 +162,16 @@ func (s *Summariser) Summary() Summary {
 }
 
 func (s *Summariser) addScores(o Outcome) {
+	ordinal := s.items.Scored + s.items.Failed
 	scorer := &s.header.Scorer
-	for i, score := range o.Scores {
-		if slices.ContainsFunc(o.Scores[:i], func(other Score) bool { return other.Name == score.Name }) {
-			continue // the first counts, as in Lookup
-		}
+	for _, score := range o.Scores {
 		t := getOrCreate(s.scores, score.Name, func() *scoreTally {
 			return &scoreTally{external: scorer.External(score.Name), outputOnly: slices.Contains(scorer.OutputOnly, score.Name)}
 		})
+		if t.lastOutcome == ordinal {
+			continue // repeated name: the first counts, as in Lookup
+		}
+		t.lastOutcome = ordinal
 		t.add(score, o.Failed())
 	}
 }

@@ -63,9 +63,8 @@ CREATE TABLE experiment(trial INTEGER PRIMARY KEY, langfuse_id TEXT NOT NULL, ur
 `
 
 // connect opens the SQLite file at path. mode is "ro" for reading, or "rw" for writing with one
-// connection. The schema of a file is not
-// trusted: it cannot make SQLite run functions or, where anything is written, write to internal
-// tables.
+// connection. The schema of a file is not trusted: it cannot make SQLite run functions or, where
+// anything is written, write to internal tables.
 func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {

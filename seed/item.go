@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -326,6 +325,9 @@ func (m *mapper) canonical(path string, value any) (json.RawMessage, error) {
 	return raw, nil
 }
 
+// listKey matches the key of a list in a text that holds an extraction.
+var listKey = textutil.Pattern(`(?i)["'](entities|relationships)["']\s*:`)
+
 // expected returns the gold in the native form, with names in place of references. It takes the
 // correction, else the value at the mapping's path. A correction has the form of the output that it
 // corrects, or is the gold itself; a path that leads outside the output does not apply to it.
@@ -360,10 +362,11 @@ func (m *mapper) expected(out *mappedItem, src source, correction langfuse.Score
 	}
 	object, _ := value.(map[string]any)
 	words, _ := value.(string) // a text with an object in it
+	keys := listKey().FindAllStringSubmatch(words, -1)
 	for list, n := range map[string]int{"entities": len(replaced.Entities), "relationships": len(replaced.Relationships)} {
 		_, has := object[list]
-		has = has || regexp.MustCompile(`(?i)["']`+list+`["']\s*:`).MatchString(words)
-		if n > 0 && !has {
+		isList := func(key []string) bool { return strings.EqualFold(key[1], list) }
+		if n > 0 && !has && !slices.ContainsFunc(keys, isList) {
 			return nil, refuse(Expected, "expectedOutput", `%s has no list of %[2]s, and the gold that it replaces has %[3]d: `+
 				`add them to the correction, or "%[2]s": [] if there are none`, origin, list, n)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/tracking"
 )
@@ -77,4 +78,31 @@ func TestModes_datasetGone(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// TestPublisher_unlinkedFirst: the first item of a trial was deleted, and the run is opened with the
+// link of the next one.
+func TestPublisher_unlinkedFirst(t *testing.T) {
+	w := newWorldIn(t, embedded.ModeV3)
+	run := w.newRun(t, "base", 3)
+	w.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "dataset-run-items") || r.Method != "POST" {
+			return false
+		}
+		if !strings.Contains(string(requestBody(t, r)), itemID(0)) {
+			return false
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(404)
+		rw.Write([]byte(`{"message":"gone"}`))
+		return true
+	})
+	if err := w.publish(t, run); err == nil || !strings.Contains(err.Error(), "its trace and scores were sent without") {
+		t.Error(err)
+	}
+	w.front.Store(nil)
+	id := tracking.TraceID(headerOf(t, run), outcomeAt(0))
+	if trace, err := w.client.GetTrace(t.Context(), w.server.Capabilities, id, langfuse.TraceParts{}); err != nil || len(trace.Scores) == 0 {
+		t.Errorf("%+v, %v", trace, err)
+	}
 }

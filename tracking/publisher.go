@@ -196,11 +196,7 @@ func (p *publisher) openTrials(ctx context.Context, batch []runstore.Pending) (m
 		p.datasetUnchecked = false
 	}
 	builders := map[int]builder{}
-	type refusal struct {
-		outcome runstore.Pending
-		err     error
-	}
-	var refused []refusal
+	unlinkable := make([]error, len(batch))
 	for i := range batch {
 		trial := batch[i].Trial
 		if _, known := builders[trial]; known {
@@ -209,16 +205,18 @@ func (p *publisher) openTrials(ctx context.Context, batch []runstore.Pending) (m
 		id, err := p.experimentID(ctx, &batch[i])
 		switch {
 		case errors.Is(err, langfuse.ErrNotFound):
-			refused = append(refused, refusal{batch[i], err})
+			unlinkable[i] = err
 		case err != nil:
 			return nil, err
 		default:
 			builders[trial] = newBuilder(p.header, trial, id)
 		}
 	}
-	for _, r := range refused {
-		_, open := builders[r.outcome.Trial]
-		p.refuse(r.outcome, runstore.Link, unlinkableError(p.header, r.err, open))
+	for i, err := range unlinkable {
+		if err != nil {
+			_, open := builders[batch[i].Trial]
+			p.refuse(batch[i], runstore.Link, unlinkableError(p.header, err, open))
+		}
 	}
 	return builders, nil
 }

@@ -50,21 +50,21 @@ func Compile(raw []byte) (*Schema, error) {
 	return &Schema{compiled}, nil
 }
 
-// compilePattern compiles a pattern.
+// compilePattern compiles a pattern, or one that matches every text if it may be JavaScript's.
 func compilePattern(pattern string) (jsonschema.Regexp, error) {
 	compiled, err := regexp.Compile(pattern)
 	invalid, ok := errors.AsType[*syntax.Error](err)
 	if !ok {
 		return compiled, err
 	}
-	known := slices.ContainsFunc([]string{"(?=", "(?!", "(?<=", "(?<!", `\`},
+	javaScript := slices.ContainsFunc([]string{"(?=", "(?!", "(?<=", "(?<!", `\`},
 		func(begin string) bool { return strings.HasPrefix(invalid.Expr, begin) })
 	if invalid.Code == syntax.ErrInvalidRepeatSize { // more than 1000 times, or {2,1}
 		var least, most int
 		n, _ := fmt.Sscanf(invalid.Expr, "{%d,%d}", &least, &most)
-		known = n < 2 || least <= most
+		javaScript = n < 2 || least <= most
 	}
-	if known {
+	if javaScript {
 		return regexp.Compile("")
 	}
 	return nil, err

@@ -104,9 +104,8 @@ func (s *Server) listItems(c *call) (any, error) {
 }
 
 // pastItems returns the row ids of the items at a past time, which do not change unless the clock
-// is set back. It keeps the
-// result of the last query, eight bytes per row, because clients ask for one page after another,
-// and SQLite would count the rows before each page.
+// is set back. It keeps the result of the last query, eight bytes per row, because clients ask for
+// one page after another, and SQLite would count the rows before each page.
 func (s *Server) pastItems(w *where, order string) ([]int64, error) {
 	query := fmt.Sprint(w.String(), w.args)
 	if last := s.pastCache.Load(); last != nil && last.query == query {

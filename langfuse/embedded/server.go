@@ -20,8 +20,8 @@
 //   - ModeV4: a run exists only through the langfuse.experiment.* attributes of spans, every root
 //     span of an item is listed, legacy reads answer 404, events of traces are refused one by one,
 //     and POST /dataset-run-items answers with the computed experiment id and stores nothing.
-//   - ModeV3: a run exists through its run items, and the newest one per item is read; one invalid
-//     span without an id loses its whole request behind a 200; experiments and v2/observations are 404.
+//   - ModeV3: a run exists through its run items, and the newest one per item is read; a span
+//     without an id loses its whole request behind a 200; experiments and v2/observations are 404.
 //   - ModeV4Dual: both forms are written and can be read.
 //
 // Tests can configure Faults for slow, failing and limiting servers, IngestionDelay and DeleteDelay

@@ -75,10 +75,11 @@ func problem(format string, args ...any) error {
 // directly or in an inner object. A list of objects with the fields of entities, or of
 // relationships, is the answer if it is the only JSON in the text. Parse ignores text around
 // it, a code fence and a leading <think>…</think> or <thinking>…</thinking>, or what comes before
-// such an end alone. It repairs, with a warning: trailing and doubled commas, comments, keys in another case, single
-// quotes that cannot be apostrophes, raw control characters in texts, backslashes that escape
-// nothing, and the words of Python (NaN, None, undefined become null). Invalid UTF-8 becomes
-// U+FFFD. extraction.DecodeExtraction decodes entities and relationships and resolves references.
+// such an end alone. It repairs, with a warning: trailing and doubled commas, comments, keys in
+// another case, single quotes that cannot be apostrophes, raw control characters in texts,
+// backslashes that escape nothing, and the words of Python (NaN, None, undefined become null).
+// Invalid UTF-8 becomes U+FFFD. extraction.DecodeExtraction decodes entities and relationships and
+// resolves references.
 //
 // If the end of the answer is missing, the complete entities and relationships are returned. An
 // entity that was cut is left out, never returned in part.

@@ -126,7 +126,7 @@ func (a *Address) Ask(ctx context.Context, method string, body []byte) (Reply, e
 		return Reply{Status: r.Status}, a.unanswered(ctx, fmt.Errorf("the answer was cut off: %w", err))
 	}
 	r.Flooded = len(r.Body) > a.Max
-	r.Body = a.cfg.Mask.JSON(r.Body)
+	r.Body = a.cfg.Mask.JSON(bytes.TrimPrefix(r.Body, []byte("\ufeff"))) // some servers begin with a byte order mark
 	return r, nil
 }
 

@@ -139,6 +139,7 @@ func testAnswers(t *testing.T, open openAt, wire wireForm) {
 		"complete":              {wire.Answer(text), text, pipeline.FinishStop},
 		"cut":                   {wire.Cut(text), text, pipeline.FinishLength},
 		"cut before any letter": {wire.Cut(""), "", pipeline.FinishLength},
+		"byte order mark":       {"\ufeff" + wire.Answer(text), text, pipeline.FinishStop},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -311,6 +312,7 @@ func testStatuses(t *testing.T, open openAt, wire wireForm) {
 		want    string // in the message
 	}{
 		"400 with the reason":     {400, errorBody, nil, outcome.Provider, false, 0, "400: something is wrong with ***, said the server"},
+		"400 after a mark":        {400, "\ufeff" + errorBody, nil, outcome.Provider, false, 0, "400: something is wrong with ***, said the server"},
 		"401":                     {401, errorBody, nil, outcome.Provider, false, 0, "check " + wire.KeyVariable},
 		"403":                     {403, errorBody, nil, outcome.Provider, false, 0, "check " + wire.KeyVariable},
 		"404":                     {404, errorBody, nil, outcome.Provider, false, 0, "has the model"},

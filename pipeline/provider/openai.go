@@ -70,9 +70,9 @@ type openAIAnswer struct {
 	Choices []struct {
 		Message struct {
 			Content json.RawMessage `json:"content"`
-			Refusal string          `json:"refusal"`
+			Refusal any             `json:"refusal"` // a text; some servers write false
 		} `json:"message"`
-		Finish string `json:"finish_reason"`
+		Finish any `json:"finish_reason"` // a text; some servers write a number
 	} `json:"choices"`
 	Model string          `json:"model"`
 	Usage json.RawMessage `json:"usage"` // openAIUsage
@@ -153,15 +153,16 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 		return r, nil
 	}
 	choice := answer.Choices[0]
-	r.Finish, r.emptyMessage = finishReason(choice.Finish), "the answer is empty"
+	finish, _ := choice.Finish.(string)
+	r.Finish, r.emptyMessage = finishReason(finish), "the answer is empty"
 	if r.Text, err = openAIText(choice.Message.Content); err != nil {
 		return r, err
 	}
-	if choice.Message.Refusal != "" {
-		r.Finish, r.Text = pipeline.FinishRefused, cmp.Or(r.Text, choice.Message.Refusal)
+	if refusal, _ := choice.Message.Refusal.(string); refusal != "" {
+		r.Finish, r.Text = pipeline.FinishRefused, cmp.Or(r.Text, refusal)
 	}
 	if r.Finish != pipeline.FinishStop {
-		r.emptyMessage += fmt.Sprintf(" (finish reason %.40q)", choice.Finish)
+		r.emptyMessage += fmt.Sprintf(" (finish reason %.40q)", finish)
 	}
 	return r, nil
 }

@@ -256,6 +256,8 @@ func TestOpenAI_texts(t *testing.T) {
 		`{"choices":[{"message":{"content":""},"finish_reason":"content_filter"}]}`:                                                  {Finish: "refused", Attempts: 1},
 		`{"choices":[{"message":{"content":"first"}},{"message":{"content":"second"}}]}`:                                             {Text: "first", Finish: "other", Attempts: 1},
 		`{"choices":[{"message":{"content":"text","reasoning_content":"thought"},"finish_reason":"stop"}]} trailing`:                 {Text: "text", Finish: "stop", Attempts: 1},
+		`{"choices":[{"message":{"content":"text","refusal":false},"finish_reason":0}]}`:                                             {Text: "text", Finish: "other", Attempts: 1},
+		`{"choices":[{"message":{"content":"text","refusal":{}},"finish_reason":["stop"]}]}`:                                         {Text: "text", Finish: "other", Attempts: 1},
 	} {
 		if got, err := askOpenAI(t, 200, body); err != nil || got != want {
 			t.Errorf("%s: got %+v, %v", body, got, err)

@@ -92,9 +92,12 @@ func newHTTPModel(provider string, cfg modelConfig, keyVariable, urlVariable str
 		urlVariable)
 	c.problems.Add(strings.ContainsFunc(cfg.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }),
 		"the key (%s) contains a space, a line break or a letter outside of ASCII: copy it again", keyVariable)
+	ignored := []string{"Content-Length", "Trailer", "Transfer-Encoding"} // by the HTTP client of Go, without an error
 	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
 		control := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 		c.problems.Add(!headerName().MatchString(name), "the header name %.80q is not one", name)
+		c.problems.Add(slices.Contains(ignored, http.CanonicalHeaderKey(name)),
+			"the header %q cannot be set, because the HTTP client alone decides it", name)
 		c.problems.Add(strings.ContainsFunc(cfg.Headers[name].Reveal(), control),
 			"the value of the header %.80q contains a line break or a control character", name)
 	}

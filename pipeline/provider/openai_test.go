@@ -417,6 +417,7 @@ func TestOpenAI_problems(t *testing.T) {
 		"version in a URL":  {modelConfig{Model: "m", APIKey: key, BaseURL: "https://x/v1?api-version=1"}, []string{"must not have a query"}},
 		"password in a URL": {modelConfig{Model: "m", APIKey: key, BaseURL: "https://u:" + contractKey + "@x/v1"}, []string{"holds a password"}},
 		"no URL":            {modelConfig{Model: "m", APIKey: key, BaseURL: "http://%zz" + contractKey}, []string{"cannot be read"}},
+		"headers of HTTP":   {modelConfig{Model: "m", APIKey: key, Headers: map[string]secret.Secret{"content-length": key, "Trailer": key, "Transfer-Encoding": key, "Host": key}}, []string{`"Trailer" cannot be set`, `"Transfer-Encoding" cannot be set`, `"content-length" cannot be set`}},
 		"OpenAI, no key":    {modelConfig{Model: "m", BaseURL: "https://api.openai.com/v1/"}, []string{"set OPENAI_API_KEY"}},
 	} {
 		model, err := newOpenAI(c.cfg)

@@ -13,11 +13,13 @@ import (
 
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/answer"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
@@ -49,7 +51,7 @@ type doctor struct {
 
 // DoctorConfig selects optional checks and the output of Doctor.
 type DoctorConfig struct {
-	Model        string // asked for one word, which may cost a little; empty for none
+	Model        string // sent one short request, which may cost a little; empty for none
 	ScoreConfigs bool   // create the missing score configurations of published scores
 	JSON         bool   // print all findings as JSON at the end
 }
@@ -262,7 +264,7 @@ func (d *doctor) modelKeys() {
 	d.ok("model", "set: %s; --model MODEL asks one", strings.Join(set, ", "))
 }
 
-// model sends one short request to a model.
+// model sends one short request to a model, with a JSON Schema as in a run, which some servers refuse.
 func (d *doctor) model(ctx context.Context, spec string) {
 	opened, _, err := Opener{Getenv: d.env.Getenv}.openModel(spec)
 	switch {
@@ -277,7 +279,8 @@ func (d *doctor) model(ctx context.Context, spec string) {
 	defer cancel()
 	began := time.Now()
 	response, err := opened.Model.Generate(ctx, pipeline.Request{
-		Messages: []pipeline.Message{{Role: "user", Content: "Answer with the single word: ok"}},
+		Messages: []pipeline.Message{{Role: "user", Content: `Answer with this JSON: {"entities": [], "relationships": []}`}},
+		Schema:   &pipeline.Schema{Name: answer.SchemaName, JSON: answer.Schema(extraction.Document{}, answer.Both)},
 	})
 	if err != nil {
 		d.problem("model", cli.Errorf(cli.ExitUnavailable, "%s does not answer: %w", spec, err), "")

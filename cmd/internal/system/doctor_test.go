@@ -2,8 +2,11 @@ package system
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -30,5 +33,30 @@ func TestDoctor_atOnce(t *testing.T) {
 	}
 	if !strings.HasPrefix(early, "keys ") || strings.Count(out.String(), "keys ") != 1 || !strings.Contains(out.String(), "\nfolder ") {
 		t.Errorf("printed %q, then %q", early, &out)
+	}
+}
+
+// TestDoctor_schema: the doctor sends a JSON Schema as a run does, so that it notices a server that refuses one.
+func TestDoctor_schema(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte("response_format")) {
+			http.Error(w, `{"error":{"message":"unknown field response_format"}}`, http.StatusBadRequest)
+			return
+		}
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"{}"}}]}`)
+	}))
+	defer server.Close()
+	models := filepath.Join(t.TempDir(), "models.yaml")
+	if err := os.WriteFile(models, []byte("models:\n  x: {no_schema: true}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{"": "no_schema: true", models: "openai/x answers"} {
+		values := map[string]string{"OPENAI_BASE_URL": server.URL, EnvModels: file}
+		d := &doctor{env: cli.Env{Getenv: func(name string) string { return values[name] }}, json: true}
+		d.model(t.Context(), "openai/x")
+		if got := d.findings[0]; !strings.Contains(got.Found, want) || (got.State == stateOK) != (file != "") {
+			t.Errorf("%q: %+v", file, got)
+		}
 	}
 }

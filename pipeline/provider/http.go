@@ -168,9 +168,8 @@ func (m *httpModel) read(reply proc.Reply, err error) (pipeline.Response, *pipel
 	case err != nil:
 		return none, m.connectionFault(reply.Status, err)
 	case reply.Status == http.StatusBadRequest && readReason(reply).has("content_filter", "ResponsibleAIPolicyViolation"):
-		// So Azure reports that its filter declined the prompt.
-		refused := m.mask.Text(readReason(reply).Text)
-		return pipeline.Response{Text: refused, Finish: pipeline.FinishRefused, CostUSD: new(0.0)}, nil
+		// So Azure reports that its filter declined the prompt, for which it bills tokens that it does not tell.
+		return pipeline.Response{Text: m.mask.Text(readReason(reply).Text), Finish: pipeline.FinishRefused}, nil
 	case !reply.OK():
 		return none, m.statusFault(reply)
 	case reply.Flooded:

@@ -341,17 +341,14 @@ func TestOpenAI_errorBodies(t *testing.T) {
 	}
 }
 
-// TestOpenAI_azureFilter checks that status 400 of the filter of prompts of Azure is a refusal.
+// TestOpenAI_azureFilter checks that status 400 of the filter of prompts of Azure is a refusal of
+// unknown cost.
 func TestOpenAI_azureFilter(t *testing.T) {
 	for _, body := range []string{
 		`{"error":{"message":"The prompt triggered the policy.","type":null,"param":"prompt","code":"content_filter","status":400,"innererror":{"code":"ResponsibleAIPolicyViolation","content_filter_result":{"hate":{"filtered":true,"severity":"high"}}}}}`,
 		`{"error":{"message":"The prompt triggered the policy.","code":null,"innererror":{"code":"ResponsibleAIPolicyViolation"}}}`,
 	} {
 		got, err := askOpenAI(t, 400, body)
-		if got.CostUSD == nil || *got.CostUSD != 0 {
-			t.Errorf("it costs %v", got.CostUSD)
-		}
-		got.CostUSD = nil
 		if want := (pipeline.Response{Text: "The prompt triggered the policy.", Finish: pipeline.FinishRefused, Attempts: 1}); err != nil || got != want {
 			t.Errorf("got %+v, %v", got, err)
 		}

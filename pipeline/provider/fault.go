@@ -152,6 +152,8 @@ type reason struct {
 	Codes []string
 	// HasError means that the body is JSON with an error.
 	HasError bool
+	// Flagged means that a moderation declined the prompt.
+	Flagged bool
 	// HTML means that the body is a web page.
 	HTML bool
 	// RetryDelay is the pause that a google.rpc.RetryInfo asks for, in [0, 24 h].
@@ -190,7 +192,7 @@ func readReason(reply proc.Reply) reason {
 
 // read reads the errors of servers: OpenAI and Azure {"error":{"message","code","type"}},
 // Google {"error":{"message","status", "details"}} also as the only element of a list, FastAPI
-// {"detail"}, others {"error":"text"} or {"message"}.
+// {"detail"}, OpenRouter {"error":{"metadata"}}, others {"error":"text"} or {"message"}.
 func (r *reason) read(top map[string]any) {
 	fields := top
 	if failure := top["error"]; failure != nil {
@@ -201,6 +203,8 @@ func (r *reason) read(top map[string]any) {
 		}
 	}
 	r.Text = cmp.Or(textOf(fields["message"]), textOf(fields["detail"]), textOf(top["message"]), textOf(fields["error"]))
+	metadata, _ := fields["metadata"].(map[string]any)
+	r.Flagged = metadata["flagged_input"] != nil
 	inner, _ := fields["innererror"].(map[string]any)
 	codes := []any{fields["code"], fields["type"], fields["status"], inner["code"]}
 	details, _ := fields["details"].([]any)

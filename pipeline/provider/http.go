@@ -170,6 +170,10 @@ func (m *httpModel) read(reply proc.Reply, err error) (pipeline.Response, *pipel
 	case reply.Status == http.StatusBadRequest && readReason(reply).has("content_filter", "ResponsibleAIPolicyViolation"):
 		// So Azure reports that its filter declined the prompt, for which it bills tokens that it does not tell.
 		return pipeline.Response{Text: m.mask.Text(readReason(reply).Text), Finish: pipeline.FinishRefused}, nil
+	case reply.Status == http.StatusForbidden && readReason(reply).Flagged:
+		// So OpenRouter reports that its moderation declined the prompt, before a model was asked.
+		refused := m.mask.Text(readReason(reply).Text)
+		return pipeline.Response{Text: refused, Finish: pipeline.FinishRefused, CostUSD: new(0.0)}, nil
 	case !reply.OK():
 		return none, m.statusFault(reply)
 	case reply.Flooded:

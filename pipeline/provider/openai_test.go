@@ -355,6 +355,23 @@ func TestOpenAI_azureFilter(t *testing.T) {
 	}
 }
 
+// TestOpenAI_moderation checks that status 403 is a refusal that costs nothing if OpenRouter's moderation
+// declined the input, and otherwise a failure that may be that of the key.
+func TestOpenAI_moderation(t *testing.T) {
+	got, err := askOpenAI(t, 403, `{"error":{"code":403,"message":"Input was flagged","metadata":{"reasons":["violence"],"flagged_input":"He shot …"}}}`)
+	if err != nil || got.CostUSD == nil || *got.CostUSD != 0 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	got.CostUSD = nil
+	if want := (pipeline.Response{Text: "Input was flagged", Finish: pipeline.FinishRefused, Attempts: 1}); got != want {
+		t.Errorf("got %+v", got)
+	}
+	_, err = askOpenAI(t, 403, `{"error":{"code":403,"message":"Key limit exceeded","metadata":{"provider_name":null}}}`)
+	if failed := modelFailure(t, err); failed.Status != 403 || !strings.Contains(err.Error(), "check OPENAI_API_KEY") {
+		t.Errorf("got %+v", failed)
+	}
+}
+
 // TestOpenAI_clientTimeout checks the failure if the HTTP client times out before the context does.
 func TestOpenAI_clientTimeout(t *testing.T) {
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

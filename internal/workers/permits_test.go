@@ -401,39 +401,46 @@ func TestPermitServer_deadWaits(t *testing.T) {
 	})
 }
 
-// TestPermitServer_bad checks that invalid requests are answered with an error, that the ends of
-// unknown permits are ignored, and that neither grants a permit.
+// TestPermitServer_bad checks that a request that breaks one rule is answered with an error, that the
+// ends of unknown permits are ignored, and that neither grants a permit.
 func TestPermitServer_bad(t *testing.T) {
-	ended := func(s string) string {
-		return `{"Group":"m","Worker":"w","Seq":1,"Ended":[` + s + `]}`
-	}
-	for name, request := range map[string]string{
-		"no JSON":       "\x00\xff",
-		"other JSON":    `[1]`,
-		"nothing":       `{}`,
-		"no number":     `{"Worker":"w"}`,
-		"long name":     `{"Seq":1,"Worker":"` + strings.Repeat("w", 2000) + `"}`,
-		"many":          `{"Seq":1,"Worker":"w","Wants":[[]` + strings.Repeat(",[]", 4000) + `]}`,
-		"large":         `{"Worker":"` + strings.Repeat("w", 1<<20) + `"}`,
-		"huge count":    `{"Seq":1,"Worker":"w","Wants":[[1,1e99]]}`,
-		"huge estimate": `{"Seq":1,"Worker":"w","Wants":[[1,5000000000000]]}`,
-		"negative cost": ended(`{"ID":7,"CostUSD":-1}`),
-		"negative use":  ended(`{"ID":7,"Usage":{"input":-5}}`),
-		"another end":   ended(`{"ID":7,"Kind":99}`),
-		"unknown":       ended(`{"ID":7,"Usage":{"input":5}},{"ID":7}`),
+	long := strings.Repeat("w", 1001)
+	for name, members := range map[string]string{
+		"no worker":       `"Worker":""`,
+		"long worker":     `"Worker":"` + long + `"`,
+		"long group":      `"Group":"` + long + `"`,
+		"no number":       `"Seq":0`,
+		"many wants":      `"Wants":[[1]` + strings.Repeat(",[1]", 4000) + `]`,
+		"many ends":       `"Ended":[{}` + strings.Repeat(",{}", 200) + `]`,
+		"large":           `"Unknown":"` + strings.Repeat("w", 1<<20) + `"`,
+		"other JSON":      `"Seq":[1]`,
+		"huge count":      `"Wants":[[1,1e99]]`,
+		"huge estimate":   `"Wants":[[1,5000000000000]]`,
+		"negative limit":  `"Wants":[[1,1,1,-2]]`,
+		"negative tokens": `"Ended":[{"ID":7,"Tokens":-1}]`,
+		"negative use":    `"Ended":[{"ID":7,"Usage":{"input":-5}}]`,
+		"negative guess":  `"Ended":[{"ID":7,"Assumed":{"output":-5}}]`,
+		"negative cost":   `"Ended":[{"ID":7,"CostUSD":-1}]`,
+		"huge cost":       `"Ended":[{"ID":7,"CostUSD":2e9}]`,
+		"negative pause":  `"Ended":[{"ID":7,"RetryAfter":-1}]`,
+		"long pause":      `"Ended":[{"ID":7,"RetryAfter":86400000000001}]`, // 24 h and 1 ns
+		"no end":          `"Ended":[{"ID":7,"Kind":-1}]`,
+		"another end":     `"Ended":[{"ID":7,"Kind":5}]`,
+		"long reason":     `"Ended":[{"ID":7,"Reason":"` + long + `"}]`,
+		"unknown":         `"Wants":[],"Ended":[{"ID":7,"Usage":{"input":5}},{"ID":7}]`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			limiter := newLimiter(t, limit.Config{})
-			server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, nil))
+			server := newPermitServer(t.Context(), pipeline.NewAdmission(newLimiter(t, limit.Config{}), nil))
 			defer server.Close()
-			raw := server.Answer(t.Context(), []byte(request))
+			// Of a member that is there twice, the last one counts.
+			raw := server.Answer(t.Context(), []byte(`{"Group":"m","Worker":"w","Seq":1,"Wants":[[1]],`+members+`}`))
 			var reply struct {
 				Granted []int64
 				Error   struct{ Text string }
 			}
 			if json.Unmarshal(raw, &reply) != nil || len(reply.Granted) > 0 ||
 				strings.Contains(reply.Error.Text, "not of this protocol") != (name != "unknown") {
-				t.Errorf("%s: %s", name, raw)
+				t.Errorf("%s: %.300s", name, raw)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -580,24 +581,34 @@ func TestResult_stopCause(t *testing.T) {
 	}
 }
 
-// FuzzMessages checks that untrusted messages cause no panic, and that a decoded result has no
-// negative duration.
+// FuzzMessages checks that an untrusted message is refused as damaged or can be used: a result has no
+// negative duration and a class that is known, and the cause of a stop stops the run.
 func FuzzMessages(f *testing.F) {
-	f.Add([]byte(`{"id":"a","trial":1,"attempt":1,"input":"x"}`))
-	f.Add([]byte(`{"worker":"w","deliveries":-1,"took_ns":-5,"failure":{"class":"x"},"stop":{"code":9,"budget":{}}}`))
+	for _, seed := range []string{
+		`{"id":"a","trial":1,"attempt":1,"input":"x"}`, `[1]`, "\xff", `{"failure":{"class":"timeout"}}`, `{"stop":{}}`,
+		`{"worker":"w","deliveries":-1,"took_ns":-5,"failure":{"class":"x"},"stop":{"code":9,"budget":{}}}`,
+		`{"stop":{"stopped":true}}`, `{"stop":{"tripped":{}}}`, `{"stop":{"tripped":null,"text":"gone","code":69}}`,
+	} {
+		f.Add([]byte(seed))
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var u experiment.Item
 		var r result
-		var p Presence
-		var run Run
-		_, _, _, _ = decode(raw, &u), decode(raw, &p), decode(raw, &run), key(u.Trial, u.ID, u.Attempt)
-		if decode(raw, &r) == nil {
-			if done := r.toDone(); done.Took < 0 {
-				t.Errorf("it took %s", done.Took)
+		errs := []error{decode(raw, new(experiment.Item)), decode(raw, new(Presence)), decode(raw, new(Run)), decode(raw, &r)}
+		for _, err := range errs {
+			if err != nil && !errors.Is(err, errDamaged) {
+				t.Error(err)
 			}
-			if r.Stop != nil && r.Stop.err() == nil {
-				t.Error("a stop without a cause")
-			}
+		}
+		if errs[3] != nil {
+			return
+		}
+		done := r.toDone()
+		if failure := outcome.FailureOf(done.Err, outcome.Internal); done.Took < 0 ||
+			(done.Err != nil) != (r.Failure != nil) || done.Err != nil && !slices.Contains(outcome.Classes(), failure.Class) {
+			t.Errorf("it took %s: %+v", done.Took, failure)
+		}
+		if r.Stop != nil && (!limit.StopsRun(r.stopCause()) || cli.ExitCode(r.stopCause()) == 0) {
+			t.Errorf("%v does not stop the run", r.stopCause())
 		}
 	})
 }

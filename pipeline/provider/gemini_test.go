@@ -323,15 +323,3 @@ func TestGemini_environment(t *testing.T) {
 		t.Error("a key was taken from the environment")
 	}
 }
-
-// TestGemini_manyParts checks that an answer in 200,000 parts takes less than 10 s, so that the
-// time is not quadratic.
-func TestGemini_manyParts(t *testing.T) {
-	const parts = 200_000
-	body := `{"candidates":[{"content":{"parts":[{"text":"ab"}` + strings.Repeat(`,{"text":"ab"}`, parts-1) + `]},"finishReason":"STOP"}]}`
-	start := time.Now()
-	answer, err := (&gemini{}).parseAnswer([]byte(body))
-	if err != nil || len(answer.Text) != 2*parts || time.Since(start) > 10*time.Second {
-		t.Errorf("%d characters after %s, %v", len(answer.Text), time.Since(start), err)
-	}
-}

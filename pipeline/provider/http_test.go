@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -139,6 +140,25 @@ func TestTokenUsage(t *testing.T) {
 	for _, count := range []tokenCount{-100, 1<<30 + 1} {
 		if got, odd := tokenUsage(1, 2, 3, 4, 10, count); got != (outcome.Usage{}) || !strings.Contains(odd, "which cannot be") {
 			t.Errorf("%d: got %+v, %q", count, got, odd)
+		}
+	}
+}
+
+// TestParseAnswer_manyParts checks that the memory for an answer in n parts is not quadratic: to copy the text of
+// two bytes for each part takes n² bytes.
+func TestParseAnswer_manyParts(t *testing.T) {
+	const n, part = 20_000, `{"text":"ab"}`
+	parts := part + strings.Repeat(","+part, n-1)
+	for body, api := range map[string]protocol{
+		`{"candidates":[{"content":{"parts":[` + parts + `]}}]}`: &gemini{},
+		`{"choices":[{"message":{"content":[` + parts + `]}}]}`:  &openAI{},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		answer, err := api.parseAnswer([]byte(body))
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; err != nil || len(answer.Text) != 2*n || used > n*n/10 {
+			t.Errorf("%T: %d characters in %d bytes of memory, %v", api, len(answer.Text), used, err)
 		}
 	}
 }

@@ -174,10 +174,11 @@ func openAIText(content json.RawMessage) (text string, err error) {
 	}
 	var parts []struct{ Text string }
 	err = json.Unmarshal(content, &parts)
+	var joined strings.Builder // linear in the number of parts
 	for _, part := range parts {
-		text += part.Text
+		joined.WriteString(part.Text)
 	}
-	return text, err
+	return joined.String(), err
 }
 
 const defaultOpenAIURL = "https://api.openai.com/v1"

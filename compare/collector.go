@@ -163,10 +163,15 @@ func (c *clusters) add(item Item) {
 	c.byItem[item.ID] = "value " + string(sum[:])
 }
 
+// missing reports whether there are items, and none has the key.
+func (c *clusters) missing() bool {
+	return c.key != "" && len(c.byItem) > 0 && c.withoutValue == len(c.byItem)
+}
+
 // check returns a usage error if no item has the key, since every item would silently be a
 // cluster of its own.
 func (c *clusters) check() error {
-	if c.key == "" || len(c.byItem) == 0 || c.withoutValue < len(c.byItem) {
+	if !c.missing() {
 		return nil
 	}
 	var object map[string]json.RawMessage

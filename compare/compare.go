@@ -58,7 +58,7 @@ import (
 // in 12 s with 30 MB; most of the time is resampling.
 //
 // Errors: those of the sources and of Gate.Check; a usage error if no item has the primary score,
-// a rule names an unknown score, or no item of the base has Config.ClusterBy.
+// a rule names an unknown score, or no item of base or candidate has Config.ClusterBy.
 func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) (Comparison, error) {
 	if len(candidates) == 0 {
 		return Comparison{}, errors.New("comparing: there is no candidate")
@@ -137,11 +137,14 @@ func openRun(ctx context.Context, s Source, clusterBy string) (r run, err error)
 		r.hashes[item.ID] = item.Hash
 		r.clusters.add(item)
 	}
-	if err := r.clusters.check(); err != nil {
-		return r, err
-	}
 	r.footer, r.ended, err = s.Footer(ctx)
 	return r, err
+}
+
+// CheckClusters returns a usage error if no item of the run has ClusterBy.
+func (c Config) CheckClusters(ctx context.Context, s Source) error {
+	r, err := openRun(ctx, s, c.ClusterBy)
+	return cmp.Or(err, r.clusters.check())
 }
 
 // checkFinished returns a Mismatch if the run is not complete. name is that of the side, for the
@@ -165,8 +168,15 @@ func (r run) side() Side {
 
 // compareOne compares one candidate with the base, and returns the summary of the base, too.
 func (c Config) compareOne(ctx context.Context, base run, candidate Source) (Result, Side, error) {
-	cand, err := openRun(ctx, candidate, "")
-	if err != nil {
+	key := ""
+	if base.clusters.missing() { // runs in Langfuse do not have the metadata of items
+		key = c.ClusterBy
+	}
+	cand, err := openRun(ctx, candidate, key)
+	if key != "" && !cand.clusters.missing() {
+		base.clusters = cand.clusters
+	}
+	if err = cmp.Or(err, base.clusters.check()); err != nil {
 		return Result{}, Side{}, err
 	}
 	collected := newCollector(c, base, cand)

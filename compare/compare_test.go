@@ -301,6 +301,14 @@ func TestCompare_clusters(t *testing.T) {
 	if !strings.Contains(strings.Join(r.Warnings, "\n"), "1 item without source.doc in the metadata") {
 		t.Errorf("a key that one item has not: %q", r.Warnings)
 	}
+	// A base in Langfuse has no metadata of items: the candidate has it.
+	bare := newRun("b", b...)
+	for i := range bare.items {
+		bare.items[i].Metadata = nil
+	}
+	if r = mustCompare(t, Config{ClusterBy: "source.doc"}, bare, newRun("c", c...)); r.Clusters != 10 {
+		t.Errorf("%d clusters from the metadata of the candidate, want 10", r.Clusters)
+	}
 }
 
 // TestCompare_unknownCluster checks that a mistyped key is an error. It would make every item a

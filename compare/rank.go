@@ -64,7 +64,7 @@ type entry struct {
 // readEntry reads a run. The first run sets the metric if the config has none.
 func (c *Config) readEntry(ctx context.Context, s Source) (*entry, error) {
 	opened, err := openRun(ctx, s, c.ClusterBy)
-	if err != nil {
+	if err = cmp.Or(err, opened.clusters.check()); err != nil {
 		return nil, err
 	}
 	opened.hashes = nil // equal fingerprints of the datasets imply equal content

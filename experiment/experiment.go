@@ -54,6 +54,9 @@ type Config struct {
 	Source Source
 	// Filter selects items of the dataset.
 	Filter dataset.Filter
+	// Accepts, if not nil, is called with the run file once the items are listed, before the first
+	// is worked on, also of a resumed run. An error ends the run.
+	Accepts func(ctx context.Context, path string) error
 
 	// Task is measured with Scorer. If the task must be opened first, set Open instead, which
 	// returns both. Run calls it after it has checked that the name is free.

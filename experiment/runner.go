@@ -98,6 +98,9 @@ func (e *execution) plan(ctx context.Context) (int, error) {
 	if e.result.Header.Dataset.Fingerprint == "" {
 		err = e.listItems(ctx)
 	}
+	if err == nil && e.cfg.Accepts != nil {
+		err = e.cfg.Accepts(ctx, e.result.Path)
+	}
 	if err == nil {
 		header, err = e.run.Header(ctx)
 	}

@@ -87,7 +87,7 @@ func (s session) engine(cfg runConfig, opened *system.System) experiment.Config 
 	maps.Copy(metadata, cfg.Header.Metadata)
 	cfg.Header.Metadata, cfg.Header.GitSHA, cfg.Header.Runner = metadata, s.git().String(), cli.Version()
 	cfg.Langfuse, cfg.Order, cfg.Log, cfg.Stop = &s.lf.Langfuse, runs.ScoreOrder(), s.log, s.signals.first.Done()
-	cfg.Observer = s.observer(cfg, opened)
+	cfg.Observer, cfg.Accepts = s.observer(cfg, opened), s.env.Accepts
 	return cfg.Config
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,10 +31,13 @@ const release = "0.2.0"
 type Env struct {
 	Args   []string // without the program's name
 	Resume []string // if not nil, the command line that resumes what Args began
-	Stdin  io.Reader
-	Stdout io.Writer
-	Stderr io.Writer
-	Getenv func(string) string
+	// Accepts, if not nil, is called with the file of a run once its items are listed, before it
+	// costs anything; an error ends the run.
+	Accepts func(ctx context.Context, path string) error
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Getenv  func(string) string
 	// Terminal returns the width of the terminal of Stderr, 0 if there is none or if its cursor
 	// cannot be moved (TERM=dumb). The width may change between calls.
 	Terminal func() int

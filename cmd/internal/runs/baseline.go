@@ -98,6 +98,7 @@ type Base struct {
 	Header outcome.Header
 	status outcome.Status
 	scored bool // the run is complete and has a scored item
+	latest bool // found by a rule: the candidate may be the next base
 }
 
 // CheckComplete returns an error of exit code 2 for a run that is not complete.
@@ -189,7 +190,9 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 		}
 	}
 	if IsRule(word) {
-		return f.latest(ctx, word)
+		base, err := f.latest(ctx, word)
+		base.latest = true
+		return base, err
 	}
 	if name, remote := strings.CutPrefix(word, InLangfuse); remote {
 		return f.remote(ctx, name)
@@ -378,15 +381,9 @@ func (c *check) planRefresh(runTable []settings.Setting, runValues settings.Valu
 // of the base completely, or if the run would cost more than allowed.
 func (c *check) refreshBase(ctx context.Context) error {
 	candidate, err := c.finder().Find(ctx, c.candidate)
-	h := c.base.Header
-	if err != nil || h.Dataset.Fingerprint == candidate.Header.Dataset.Fingerprint {
+	h, refuse := c.base.Header, c.refuseRefresh
+	if err = cmp.Or(err, c.checkRefresh(candidate.Header)); err != nil || !c.isOutdated(candidate.Header) {
 		return err
-	}
-	refuse := func(format string, args ...any) error {
-		return cli.Errorf(cli.ExitIncompatible, "--refresh-base: the base %s %s", h.Name, fmt.Sprintf(format, args...))
-	}
-	if h.System.Provider == provider.ExternalName || h.System.Pipeline == provider.Recorded || h.Dataset.Selection != "" {
-		return refuse("is of a pipeline, or of a selection of items: check out %s and run it", cmp.Or(h.GitSHA, "its revision"))
 	}
 	name, model := GeneratedName(h.Name+"-refreshed"), h.System.Model
 	if h.System.Provider != model { // for the baseline extractor they are equal
@@ -421,6 +418,27 @@ func (c *check) refreshBase(ctx context.Context) error {
 		return refuse("had other settings, another server of its model, or another prompt than Langfuse has now")
 	}
 	return err
+}
+
+// isOutdated reports whether the base is over other items than the candidate.
+func (c *check) isOutdated(candidate outcome.Header) bool {
+	return c.base.Header.Dataset.Fingerprint != candidate.Dataset.Fingerprint
+}
+
+// checkRefresh returns an error if the base would have to be run again, and cannot be.
+func (c *check) checkRefresh(candidate outcome.Header) error {
+	h := c.base.Header
+	fixed := h.System.Provider == provider.ExternalName || h.System.Pipeline == provider.Recorded || h.Dataset.Selection != ""
+	if !fixed || !c.isOutdated(candidate) {
+		return nil
+	}
+	return c.refuseRefresh("is of a pipeline, or of a selection of items: check out %s and run it",
+		cmp.Or(h.GitSHA, "its revision"))
+}
+
+func (c *check) refuseRefresh(format string, args ...any) error {
+	why := fmt.Sprintf(format, args...)
+	return cli.Errorf(cli.ExitIncompatible, "--refresh-base: the base %s %s", c.base.Header.Name, why)
 }
 
 // systemArgs returns the arguments of the base's trials, prompt and parameters, and of the items.

@@ -84,7 +84,8 @@ type check struct {
 	maxAge     time.Duration
 	refresh    *float64
 	base       Base
-	judged     bool // the rules were judged
+	refused    error // why the candidate was stopped before it cost anything
+	judged     bool  // the rules were judged
 	report.Check
 }
 
@@ -281,7 +282,12 @@ func (c *check) runCandidate(ctx context.Context) (failed, err error) {
 	if c.base, err = c.findBase(ctx); err != nil {
 		return nil, err
 	}
-	code := c.command(ctx, c.env, io.Discard, c.runArgs)
+	env := c.env
+	env.Accepts = func(ctx context.Context, path string) error {
+		c.refused = c.accepts(ctx, path)
+		return c.refused
+	}
+	code := c.command(ctx, env, io.Discard, c.runArgs)
 	why := map[int]string{
 		cli.ExitFailures: "more items failed than --max-failures allows", cli.ExitGate: "it does not pass its own gate",
 		cli.ExitInconclusive: "its own gate is inconclusive",
@@ -289,6 +295,8 @@ func (c *check) runCandidate(ctx context.Context) (failed, err error) {
 	switch {
 	case code == cli.ExitOK:
 		return nil, nil
+	case c.refused != nil:
+		return nil, cli.Errorf(code, "the candidate %s was not run: %w", c.candidate, c.refused)
 	case why == "":
 		return nil, cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d; the log says why",
 			c.candidate, code)
@@ -299,6 +307,20 @@ func (c *check) runCandidate(ctx context.Context) (failed, err error) {
 	failed = cli.Errorf(code, "the run of the candidate %s ended with exit code %d: %s", c.candidate, code, why)
 	c.RunFailed = failed.Error()
 	return failed, nil
+}
+
+// accepts returns an error if the candidate, whose items are listed, could not be judged.
+func (c *check) accepts(ctx context.Context, path string) (err error) {
+	sources, done, err := Sources(ctx, c.env, []string{path}, "", true)
+	defer func() { err = errors.Join(err, done()) }()
+	if err == nil {
+		err = c.cfg.CheckClusters(ctx, sources[0])
+	}
+	if err != nil || c.refresh == nil || c.base.Named == "" || c.base.latest {
+		return err
+	}
+	candidate, err := sources[0].Header(ctx)
+	return cmp.Or(err, c.checkRefresh(candidate))
 }
 
 // judge compares the candidate with the base and judges every rule.

@@ -49,6 +49,11 @@ func TestMetadata(t *testing.T) {
 	if m := tracking.Metadata(header(0, scoring.Version, defaults), 1); m["scorer_options"] != string(defaults) || m["git_sha"] != "" || len(m) != 18 {
 		t.Errorf("of a version before: %v", m)
 	}
+	copied := header(1, scoring.Version, defaults)
+	copied.Rescored = &outcome.Origin{Name: "original"}
+	if read := tracking.HeaderFrom(tracking.Metadata(copied, 1)); read.Rescored == nil || read.Rescored.Name != "original" || read.Metadata[tracking.RescoredFrom] != "" {
+		t.Errorf("a copy is read back as %+v", read)
+	}
 	for name, want := range map[string]json.RawMessage{"standard": defaults, "other": other} {
 		read := tracking.HeaderFrom(tracking.Metadata(header(1, scoring.Version, want), 1))
 		if string(read.Scorer.Options) != string(want) {

@@ -202,6 +202,9 @@ func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
 	if custom := metadata["evaluators"]; custom != "" && json.Unmarshal([]byte(custom), &h.Scorer.Custom) != nil {
 		h.Scorer.Custom = nil
 	}
+	if from := metadata[RescoredFrom]; from != "" {
+		h.Rescored = &outcome.Origin{Name: from}
+	}
 	for _, p := range h.System.Parameters.List() {
 		p.Set(metadata[p.Name])
 	}

@@ -140,12 +140,17 @@ func headerTexts(h *outcome.Header) map[string]*string {
 	}
 }
 
+// RescoredFrom is the key of Metadata that names the run of which another one has the results,
+// scored again.
+const RescoredFrom = "rescored_from"
+
 func fixedMetadata(h outcome.Header, trial int) map[string]string {
 	s := h.System
 	m := map[string]string{
 		"prompt_version": "",
 		"scorer_options": changedOptions(h.Scorer.Options),
 		"evaluators":     "",
+		RescoredFrom:     "",
 		"trial":          strconv.Itoa(trial),
 	}
 	for key, text := range headerTexts(&h) {
@@ -160,9 +165,12 @@ func fixedMetadata(h outcome.Header, trial int) map[string]string {
 	if len(h.Scorer.Custom) > 0 {
 		m["evaluators"] = string(mustMarshal(h.Scorer.Custom))
 	}
+	if h.Rescored != nil {
+		m[RescoredFrom] = h.Rescored.Name
+	}
 	if h.Publication.Form == 0 {
 		m["scorer_options"] = string(h.Scorer.Options)
-		for _, key := range []string{"harness", "selection", "primary_score", "evaluators"} {
+		for _, key := range []string{"harness", "selection", "primary_score", "evaluators", RescoredFrom} {
 			delete(m, key)
 		}
 	}

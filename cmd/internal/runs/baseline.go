@@ -260,12 +260,13 @@ func parseLatest(rule string) (map[string]string, error) {
 type dated struct {
 	named   string
 	started time.Time
+	copied  bool // by rescore
 }
 
 // latest finds the newest complete run with a scored item whose metadata match the rule, in this
 // folder and in Langfuse. For a run that is in both, the folder counts. Any candidate would be as
-// good as a run in which every item failed. A copy that was scored again has old outputs: one in
-// this folder is taken only without another run. In Langfuse, nothing shows that a run is a copy.
+// good as a run in which every item failed. A copy that was scored again has old outputs: it is
+// taken only without another run.
 func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	want, err := parseLatest(rule)
 	if err != nil {
@@ -283,19 +284,15 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	if err != nil {
 		return Base{}, err
 	}
-	var found, copies []dated
+	var found []dated
 	inFolder := map[string]bool{}
 	for _, e := range entries {
 		if e.Err != nil || e.Header.Dataset.Name != f.Dataset || e.Footer.Status != outcome.Complete {
 			continue
 		}
 		inFolder[e.Header.Name] = true
-		list := &found
-		if e.Header.Rescored != nil {
-			list = &copies
-		}
 		if matches(e.Header.Name, tracking.Metadata(e.Header, 1)) {
-			*list = append(*list, dated{e.Path, e.Header.Started})
+			found = append(found, dated{e.Path, e.Header.Started, e.Header.Rescored != nil})
 		}
 	}
 	remote, server, err := f.listRemote(ctx, func(run langfuse.Run) bool {
@@ -304,7 +301,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	if err != nil {
 		return Base{}, err
 	}
-	for _, run := range append(newestFirst(append(found, remote...)), newestFirst(copies)...) {
+	for _, run := range newestFirst(append(found, remote...)) {
 		if base, err := Named(ctx, f.Env, run.named, f.Dataset); err != nil || base.scored {
 			return base, err
 		}
@@ -320,9 +317,12 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 		rule, f.Dataset, place)
 }
 
-// newestFirst sorts runs in place.
+// newestFirst sorts runs in place, and copies after all others.
 func newestFirst(list []dated) []dated {
 	slices.SortFunc(list, func(a, b dated) int {
+		if a.copied != b.copied {
+			return map[bool]int{true: 1, false: -1}[a.copied]
+		}
 		return cmp.Or(b.started.Compare(a.started), cmp.Compare(a.named, b.named))
 	})
 	return list
@@ -350,7 +350,8 @@ func (f Finder) listRemote(ctx context.Context, matches func(langfuse.Run) bool)
 				return nil, server, err
 			}
 			if matches(run) {
-				list = append(list, dated{InLangfuse + run.Name, run.Time}) // more than once if several views show it
+				copied := langfuse.MetadataTexts(run.Metadata)[tracking.RescoredFrom] != ""
+				list = append(list, dated{InLangfuse + run.Name, run.Time, copied}) // more than once if several views show it
 			}
 		}
 	}

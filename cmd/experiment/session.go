@@ -230,8 +230,8 @@ func (s session) nextCommands(summary outcome.Summary) []string {
 	return lines
 }
 
-// failureError returns an error if the program itself failed, the service was never reached, or too
-// many items failed.
+// failureError returns an error if the program itself failed, the service was never reached, too
+// many items failed, or an evaluator gave no score.
 func failureError(cfg runConfig, r experiment.Result) error {
 	s := r.Summary
 	for _, f := range s.Failures {
@@ -246,7 +246,7 @@ func failureError(cfg runConfig, r experiment.Result) error {
 	if cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, cfg.allowance)
 	}
-	return nil
+	return runs.UnansweredError(s)
 }
 
 // explain explains in terms of the command line why a run could not begin.

@@ -20,7 +20,7 @@ const (
 	ExitOK           = 0
 	ExitGate         = 1  // a gate or check failed
 	ExitIncompatible = 2  // the runs cannot be compared
-	ExitFailures     = 4  // finished, with more failed items than allowed
+	ExitFailures     = 4  // finished, with more failed items than allowed, or without a score that was asked for
 	ExitInterrupted  = 5  // stopped by a person or a budget; can be resumed
 	ExitInconclusive = 6  // only if the command line asks for it
 	ExitUsage        = 64 // usage, unknown dataset, malformed input

@@ -62,6 +62,7 @@ func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx := c.Context
 	r := &rescorer{c: c, env: env, options: options}
+	defer func() { err = errors.Join(err, r.unanswered) }()
 	r.evaluators = sync.OnceValues(func() (system.Scorers, error) { return openEvaluators(ctx, env, c.String("config")) })
 	if name, isNow := strings.CutSuffix(c.String("dataset"), "@now"); isNow {
 		return r.rescoreNow(ctx, name)
@@ -94,6 +95,7 @@ type rescorer struct {
 	env        cli.Env
 	options    scoring.Options
 	evaluators func() (system.Scorers, error)
+	unanswered error // of runs.UnansweredError, at the end
 }
 
 // rescore creates the new run and returns what changed, and the path of the new run. The name of
@@ -128,10 +130,24 @@ func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig, su
 		created.Name = created.Rescored.Name
 		return moves.Result(created, nil), cfg.From.Path(), err
 	}
+	if err == nil && len(cfg.Pin.Custom) > 0 {
+		err = r.checkAnswers(ctx, path)
+	}
 	if err != nil {
 		return compare.MovesResult{}, "", err
 	}
 	return moves.Result(created, runs.ScoreOrder()), path, nil
+}
+
+// checkAnswers records in unanswered if an evaluator gave no score in the new run.
+func (r *rescorer) checkAnswers(ctx context.Context, path string) error {
+	created, err := runstore.OpenAny(ctx, path)
+	if err != nil {
+		return err
+	}
+	s, err := runs.Summarise(ctx, created)
+	r.unanswered = errors.Join(r.unanswered, runs.UnansweredError(s))
+	return errors.Join(err, created.Close())
 }
 
 // configure fills in the scorer and the name of the new run.

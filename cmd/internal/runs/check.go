@@ -61,8 +61,8 @@ func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Con
 		Description: "Finds the base, runs the candidate, compares them, judges the rules, and writes the comment; it is posted if the job has a\n" +
 			"pull request (docs/ci.md). The file has the settings of run, and under check: those below. Without a baseline, only the\n" +
 			"rules about the candidate alone are judged.\n" +
-			"Exit codes: 0 every rule passed; 1 a rule failed; 2 no such base, or not comparable; 4 more failed items than allowed;\n" +
-			"6 inconclusive, with --inconclusive 6; 69 Langfuse or the model cannot be reached.",
+			"Exit codes: 0 every rule passed; 1 a rule failed; 2 no such base, or not comparable; 4 more failed items than allowed,\n" +
+			"or an evaluator without a score; 6 inconclusive, with --inconclusive 6; 69 Langfuse or the model cannot be reached.",
 		Flags:  cli.Each(append(checkTable(), runTable...), settings.Setting.AsFlag),
 		Action: settings.NoWords(func(c *urfave.Context) error { return checkAction(c, env, runTable, run) }),
 	}
@@ -289,7 +289,8 @@ func (c *check) runCandidate(ctx context.Context) (failed, err error) {
 	}
 	code := c.command(ctx, env, io.Discard, c.runArgs)
 	why := map[int]string{
-		cli.ExitFailures: "more items failed than --max-failures allows", cli.ExitGate: "it does not pass its own gate",
+		cli.ExitFailures:     "more items failed than --max-failures allows, or an evaluator gave no score",
+		cli.ExitGate:         "it does not pass its own gate",
 		cli.ExitInconclusive: "its own gate is inconclusive",
 	}[code]
 	switch {

@@ -309,6 +309,22 @@ func Summarise(ctx context.Context, run *runstore.Reader) (outcome.Summary, erro
 	return s, err
 }
 
+// UnansweredError returns an error of exit code 4 if an evaluator that was asked gave no score at all.
+func UnansweredError(s outcome.Summary) error {
+	var silent []string
+	for _, c := range s.Run.CustomScorers {
+		stat, _ := s.Scores.Lookup(c.Name)
+		if c.Carried == "" && stat.N == 0 && stat.Unanswered > 0 {
+			silent = append(silent, c.Name)
+		}
+	}
+	if silent == nil {
+		return nil
+	}
+	return cli.Errorf(cli.ExitFailures, "no item has a score of the evaluator %s; experiment show %s ITEM says why",
+		strings.Join(silent, ", "), cli.Arguments(s.Run.Name))
+}
+
 // ScoreOrder returns the names of all scores in the order in which they are shown.
 func ScoreOrder() []string {
 	return slices.Concat(ExtractionScores(), answers.ScoreOrder(), []string{outcome.ErrorScore})

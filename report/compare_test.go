@@ -203,7 +203,7 @@ func TestCompare_hostile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.SampledFrom([]rune("a \t\n\x1b[31m\u202e\u0007שלום北京e\u0301|"))).Draw(t, "text")
 		c := comparisonOf(text)
-		opt := Options{Width: rapid.IntRange(50, 140).Draw(t, "width")}
+		opt := Options{Width: rapid.IntRange(40, 140).Draw(t, "width")}
 		checkLayout(t, printed(t, func(w io.Writer) error { return Compare(w, c, opt) }), opt)
 	})
 }

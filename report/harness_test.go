@@ -45,7 +45,7 @@ func TestBenchmark_width(t *testing.T) {
 	d := answers.BenchmarkDataset{ID: "report-of-the-year", Kind: "annual report of a company", Weight: 2, Runs: []answers.BenchmarkRun{{WeightedScore: new(0.5)}, {WeightedScore: new(0.7)}}}
 	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{d})
 	r.Gates = r.Judge(answers.BenchmarkGates{MinScore: new(0.9), MaxDrop: new(0.1)}, nil)
-	for _, width := range []int{50, 60, 80, 120} {
+	for _, width := range []int{40, 50, 60, 80, 120} {
 		page := printed(t, func(w io.Writer) error { return Benchmark(w, r, Options{Width: width}) })
 		for line := range strings.Lines(page) {
 			if n := text.StringWidthWithoutEscSequences(strings.TrimSuffix(line, "\n")); n > width {

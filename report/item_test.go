@@ -97,12 +97,24 @@ func runRows() []RunRow {
 }
 
 func TestRuns_golden(t *testing.T) {
-	for _, width := range []int{60, 80, 120} {
+	for _, width := range []int{40, 60, 80, 120} {
 		opt := Options{Width: width}
 		goldenPage(t, fmt.Sprintf("runs-%d.txt", width), opt, func(w io.Writer) error { return Runs(w, runRows(), opt) })
 	}
 	whole := printed(t, func(w io.Writer) error { return Runs(w, runRows(), Options{Whole: true}) })
 	golden(t, "runs-whole.txt", whole)
+}
+
+// TestRuns_names checks that columns are dropped before a name is cut, which could not be given to
+// another command. Beside a name of 70 are 120-70-2-8 = 40 cells for status, items, failed and primary.
+func TestRuns_names(t *testing.T) {
+	name := strings.Repeat("long-name-", 7)
+	row := RunRow{Name: name, Dataset: "d", Model: "m", Status: "complete", Items: 24, Primary: "entity_f1", Started: began}
+	got := printed(t, func(w io.Writer) error { return Runs(w, []RunRow{row}, Options{Width: 120}) })
+	wantTexts(t, got, "  "+name+"  ", "columns that do not fit: started")
+	if strings.Contains(got, "experiment runs") {
+		t.Errorf("a note without a name that was cut: %s", got)
+	}
 }
 
 func TestRuns_differentPrimaries(t *testing.T) {

@@ -82,7 +82,7 @@ func TestLeaderboard_anything(t *testing.T) {
 		l.Warnings[0] = hostile
 		keep := rapid.IntRange(0, 4).Draw(t, "runs")
 		l.Runs = l.Runs[:keep]
-		opt := Options{Width: rapid.IntRange(50, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour")}
+		opt := Options{Width: rapid.IntRange(40, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour")}
 		checkLayout(t, printed(t, func(w io.Writer) error { return Leaderboard(w, l, opt) }), opt)
 	})
 }

@@ -65,7 +65,9 @@ func runTable(runs []RunRow) Table {
 		return c
 	}
 	failed := func(r RunRow) bool { return r.Failed > 0 }
-	t := Table{Columns: []Column{name("run").strong(),
+	run := name("run").strong()
+	run.whole = "names that do not fit are whole in: experiment runs | cat"
+	t := Table{Columns: []Column{run,
 		{Title: "dataset", flex: true, Wide: 2}, {Title: "model", flex: true, Wide: 3}, {Title: "status", flex: true},
 		number("items"), number("failed"), {Title: primary, Right: primary != mixed, flex: true},
 		only(number(ofScored).wide(1).hint("the mean of those that did not fail"), failed),

@@ -72,7 +72,7 @@ func TestText_trialsOfAnyName(t *testing.T) {
 		s.Trials.Runs[0].Name = rapid.String().Draw(t, "name")
 		s.Trials.FlakyItems[0].ID = strings.Repeat(hostile, 3)
 		s.Trials.Scores[1].Name = hostile
-		opt := Options{Width: rapid.IntRange(50, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour")}
+		opt := Options{Width: rapid.IntRange(40, 200).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour")}
 		checkLayout(t, printed(t, func(w io.Writer) error { return Text(w, s, opt) }), opt)
 	})
 }

@@ -41,6 +41,9 @@ type Column struct {
 	// A terminal cuts flexible columns that are too wide: free text first, also in a pipe, and
 	// keys, which tell rows apart, last.
 	flex, free, key, faint, cyan bool
+
+	// whole, if set, makes a terminal drop columns before it cuts this key; if it must, whole is a note.
+	whole string
 }
 
 // Row is a row of a table.
@@ -174,29 +177,36 @@ func (p *page) table(tables ...Table) {
 		if !p.Whole {
 			dropped = rows.dropColumns(p.Width)
 		}
-		p.render(rows, below)
+		cut := p.render(rows, below)
 		for _, c := range rows.Columns {
 			hints = append(hints, nonEmpty(textIf(c.Hint != "", c.Title+": "+c.Hint))...)
 		}
 		rows.Notes = append([]string{t.More, strings.Join(hints, " · ")}, t.Notes...)
 		rows.names("columns that do not fit", dropped)
+		rows.note(cut != "", cut)
 		p.notes(rows.Notes...)
 	}
 }
 
 // dropColumns drops columns, those with the largest Wide first, until the table fits with flexible
-// columns cut to at most readable, and keys to at most half of the width. It returns the dropped
-// titles.
+// columns cut to at most readable, and keys to at most half of the width. If it does not fit when
+// they are cut to narrowest either, dropColumns drops the last columns. It returns the dropped titles.
 func (t *Table) dropColumns(width int) (dropped []string) {
 	for {
-		widest := 0
+		widest, steps := 0, allButNarrowest
 		for _, c := range t.Columns {
 			widest = max(widest, c.Wide)
 		}
-		if _, total := t.fitWidths(width, allButNarrowest); total <= width || widest == 0 {
+		if widest == 0 {
+			steps = allSteps
+		}
+		if _, total := t.fitWidths(width, steps); total <= width || len(t.Columns) == 1 {
 			return dropped
 		}
-		at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Wide == widest })
+		at := len(t.Columns) - 1
+		if widest > 0 {
+			at = slices.IndexFunc(t.Columns, func(c Column) bool { return c.Wide == widest })
+		}
 		dropped = append(dropped, nonEmpty(t.Columns[at].Title)...)
 		t.Columns = slices.Delete(t.Columns, at, at+1)
 		for i := range t.Rows {
@@ -231,14 +241,15 @@ func (t *Table) fitWidths(width, steps int) (widths []int, total int) {
 		gives func(Column) bool
 	}{
 		{readable, func(c Column) bool { return c.free }},
-		{max(readable, width/2), func(c Column) bool { return c.key }},
+		{max(readable, width/2), func(c Column) bool { return c.key && c.whole == "" }},
 		{readable, func(c Column) bool { return c.flex && !c.key }},
 		{narrowest, func(c Column) bool { return c.flex }},
 	}[:steps] {
 		for total > width {
 			widest := -1
 			for i, c := range t.Columns {
-				if step.gives(c) && widths[i] > step.least && (widest < 0 || widths[i] > widths[widest]) {
+				least := max(step.least, text.StringWidthWithoutEscSequences(c.Title)) // titles are never cut
+				if step.gives(c) && widths[i] > least && (widest < 0 || widths[i] > widths[widest]) {
 					widest = i
 				}
 			}
@@ -253,8 +264,8 @@ func (t *Table) fitWidths(width, steps int) (widths []int, total int) {
 }
 
 // render writes the rows of a table, cut to the width of the page as far as its fixed columns
-// allow.
-func (p *page) render(t, below Table) {
+// allow. It returns the note of a column that should have been whole.
+func (p *page) render(t, below Table) (note string) {
 	steps := allSteps
 	if p.Whole {
 		steps = onlyFreeText
@@ -262,10 +273,13 @@ func (p *page) render(t, below Table) {
 	fitting, _ := t.fitWidths(p.Width, steps)
 	for i, width := range fitting {
 		for _, row := range t.Rows {
-			row.Cells[i] = text.Snip(row.Cells[i], width, "…")
+			whole := row.Cells[i]
+			if row.Cells[i] = text.Snip(whole, width, "…"); row.Cells[i] != whole {
+				note = cmp.Or(note, t.Columns[i].whole)
+			}
 		}
 	}
-	widths, total := t.widths() // titles are never cut
+	widths, total := t.widths()
 	write := func(cell func(int, Column) string) {
 		line := ""
 		for i, c := range t.Columns {
@@ -291,6 +305,7 @@ func (p *page) render(t, below Table) {
 			}
 		}
 	}
+	return note
 }
 
 func (p *page) style(c Column, state, cell string) string {

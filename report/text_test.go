@@ -188,7 +188,7 @@ func TestText_anyStrings(t *testing.T) {
 				Detail: outcome.Detail{Groups: []outcome.Group{{Kind: text, Name: text, Expected: 1}}}})
 			s.Add(outcome.Outcome{Item: text, Class: outcome.Class("x" + text), Detail: outcome.Detail{Failure: &outcome.Failure{Message: text}}})
 		}
-		opt := Options{Width: rapid.IntRange(50, 130).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour"), Where: []string{text}}
+		opt := Options{Width: rapid.IntRange(40, 130).Draw(t, "width"), Color: rapid.Bool().Draw(t, "colour"), Where: []string{text}}
 		checkLayout(t, printed(t, func(w io.Writer) error { return Text(w, s.Summary(), opt) }), opt)
 	})
 }

@@ -154,7 +154,16 @@ func (r run) checkFinished(name string) []Mismatch {
 		return nil
 	}
 	status := cmp.Or(r.footer.Status, outcome.Unfinished) // without a footer, the run still runs or was killed
-	return []Mismatch{{What: fmt.Sprintf("the %s is not complete (%s); finish it with --resume", name, status)}}
+	return []Mismatch{{What: fmt.Sprintf("the %s is not complete (%s); %s", name, status, FinishAdvice(status))}}
+}
+
+// FinishAdvice says how to finish a run that is not complete. A run that was read from Langfuse has
+// a status of its own, and cannot be resumed.
+func FinishAdvice(status outcome.Status) string {
+	if status == outcome.Interrupted || status == outcome.Unfinished {
+		return "finish it with --resume"
+	}
+	return "where its run file is, finish or publish it"
 }
 
 // side returns the summary of the run. All outcomes must have been read.

@@ -106,8 +106,8 @@ func (b Base) CheckComplete() error {
 	if b.status == outcome.Complete {
 		return nil
 	}
-	return cli.Errorf(cli.ExitIncompatible, "the base %s is not complete (%s): finish it with --resume, or take another run",
-		b.Header.Name, b.status)
+	return cli.Errorf(cli.ExitIncompatible, "the base %s is not complete (%s): %s, or take another run",
+		b.Header.Name, b.status, compare.FinishAdvice(b.status))
 }
 
 // Age describes the age of the base at the time now and the version of its dataset.

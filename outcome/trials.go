@@ -80,6 +80,8 @@ type trials struct {
 	scores map[string]map[string]*trialValues // by score and item
 	runs   map[int]*trialRun
 	scorer Scorer
+
+	outcomes int // that were added
 }
 
 type trialItem struct{ outcomes, failed int }
@@ -87,8 +89,9 @@ type trialItem struct{ outcomes, failed int }
 // trialValues are the values of one score of one item over its trials.
 type trialValues struct {
 	absences
-	values []float64
-	weight *float64 // nil if there is none; all trials have the same
+	values      []float64
+	weight      *float64 // nil if there is none; all trials have the same
+	lastOutcome int      // number of the outcome that was added last
 }
 
 type trialRun struct {
@@ -107,14 +110,16 @@ func (t *trials) add(o Outcome) {
 	} else {
 		run.scored++
 	}
-	for i, s := range o.Scores {
-		if _, twice := Lookup(o.Scores[:i], s.Name); twice {
-			continue // repeated name: the first counts, as in Lookup
-		}
+	t.outcomes++
+	for _, s := range o.Scores {
 		if t.scores[s.Name] == nil {
 			t.scores[s.Name] = map[string]*trialValues{}
 		}
 		v := getOrCreate(t.scores[s.Name], o.Item, func() *trialValues { return &trialValues{} })
+		if v.lastOutcome == t.outcomes {
+			continue // repeated name: the first counts, as in Lookup
+		}
+		v.lastOutcome = t.outcomes
 		m := run.means[s.Name]
 		v.add(s, o.Failed(), t.scorer.External(s.Name), &m)
 		run.means[s.Name] = m

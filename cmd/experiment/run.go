@@ -248,6 +248,9 @@ func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweep
 	var rows []dryRunRow
 	for _, o := range order {
 		r := values[o.Flag]
+		if swept := sweptValues(sweepRuns, o.Flag); len(swept) > 0 && !slices.Equal(swept, splitList(r.Words)) {
+			r = settings.Value{Words: []string{strings.Join(swept, ",")}, From: path + " (matrix)"}
+		}
 		value := maskUser(strings.Join(r.Words, " "))
 		if namesProgram("--"+o.Flag) && len(r.Words) > 0 {
 			value = provider.MaskTarget(value)

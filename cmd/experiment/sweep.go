@@ -108,6 +108,18 @@ func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]
 	return experiment.Matrix(experiment.SweepConfig{Base: s.Text("name"), Axes: axes, Bare: bare})
 }
 
+// sweptValues returns the values that the runs of a sweep have for a flag.
+func sweptValues(sweepRuns []experiment.SweepSettings, flag string) (values []string) {
+	for _, run := range sweepRuns {
+		for _, s := range run.Settings {
+			if s.Flag == flag && !slices.Contains(values, s.Value) {
+				values = append(values, s.Value)
+			}
+		}
+	}
+	return values
+}
+
 // splitList splits comma-separated lists: a,b.
 func splitList(words []string) []string {
 	return cli.Each(strings.Split(strings.Join(words, ","), ","), strings.TrimSpace)

@@ -86,7 +86,8 @@ func TestRun_flaky(t *testing.T) {
 	}
 }
 
-// TestRun_rate checks what the allowed flip rate decides for 20 scores of which some are odd.
+// TestRun_rate checks what the allowed flip rate decides for 20 scores of which some are odd, and why.
+// A flip is a verdict other than that of the first score.
 func TestRun_rate(t *testing.T) {
 	for name, c := range map[string]struct {
 		label            conformance.Label
@@ -94,18 +95,30 @@ func TestRun_rate(t *testing.T) {
 		odds             []int // numbers of the odd scores, from 1
 		rate, tolerance  float64
 		pass, consistent bool
+		reasons          string
 	}{
-		"one flip":                    {conformance.Pass, 1, 0, []int{20}, 0.1, 0, true, false},
-		"one flip of a fail fixture":  {conformance.Fail, 0, 1, []int{3}, 0.1, 0, true, false},
-		"with a tolerance":            {conformance.Pass, 0.9, 0.3, []int{3}, 0.1, 0.2, true, false},
-		"none allowed":                {conformance.Pass, 1, 0, []int{20}, 0, 0, false, false},
-		"three flips":                 {conformance.Pass, 1, 0, []int{2, 3, 4}, 0.1, 0, false, false},
-		"no flip, always wrong":       {conformance.Pass, 0, 0, nil, 0.1, 0, false, false},
-		"no flip, not exact":          {conformance.Pass, 0.9, 0.9, nil, 0.1, 0, false, false},
-		"no flip, one not exact":      {conformance.Pass, 1, 0.9, []int{5}, 0.1, 0, true, false},
-		"flips within the tolerance":  {conformance.Pass, 0.8, 0.7, []int{5}, 0.1, 0.3, true, true},
-		"more than the rate of these": {conformance.Pass, 0.8, 0.7, []int{5, 6, 7}, 0.1, 0.3, false, false},
-		"the first differs":           {conformance.Pass, 1, 0, []int{1}, 0.1, 0, false, false},
+		"one flip": {conformance.Pass, 1, 0, []int{20}, 0.1, 0, true, false,
+			"1 of 20 scores are not 1, which the flip rate of 0.1 allows"},
+		"one flip of a fail fixture": {conformance.Fail, 0, 1, []int{3}, 0.1, 0, true, false,
+			"1 of 20 scores are not 0, which the flip rate of 0.1 allows"},
+		"with a tolerance": {conformance.Pass, 0.9, 0.3, []int{3}, 0.1, 0.2, true, false,
+			"1 of 20 scores are not at least 0.8, which the flip rate of 0.1 allows"},
+		"none allowed": {conformance.Pass, 1, 0, []int{20}, 0, 0, false, false,
+			"1 of 20 scores are not 1; flip rate 0.05 is above 0"},
+		"three flips": {conformance.Pass, 1, 0, []int{2, 3, 4}, 0.1, 0, false, false,
+			"3 of 20 scores are not 1; flip rate 0.15 is above 0.1"},
+		"no flip, always wrong": {conformance.Pass, 0, 0, nil, 0.1, 0, false, false,
+			"20 of 20 scores are not 1"},
+		"no flip, not exact": {conformance.Pass, 0.9, 0.9, nil, 0.1, 0, false, false,
+			"20 of 20 scores are not 1"},
+		"no flip, one not exact": {conformance.Pass, 1, 0.9, []int{5}, 0.1, 0, true, false,
+			"1 of 20 scores are not 1, which the flip rate of 0.1 allows"},
+		"flips within the tolerance": {conformance.Pass, 0.8, 0.7, []int{5}, 0.1, 0.3, true, true,
+			""},
+		"more than the rate of these": {conformance.Pass, 0.8, 0.7, []int{5, 6, 7}, 0.1, 0.3, false, false,
+			"flip rate 0.15 is above 0.1"},
+		"the first differs": {conformance.Pass, 1, 0, []int{1}, 0.1, 0, false, false,
+			"1 of 20 scores are not 1, which the flip rate of 0.1 allows; flip rate 0.95 is above 0.1"},
 	} {
 		cfg := conformance.Config{Fixtures: []conformance.Fixture{fixture("a", c.label, nil)}, Runs: 20, MaxFlipRate: c.rate, ScoreTolerance: c.tolerance}
 		r := mustRun(t, cfg, func(_ string, n int64) (float64, error) {
@@ -114,7 +127,7 @@ func TestRun_rate(t *testing.T) {
 			}
 			return c.right, nil
 		})
-		if f := r.Fixtures[0]; f.Pass != c.pass || f.Consistent != c.consistent || len(f.Reasons) == 0 && !c.consistent {
+		if f := r.Fixtures[0]; f.Pass != c.pass || f.Consistent != c.consistent || strings.Join(f.Reasons, "; ") != c.reasons {
 			t.Errorf("%s: passed %v, consistent %v: %s", name, f.Pass, f.Consistent, f.Reasons)
 		}
 	}

@@ -155,6 +155,16 @@ func workUntilStopped(c *urfave.Context, env cli.Env, stopContext func(context.C
 			return err
 		}
 		names = append(names, identity.Name)
+		if cfg.Pipeline == "" {
+			continue
+		}
+		opened, err := opener.openPipeline(cfg) // starts nothing, but a program that is missing is an error now
+		if err == nil {
+			err = opened.Close()
+		}
+		if err != nil {
+			return err
+		}
 	}
 	log, err := settings.NewLog(env.Stderr, "info", "text")
 	if err != nil {

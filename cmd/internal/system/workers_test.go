@@ -1,10 +1,15 @@
 package system
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/internal/cli"
 )
 
 // TestIdentify: a program in another folder has the same identity, another version of it has
@@ -51,5 +56,16 @@ func TestIdentify(t *testing.T) {
 	_, err := o.OpenDefinition(Definition{Measured: pipe(first)}, []Config{{Model: "baseline"}, {Pipeline: other}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "this worker runs baseline (") || !strings.Contains(err.Error(), ", pipeline ocr.sh (") {
 		t.Errorf("a worker of another program: %v", err)
+	}
+}
+
+// TestWorkerCommand_missingPipeline: a program that does not exist is refused before anything is sent.
+func TestWorkerCommand_missingPipeline(t *testing.T) {
+	env := cli.Env{Getenv: func(string) string { return "" }, Stderr: t.Output()}
+	forever := func(ctx context.Context) (context.Context, <-chan struct{}, func()) { return ctx, nil, func() {} }
+	app := &urfave.App{Commands: []*urfave.Command{WorkerCommand(env, forever)}, ExitErrHandler: func(*urfave.Context, error) {}}
+	err := app.Run([]string{"experiment", "worker", "--pipeline", "./missing --fast", "nats://127.0.0.1:1"})
+	if cli.ExitCode(err) != cli.ExitUnavailable || !strings.Contains(err.Error(), "opening the pipeline: starting ./missing: ") {
+		t.Errorf("exit code %d, %v", cli.ExitCode(err), err)
 	}
 }

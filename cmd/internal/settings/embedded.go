@@ -80,12 +80,12 @@ func findRunning(ctx context.Context, mode langfuse.Mode, timeout time.Duration)
 		case err == nil:
 		case ctx.Err() != nil:
 			return nil, "", ctx.Err()
-		case !at.alive():
+		case errors.Is(err, syscall.ECONNREFUSED), !at.alive(): // a running server at least accepts connections
 			return nil, at.Mode, nil
 		case time.Since(began) > timeout:
 			return nil, "", cli.Errorf(cli.ExitUnavailable, "the embedded Langfuse of this folder, process %d at %s, does not answer: wait, or stop it (%w)", at.PID, at.URL, err)
 		default:
-			time.Sleep(100 * time.Millisecond) // the connection may have been refused at once
+			time.Sleep(100 * time.Millisecond) // an error may have come at once
 		}
 	}
 	if l.Server.Project.Name != projectName() {

@@ -140,6 +140,8 @@ func TestFindRunning_silent(t *testing.T) {
 		t.Fatal(err)
 	}
 	noServer := "http://" + listener.Addr().String()
+	broken := httptest.NewServer(http.NotFoundHandler())
+	defer broken.Close()
 	if err := errors.Join(listener.Close(), MakeFolder()); err != nil {
 		t.Fatal(err)
 	}
@@ -152,9 +154,10 @@ func TestFindRunning_silent(t *testing.T) {
 		mode       embedded.Mode
 	}{
 		{name: "no note"},
-		{"killed", note(noServer, gone), true, 0, embedded.ModeV3},
-		{"another process has the number", note(noServer, os.Getpid()), false, 0, embedded.ModeV3},
-		{"busy", note(noServer, os.Getpid()), true, cli.ExitUnavailable, ""},
+		{"killed", note(broken.URL, gone), true, 0, embedded.ModeV3},
+		{"another process has the number", note(broken.URL, os.Getpid()), false, 0, embedded.ModeV3},
+		{"and a command has the store", note(noServer, os.Getpid()), true, 0, embedded.ModeV3},
+		{"busy", note(broken.URL, os.Getpid()), true, cli.ExitUnavailable, ""},
 		{"another machine", note("http://192.0.2.7:4711", os.Getpid()), false, cli.ExitUsage, ""},
 		{"a name", note("http://localhost:4711", gone), false, cli.ExitUsage, ""},
 		{"a user", note("http://127.0.0.1:80@192.0.2.7:80", gone), false, cli.ExitUsage, ""},

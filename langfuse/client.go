@@ -234,9 +234,9 @@ func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
 	if len(set) == 0 {
 		return Config{}, false, nil
 	}
-	if names := strings.Join(missing, " and "); names != "" {
-		return Config{}, false, &UsageError{fmt.Errorf("there is %s without %s: set %s too, or unset all LANGFUSE_* variables",
-			strings.Join(set, " and "), names, names)}
+	if names, found := strings.Join(missing, " and "), strings.Join(set, " and "); names != "" {
+		err := fmt.Errorf("there is %s without %s: set %s too, or unset %s", found, names, names, found)
+		return Config{}, false, &UsageError{err}
 	}
 	address := cmp.Or(value(EnvBaseURL), value(EnvHost), DefaultBaseURL)
 	return Config{PublicKey: value(EnvPublicKey), SecretKey: NewSecret(value(EnvSecretKey)), BaseURL: address}, true, nil

@@ -37,8 +37,8 @@ type Langfuse struct {
 // mode is detected.
 const EnvMode = "EXPERIMENT_LANGFUSE_MODE"
 
-// Connect connects to the Langfuse of the environment and probes it. If no LANGFUSE_* variable
-// is set, it connects to the embedded server of this folder; it never falls back from the first
+// Connect connects to the Langfuse of the environment and probes it. If neither keys nor address
+// are set, it connects to the embedded server of this folder; it never falls back from the first
 // to the second. The caller must close the result.
 //
 // The embedded server of a folder keeps its data in .experiment/langfuse.db. While "experiment
@@ -156,7 +156,7 @@ func (l *Langfuse) Describe() string {
 	case l.Shared:
 		return "Langfuse: the embedded server of this folder, at " + l.Client.BaseURL()
 	case l.Embedded:
-		return "Langfuse: the embedded server of this folder, as no LANGFUSE_* variable is set"
+		return "Langfuse: the embedded server of this folder, as LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY are not set"
 	}
 	return fmt.Sprintf("Langfuse: %s, project %s (version %s)", l.Client.BaseURL(), l.Server.Project.Name, l.Server.Version)
 }

@@ -148,7 +148,7 @@ func (d *doctor) keys() {
 	}
 	switch {
 	case len(set) == 0:
-		d.ok("keys", "no LANGFUSE_* variable is set: the embedded Langfuse of this folder is used")
+		d.ok("keys", "LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY are not set: the embedded Langfuse of this folder is used")
 	case d.env.Getenv(langfuse.EnvPublicKey) == "" || d.env.Getenv(langfuse.EnvSecretKey) == "":
 		d.note("keys", "not both keys are set; there is: "+strings.Join(set, ", "), "")
 	default:

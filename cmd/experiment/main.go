@@ -223,7 +223,7 @@ func doctorCommand(env cli.Env) *urfave.Command {
 			settings.JSONFlag(),
 		},
 		Action: settings.NoWords(func(c *urfave.Context) error {
-			env.Getenv = settings.WithMode(c.String("langfuse-mode"), env.Getenv)
+			env = settings.WithMode(c.String("langfuse-mode"), env)
 			return system.Doctor(c.Context, env, system.DoctorConfig{Model: c.String("model"), ScoreConfigs: c.Bool("score-configs"), JSON: c.Bool("json")})
 		}),
 	}
@@ -234,7 +234,7 @@ func promptsCommand(env cli.Env) *urfave.Command {
 	// with --json the value.
 	in := func(a settings.Action, do func(*urfave.Context, *langfuse.Client, []string) (string, any, error)) settings.Action {
 		a.Run = func(c *urfave.Context, env cli.Env, words []string) error {
-			lf, err := settings.Connect(c.Context, env.Getenv)
+			lf, err := settings.Connect(c.Context, env)
 			if err != nil {
 				return err
 			}

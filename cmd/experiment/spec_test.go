@@ -36,7 +36,7 @@ func (b bench) experiment(args ...string) (code int, stdout, stderr string) {
 // langfuse calls f with a connection to the folder's Langfuse.
 func (b bench) langfuse(use func(client *langfuse.Client)) {
 	b.t.Helper()
-	lf, err := settings.Connect(b.t.Context(), func(string) string { return "" })
+	lf, err := settings.Connect(b.t.Context(), cli.Env{Getenv: func(string) string { return "" }})
 	must(b.t, err)
 	use(lf.Client)
 	must(b.t, lf.Close())

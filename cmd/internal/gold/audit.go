@@ -180,7 +180,7 @@ type auditor struct {
 // connect opens the Langfuse of the environment unless it is open.
 func (a *auditor) connect(ctx context.Context) (err error) {
 	if a.langfuse == nil {
-		a.langfuse, err = settings.Connect(ctx, a.env.Getenv)
+		a.langfuse, err = settings.Connect(ctx, a.env)
 	}
 	return err
 }

@@ -364,7 +364,7 @@ func rankOf(board compare.Leaderboard, run string) (found compare.Ranked) {
 func openCurrent(ctx context.Context, env cli.Env, name string) (cfg experiment.RescoreConfig, lf *settings.Langfuse, err error) {
 	lf = &settings.Langfuse{}
 	if !experiment.IsFile(name) {
-		if lf, err = settings.Connect(ctx, env.Getenv); err != nil {
+		if lf, err = settings.Connect(ctx, env); err != nil {
 			return cfg, nil, err
 		}
 	}

@@ -197,7 +197,7 @@ func isEmpty(value any) bool {
 
 // withLangfuse calls do with the Langfuse of the environment, and prints which Langfuse that is.
 func withLangfuse(c *urfave.Context, env cli.Env, do func(*settings.Langfuse) error) error {
-	lf, err := settings.Connect(c.Context, env.Getenv)
+	lf, err := settings.Connect(c.Context, env)
 	if err != nil {
 		return err
 	}

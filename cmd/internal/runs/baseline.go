@@ -330,7 +330,7 @@ func newestFirst(list []dated) []dated {
 
 // listRemote returns the newest runs of the dataset in Langfuse that match, and names the server.
 func (f Finder) listRemote(ctx context.Context, matches func(langfuse.Run) bool) (list []dated, server string, err error) {
-	lf, err := settings.Connect(ctx, f.Env.Getenv)
+	lf, err := settings.Connect(ctx, f.Env)
 	if err != nil {
 		return nil, "", err
 	}

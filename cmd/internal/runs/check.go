@@ -398,7 +398,7 @@ func (c *check) addLinks(ctx context.Context) {
 	if job := c.metadata[metaJobURL]; job != "" {
 		c.Links = append(c.Links, report.Link{Title: "job and report", URL: job})
 	}
-	lf, err := settings.Connect(ctx, c.env.Getenv)
+	lf, err := settings.Connect(ctx, c.env)
 	if err != nil {
 		return
 	}

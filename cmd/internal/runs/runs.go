@@ -191,7 +191,7 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 	if len(remote) == 0 {
 		return sources, done, nil
 	}
-	lf, err := settings.Connect(ctx, env.Getenv)
+	lf, err := settings.Connect(ctx, env)
 	if err != nil {
 		return nil, done, err
 	}

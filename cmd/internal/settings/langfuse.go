@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/tracking"
@@ -44,35 +46,54 @@ const EnvMode = "EXPERIMENT_LANGFUSE_MODE"
 // The embedded server of a folder keeps its data in .experiment/langfuse.db. While "experiment
 // serve" runs there, other commands connect to it; otherwise each command opens the store
 // itself. All processes that have the store open use one mode.
-func Connect(ctx context.Context, getenv func(string) string) (*Langfuse, error) {
-	return ConnectWith(ctx, getenv, nil)
+func Connect(ctx context.Context, env cli.Env) (*Langfuse, error) {
+	return ConnectWith(ctx, env, nil)
 }
 
 // ConnectWith is Connect that calls ask while it probes a server of the environment, to save
 // time. ask may send requests that any server answers; its context is canceled if the probe
 // fails. ask is not called for the embedded server, where it would save nothing.
-func ConnectWith(ctx context.Context, getenv func(string) string, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
+func ConnectWith(ctx context.Context, env cli.Env, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
 	config, set, err := langfuse.ConfigFromEnv(func(name string) (string, bool) {
-		value := getenv(name)
+		value := env.Getenv(name)
 		return value, value != ""
 	})
 	if err != nil {
 		return nil, err
 	}
-	mode, err := langfuse.ParseMode(getenv(EnvMode))
+	mode, err := langfuse.ParseMode(env.Getenv(EnvMode))
 	if err != nil {
 		return nil, cli.Usage("--langfuse-mode: %w (or %s)", err, EnvMode)
 	}
 	if !set {
 		return openEmbedded(ctx, mode)
 	}
+	config.OnRetry = noteWaits(env.Stderr)
 	return dial(ctx, config, mode, ask)
 }
 
-// dial connects to a server and probes it, while ask, if not nil, runs.
+// noteWaits returns a Config.OnRetry that writes a line about a pause of at least two seconds, one for
+// the requests that wait at the same time.
+func noteWaits(w io.Writer) func(reason error, until time.Time) {
+	var mu sync.Mutex
+	var noted time.Time // until when
+	return func(reason error, until time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); until.Sub(now) >= 2*time.Second && !now.Before(noted) {
+			noted = until
+			at := until.Format(time.TimeOnly)
+			fmt.Fprintf(w, "waiting for Langfuse, asked again at %s: %s\n", at, textutil.Line(reason.Error()))
+		}
+	}
+}
+
+// dial connects to a server and probes it, while ask, if not nil, runs. config.OnRetry is that of the
+// probe only.
 func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
 	paused := &atomic.Pointer[pause]{}
 	config.UserAgent = "extraction-experiment/" + cli.Version()
+	probing := config
 	config.OnRetry = func(reason error, until time.Time) { paused.Store(&pause{reason, until}) }
 	client, err := langfuse.New(config)
 	if err != nil {
@@ -84,7 +105,7 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask f
 	if ask != nil {
 		asking.Go(func() { ask(askCtx, client) })
 	}
-	server, err := probe(ctx, config, mode)
+	server, err := probe(ctx, probing, mode)
 	if err != nil {
 		cancel()
 	}
@@ -170,13 +191,15 @@ func ModeFlag() urfave.Flag {
 }
 
 // WithMode returns the environment with EnvMode set to mode, unless mode is empty.
-func WithMode(mode string, getenv func(string) string) func(string) string {
-	return func(name string) string {
+func WithMode(mode string, env cli.Env) cli.Env {
+	getenv := env.Getenv
+	env.Getenv = func(name string) string {
 		if name == EnvMode && mode != "" {
 			return mode
 		}
 		return getenv(name)
 	}
+	return env
 }
 
 // pause is a wait before a request is sent again: why, and until when.

@@ -45,6 +45,31 @@ func TestProbe_silent(t *testing.T) {
 	}
 }
 
+// busy answers every request with 429.
+type busy struct{ retryAfter string }
+
+func (b busy) RoundTrip(*http.Request) (*http.Response, error) {
+	header := http.Header{"Retry-After": {b.retryAfter}}
+	return &http.Response{StatusCode: http.StatusTooManyRequests, Header: header, Body: http.NoBody}, nil
+}
+
+// TestProbe_busy: a line tells of each of the four pauses between five tries, unless it is short.
+func TestProbe_busy(t *testing.T) {
+	for retryAfter, want := range map[string]int{"2": 4, "1": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			_, err := dial(t.Context(), langfuse.Config{
+				BaseURL: "http://busy", PublicKey: "pk-lf-x", SecretKey: langfuse.NewSecret("sk-lf-x"), OnRetry: noteWaits(&out),
+				HTTPClient: &http.Client{Transport: busy{retryAfter}}, Jitter: func() float64 { return 0 },
+			}, "", nil)
+			waiting := "waiting for Langfuse, asked again at " + time.Now().Format(time.TimeOnly) + ": langfuse: GET /"
+			if err == nil || strings.Count(out.String(), "\n") != want || strings.Contains(out.String(), waiting) != (want > 0) {
+				t.Errorf("Retry-After %s: %v, %q", retryAfter, err, &out)
+			}
+		})
+	}
+}
+
 // connect connects to a server behind a handler until the test ends.
 func connect(t *testing.T, server *embedded.Server, handler http.Handler) *Langfuse {
 	t.Helper()

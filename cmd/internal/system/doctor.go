@@ -102,7 +102,7 @@ func (d *doctor) problem(check string, err error, advice string) {
 // langfuse checks the server of the environment or of this folder, and creates score
 // configurations there if scoreConfigs is set.
 func (d *doctor) langfuse(ctx context.Context, scoreConfigs bool) {
-	lf, err := settings.Connect(ctx, d.env.Getenv)
+	lf, err := settings.Connect(ctx, d.env)
 	if err != nil {
 		d.problem("server", err, "")
 		return

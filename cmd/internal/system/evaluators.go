@@ -99,7 +99,7 @@ func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir stri
 	case spec.PromptVersion < 0 || spec.PromptVersion > 0 && spec.PromptLabel != "":
 		return template, cli.Usage("the prompt %q of the judge: give prompt_label, or a prompt_version from 1 on", spec.Prompt)
 	}
-	lf, err := settings.Connect(ctx, o.Getenv)
+	lf, err := settings.Connect(ctx, cli.Env{Getenv: o.Getenv, Stderr: o.Stderr})
 	if err != nil {
 		return template, err
 	}

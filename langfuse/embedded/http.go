@@ -96,8 +96,16 @@ func routes() []route {
 // newMux returns a mux with all routes.
 func (s *Server) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
+	paths := map[string]bool{}
 	for _, rt := range routes() {
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, rt) })
+		_, path, _ := strings.Cut(rt.pattern, " ")
+		paths[path] = true
+	}
+	for path := range paths { // with another method
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			newAnswer(http.StatusMethodNotAllowed, object{"message": "Method not allowed", "error": "MethodNotAllowedError"}).write(w)
+		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		htmlAnswer(http.StatusNotFound, "<!DOCTYPE html><html><head><title>404</title></head><body><h1>404</h1>"+

@@ -262,7 +262,7 @@ func TestServer_failureShapes(t *testing.T) {
 		"bearer":                     {"GET", "/projects", nil, []string{"Authorization", "Bearer " + DefaultPublicKey}, 401, "application/json", `Invalid authorization header`},
 		"unknown route":              {"GET", "/nothing", nil, nil, 404, "text/html", "<!DOCTYPE html>"},
 		"unescaped slash in a name":  {"GET", "/v2/prompts/a/b", nil, nil, 404, "text/html", "<!DOCTYPE html>"},
-		"wrong method":               {"PUT", "/v2/datasets", "{}", nil, 404, "text/html", "<!DOCTYPE html>"},
+		"wrong method":               {"PUT", "/v2/datasets", "{}", nil, 405, "application/json", "Method not allowed"},
 		"malformed JSON":             {"POST", "/v2/datasets", `{"name":`, nil, 400, "text/plain", "Invalid JSON"},
 		"a list for an object":       {"POST", "/v2/datasets", `[]`, nil, 400, "application/json", `"message":"Invalid request data"`},
 		"wrong type":                 {"POST", "/v2/datasets", `{"name":7}`, nil, 400, "application/json", `"path":["name"]`},

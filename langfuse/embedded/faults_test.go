@@ -1,9 +1,13 @@
 package embedded
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -147,12 +151,26 @@ func TestServer_setFaults(t *testing.T) {
 	r.must(200, r.get(api+"/v2/datasets"))
 }
 
+// TestFaults_latency checks that a request is worked on after the latency, and not at all if its client
+// has gone by then.
 func TestFaults_latency(t *testing.T) {
-	r := newTestServer(t, Config{Faults: Faults{Latency: 30 * time.Millisecond}})
-	start := time.Now()
-	r.must(200, r.get(api+"/health"))
-	if took := time.Since(start); took < 30*time.Millisecond {
-		t.Errorf("answered after %s", took)
+	for patience, want := range map[time.Duration]time.Duration{time.Minute: 30 * time.Second, 29 * time.Second: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			began, worked := time.Now(), time.Duration(0)
+			defer func() {
+				gone := recover() == http.ErrAbortHandler
+				if worked != want || gone != (want == 0) {
+					t.Errorf("a client that waits %s: worked on after %s, gone: %t", patience, worked, gone)
+				}
+			}()
+			c := &call{r: httptest.NewRequestWithContext(ctx, "GET", "/", nil), w: httptest.NewRecorder()}
+			newFaultInjector(Faults{Latency: 30 * time.Second}).serve(c, route{}, began, func() response {
+				worked = time.Since(began)
+				return response{status: http.StatusOK}
+			})
+		})
 	}
 }
 

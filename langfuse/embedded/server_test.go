@@ -19,6 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -570,24 +571,41 @@ func TestServer_pages(t *testing.T) {
 	get("/api/nothing").expect(t, "a missing route", 404, "<!DOCTYPE html>")
 }
 
+// pipeListener accepts the connections of a channel until a nil one.
+type pipeListener chan net.Conn
+
+func (l pipeListener) Accept() (net.Conn, error) {
+	if c := <-l; c != nil {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l pipeListener) Close() error { close(l); return nil }
+func (pipeListener) Addr() net.Addr { return nil }
+
 // TestServe_stopsAtOnce checks that connections without a request do not delay the end of Serve.
 func TestServe_stopsAtOnce(t *testing.T) {
-	address, stop := serve(t)
-	for range 3 {
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
+	s := openServer(t, Config{})
+	synctest.Test(t, func(t *testing.T) {
+		l, result := make(pipeListener), make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { result <- s.Serve(ctx, l) }()
+		for range 3 {
+			client, server := net.Pipe()
+			defer client.Close()
+			l <- server
 		}
-		defer c.Close()
-		time.Sleep(20 * time.Millisecond) // until it is accepted
-	}
-	began := time.Now()
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(began); took > 4*time.Second { // a plain http.Server takes five
-		t.Errorf("it took %s", took)
-	}
+		synctest.Wait() // all are accepted
+		began := time.Now()
+		cancel()
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took >= 5*time.Second { // as a plain http.Server takes
+			t.Errorf("it took %s", took)
+		}
+	})
 }
 
 // childEnv is the variable of the environment that makes this test binary serve the file it names.

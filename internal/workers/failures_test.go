@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,7 +30,8 @@ import (
 // fakeQueue is an experiment.Queue of a number of units. It calls deliver and giveBack.
 type fakeQueue struct {
 	mu       sync.Mutex
-	left     int // units that were not taken yet
+	left     int    // units that were not taken yet
+	input    string // of each unit, in JSON; a short text if it is empty
 	deliver  func(*experiment.Unit, experiment.Done)
 	giveBack func(cause error) // may be nil
 }
@@ -41,7 +43,7 @@ func (q *fakeQueue) Take(context.Context) (*experiment.Unit, error) {
 		return nil, io.EOF
 	}
 	q.left--
-	return &experiment.Unit{Item: experiment.Item{ID: fmt.Sprint("item-", q.left), Input: json.RawMessage(`"text"`), Trial: 1, Attempt: 1}}, nil
+	return &experiment.Unit{Item: experiment.Item{ID: fmt.Sprint("item-", q.left), Input: json.RawMessage(cmp.Or(q.input, `"text"`)), Trial: 1, Attempt: 1}}, nil
 }
 
 func (q *fakeQueue) Deliver(_ context.Context, u *experiment.Unit, done experiment.Done) error {

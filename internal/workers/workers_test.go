@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
@@ -510,26 +511,44 @@ func TestWork_refused(t *testing.T) {
 	waitFor(t, "the refusal in the progress", func() bool { return strings.HasPrefix(first.State(), `no worker is there: worker old is version "2"`) })
 }
 
-// TestWork_large checks that a document larger than the largest message of the server reaches a
-// worker, and that nothing is left in the object store.
+// echoTask is a task whose output is the input.
+type echoTask struct{}
+
+func (echoTask) Do(_ context.Context, item experiment.Item) (experiment.TaskResult, error) {
+	return experiment.TaskResult{Output: item.Input}, nil
+}
+
+// TestWork_large checks that a document and a result larger than the largest message of the server
+// reach the other side, that nothing of them is left in the object store, and that Close removes what
+// a coordinator that was killed has left there.
 func TestWork_large(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, 0)
-	text := strings.Repeat("x", 3<<20)
-	lines := fmt.Sprintf(`{"id":"large","input":"%s","expected_output":%d}`+"\n"+`{"id":"small","input":"x","expected_output":1}`+"\n", text, len(text))
-	if err := os.WriteFile(f.datasetPath, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
+	f := newServerFixture(t, DefaultLease)
+	f.startTask("a", echoTask{})
+	o, text := f.coordinate(), `"`+strings.Repeat("x", 3<<20)+`"`
+	var got experiment.Done
+	err := o.Work(t.Context(), &fakeQueue{left: 1, input: text, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done }})
+	if err != nil || string(got.Output) != text {
+		t.Errorf("%d bytes of %d, %v, %v", len(got.Output), len(text), got.Err, err)
 	}
-	f.startWorker("a", nil)
-	result, err := f.run(t.Context(), false, nil, nil)
-	if err != nil || result.Summary.Items.Scored != 2 {
-		t.Fatalf("%+v, %v", result.Summary.Items, err)
+	checkObjects := func(want ...string) {
+		t.Helper()
+		objects, err := o.conn.big.List(t.Context())
+		names := cli.Each(objects, func(object *jetstream.ObjectInfo) string { return object.Name })
+		if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) || !slices.Equal(names, want) {
+			t.Errorf("objects: %q, not %q, %v", names, want, err)
+		}
 	}
-	f.checkEmpty()
-	objects, err := f.connect("1").big.List(t.Context())
-	if len(objects) != 0 {
-		t.Errorf("objects left: %v, %v", objects[0].Name, err)
+	checkObjects()
+	for _, name := range []string{"unit.0123.left", "unit.4567.other"} {
+		if _, err := o.conn.big.PutString(t.Context(), name, "x"); err != nil {
+			t.Fatal(err)
+		}
 	}
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+	checkObjects("unit.4567.other")
 }
 
 // TestConnect checks that errors of Connect have the right exit code, say what to do, and contain

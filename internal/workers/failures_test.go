@@ -66,7 +66,13 @@ func newServerFixture(t testing.TB, lease time.Duration) *fixture {
 // coordinate returns the Coordinator of a run with the id 0123.
 func (f *fixture) coordinate() *Coordinator {
 	f.Helper()
-	c, err := f.connect("1").Coordinate(f.Context(), Run{ID: "0123", Name: "r", Timeout: time.Minute}, nil)
+	return f.coordinateOn(f.connect("1"))
+}
+
+// coordinateOn is coordinate on a connection.
+func (f *fixture) coordinateOn(conn *Conn) *Coordinator {
+	f.Helper()
+	c, err := conn.Coordinate(f.Context(), Run{ID: "0123", Name: "r", Timeout: time.Minute}, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -189,7 +195,11 @@ func TestWork_stoppedAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newServerFixture(t, 2*time.Second)
-			o, stop, ended := f.coordinate(), make(chan struct{}), make(chan error, 1)
+			conn, stop, ended := f.connect("1"), make(chan struct{}), make(chan error, 1)
+			if comesBack {
+				conn.cfg.beat = beatInterval / 2 // so that there are 7 s for the restart
+			}
+			o := f.coordinateOn(conn)
 			pretendWorker(o, 0)
 			givenBack := make(chan error, 1)
 			go func() {
@@ -202,7 +212,7 @@ func TestWork_stoppedAway(t *testing.T) {
 			f.server.Stop()
 			close(stop)
 			if comesBack {
-				time.Sleep(2 * o.conn.cfg.beat)
+				time.Sleep(6 * conn.cfg.beat) // one try takes 5, and the patience is 20
 				f.server.Restart(true)
 				if err := <-ended; err != nil || len(givenBack) != 1 {
 					t.Errorf("%d units given back, %v", len(givenBack), err)

@@ -178,11 +178,11 @@ type Presence struct {
 	Protocol    int               `json:"protocol"`
 	Version     string            `json:"version"`
 	Concurrency int               `json:"concurrency"`
-	Systems     []string          `json:"systems"` // that it can run
-	InHand      map[string]int    `json:"in_hand"` // units by run id, for the runs that it works for
-	Refused     map[string]string `json:"refused"` // why it does not work for a run, by run id
-	Done        int64             `json:"done"`    // units since the worker began, with those that it gave back
-	PerSecond   float64           `json:"per_second"`
+	Systems     []string          `json:"systems"`    // that it can run
+	InHand      map[string]int    `json:"in_hand"`    // units by run id, for the runs that it works for
+	Refused     map[string]string `json:"refused"`    // why it does not work for a run, by run id
+	Done        int64             `json:"done"`       // units since the worker began, with those that it gave back
+	PerSecond   float64           `json:"per_second"` // over the last half minute
 	Clock       time.Time         `json:"clock"`
 }
 

@@ -41,8 +41,7 @@ type Opened struct {
 type worker struct {
 	cfg     WorkerConfig
 	conn    *Conn
-	slots   chan struct{} // one for each unit in hand
-	began   time.Time
+	slots   chan struct{}   // one for each unit in hand
 	stopCtx context.Context // ends when the worker is told to stop
 	blind   bool            // the runs could not be listed the last time
 
@@ -50,6 +49,27 @@ type worker struct {
 	jobs    map[string]*job // by run id
 	refused map[string]string
 	done    int64
+	recent  []tally // of the presences of the last rateWindow
+}
+
+// rateWindow is the time over which Presence.PerSecond is the mean.
+const rateWindow = 30 * time.Second
+
+// tally is how many units a worker had done at a time.
+type tally struct {
+	at   time.Time
+	done int64
+}
+
+// perSecond returns the units done a second since the oldest of recent, at least one second, and adds
+// a tally. The mutex is held.
+func (w *worker) perSecond(now time.Time) float64 {
+	w.recent = append(w.recent, tally{now, w.done})
+	for now.Sub(w.recent[0].at) > rateWindow {
+		w.recent = w.recent[1:]
+	}
+	oldest := w.recent[0]
+	return float64(w.done-oldest.done) / max(1, now.Sub(oldest.at).Seconds())
 }
 
 // Work works for the runs on the server until Stop is closed or ctx is done. If ctx is done,
@@ -61,7 +81,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	w := &worker{
-		cfg: cfg, conn: c, slots: make(chan struct{}, cfg.Concurrency), began: time.Now(),
+		cfg: cfg, conn: c, slots: make(chan struct{}, cfg.Concurrency),
 		jobs: map[string]*job{}, refused: map[string]string{},
 	}
 	var working, presence sync.WaitGroup
@@ -257,7 +277,7 @@ func (w *worker) publishPresence() {
 	p := Presence{
 		ID: w.conn.id, Name: w.cfg.Name, Host: host, PID: os.Getpid(), Protocol: protocol, Version: w.conn.cfg.Version,
 		Concurrency: w.cfg.Concurrency, Systems: w.cfg.Systems, InHand: map[string]int{}, Refused: maps.Clone(w.refused),
-		Done: w.done, PerSecond: float64(w.done) / max(1, time.Since(w.began).Seconds()), Clock: time.Now(),
+		Done: w.done, PerSecond: w.perSecond(time.Now()), Clock: time.Now(),
 	}
 	for id, j := range w.jobs {
 		p.InHand[id] = len(j.inHand)

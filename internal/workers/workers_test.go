@@ -551,6 +551,26 @@ func TestWork_large(t *testing.T) {
 	checkObjects("unit.4567.other")
 }
 
+// TestWorker_perSecond checks that the rate is that of the last half minute.
+func TestWorker_perSecond(t *testing.T) {
+	w, began := &worker{}, time.Now()
+	for _, c := range []struct {
+		second float64
+		done   int64
+		want   float64
+	}{
+		{0, 0, 0}, {0.5, 2, 2}, {10, 20, 2}, {30, 60, 2}, // since 0 s; within the first second, of a whole one
+		{40, 60, 40. / 30}, // since 10 s
+		{61, 60, 0},        // since 40 s
+		{200, 60, 0}, {201, 65, 5},
+	} {
+		w.done = c.done
+		if got := w.perSecond(began.Add(time.Duration(c.second * float64(time.Second)))); got != c.want {
+			t.Errorf("after %g s: %g, want %g", c.second, got, c.want)
+		}
+	}
+}
+
 // TestConnect checks that errors of Connect have the right exit code, say what to do, and contain
 // no secret.
 func TestConnect(t *testing.T) {

@@ -232,7 +232,7 @@ func workersTable(list []workers.Presence, known map[string]workers.Run) string 
 	}
 	run := func(id string) string { return textutil.Line(cmp.Or(known[id].Name, id)) }
 	t := report.Table{Columns: []report.Column{{Title: "worker"}, {Title: "host"}, {Title: "runs"}, {Title: "works for"},
-		{Title: "in hand", Right: true}, {Title: "of", Right: true}, {Title: "done", Right: true}, {Title: "a second", Right: true, Hint: "done since the worker started"}, {Title: "clock"}}}
+		{Title: "in hand", Right: true}, {Title: "of", Right: true}, {Title: "done", Right: true}, {Title: "a second", Right: true, Hint: "over the last half minute"}, {Title: "clock"}}}
 	var refused []string
 	for _, p := range list {
 		held := 0

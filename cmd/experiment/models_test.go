@@ -231,6 +231,28 @@ func TestModels_promptFile(t *testing.T) {
 	}
 }
 
+// TestModels_movedLabel: a run that is resumed keeps the version of its prompt when the label has moved
+// since. Another label is another experiment.
+func TestModels_movedLabel(t *testing.T) {
+	b, server := newBench(t), newChatServer(t, adaAnswer)
+	b.seed("docs", oneItem)
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
+	args := []string{"--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--prompt", "mine", "--quiet"}
+	for _, text := range []string{`"One: {{document_text}}"`, `"Two: {{document_text}}"`} {
+		version := langfuse.Prompt{Name: "mine", Type: langfuse.PromptText, Prompt: json.RawMessage(text)}
+		version.Labels = []string{"production"}
+		b.prompt(version)
+		b.succeed(env, append(args, "--resume")...)
+	}
+	b.succeed(env, append(args, "--resume", "--prompt-label", "production")...)
+	for _, other := range []string{"--prompt-label=latest", "--prompt-version=2"} {
+		code, _, stderr := b.with(env, append(args, "--resume", other)...)
+		if code != cli.ExitUsage || !strings.Contains(stderr, "prompt: began with mine@1, now mine@2\n") {
+			t.Errorf("%s: exit %d, %s", other, code, stderr)
+		}
+	}
+}
+
 func TestModels_refusals(t *testing.T) {
 	b := newBench(t)
 	for name, tt := range map[string]struct {

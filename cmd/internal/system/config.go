@@ -32,8 +32,8 @@ type Config struct {
 	Resume     bool               // also continues the recording
 	Prompt     langfuse.PromptRef // its name is empty if none was given
 	PromptFile string
-	// Began is the prompt that a resumed run began with, which a PromptFile must equal; nil for a
-	// new run.
+	// Began is the prompt that a resumed run began with, which a PromptFile must equal and which a
+	// label stands for; nil for a new run.
 	Began *outcome.Prompt
 	ModelOptions
 	promptSets string // the end of an error about parameters, which names those of the prompt's config

@@ -322,11 +322,19 @@ func canonicalJSON(raw json.RawMessage) string {
 
 // findPrompt fetches the prompt of the settings, with name as its default name. If they name
 // a file, it is the version with that text: that of the run that is resumed, else the newest.
-// Without one, the pin has no version. An estimate only reads the file.
+// Without one, the pin has no version. An estimate only reads the file. A label is on the version
+// that the run that is resumed began with, wherever it is now.
 func (o Opener) findPrompt(ctx context.Context, cfg Config, name string) (pipeline.Template, outcome.Prompt, error) {
 	ref := cfg.Prompt
 	ref.Name = cmp.Or(ref.Name, name)
 	if cfg.PromptFile == "" {
+		label := cmp.Or(ref.Label, "production")
+		if b := cfg.Began; b != nil && ref.Version == 0 && b.Name == ref.Name && b.Label == label {
+			ref = langfuse.PromptRef{Name: b.Name, Version: b.Version}
+			template, pin, err := o.FetchPrompt(ctx, ref, "the run began with it")
+			template.Label, pin.Label = label, label
+			return template, pin, err
+		}
 		return o.FetchPrompt(ctx, ref, "--prompt-file FILE creates one")
 	}
 	template, err := readPrompt(ctx, cfg.PromptFile)

@@ -448,10 +448,8 @@ func (c *check) systemArgs(h outcome.Header) []string {
 	if p := h.System.Prompt; p.Name != "" {
 		args = append(args, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
 	}
-	for _, p := range h.System.Parameters.List() {
-		if p.Text() != "" {
-			args = append(args, "--"+p.Flag()+"="+p.Text())
-		}
+	for _, p := range h.System.Parameters.List() { // an empty one is not taken from the config of the prompt
+		args = append(args, "--"+p.Flag()+"="+p.Text())
 	}
 	for word := range strings.FieldsSeq(h.System.Pipeline) {
 		if word == "two-stages" {

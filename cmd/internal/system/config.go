@@ -36,7 +36,8 @@ type Config struct {
 	// label stands for; nil for a new run.
 	Began *outcome.Prompt
 	ModelOptions
-	promptSets string // the end of an error about parameters, which names those of the prompt's config
+	unset      []string // names of parameters that the prompt's config does not set: --temperature=
+	promptSets string   // the end of an error about parameters, which names those of the prompt's config
 	// Estimator, if set, answers instead of the model.
 	Estimator *pipeline.Estimator
 }
@@ -97,7 +98,9 @@ func Read(p *settings.Problems, s settings.Values) Config {
 		c.Vars = append(c.Vars, v)
 	}
 	for _, v := range c.Parameters.List() {
-		if text := s.Text(v.Flag()); text != "" && !v.Set(text) {
+		if text := s.Text(v.Flag()); text == "" && s[v.Flag()].From == settings.FromFlag {
+			c.unset = append(c.unset, v.Name)
+		} else if text != "" && !v.Set(text) {
 			p.Add("--%s: %q is not %s", v.Flag(), text, v.Range())
 		}
 	}
@@ -162,6 +165,10 @@ func (c *Config) fillFrom(t pipeline.Template) ([]string, error) {
 	given := c.Parameters // of the command line, which has precedence
 	var set []string
 	for i, v := range c.Parameters.List() {
+		if slices.Contains(c.unset, v.Name) {
+			delete(p.values, v.Name)
+			continue
+		}
 		takeValue(&p, v.Name, v.Range(), new(json.RawMessage), func(raw json.RawMessage) bool { return v.Set(string(raw)) })
 		if !v.Set(given.List()[i].Text()) && v.Text() != "" {
 			set = append(set, v.Name)

@@ -1,9 +1,14 @@
 package system
 
 import (
+	"encoding/json"
+	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
+	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
 )
@@ -72,5 +77,19 @@ func TestLineWriter(t *testing.T) {
 		if b.String() != test.want {
 			t.Errorf("%s: %q, want %q", name, b.String(), test.want)
 		}
+	}
+}
+
+// TestConfig_unset: a parameter that is given as empty is not taken from the config of the prompt.
+func TestConfig_unset(t *testing.T) {
+	values := settings.Values{"temperature": {Words: []string{""}, From: settings.FromFlag}, "retries": {Words: []string{"3"}}}
+	var p settings.Problems
+	cfg := Read(&p, values)
+	notes, err := cfg.fillFrom(pipeline.Template{Config: json.RawMessage(`{"temperature": 0.7, "top_p": 0.5, "mood": 1}`)})
+	if len(notes) != 1 || strings.Contains(notes[0], "temperature") || errors.Join(err, p.Err()) != nil {
+		t.Errorf("%q, %v, %v", notes, err, p.Err())
+	}
+	if want := (outcome.Parameters{TopP: new(0.5)}); !reflect.DeepEqual(cfg.Parameters, want) {
+		t.Errorf("temperature %v, top_p %v", cfg.Parameters.Temperature, cfg.Parameters.TopP)
 	}
 }

@@ -146,7 +146,7 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 	cfg.concurrencyGiven = s["concurrency"].From == settings.FromFlag
 	cfg.workers = system.WorkersServer{Address: s.Text("workers"), Insecure: p.Switch(s, "insecure")}
 	if cfg.workers.Address != "" {
-		cfg.system.Limits.Concurrency = system.MostCalls
+		cfg.system.Limits.Concurrency, cfg.system.NoKey = system.MostCalls, true
 		if cfg.system.Record != "" || cfg.system.Limits.Cache != "" {
 			p.Add("--workers: the workers ask the model: leave --record out, and give --cache to them")
 		}

@@ -87,6 +87,7 @@ func TestWorkers_budget(t *testing.T) {
 	must(t, os.WriteFile(f.path("docs.jsonl"), []byte(lines.String()), 0o600))
 	workers(t, f, nats, 2, "--model", "openai/gpt-4o")
 	const budget, answer = 5000, 120 // in tokens
+	f = f.with("OPENAI_API_KEY=")    // only the workers need it
 	c := f.run(t, cli.ExitInterrupted, "--dataset", "docs.jsonl", "--name", "r", "--model", "openai/gpt-4o", "--budget-tokens", fmt.Sprint(budget), "--json", "--workers", nats.URL())
 	if text := c.stderr.String(); !strings.Contains(text, "the budget of 5000 tokens has less left") || !strings.Contains(text, "--budget-tokens MORE") {
 		t.Errorf("stderr:\n%s", text)
@@ -189,7 +190,7 @@ func TestWorkers_refused(t *testing.T) {
 		"is not of the form nats://HOST:4222":               {64, []string{"workers", "host"}},
 		"documents would travel in clear":                   {64, []string{"workers", "nats://203.0.113.1:4222"}},
 		"leave --record out":                                {64, []string{"--dataset", "extraction-eval", "--name", "r", "--workers", "nats://127.0.0.1:1", "--record", "x"}},
-		"the NATS server at nats://127.0.0.1:1 cannot be r": {69, []string{"--dataset", "extraction-eval", "--name", "r", "--workers", "nats://127.0.0.1:1"}},
+		"the NATS server at nats://127.0.0.1:1 cannot be r": {69, []string{"--dataset", "extraction-eval", "--name", "r", "--model", "openai/gpt-4o", "--workers", "nats://127.0.0.1:1"}},
 	} {
 		if text := f.run(t, c.code, c.args...).stderr.String(); !strings.Contains(text, want) {
 			t.Errorf("%q: %s", c.args, text)

@@ -168,7 +168,7 @@ func newGemini(cfg modelConfig) (pipeline.Model, error) {
 	c.problems.Add(strings.TrimSpace(name) == "", "the model's name is missing")
 	c.problems.Add(strings.ContainsAny(name, "?&#%{}\\: \t\r\n") || strings.Contains(name, ".."),
 		"the model's name contains a character that no name has: it looks like gemini-2.5-flash")
-	c.problems.Add(cfg.APIKey.Reveal() == "", "the key is missing: set %s or %s", envGeminiKey, envGoogleKey)
+	c.problems.Add(cfg.APIKey.Reveal() == "" && !cfg.NoKey, "the key is missing: set %s or %s", envGeminiKey, envGoogleKey)
 	if !strings.HasPrefix(cfg.Model, "models/") && !strings.HasPrefix(cfg.Model, "tunedModels/") {
 		cfg.Model = "models/" + cfg.Model
 	}

@@ -32,6 +32,7 @@ type modelConfig struct {
 	// APIKey is sent in a header, never in the address. If it is empty, no key is sent, as for
 	// local servers.
 	APIKey secret.Secret
+	NoKey  bool // allows the key to be missing
 	// BaseURL is the address before /chat/completions, or before /v1beta for Gemini. Empty
 	// means the default address of the provider.
 	BaseURL string

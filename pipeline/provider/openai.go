@@ -196,7 +196,7 @@ func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 	base, keyHeader, keyPrefix, query := c.BaseURL, "Authorization", "Bearer ", ""
 	deployments := cfg.Azure && !strings.HasSuffix(base, azureV1)
 	c.problems.Add(strings.TrimSpace(cfg.Model) == "", "the model's name is missing")
-	c.problems.Add(cfg.APIKey.Reveal() == "" && (cfg.Azure || base == defaultOpenAIURL),
+	c.problems.Add(cfg.APIKey.Reveal() == "" && !cfg.NoKey && (cfg.Azure || base == defaultOpenAIURL),
 		"the key is missing: set %s, or %s to a server that needs none", envOpenAIKey, EnvOpenAIBaseURL)
 	c.problems.Add(deployments && cfg.APIVersion == "", "Azure at https://NAME.openai.azure.com needs an api-version (%s) "+
 		"such as 2024-10-21, unless the base URL ends in %s", envAzureVersion, azureV1)

@@ -28,6 +28,8 @@ type Config struct {
 	Capabilities func(model string) pipeline.Capabilities
 	// HTTPClient sends the requests; nil means the default client of each provider.
 	HTTPClient *http.Client
+	// NoKey allows the key to be missing, for a model that other machines ask.
+	NoKey bool
 }
 
 // Info identifies what was opened, in the metadata of a run.
@@ -109,7 +111,7 @@ func Open(spec string, cfg Config) (Opened, error) {
 
 // openHTTP opens a model over HTTP.
 func (c Config) openHTTP(provider string, newModel func(modelConfig) (pipeline.Model, error), cfg modelConfig) (Opened, error) {
-	cfg.HTTPClient, cfg.Capabilities = c.HTTPClient, c.Capabilities(cfg.Model)
+	cfg.HTTPClient, cfg.Capabilities, cfg.NoKey = c.HTTPClient, c.Capabilities(cfg.Model), c.NoKey
 	model, err := newModel(cfg)
 	if err != nil {
 		return Opened{}, err

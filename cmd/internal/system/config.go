@@ -24,6 +24,7 @@ type Config struct {
 	Model string
 	// ModelGiven is false if Model is the default.
 	ModelGiven bool
+	NoKey      bool   // the workers ask the model: its key may be missing here
 	Pipeline   string // a program or an address
 	Record     string // the file of a recording
 	// Bare marks the baseline of a sweep: of Limits, only the budget is used, for its judges.

@@ -266,7 +266,7 @@ func (d *doctor) modelKeys() {
 
 // model sends one short request to a model, with a JSON Schema as in a run, which some servers refuse.
 func (d *doctor) model(ctx context.Context, spec string) {
-	opened, _, err := Opener{Getenv: d.env.Getenv}.openModel(spec)
+	opened, _, err := Opener{Getenv: d.env.Getenv}.openModel(Config{Model: spec})
 	switch {
 	case err != nil:
 		d.problem("model", err, "")

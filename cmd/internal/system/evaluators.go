@@ -75,7 +75,7 @@ func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir strin
 	if cfg.Prompt, err = o.judgePrompt(ctx, spec, dir); err != nil {
 		return "", err
 	}
-	opened, known, err := o.openModel(spec.Model)
+	opened, known, err := o.openModel(Config{Model: spec.Model})
 	if err != nil {
 		return "", err
 	}

@@ -88,7 +88,7 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 			return System{}, err
 		}
 	}
-	opened, known, err := o.openModel(cfg.Model)
+	opened, known, err := o.openModel(cfg)
 	if err != nil {
 		return System{}, err
 	}
@@ -141,10 +141,12 @@ func (o Opener) openExtractor(opened provider.Opened, known Catalogue, template 
 	return s, err
 }
 
-// openModel opens the model or extractor that --model names.
-func (o Opener) openModel(name string) (opened provider.Opened, known Catalogue, err error) {
+// openModel opens the model or extractor of a Config.
+func (o Opener) openModel(cfg Config) (opened provider.Opened, known Catalogue, err error) {
 	if known, err = ReadCatalogue(o.Getenv); err == nil {
-		opened, err = provider.Open(name, known.ProviderConfig(o.Getenv))
+		config := known.ProviderConfig(o.Getenv)
+		config.NoKey = cfg.NoKey
+		opened, err = provider.Open(cfg.Model, config)
 	}
 	return opened, known, usageError(err)
 }
@@ -248,7 +250,7 @@ func (h *lineWriter) end() {
 // OpenModel opens a model with its limits and without a prompt. Model.Model is nil for an
 // extractor that needs no model. It refuses parameters that the model does not accept.
 func (o Opener) OpenModel(cfg Config) (System, error) {
-	opened, known, err := o.openModel(cfg.Model)
+	opened, known, err := o.openModel(cfg)
 	if err != nil {
 		return System{}, err
 	}

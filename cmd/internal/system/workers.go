@@ -317,7 +317,7 @@ func (o Opener) openDefined(d Definition, cfg Config) (System, error) {
 		cfg.Model, cfg.ModelGiven = d.Model, d.Model != ""
 		return o.openPipeline(cfg)
 	}
-	opened, known, err := o.openModel(cfg.Model)
+	opened, known, err := o.openModel(cfg)
 	if err != nil {
 		return System{}, err
 	}
@@ -329,7 +329,7 @@ func (o Opener) Identify(cfg Config) (Identity, error) {
 	if cfg.Pipeline != "" {
 		return pipelineIdentity(cfg.Pipeline)
 	}
-	opened, _, err := o.openModel(cfg.Model)
+	opened, _, err := o.openModel(cfg)
 	if err != nil {
 		return Identity{}, err
 	}

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,5 +68,21 @@ func TestWorkerCommand_missingPipeline(t *testing.T) {
 	err := app.Run([]string{"experiment", "worker", "--pipeline", "./missing --fast", "nats://127.0.0.1:1"})
 	if cli.ExitCode(err) != cli.ExitUnavailable || !strings.Contains(err.Error(), "opening the pipeline: starting ./missing: ") {
 		t.Errorf("exit code %d, %v", cli.ExitCode(err), err)
+	}
+}
+
+// TestIdentify_noKey: the coordinator of a run over workers identifies a model without its key.
+func TestIdentify_noKey(t *testing.T) {
+	without := Opener{Getenv: func(string) string { return "" }}
+	with := Opener{Getenv: func(name string) string { return map[string]string{"OPENAI_API_KEY": "a", "GEMINI_API_KEY": "b"}[name] }}
+	for _, model := range []string{"openai/gpt-4o", "gemini/gemini-2.5-flash"} {
+		want, err := with.Identify(Config{Model: model})
+		got, failed := without.Identify(Config{Model: model, NoKey: true})
+		if got != want || want.Name != model || errors.Join(err, failed) != nil {
+			t.Errorf("%v, want %v, %v", got, want, errors.Join(err, failed))
+		}
+		if _, err := without.Identify(Config{Model: model}); err == nil || !strings.Contains(err.Error(), "the key is missing") {
+			t.Errorf("a worker without a key: %v", err)
+		}
 	}
 }

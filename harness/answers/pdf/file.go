@@ -185,6 +185,7 @@ func (f *File) stream(l *Lexer, d Dict) *Stream {
 		return &Stream{Dict: d, raw: body[:size]}
 	}
 	raw, _, _ := bytes.Cut(body, []byte("endstream"))
+	raw = bytes.TrimSuffix(bytes.TrimSuffix(raw, []byte("\n")), []byte("\r"))
 	f.Spend(int64(len(raw)))
 	return &Stream{Dict: d, raw: raw}
 }

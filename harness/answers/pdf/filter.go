@@ -72,6 +72,8 @@ func (f *File) filter(name Name, data []byte, param Dict) ([]byte, error) {
 		return []byte((&Lexer{data: data}).hex()), nil
 	case "ASCII85Decode", "A85":
 		return decodeASCII85(data), nil
+	case "RunLengthDecode", "RL":
+		return decodeRunLength(data, maxStream)
 	case "Crypt":
 		return data, nil
 	}
@@ -118,4 +120,21 @@ func decodeLZW(data []byte, limit int64) ([]byte, error) {
 		err = nil
 	}
 	return out, err
+}
+
+// decodeRunLength decodes runs: n < 128 precedes n+1 bytes, n > 128 a byte that is repeated 257-n
+// times, and 128 is the end. It keeps what comes before damage.
+func decodeRunLength(data []byte, limit int) ([]byte, error) {
+	var out []byte
+	for len(data) > 1 && data[0] != 128 && len(out) <= limit {
+		if n := int(data[0]); n > 128 {
+			out = append(out, bytes.Repeat(data[1:2], 257-n)...)
+			data = data[2:]
+		} else {
+			end := min(n+2, len(data))
+			out = append(out, data[1:end]...)
+			data = data[end:]
+		}
+	}
+	return readLimited(bytes.NewReader(out), int64(limit))
 }

@@ -3,6 +3,7 @@ package pdf
 import (
 	"bytes"
 	"encoding/ascii85"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -14,6 +15,36 @@ func TestLZW_specification(t *testing.T) {
 	got, err := decodeLZW([]byte{0x80, 0x0b, 0x60, 0x50, 0x22, 0x0c, 0x0c, 0x85, 0x01}, 100)
 	if want := []byte{45, 45, 45, 45, 45, 65, 45, 45, 45, 66}; err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%v %v, want %v", err, got, want)
+	}
+}
+
+// TestRunLength decodes 0 to 127 as the next 1 to 128 bytes, 129 to 255 as 257-n = 128 to 2 copies of the next one, and
+// 128 as the end.
+func TestRunLength(t *testing.T) {
+	for data, want := range map[string]string{
+		"\x02abc\xfed\x00e\x80f": "abcddde", // 257-254 = 3
+		"\x05abc":                "abc",     // it is cut off
+		"\xfe":                   "",
+		"\xf7a\xffb":             "aaaaaaaaaabb", // 257-247 = 10, 257-255 = 2
+	} {
+		if got, err := decodeRunLength([]byte(data), 12); err != nil || string(got) != want {
+			t.Errorf("%q: %q %v, want %q", data, got, err, want)
+		}
+	}
+	if _, err := decodeRunLength([]byte("\xf7a\xfeb"), 12); !errors.Is(err, ErrBudget) { // 10+3 bytes
+		t.Errorf("13 bytes: %v", err)
+	}
+}
+
+// TestStream_wrongLength leaves out the line end before endstream.
+func TestStream_wrongLength(t *testing.T) {
+	for body, want := range map[string]string{
+		"abc": "abc", "abc\n": "abc", "abc\r\n": "abc", "abc\r": "abc", "abc\n\n": "abc\n",
+	} {
+		l := &Lexer{data: []byte("stream\n" + body + "endstream")}
+		if got := (&File{ctx: t.Context()}).stream(l, Dict{"Length": int64(1)}); string(got.raw) != want {
+			t.Errorf("%q: %q, want %q", body, got.raw, want)
+		}
 	}
 }
 
@@ -83,6 +114,9 @@ func FuzzFilters(f *testing.F) {
 	f.Add([]byte{0x80, 0x0b, 0x60, 0x50, 0x22})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if out, err := decodeLZW(data, 1000); err == nil && len(out) > 1000 {
+			t.Error("longer than the limit")
+		}
+		if out, err := decodeRunLength(data, 1000); err == nil && len(out) > 1000 {
 			t.Error("longer than the limit")
 		}
 		decodeASCII85(data)

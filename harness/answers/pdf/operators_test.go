@@ -54,6 +54,7 @@ func TestFilters(t *testing.T) {
 		"/Filter/FlateDecode":               deflated(t, plain),
 		"/Filter[/ASCII85Decode/Fl]":        ascii85Text(deflated(t, plain)),
 		"/Filter[/ASCIIHexDecode/A85/Fl]":   hex.EncodeToString([]byte(ascii85Text(deflated(t, plain)))) + ">",
+		"/Filter/RunLengthDecode":           string(rune(len(plain)-1)) + plain + "\x80",
 		"/Filter/Crypt":                     plain, // Identity by default
 		"/Filter[/LZWDecode]/DecodeParms 0": string(encodeLZW(plain)),
 	} {

@@ -17,8 +17,11 @@ import (
 const filterCost = 1 << 10
 
 // Decode decrypts a stream and applies its filters. If it returns an error, it also returns what
-// was decoded before the error. It is safe to call again; each call is charged to the budget.
+// was decoded before the error. No stream is an error. It is safe to call again; each call is charged to the budget.
 func (f *File) Decode(s *Stream) ([]byte, error) {
+	if s == nil {
+		return nil, errors.New("it is not in the file")
+	}
 	if !f.Spend(int64(len(s.raw)) + 256) {
 		return nil, f.budgetErr
 	}

@@ -1,6 +1,7 @@
 package pdf
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -39,6 +40,7 @@ type interpreter struct {
 	glyphs        []glyph
 	imageArea     float64 // covered by pictures, in points²
 	tooManyGlyphs bool    // the page has more than maxGlyphs
+	err           error   // the first form that cannot be decoded
 	state
 	stack                  []state
 	textMatrix, lineMatrix matrix
@@ -226,25 +228,24 @@ func (in *interpreter) addGlyph(text string, width float64) {
 // draw counts the area of an image, or executes a form.
 func (in *interpreter) draw(operand Object) {
 	name, _ := operand.(Name)
-	s := in.file.Stream(in.file.Dict(in.resources["XObject"])[name])
-	if s == nil {
-		return
-	}
-	kind := in.file.Name(s.Dict["Subtype"])
+	o := in.file.Dict(in.resources["XObject"])[name]
+	d := in.file.Dict(o)
+	kind := in.file.Name(d["Subtype"])
 	if kind == "Image" {
 		in.imageArea += in.ctm.area()
 	}
-	if kind != "Form" || in.formDepth >= maxForms || !in.file.Spend(4096) {
+	if o == nil || d != nil && kind != "Form" || in.formDepth >= maxForms || !in.file.Spend(4096) {
 		return
 	}
-	content, _ := in.file.Decode(s) // use what was decoded before an error
+	content, err := in.file.Decode(in.file.Stream(o)) // use what was decoded before an error
+	in.err = cmp.Or(in.err, err)
 	saved, depth, marked := in.state, len(in.stack), in.marked
 	in.marked = markedContent{}
-	if list := in.file.numbers(s.Dict["Matrix"], 6); list != nil {
+	if list := in.file.numbers(d["Matrix"], 6); list != nil {
 		in.ctm = matrix(list).multiply(in.ctm)
 	}
 	in.formDepth++
-	in.run(content, in.file.Dict(s.Dict["Resources"]))
+	in.run(content, in.file.Dict(d["Resources"]))
 	in.formDepth--
 	in.state, in.stack, in.marked = saved, in.stack[:min(depth, len(in.stack))], marked
 }

@@ -65,6 +65,46 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestRead_lost checks that a page of which a stream cannot be decoded is neither blank nor
+// readable, and has the rest of its text.
+func TestRead_lost(t *testing.T) {
+	const shown, content = "BT /F 10 Tf 50 700 Td (The rest of the page) Tj ET", "BT /F 10 Tf 50 680 Td (lost) Tj ET"
+	const resources = "/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>/XObject<</X 5 0 R/Y 9 0 R/Z null>>>>"
+	form := func(dict, content string) string {
+		return fmt.Sprintf("<<%s/Length %d>>stream\n%s\nendstream", dict, len(content), content)
+	}
+	for name, tt := range map[string]struct{ page, operators, object, problem string }{
+		"a form":                        {"", "/X Do", form("/Subtype/Form", content), ""},
+		"a form, unknown filter":        {"", "/X Do", form("/Subtype/Form/Filter/Other", content), `the filter "Other"`},
+		"a form, corrupt":               {"", "/X Do", form("/Subtype/Form/Filter/Fl", "\xff\xff\xff"), "flate: corrupt"},
+		"a form, cut off":               {"", "/X Do", "<</Subtype/Form/Length 9>>", "not in the file"},
+		"a form, missing":               {"", "/Y Do", "null", "not in the file"},
+		"a form, null":                  {"", "/Z Do", "null", ""},
+		"a form in itself":              {"", "/X Do", form("/Subtype/Form", "/X Do"), ""},
+		"a picture":                     {"", "/X Do", form("/Subtype/Image/Filter/DCTDecode", "x"), ""},
+		"a picture, cut off":            {"", "/X Do", "<</Subtype/Image>>", ""},
+		"a form that is not there":      {"", "/Other Do", "null", ""},
+		"the content, missing":          {"/Contents 9 0 R", "", "null", "not in the file"},
+		"the content, cut off":          {"/Contents 5 0 R", "", "<</Length 9>>", "not in the file"},
+		"a part of the content":         {"/Contents[4 0 R 9 0 R]", "", "null", "not in the file"},
+		"an array of contents":          {"/Contents 5 0 R", "", "[4 0 R 9 0 R]", "not in the file"},
+		"an array of whole contents":    {"/Contents 5 0 R", "", "[4 0 R null]", ""},
+		"no content":                    {"/Contents null", "", "null", ""},
+		"an empty array":                {"/Contents[]", "", "null", ""},
+		"an empty array that is shared": {"/Contents 5 0 R", "", "[]", ""},
+	} {
+		p := read(t, buildFile(resources+tt.page, shown+" "+tt.operators, tt.object), pdf.Options{}).Pages[0]
+		lost := strings.HasPrefix(p.Problem, "a part of the page cannot be decoded: ")
+		if !strings.Contains(p.Problem, tt.problem) || lost != (tt.problem != "") || lost != (p.Kind == pdf.Unreadable) {
+			t.Errorf("%s: %s, %q, want %q", name, p.Kind, p.Problem, tt.problem)
+		}
+		shows := tt.page == "" || strings.Contains(tt.page+tt.object, "[4")
+		if shows != strings.Contains(p.Text, "The rest") {
+			t.Errorf("%s: the text is %q", name, p.Text)
+		}
+	}
+}
+
 // encodeLZW encodes every byte as a code of nine bits, and clears the table before codes grow.
 func encodeLZW(text string) []byte {
 	var bits strings.Builder

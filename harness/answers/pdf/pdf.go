@@ -128,6 +128,7 @@ func readPage(file *File, number int, p pageNode, fonts map[Ref]*font) (page Pag
 	content, err := file.Content(p)
 	in := &interpreter{file: file, fonts: fonts, state: state{ctm: pageMatrix(p.Box, p.Rotate), scale: 1}, textMatrix: identity, lineMatrix: identity}
 	in.run(content, p.Resources)
+	err = cmp.Or(err, in.err)
 	page.Text = layout(in.glyphs)
 	area := (p.Box[2] - p.Box[0]) * (p.Box[3] - p.Box[1])
 	switch {
@@ -218,9 +219,13 @@ func (page *pageNode) inherit(f *File, d Dict) {
 // Content returns the operators of a page. If it returns an error, it also returns what it could
 // decode.
 func (f *File) Content(p pageNode) (all []byte, problem error) {
-	for _, o := range f.asList(p.dict["Contents"]) {
-		if s := f.Stream(o); s != nil {
-			data, err := f.Decode(s)
+	list := Array{p.dict["Contents"]}
+	if parts, ok := f.Resolve(list[0]).(Array); ok {
+		list = parts
+	}
+	for _, o := range list {
+		if o != nil {
+			data, err := f.Decode(f.Stream(o))
 			problem = cmp.Or(problem, err)
 			all = append(append(all, data...), '\n')
 		}

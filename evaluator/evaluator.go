@@ -333,11 +333,13 @@ func readTexts(key string, raw json.RawMessage, into *[]string) error {
 // readAssertions reads assertions, the form of the second generation.
 func (v *Verdict) readAssertions(raw json.RawMessage) error {
 	var list []struct {
-		Text   *string `json:"text"`
-		Passed *bool   `json:"passed"`
+		Text     *string `json:"text"`
+		Passed   *bool   `json:"passed"`
+		Evidence *string `json:"evidence"` // only checked
 	}
 	if json.Unmarshal(raw, &list) != nil || len(list) > maxListed {
-		return fmt.Errorf("assertions: expected a list of at most %d objects with text and passed, got %s", maxListed, excerpt(raw))
+		return fmt.Errorf("assertions: expected a list of at most %d objects with text, passed and perhaps evidence, got %s",
+			maxListed, excerpt(raw))
 	}
 	v.Hits, v.Misses = []string{}, []string{}
 	for i, a := range list {

@@ -44,6 +44,7 @@ func TestParseVerdict_faults(t *testing.T) {
 		`{"score":null,"hits":[]}`:                        "score is missing; misses is missing",
 		`{"score":1,"hits":"a","misses":[null]}`:          "hits: expected a list",
 		`{"score":1,"assertions":[{"text":"a"}]}`:         "assertions[0]: text and passed",
+		`{"score":1,"assertions":[{"evidence":3}]}`:       "objects with text, passed and perhaps evidence",
 		`{"score":1,"assertions":{}}`:                     "assertions: expected a list",
 		`{"score":1,"hits":[],"misses":[],"reasoning":3}`: "reasoning: expected a text",
 	} {

@@ -9,6 +9,7 @@ import (
 func TestNormalise(t *testing.T) {
 	tests := map[string]string{
 		"Ёлка":                  "елка",
+		"İzmir":                 "izmir",
 		"  a \t\n b ":           "a b",
 		"1\u00a0234\u202f567":   "1234567",
 		"1 234":                 "1234",

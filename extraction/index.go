@@ -91,14 +91,14 @@ func (x *Index) nameSpans(e Entity, limit int) []Span {
 			continue
 		}
 		seen[string(needle)] = true
-		ranges := x.tolerant(needle, 0)
+		ranges := x.tolerant(needle, 0, true)
 		end := len(spans) + limit
 		spans = slices.Grow(spans, min(len(ranges), limit))
 		for _, s := range ranges {
 			if len(spans) == end {
 				break
 			}
-			if span, ok := x.span(s); ok && x.wholeWords(s) {
+			if span, ok := x.span(s); ok {
 				span.LookedUp = true
 				spans = append(spans, span)
 			}
@@ -118,21 +118,18 @@ func (x *Index) nameSpans(e Entity, limit int) []Span {
 	return spans[:min(len(spans), limit)]
 }
 
-// wholeWords reports whether words end at both ends of the range.
-func (x *Index) wholeWords(s byteRange) bool {
-	if before, size := utf8.DecodeLastRuneInString(x.text[:s.from]); size > 0 {
-		if first, _ := utf8.DecodeRuneInString(x.text[s.from:]); !isWordBoundary(before, first) {
-			return false
-		}
-	}
-	after, size := utf8.DecodeRuneInString(x.text[s.to:])
-	last, _ := utf8.DecodeLastRuneInString(x.text[:s.to])
-	return size == 0 || isWordBoundary(last, after)
+// wordEnds reports whether a word ends or begins at byte i of the document, or no word is there.
+func (x *Index) wordEnds(i int) bool {
+	before, size := utf8.DecodeLastRuneInString(x.text[:i])
+	after, size2 := utf8.DecodeRuneInString(x.text[i:])
+	return size == 0 || size2 == 0 || isWordBoundary(before, after)
 }
 
 const (
-	// maxPlaces is the number of occurrences of one string that are considered.
+	// maxPlaces is the number of occurrences of one string that are kept.
 	maxPlaces = 1024
+	// rejectCost is how many bytes are scanned in the time that it takes to reject an occurrence.
+	rejectCost = 16
 	// readsBeforeIndex is how many times its length a haystack is scanned before it is indexed;
 	// maxReads is the limit of all scans, also in units of its length.
 	readsBeforeIndex, maxReads = 16, 256
@@ -153,10 +150,10 @@ type haystack struct {
 	index       *suffixarray.Index
 }
 
-// places returns the indexes at which the needle occurs, in order, including overlapping ones:
-// all if there are at most maxPlaces, and otherwise some, which are those around near as long
-// as finding them is not too expensive.
-func (h *haystack) places(needle []byte, near int) []int {
+// places returns the indexes at which the needle occurs and keep holds, in order, including overlapping
+// ones: all if there are at most maxPlaces, and otherwise some, which are those around near. When finding
+// them has become too expensive, frequent needles have some or none.
+func (h *haystack) places(needle []byte, near int, keep func(int) bool) []int {
 	if len(needle) == 0 || len(needle) > len(h.data) {
 		return nil
 	}
@@ -164,9 +161,9 @@ func (h *haystack) places(needle []byte, near int) []int {
 	defer h.mu.Unlock()
 	near = min(max(near, 0), len(h.data))
 	if h.index == nil && h.scanned <= readsBeforeIndex*len(h.data) {
-		found := h.scan(needle, 0, maxPlaces+1)
+		found := h.scan(needle, 0, maxPlaces+1, keep)
 		if len(found) > maxPlaces {
-			return h.around(needle, near)
+			return h.around(needle, near, keep)
 		}
 		return found
 	}
@@ -180,14 +177,14 @@ func (h *haystack) places(needle []byte, near int) []int {
 	found := h.index.Lookup(needle, limit+1)
 	h.placesFound += len(found)
 	if len(found) > maxPlaces && h.scanned <= maxReads*len(h.data) {
-		return h.around(needle, near)
+		return h.around(needle, near, keep)
 	}
 	slices.Sort(found)
-	return found
+	return slices.DeleteFunc(found, func(i int) bool { return !keep(i) })
 }
 
 // around returns places before and after near, for frequent needles.
-func (h *haystack) around(needle []byte, near int) []int {
+func (h *haystack) around(needle []byte, near int, keep func(int) bool) []int {
 	var found []int
 	for end := min(near+len(needle)-1, len(h.data)); len(found) < maxPlaces/2; {
 		i := bytes.LastIndex(h.data[:end], needle)
@@ -195,16 +192,19 @@ func (h *haystack) around(needle []byte, near int) []int {
 			h.scanned += end
 			break
 		}
-		found = append(found, i)
-		h.scanned += end - i
+		if h.scanned += end - i; keep(i) {
+			found = append(found, i)
+		} else {
+			h.scanned += rejectCost
+		}
 		end = i + len(needle) - 1
 	}
 	slices.Reverse(found)
-	return append(found, h.scan(needle, near, maxPlaces-len(found))...)
+	return append(found, h.scan(needle, near, maxPlaces-len(found), keep)...)
 }
 
-// scan returns the first places from an index on, at most the given number.
-func (h *haystack) scan(needle []byte, from, limit int) []int {
+// scan returns the first places from an index on where keep holds, at most the given number.
+func (h *haystack) scan(needle []byte, from, limit int, keep func(int) bool) []int {
 	var found []int
 	for len(found) < limit {
 		i := bytes.Index(h.data[from:], needle)
@@ -212,8 +212,11 @@ func (h *haystack) scan(needle []byte, from, limit int) []int {
 			h.scanned += len(h.data) - from
 			break
 		}
-		found = append(found, from+i)
-		h.scanned += i + 1
+		if h.scanned += i + 1; keep(from + i) {
+			found = append(found, from+i)
+		} else {
+			h.scanned += rejectCost
+		}
 		from += i + 1
 	}
 	return found
@@ -266,7 +269,7 @@ func (x *Index) Locate(quote string, near int) (span Span, found bool) {
 	}
 	near = min(max(near, 0), x.Len(CodePoints))
 	nearByte, _ := x.Convert(near, CodePoints, Bytes)
-	places := x.exact.places([]byte(quote), nearByte)
+	places := x.exact.places([]byte(quote), nearByte, func(int) bool { return true })
 	exact := make([]byteRange, len(places))
 	for i, from := range places {
 		exact[i] = byteRange{from, from + len(quote)}
@@ -274,7 +277,7 @@ func (x *Index) Locate(quote string, near int) (span Span, found bool) {
 	if span, found = x.closest(exact, nearByte, near); found {
 		return span, true
 	}
-	return x.closest(x.tolerant(fold(quote).text, nearByte), nearByte, near)
+	return x.closest(x.tolerant(fold(quote).text, nearByte, false), nearByte, near)
 }
 
 // byteRange is a part of the document, in bytes.
@@ -302,19 +305,23 @@ func (x *Index) closest(ranges []byteRange, nearByte, near int) (Span, bool) {
 	return best, found
 }
 
-// tolerant returns the ranges in which the folded needle occurs, in order; near is a byte of
-// the document.
-func (x *Index) tolerant(needle []byte, near int) []byteRange {
+// tolerant returns the ranges in which the folded needle occurs, in order, if asked only whole words;
+// near is a byte of the document.
+func (x *Index) tolerant(needle []byte, near int, wholeWords bool) []byteRange {
 	x.once.Do(func() {
 		x.folded = fold(x.text)
 		x.foldedText.data = x.folded.text
 	})
-	places := x.foldedText.places(needle, x.folded.find(near))
-	found := make([]byteRange, 0, len(places))
-	for _, i := range places {
-		if s, ok := x.folded.original(i, i+len(needle)); ok {
-			found = append(found, s)
+	places := x.foldedText.places(needle, x.folded.find(near), func(i int) bool {
+		if wholeWords && !x.wordEnds(x.folded.source(i).from) {
+			return false // the most frequent reason, which is cheap to find
 		}
+		s, ok := x.folded.original(i, i+len(needle))
+		return ok && (!wholeWords || x.wordEnds(s.to))
+	})
+	found := make([]byteRange, len(places))
+	for k, i := range places {
+		found[k], _ = x.folded.original(i, i+len(needle))
 	}
 	return found
 }

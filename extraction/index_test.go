@@ -205,6 +205,20 @@ func TestIndex_looks(t *testing.T) {
 	}
 }
 
+// TestNamed_insideWords looks for a name that occurs in 3·400 = 1200 words before it is one, by scanning
+// and with an index.
+func TestNamed_insideWords(t *testing.T) {
+	x := NewIndex(strings.Repeat("must use because ", 400) + "in the US.")
+	for i := range 20 {
+		if !x.Named(Entity{Name: "US"}) || x.Named(Entity{Name: "be"}) {
+			t.Fatalf("search %d is wrong", i)
+		}
+	}
+	if x.foldedText.index == nil {
+		t.Error("the haystack was not indexed: the test shows nothing")
+	}
+}
+
 func TestGround_keepsNil(t *testing.T) {
 	if got, _, _ := NewIndex("text").Ground(Extraction{}); got.Entities != nil {
 		t.Error("nil became empty")
@@ -231,12 +245,13 @@ func TestLocate_frequent(t *testing.T) {
 }
 
 func TestHaystack_limits(t *testing.T) {
+	all := func(int) bool { return true }
 	h := haystack{data: []byte(strings.Repeat("ab", 500)), scanned: 1 << 30, placesFound: manyPlaces + 1}
-	if n := len(h.places([]byte("a"), 0)); n != fewPlaces+1 {
+	if n := len(h.places([]byte("a"), 0, all)); n != fewPlaces+1 {
 		t.Errorf("%d places after too many", n)
 	}
 	h.placesFound = 0
-	if n := len(h.places([]byte("a"), 0)); n != 500 {
+	if n := len(h.places([]byte("a"), 0, all)); n != 500 {
 		t.Errorf("%d places before", n)
 	}
 }

@@ -51,9 +51,25 @@ type Experiment struct {
 	// Scorers are external evaluators. Their scores are recorded beside the built-in ones.
 	Scorers []Scorer
 	// Scoring has the scoring options of docs/metrics.md by name.
-	Scoring map[string]any
+	Scoring Scoring
 	// Check has the settings of experiment check.
 	Check Check
+}
+
+// Scoring has scoring options by name.
+type Scoring map[string]any
+
+// UnmarshalYAML reads a threshold as the text that the file has, since a float64 would round it.
+func (s *Scoring) UnmarshalYAML(unmarshal func(any) error) error {
+	var exact struct {
+		Threshold *string
+		Others    map[string]any `yaml:",inline"`
+	}
+	err := unmarshal((*map[string]any)(s))
+	if err == nil && unmarshal(&exact) == nil && exact.Threshold != nil {
+		(*s)["threshold"] = *exact.Threshold
+	}
+	return err
 }
 
 // Check has the settings of experiment check. Every key is the flag of the same name with "_" for
@@ -193,7 +209,7 @@ func LoadGate(path string) (Gate, error) {
 // ScoringJSON returns the scoring options of the file as JSON, or {} if there are none.
 func (e Experiment) ScoringJSON() ([]byte, error) { return optionsJSON(e.Scoring) }
 
-func optionsJSON(options map[string]any) ([]byte, error) {
+func optionsJSON(options Scoring) ([]byte, error) {
 	if len(options) == 0 {
 		return []byte("{}"), nil
 	}
@@ -215,7 +231,7 @@ func LoadScoring(path string) ([]byte, error) {
 	if end := strings.ToLower(filepath.Ext(path)); end != ".yaml" && end != ".yml" {
 		return text, nil
 	}
-	var options map[string]any
+	var options Scoring
 	if err := textutil.DecodeYAML(text, path, &options); err != nil {
 		return nil, err
 	}

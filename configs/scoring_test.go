@@ -64,3 +64,25 @@ func TestLoadScoring_empty(t *testing.T) {
 		}
 	}
 }
+
+// TestScoring_threshold checks that a threshold is the text of the file, which a float64 would round, in a
+// file of its own and in that of an experiment.
+func TestScoring_threshold(t *testing.T) {
+	for text, want := range map[string]string{
+		"threshold: 0.888888888888888889\n": `{"threshold":"0.888888888888888889"}`,
+		"threshold: 1e-400\n":               `{"threshold":"1e-400"}`,
+		"threshold: -0\ninitials: true\n":   `{"initials":true,"threshold":"-0"}`,
+		"a: &t 0.50\nthreshold: *t\n":       `{"a":0.5,"threshold":"0.50"}`,
+		"threshold: [0.5]\n":                `{"threshold":[0.5]}`,
+		"threshold:\n":                      `{"threshold":null}`,
+	} {
+		own, err := LoadScoring(writeFile(t, text))
+		if string(own) != want || err != nil {
+			t.Errorf("%q was read as %s, %v; want %s", text, own, err, want)
+		}
+		e, err := Load(writeFile(t, "scoring:\n  "+strings.ReplaceAll(text, "\n", "\n  ")))
+		if nested, err2 := e.ScoringJSON(); string(nested) != want || err != nil || err2 != nil {
+			t.Errorf("%q in an experiment was read as %s, %v, %v; want %s", text, nested, err, err2, want)
+		}
+	}
+}

@@ -102,7 +102,7 @@ A score without a value is never recorded as a number. A value of 1 because noth
 const docRules = `
 ` + "`relationship_strict_f1`" + ` (ends of the right entity type) is not offered: which pairs match does not depend on the types of the ends, so among equally good assignments its value would be a matter of chance.
 
-Counts behind the scores: ` + "`exact_entities`" + ` were matched with equal names (or an alias), ` + "`type_judged`" + ` were matched and have an expected type, ` + "`strict_entities`" + ` have an equal name and the correct type; ` + "`rel_exact`, `rel_inverse`, `rel_fuzzy` and `rel_inverse_fuzzy`" + ` are the ways in which correct relationships matched and add up to ` + "`correct_relationships`" + `. An entity of no expected type never counts as ` + "`type_correct`" + `; where no expected entity has one, ` + "`entity_typed_f1` and `entity_strict_f1`" + ` have no value.
+Counts behind the scores: ` + "`exact_entities`" + ` were matched with equal names (or an alias), ` + "`type_judged`" + ` were matched and have an expected type, ` + "`strict_entities`" + ` have an equal name and the correct type; ` + "`rel_exact`, `rel_inverse`, `rel_fuzzy` and `rel_inverse_fuzzy`" + ` are the ways in which correct relationships matched and add up to ` + "`correct_relationships`" + `. An entity of no expected type never counts as ` + "`type_correct`" + `; where no expected entity has a name and a type, ` + "`entity_typed_f1` and `entity_strict_f1`" + ` have no value.
 
 ## Names
 
@@ -131,7 +131,7 @@ The order of the lists changes no count and no score, and of equally good pairs 
 | fuzzy | same | each equal or similar, at least one not equal; of a symmetric type also swapped |
 | inverse-fuzzy | inverse of each other | swapped, each equal or similar, at least one not equal |
 
-The first that applies counts; all four are correct. A directed type with swapped ends, an inverse type with ends in place, an empty end or type, and an end given as a reference (` + "`source_ref`, `target_ref`" + `) that is the id or name of no entity are wrong, and count as extracted. Ends are compared by name. An end given by a name need not be listed as an entity; an end that is the name or an alias of an expected entity stands for all its names. Inverses are never chained.
+The first that applies counts; all four are correct. A directed type with swapped ends, an inverse type with ends in place, an empty end or type, and an end given as a reference (` + "`source_ref`, `target_ref`" + `) that is not exactly the id or name of an entity are wrong, and count as extracted. Ends are compared by name. An end given by a name need not be listed as an entity; an end that is the name or an alias of an expected entity stands for all its names. Inverses are never chained.
 
 ## By type
 
@@ -144,7 +144,7 @@ A relationship that matches counts as extracted under the expected type, also if
 | normalise | nfkc_casefold | or ` + "`lower`" + ` (lower case by code point, white space as above), or ` + "`none`" + ` (as written); of names only |
 | threshold | 0.85 | decimal text of a number from 0 to 1, at most 18 decimals |
 | threshold_inclusive | false | equal to the threshold matches too |
-| fold_diacritics | false | é equals e, й equals и; ø and ł, which do not decompose, stay. Marks are dropped last: an accent that stands alone (´) leaves a space |
+| fold_diacritics | false | é equals e, й equals и; ø and ł, which do not decompose, and marks of other scripts than Latin, Greek and Cyrillic (Hebrew points, Arabic vowels) stay. Marks are dropped last: an accent that stands alone (´) leaves a space |
 | fuzzy_entities | true | similar names match |
 | fuzzy_relationships | true | similar ends match |
 | initials | false | see above |
@@ -158,7 +158,7 @@ A relationship that matches counts as extracted under the expected type, also if
 const docLimits = `
 ## Limits
 
-Work is bounded by counted steps, so that hostile input cannot stall a run; reaching a limit is a warning on the item. Comparing names: %d million steps for entities and as many for relationships, or %d million similar pairs; names are taken from the shortest, and from where the steps are used up only equal names match. Assignment: %d million steps; groups of similar names beyond that are matched best pair first, which is still one-to-one and independent of the order of the lists but may miss the best total. A name of more than %d words has no initials. The nearest misses are looked for within limits of their own; no score depends on them.
+Work is bounded by counted steps, so that hostile input cannot stall a run; reaching a limit is a warning on the item. Comparing names: %d million steps for entities and as many for relationships, or %d million similar pairs; names are taken from the shortest, and from where the steps are used up only equal names match; that place depends on which side is the expected one, so that swapping both sides may change the counts. Assignment: %d million steps; groups of similar names beyond that are matched best pair first, which is still one-to-one and independent of the order of the lists but may miss the best total. A name of more than %d words has no initials. The nearest misses are looked for within limits of their own; no score depends on them.
 `
 
 // formula returns what ratio computes. It finds the factor of each count by setting only that
@@ -197,7 +197,7 @@ func (d Definition) zeroOverZero() string {
 	case d.Name == ItemPerfect:
 		return "undefined when neither family is annotated; vacuous when all that is annotated is"
 	case d.typed():
-		return one + "; no value, with a reason, where entities are expected and none has a type"
+		return one + "; no value, with a reason, where entities are expected and none has a name and a type"
 	}
 	return one
 }

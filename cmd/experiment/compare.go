@@ -155,7 +155,7 @@ func compareArgs(c *urfave.Context) (base string, candidates []string, err error
 }
 
 func compareConfig(c *urfave.Context) (compare.Config, error) {
-	gate, metric, err := runs.ReadGate(c.StringSlice("gate"), c.String("inconclusive"))
+	gate, metric, err := runs.ReadGate(c.StringSlice("gate"), c.String("metric"), c.String("inconclusive"))
 	if c.IsSet("min-delta") {
 		gate.MinDelta = new(c.Float64("min-delta"))
 	}
@@ -163,7 +163,7 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 		gate.MaxRegressions = new(c.Int("max-regressions"))
 	}
 	cfg := runs.Comparison()
-	cfg.Metric, cfg.ClusterBy, cfg.Gate = cmp.Or(c.String("metric"), metric), c.String("cluster-by"), gate
+	cfg.Metric, cfg.ClusterBy, cfg.Gate = metric, c.String("cluster-by"), gate
 	cfg.Seed, cfg.MaxChanged = c.Uint64("seed"), cmp.Or(c.Int("changed"), -1)
 	return cfg, err
 }

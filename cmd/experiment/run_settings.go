@@ -163,7 +163,7 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 	if cfg.allowance, err = experiment.ParseFailureLimit(s.Text("max-failures")); err != nil {
 		p.Add("--max-failures: %v", err)
 	}
-	if cfg.gate, _, err = runs.ReadGate(s.All("gate"), s.Text("inconclusive")); err == nil {
+	if cfg.gate, _, err = runs.ReadGate(s.All("gate"), "", s.Text("inconclusive")); err == nil {
 		err = cfg.gate.CheckRun(scores) // checked before the run costs anything
 	}
 	if err != nil {

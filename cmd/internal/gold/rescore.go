@@ -200,7 +200,7 @@ func (r *rescorer) rescoreNow(ctx context.Context, name string) (err error) {
 	}
 	cfg := runs.Comparison()
 	cfg.MaxChanged = -1
-	cfg.Gate, cfg.Metric, err = runs.ReadGate(r.c.StringSlice("gate"), "")
+	cfg.Gate, cfg.Metric, err = runs.ReadGate(r.c.StringSlice("gate"), "", "")
 	if err := errors.Join(err, cfg.Gate.Check()); err != nil {
 		return cli.Usage("%w", err)
 	}

@@ -168,9 +168,9 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 // readGate reads the rules and the metric, and refuses what the run cannot decide before it costs
 // anything.
 func (c *check) readGate(p *settings.Problems, scorers []configs.Scorer) {
-	gate, metric, err := ReadGate(c.values.All("gate"), c.values.Text("inconclusive"))
+	gate, metric, err := ReadGate(c.values.All("gate"), c.values.Text("metric"), c.values.Text("inconclusive"))
 	p.Join(err)
-	c.cfg.Gate, c.cfg.Metric, c.cfg.ClusterBy = gate, cmp.Or(c.values.Text("metric"), metric), c.values.Text("cluster-by")
+	c.cfg.Gate, c.cfg.Metric, c.cfg.ClusterBy = gate, metric, c.values.Text("cluster-by")
 	c.cfg.Seed, c.cfg.MaxChanged = 1, compare.MaxRegressed
 	// Every score of a candidate lies from 0 to 1.
 	if least := gate.MinDelta; least != nil && (*least <= -1 || *least > 1) {

@@ -24,21 +24,32 @@ const (
 	ClusterByUsage    = "treat items with the same value of `KEY` in their metadata as dependent, since they share a source"
 )
 
-// ReadGate combines rules and files of rules to a gate, and returns the metric that a file
-// names. inconclusive, if not empty, wins over files, and a later file over an earlier one;
-// the rules of all arguments count. The error has all problems.
-func ReadGate(words []string, inconclusive string) (gate compare.Gate, metric string, err error) {
+// ReadGate combines rules and files of rules to a gate, and returns the metric. flagMetric and
+// inconclusive, if not empty, win over files, which otherwise must agree. The rules of all arguments
+// count, and of min_delta and max_regressions the stricter ones. The error has all problems.
+func ReadGate(words []string, flagMetric, inconclusive string) (gate compare.Gate, metric string, err error) {
 	var problems []error
+	values, from := [2]string{flagMetric, inconclusive}, [2]string{} // from names the file of a value
 	for _, arg := range words {
 		rules := []string{arg}
 		if isRuleFile(arg) {
 			file, err := configs.LoadGate(arg)
 			problems = append(problems, err)
 			rules = file.Rules
-			metric = cmp.Or(file.Metric, metric)
-			gate.Inconclusive = compare.Policy(cmp.Or(file.Inconclusive, string(gate.Inconclusive)))
-			gate.MinDelta = cmp.Or(file.MinDelta, gate.MinDelta)
-			gate.MaxRegressions = cmp.Or(file.MaxRegressions, gate.MaxRegressions)
+			for i, value := range []string{file.Metric, file.Inconclusive} {
+				if values[i] == "" {
+					values[i], from[i] = value, arg
+				} else if from[i] != "" && value != "" && value != values[i] {
+					key := []string{"metric", "inconclusive"}[i]
+					problems = append(problems, fmt.Errorf("%s is %s in %s, and %s in %s", key, values[i], from[i], value, arg))
+				}
+			}
+			if least := file.MinDelta; least != nil {
+				gate.MinDelta = new(max(*least, *cmp.Or(gate.MinDelta, least)))
+			}
+			if most := file.MaxRegressions; most != nil {
+				gate.MaxRegressions = new(min(*most, *cmp.Or(gate.MaxRegressions, most)))
+			}
 		}
 		for _, text := range rules {
 			rule, err := parseRule(text)
@@ -47,11 +58,11 @@ func ReadGate(words []string, inconclusive string) (gate compare.Gate, metric st
 			}
 		}
 	}
-	gate.Inconclusive = compare.Policy(cmp.Or(inconclusive, string(gate.Inconclusive)))
+	gate.Inconclusive = compare.Policy(values[1])
 	if err := errors.Join(problems...); err != nil {
-		return gate, metric, cli.Usage("%w", err)
+		return gate, values[0], cli.Usage("%w", err)
 	}
-	return gate, metric, nil
+	return gate, values[0], nil
 }
 
 // parseRule parses a rule. The scores of this program are between 0 and 1: a rule about one

@@ -53,10 +53,10 @@ type RuleResult struct {
 	Rule   string `json:"rule"`
 	Answer Answer `json:"answer"`
 	Reason string `json:"reason"`
-	// Value is compared with Threshold. For a score against the base, both are differences.
+	// Value is compared with Threshold; nil is unknown. For a score against the base, both are differences.
 	Value     *float64    `json:"value"`
 	CI95      *[2]float64 `json:"ci95,omitempty"`
-	Threshold float64     `json:"threshold"`
+	Threshold *float64    `json:"threshold"`
 }
 
 // GateResult is the result of all rules. Answer is Fail if any rule fails, otherwise Inconclusive
@@ -138,7 +138,7 @@ func (g Gate) combine(rules []RuleResult) *GateResult {
 // Epsilon. If weighted is true, the plain means do not count, and missing weights make the rule
 // inconclusive.
 func judgeMinDelta(least float64, s Score, weighted bool) RuleResult {
-	out := RuleResult{Rule: "min-delta " + decimal(least), Threshold: least, Value: s.Difference}
+	out := RuleResult{Rule: "min-delta " + decimal(least), Threshold: &least, Value: s.Difference}
 	if s.Difference == nil {
 		return out.inconclusive(s.Name + " is not defined in both runs for any item")
 	}
@@ -162,7 +162,7 @@ func judgeMinDelta(least float64, s Score, weighted bool) RuleResult {
 }
 
 func judgeMaxRegressions(most int, r Result, primary Score) RuleResult {
-	out := RuleResult{Rule: "max-regressions " + strconv.Itoa(most), Threshold: float64(most),
+	out := RuleResult{Rule: "max-regressions " + strconv.Itoa(most), Threshold: new(float64(most)),
 		Value: new(float64(r.Regressions)), Answer: answer(r.Regressions <= most)}
 	out.Reason = fmt.Sprintf("%s worse in %s", textutil.Counted(r.Regressions, "item"), primary.Name)
 	if worst := r.Regressed[:min(5, len(r.Regressed))]; len(worst) > 0 {

@@ -273,7 +273,7 @@ func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 // need no interval. An answer that a difference of 0 would not get is a claim; checkClaim demands
 // its p-value.
 func (r Rule) judgeDifference(s Score, result Result) RuleResult {
-	out := RuleResult{Threshold: r.Offset, Value: s.Difference, CI95: s.CI95}
+	out := RuleResult{Threshold: &r.Offset, Value: s.Difference, CI95: s.CI95}
 	if s.Incomparable != "" {
 		return out.inconclusive(s.Name + " " + s.Incomparable)
 	}
@@ -355,7 +355,7 @@ func (r Rule) name() string {
 // score.
 func (r Rule) judgeScore(s outcome.Summary) (out RuleResult, known bool) {
 	stat, known := s.Scores.Lookup(r.Metric)
-	out = RuleResult{Threshold: r.Offset, Value: stat.FailuresAsZero, CI95: stat.CI95AsZero}
+	out = RuleResult{Threshold: &r.Offset, Value: stat.FailuresAsZero, CI95: stat.CI95AsZero}
 	if out.Value == nil { // a score of extracted outputs only, or undefined for all items
 		out.Value, out.CI95 = stat.Mean, stat.CI95
 	}
@@ -387,7 +387,7 @@ func (r Rule) judgeScore(s outcome.Summary) (out RuleResult, known bool) {
 // rules. A cost that is unknown for some items is a lower bound.
 func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResult {
 	value, lowerBound := amountOf(r.Metric, cand)
-	out := RuleResult{Threshold: r.Offset, Value: value}
+	threshold, out := r.Offset, RuleResult{Value: value}
 	if r.Relative {
 		// Sums over different numbers of trials cannot be compared.
 		use := map[string]string{"cost": "cost_per_item", "failures": "coverage"}[r.Metric]
@@ -398,23 +398,24 @@ func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResu
 		if baseValue == nil || partly {
 			return out.inconclusive(r.Metric + " of the base is not known")
 		}
-		out.Threshold = *baseValue*r.Factor + r.Offset
+		threshold = *baseValue*r.Factor + r.Offset
 	}
+	out.Threshold = &threshold
 	if value == nil {
 		return out.inconclusive(r.Metric + " is not known")
 	}
-	text := r.amountText(*value, out.Threshold)
+	text := r.amountText(*value, threshold)
 	if n, l := cand.Items.Scored+cand.Items.Failed, cand.LatencyMS; strings.HasPrefix(r.Metric, "latency_") && l.N < n {
 		text += fmt.Sprintf(", known of %d of %s", l.N, textutil.Counted(n, "outcome"))
 	}
-	out.Answer = answer(r.holds(*value, out.Threshold))
+	out.Answer = answer(r.holds(*value, threshold))
 	if lowerBound {
 		text = "at least " + text + " and not known of every item"
 		if (out.Answer == Pass) == r.isUpper() {
 			out.Answer = Inconclusive
 		}
 	}
-	out.Reason = fmt.Sprintf("%s is %s; allowed is %s %s", r.Metric, text, r.Op, r.amountText(out.Threshold))
+	out.Reason = fmt.Sprintf("%s is %s; allowed is %s %s", r.Metric, text, r.Op, r.amountText(threshold))
 	return out
 }
 

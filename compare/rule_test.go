@@ -315,6 +315,9 @@ func TestRule_measures(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, err := mustRule(t, tt.rule).judge(base, Result{Candidate: Side{Summary: tt.run}})
+		if unknown := tt.run.Items.Planned == 20 && tt.want == Inconclusive; unknown != (got.Threshold == nil) {
+			t.Errorf("%s: the threshold is %v", tt.rule, got.Threshold)
+		}
 		if err != nil || got.Answer != tt.want || got.Reason == "" {
 			t.Errorf("%s: %s (%s), %v; want %s", tt.rule, got.Answer, got.Reason, err, tt.want)
 		}

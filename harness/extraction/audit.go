@@ -99,7 +99,7 @@ type AuditedSystem struct {
 // only the items of kept findings. Each pass scores every output once or twice. The error is
 // that of Items or ctx, or has exit code 64 for fewer than two systems.
 func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
-	var result AuditResult
+	result := AuditResult{Findings: []Doubt{}}
 	n := len(cfg.Systems)
 	if n < 2 {
 		return result, cli.Usage("an audit needs the extractions of at least two systems, or of two trials of one; there is %d", n)

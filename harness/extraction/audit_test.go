@@ -375,7 +375,11 @@ func TestAudit_config(t *testing.T) {
 		cfg.Items = func() iter.Seq2[AuditItem, error] { return itemSeq(items, err) }
 		return Audit(ctx, cfg)
 	}
-	r, err := run(t.Context(), AuditConfig{Top: 10}, nil)
+	r, err := run(t.Context(), AuditConfig{Top: 10, MinDoubt: 1}, nil)
+	if err != nil || r.Findings == nil || len(r.Findings) != 0 { // [] in JSON
+		t.Errorf("%v, %v", r.Findings, err)
+	}
+	r, err = run(t.Context(), AuditConfig{Top: 10}, nil)
 	if err != nil || r.Items != 3 || r.Skipped != 6 || r.Total != 2 || len(r.Findings) != 2 || len(r.Systems) != 2 || r.Systems[1].Name != "y" || r.Weight.Entities == 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}

@@ -84,9 +84,6 @@ func (e *execution) summarise() (outcome.Summary, error) {
 
 // fillPublication fills in how much of a run is in Langfuse, and where.
 func fillPublication(ctx context.Context, run *runstore.Reader, s *outcome.Summary) error {
-	if run.Imported() {
-		return nil // exports do not contain what was published
-	}
 	header, err := run.Header(ctx)
 	if err != nil || header.Project == "" {
 		return err // runs without a project are not published
@@ -95,7 +92,9 @@ func fillPublication(ctx context.Context, run *runstore.Reader, s *outcome.Summa
 	if err != nil {
 		return err
 	}
-	s.Published = &outcome.PublishedCount{Outcomes: int(counts.Published), Waiting: int(counts.Done - counts.Published)}
+	if !run.Imported() { // exports do not say what was published
+		s.Published = &outcome.PublishedCount{Outcomes: int(counts.Published), Waiting: int(counts.Done - counts.Published)}
+	}
 	e, _, err := run.Experiment(ctx, 1)
 	s.Run.ID, s.Run.URL = e.ID, e.URL
 	for i := 0; err == nil && s.Trials != nil && i < len(s.Trials.Runs); i++ {

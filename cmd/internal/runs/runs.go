@@ -154,7 +154,8 @@ func NoteUnfinished(ctx context.Context, env cli.Env, run *runstore.Reader) erro
 const InLangfuse = "langfuse:"
 
 // Sources opens the runs of these names, in this order, with the metadata of items if
-// metadata is set. done closes the runs; call it also after an error.
+// metadata is set, which the first run or all others must have. done closes the runs; call it
+// also after an error.
 func Sources(ctx context.Context, env cli.Env, names []string, dataset string, metadata bool) (sources []compare.Source, done func() error, err error) {
 	var closers []func() error
 	done = func() error {
@@ -190,6 +191,10 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 	dataset = cmp.Or(dataset, local.Dataset.Name)
 	if len(remote) == 0 {
 		return sources, done, nil
+	}
+	if metadata && remote[0] == 0 && len(remote) > 1 {
+		return nil, done, cli.Usage("cluster-by: the metadata of items is not read from Langfuse: " +
+			"give the base or each candidate as a file")
 	}
 	lf, err := settings.Connect(ctx, env)
 	if err != nil {

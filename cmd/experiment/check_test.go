@@ -68,7 +68,7 @@ func TestCheck_job(t *testing.T) {
 	must(t, os.WriteFile(f.path("old.jsonl"), append(append(old, '\n'), rest...), 0o600))
 	for age, warned := range map[string]bool{"14d": true, "36500d": false} {
 		c := f.run(t, 0, "check", "--dataset", "items.jsonl", "--base", "old.jsonl", "--base-max-age", age, "--comment", "false")
-		if got := strings.Contains(c.stdout.String(), "days old, more than "); got != warned {
+		if got := strings.Contains(c.stdout.String(), "is older than 14d: take a newer one"); got != warned {
 			t.Errorf("--base-max-age %s: warned %v, want %v:\n%s", age, got, warned, c.stdout.String())
 		}
 	}

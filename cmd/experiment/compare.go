@@ -68,7 +68,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	ctx := c.Context
-	maxAge, ageErr := runs.ParseAge("base-max-age", c.String("base-max-age"))
+	_, ageErr := runs.ParseAge("base-max-age", c.String("base-max-age"))
 	cfg, err := compareConfig(c)
 	if err := errors.Join(err, cfg.Gate.Check(), ageErr); err != nil {
 		return cli.Usage("%w", err)
@@ -95,7 +95,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 			return err
 		}
 	}
-	runs.WarnOfAge(&result, maxAge)
+	runs.WarnOfAge(&result, c.String("base-max-age"))
 	return errors.Join(showComparison(c, env, result), runs.WriteComparison(ctx, c.String("html"), result, sources), result.Err())
 }
 

@@ -147,16 +147,15 @@ func ParseAge(flag, text string) (time.Duration, error) {
 	return age, nil
 }
 
-// WarnOfAge adds a warning to every candidate if the base is older than maxAge; 0 means no
-// limit.
-func WarnOfAge(result *compare.Comparison, maxAge time.Duration) {
+// WarnOfAge adds a warning to every candidate if the base is older than limit, an age that
+// ParseAge accepts; "" means no limit.
+func WarnOfAge(result *compare.Comparison, limit string) {
 	base := result.Base.Summary.Run
-	age := time.Since(base.Started)
-	if maxAge <= 0 || age <= maxAge || base.Started.IsZero() {
+	maxAge, _ := ParseAge("", limit)
+	if maxAge <= 0 || time.Since(base.Started) <= maxAge || base.Started.IsZero() {
 		return
 	}
-	warning := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Name, formatAge(age),
-		formatAge(maxAge))
+	warning := fmt.Sprintf("the base %s is older than %s: take a newer one", base.Name, limit)
 	for i := range result.Candidates {
 		result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, warning)
 	}

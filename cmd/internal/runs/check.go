@@ -81,7 +81,6 @@ type check struct {
 	candidate  string            // name of the candidate's run
 	metadata   map[string]string // of the candidate's run
 	cfg        compare.Config
-	maxAge     time.Duration
 	refresh    *float64
 	base       Base
 	refused    error // why the candidate was stopped before it cost anything
@@ -149,7 +148,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	if on := k.values.Text("fail-on"); !slices.Contains([]string{"gate", "worse", "never"}, on) {
 		p.Add("--fail-on: %q is not one of gate, worse, never", on)
 	}
-	k.maxAge, err = ParseAge("base-max-age", k.values.Text("base-max-age"))
+	_, err = ParseAge("base-max-age", k.values.Text("base-max-age"))
 	p.Join(err)
 	k.refresh = p.Number("refresh-base", k.values.Text("refresh-base"), 0, 1e6)
 	k.cfg = Comparison()
@@ -377,7 +376,7 @@ func (c *check) compare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	WarnOfAge(&result, c.maxAge)
+	WarnOfAge(&result, c.values.Text("base-max-age"))
 	c.Comparison, c.Candidate, c.Base = &result, result.Candidates[0].Candidate.Summary, c.base.Header.Name+", "+c.base.Age(time.Now())
 	c.Gate = result.Candidates[0].Gate
 	c.addLinks(ctx)

@@ -26,20 +26,28 @@ type itemRedaction struct {
 	keys         map[string]bool  // keys of all objects
 	gold         []*mask          // texts of the expected output
 	document     *mask            // nil if the input has no text
+	escaped      [][2]string      // texts in texts that hold JSON, inner ones first: decoded, and as written there
 	partial      map[string]bool  // names of the rules with a match that is a part of a word
 	placeholders placeholders
 	work         int
 }
 
-// exemptPaths are the metadata paths that link to Langfuse. They are not redacted.
-var exemptPaths = strings.Fields(`metadata.source_trace_id metadata.evidence.id metadata.evidence.time metadata.evidence.kind
-	metadata.evidence.observation`)
+// exemptPaths are the metadata paths that link to Langfuse, and whose reviews are compared. An
+// exemptValue there is not redacted: an id of Langfuse, a hash, a time, a kind of evidence or a verdict.
+var (
+	exemptPaths = strings.Fields(`metadata.source_trace_id metadata.evidence.id metadata.evidence.time
+	metadata.evidence.kind metadata.evidence.observation metadata.review.verdict metadata.review.gold
+	metadata.review.findings metadata.review.at metadata.review.trace`)
+	exemptValue = textutil.Pattern(`^([0-9a-f]{12,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|c[0-9a-z]{24}|` +
+		`\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-][\d:]+)|` +
+		`queue|annotation|correction|score|tag|unvalidated|corrected|confirmed)$`)
+)
 
 // offsetPaths are the paths of the offsets of mentions. Numbers there are moved, not redacted.
 var offsetPaths = strings.Fields("expectedoutput.entities.mentions.start expectedoutput.entities.mentions.end")
 
 // walk replaces every text and number in a value by the result of fn, which also gets the path.
-// It skips exemptPaths and numeric offsets of mentions, and collects the keys of all objects.
+// It skips an exemptValue at exemptPaths and numeric offsets of mentions, and collects the keys of all objects.
 func (w *itemRedaction) walk(path []string, value any, fn func(path []string, value any) any) any {
 	switch v := value.(type) {
 	case []any:
@@ -54,7 +62,8 @@ func (w *itemRedaction) walk(path []string, value any, fn func(path []string, va
 	case string, json.Number:
 		name := strings.Join(path, ".")
 		_, isNumber := v.(json.Number)
-		if !slices.Contains(exemptPaths, name) && !(isNumber && slices.Contains(offsetPaths, name)) {
+		exempt := slices.Contains(exemptPaths, name) && exemptValue().MatchString(plainText(v))
+		if !exempt && !(isNumber && slices.Contains(offsetPaths, name)) {
 			return fn(path, value)
 		}
 	}
@@ -109,8 +118,22 @@ func (w *itemRedaction) addSecret(text string, label byte) {
 	w.secrets[folded] = minLabel(w.secrets[folded], label)
 }
 
-// markSecrets marks every occurrence of every secret.
+// markSecrets marks every occurrence of every secret, and the whole of an escaped text that hides one.
 func (w *itemRedaction) markSecrets() {
+	for _, e := range w.escaped {
+		decoded, written, found := newMask(e[0]), newMask(e[1]), byte(0)
+		for folded, label := range w.secrets {
+			hidden := 0
+			w.search(decoded, folded, func(int) { hidden++ })
+			w.search(written, folded, func(int) { hidden-- })
+			if hidden > 0 {
+				found = minLabel(found, label)
+			}
+		}
+		if found != 0 {
+			w.addSecret(e[1], found)
+		}
+	}
 	for folded, label := range w.secrets {
 		for _, m := range w.masks {
 			end := 0 // end of the previous occurrence

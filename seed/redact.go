@@ -287,7 +287,8 @@ func (r *Redaction) redactItem(item dataset.Item) (dataset.Item, *itemRedaction,
 
 // collectInside searches a text that holds JSON, the form of metadata on some servers, for fields
 // and for matches of the patterns after decoding. It remembers what it finds as secrets, decoded
-// and as written. It returns the label of one of them, or 0. Time is linear in the text.
+// and as written, and keeps the escaped texts for markSecrets. It returns the label of one of the
+// secrets, or 0. Time is linear in the text.
 func (w *itemRedaction) collectInside(path []string, text string) (found byte) {
 	if _, isText := decodeText(text).(string); isText {
 		return 0
@@ -326,6 +327,9 @@ func (w *itemRedaction) collectInside(path []string, text string) (found byte) {
 			})
 			if label = minLabel(label, w.collectInside(path, value)); label != 0 {
 				w.addSecret(encoded, label)
+			}
+			if value != encoded {
+				w.escaped = append(w.escaped, [2]string{value, encoded})
 			}
 			found = minLabel(found, label)
 		}

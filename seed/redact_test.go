@@ -116,6 +116,38 @@ func TestRedaction_Item(t *testing.T) {
 				Metadata: json.RawMessage(`{"a":"{\"phone\":\"[PHONE-1]\",\"other\":\"call +491235\"}"}`)},
 			map[string]int{"PHONE": 1},
 		},
+		"a secret of elsewhere in texts of JSON with escapes": {
+			`patterns: [{name: p, regex: 'Patient: (?P<take>\p{L}+ \p{L}+)'}]`,
+			dataset.Item{Input: json.RawMessage(`{"document_text":"Patient: Zoë Müller."}`),
+				Metadata: json.RawMessage(`{"a":"{\"by\": \"Zo\\u00eb M\\u00fcller\"}",` +
+					`"b":"[\"[\\\"ZO\\\\u00cb\\\\nM\\u00fcller\\\"]\"]","c":"[\"Zo\\u00eb\", \"of Zoë Müller\\nM\\u00fcller\"]"}`)},
+			// A hidden one takes the whole inner text with it, as a field does.
+			dataset.Item{Input: json.RawMessage(`{"document_text":"Patient: [P-1]."}`),
+				Metadata: json.RawMessage(`{"a":"{\"by\": \"[P-2]\"}","b":"[\"[P-3]\"]","c":"[\"Zo\\u00eb\", \"of [P-1]\\nM\\u00fcller\"]"}`)},
+			map[string]int{"P": 4},
+		},
+		"links to Langfuse, and other texts in their place": {
+			`patterns: [{name: date, regex: '\d{4}-\d\d-\d\d'}, {name: no, regex: '\d{5,}'}, {name: mail, regex: '\w+@\w+'}]`,
+			dataset.Item{Metadata: json.RawMessage(`{"evidence":{"kind":"queue","id":"cm123456789abcdefghijklmn",` +
+				`"time":"2026-11-20T09:00:00.5Z","observation":"12345678-0000-4000-8000-123456789abc","author":"a@x"},` +
+				`"source_trace_id":"0123456789abcdef0123456789abcdef",` +
+				`"review":[{"verdict":"corrected","gold":"1234567890abcdef","findings":["123456789abc"],` +
+				`"at":"2026-11-20T09:00:00Z","trace":"0123456789abcdef0123456789abcdef","by":"a@x"},{"at":"2026-11-20"}]}`)},
+			dataset.Item{Metadata: json.RawMessage(`{"evidence":{"kind":"queue","id":"cm123456789abcdefghijklmn",` +
+				`"time":"2026-11-20T09:00:00.5Z","observation":"12345678-0000-4000-8000-123456789abc","author":"[MAIL-1]"},` +
+				`"source_trace_id":"0123456789abcdef0123456789abcdef",` +
+				`"review":[{"verdict":"corrected","gold":"1234567890abcdef","findings":["123456789abc"],` +
+				`"at":"2026-11-20T09:00:00Z","trace":"0123456789abcdef0123456789abcdef","by":"[MAIL-1]"},{"at":"[DATE-1]"}]}`)},
+			map[string]int{"MAIL": 2, "DATE": 1},
+		},
+		"metadata of one's own under the keys of evidence": {
+			`patterns: [{name: mail, regex: '\w+@\w+'}, {name: no, regex: '\d{5,}'}]`,
+			dataset.Item{Metadata: json.RawMessage(`{"evidence":{"kind":"mail from a@x","id":"471147",` +
+				`"time":"a@x","observation":471148}}`)},
+			dataset.Item{Metadata: json.RawMessage(`{"evidence":{"kind":"mail from [MAIL-1]","id":"[NO-1]",` +
+				`"time":"[MAIL-1]","observation":"[NO-2]"}}`)},
+			map[string]int{"MAIL": 2, "NO": 2},
+		},
 		"a number that stands there already is another's": {
 			`patterns: [{name: mail, regex: '\w+@\w+'}]`,
 			dataset.Item{Input: json.RawMessage(`{"document_text":"[MAIL-1] and [mail-2] wrote to a@b."}`), Metadata: json.RawMessage(`{"note":"[MAIL-3]"}`)},

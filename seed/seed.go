@@ -118,7 +118,7 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 		return result, err
 	}
 	if result.Report.Items == 0 {
-		return result, cli.Usage("there are no items to seed %q with", cfg.Dataset)
+		return result, errors.Join(result.Report.Err(), cli.Usage("there are no items to seed %q with", cfg.Dataset))
 	}
 	s := &seeder{client: client, cfg: cfg, result: &result, existing: map[string]digest{}}
 	s.show = func(dataset.Located, Change) { cfg.progress("writing %d of %d", result.Done(), result.Report.Items) }
@@ -150,6 +150,7 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 		}
 		return nil
 	})
+	result.Refused += result.Report.Problems.Kinds[Syntax] // items that could not be read or redacted
 	slices.Sort(result.LostReviews)
 	slices.Sort(result.Reactivated)
 	if err == nil {

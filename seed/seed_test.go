@@ -162,8 +162,12 @@ func TestFile_badItemsKeepEverythingOut(t *testing.T) {
 		t.Errorf("the dataset was made: %v", err)
 	}
 	result, err = s.seed(text, Config{KeepGoing: true})
-	if err != nil || counts(result) != [4]int{2, 0, 0, 1} || cli.ExitCode(result.Err()) != 4 {
+	if err != nil || counts(result) != [4]int{2, 0, 0, 2} || cli.ExitCode(result.Err()) != 4 {
 		t.Errorf("%v, %v, %v", err, counts(result), result.Err())
+	}
+	_, err = s.seed("oops\n", Config{KeepGoing: true})
+	if why := fmt.Sprint(err); !strings.Contains(why, "line 1: ") || !strings.Contains(why, "there are no items") {
+		t.Error(err)
 	}
 	if got := s.items("docs"); len(got) != 2 {
 		t.Errorf("%d items", len(got))
@@ -180,7 +184,7 @@ func TestFile_badItemsOfOneLine(t *testing.T) {
 		dataset.Read(strings.NewReader(list), dataset.JSON, "f.json")(yield)
 	}
 	result, err := File(t.Context(), s.Client, items, Config{Dataset: "docs", KeepGoing: true})
-	if err != nil || counts(result) != [4]int{2, 0, 0, 1} {
+	if err != nil || counts(result) != [4]int{2, 0, 0, 2} { // the 7 and b
 		t.Errorf("%v, %v", counts(result), err)
 	}
 	if got := s.items("docs"); got["a"].ID == "" || got["c"].ID == "" || len(got) != 2 {

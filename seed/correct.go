@@ -205,7 +205,9 @@ func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
 	if doubt != nil {
 		review.Gold, review.Findings = doubt.Gold, doubt.Findings
 	}
-	if review.isIn(Reviews(item.Metadata), corrected, doubt != nil) {
+	reviews := Reviews(item.Metadata)
+	known := review.isIn(reviews, corrected, doubt != nil)
+	if known && !(corrected && review.isUndone(reviews, oldHash)) {
 		return out, nil
 	}
 	// Audit never queues a trace twice, and a newer doubt replaces an older one.
@@ -231,7 +233,10 @@ func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
 	if newHash != oldHash || review.Gold != oldHash {
 		review.Verdict = Corrected
 	}
-	for _, r := range Reviews(item.Metadata) {
+	if known { // the gold alone is brought back
+		return out, nil
+	}
+	for _, r := range reviews {
 		if newHash != oldHash && r.Verdict == Confirmed && r.Gold == oldHash && r.Trace != c.id {
 			out.warn(Contradicts, "expectedOutput", "is corrected, though in %s at %s a person confirmed the gold that was "+
 				"there: let the two agree; metadata.review has both", cmp.Or(r.Queue, "an audit"), r.At.Format(time.RFC3339))
@@ -257,6 +262,14 @@ func (r Review) isIn(list []Review, corrected, doubted bool) bool {
 		return !doubted || other.Gold == r.Gold &&
 			!slices.ContainsFunc(r.Findings, func(f string) bool { return !slices.Contains(other.Findings, f) })
 	})
+}
+
+// isUndone reports whether r is the last correction in the list, and the gold is again the one that it
+// replaced: a file without metadata leaves the reviews and replaces the gold.
+func (r Review) isUndone(list []Review, gold string) bool {
+	list = slices.DeleteFunc(slices.Clone(list), func(other Review) bool { return other.Verdict != Corrected })
+	last := list[max(0, len(list)-1):]
+	return r.isIn(last, true, false) && last[0].Gold == gold
 }
 
 // findLinkedItem returns the item that a trace is linked to.

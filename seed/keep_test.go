@@ -140,6 +140,40 @@ func TestCorrections_changedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestCorrections_broughtBack checks that a correction is applied again if a file without metadata brought
+// back the gold that was looked at, and not if the correction of another trace did.
+func TestCorrections_broughtBack(t *testing.T) {
+	s := newServer(t)
+	file := strings.Replace(goldItem("one", "London"), `"metadata":{"lang":"en"},`, "", 1)
+	data := s.mustSeed(file, Config{Dataset: "gold"}).Dataset
+	queue := s.newQueue("doubts")
+	correct := func(n int, city string) {
+		trace := s.sendExperiment(n, data, fmt.Sprint("run ", n), "one", gold("Ada", "Rome"))
+		s.correct(trace, gold("Ada", city))
+		s.complete(queue, trace, "TRACE")
+	}
+	seed := func(what string, updated, unchanged, reviews int, city string) {
+		t.Helper()
+		result := s.mustSeedTraces(Selection{Queue: "doubts"}, TraceConfig{Corrections: true})
+		item := s.onlyItem()
+		if counts(result.Result) != [4]int{0, updated, unchanged, 0} || len(Reviews(item.Metadata)) != reviews ||
+			!bytes.Contains(item.ExpectedOutput, []byte(city)) {
+			t.Errorf("%s: %v\n%s\n%s", what, counts(result.Result), item.ExpectedOutput, item.Metadata)
+		}
+	}
+	correct(1, "Paris")
+	seed("first", 1, 0, 1, "Paris")
+	s.mustSeed(file, Config{Dataset: "gold"})
+	seed("brought back", 1, 0, 1, "Paris")
+	seed("again", 0, 1, 1, "Paris")
+	s.mustSeed(strings.Replace(file, `"London"`, `"Oslo"`, 1), Config{Dataset: "gold"})
+	seed("gold that nobody looked at", 0, 1, 1, "Oslo")
+	s.mustSeed(strings.Replace(file, `"London"`, `"Paris"`, 1), Config{Dataset: "gold"})
+	correct(2, "London") // which was the gold of trace 1
+	seed("another person", 1, 1, 2, "London")
+	seed("and again", 0, 2, 2, "London")
+}
+
 // TestFromTraces_otherObservation checks that a trace that has an item gets no second item from
 // another observation until the first is archived.
 func TestFromTraces_otherObservation(t *testing.T) {

@@ -369,16 +369,15 @@ func lackReview(list, other []Review) bool {
 
 // keepReviews gives an item of a trace the evidence of the stored item with its id if it has none of
 // its own, the reviews of it, and its gold unless the trace was corrected after the last review: a
-// later yes to the trace does not say which gold was looked at. It refuses a trace that has an item of
-// another observation in the dataset.
+// later yes to the trace does not say which gold was looked at. It refuses a trace that has an item with
+// another id in the dataset: of another observation, or under another prefix.
 func (t *traceSeeder) keepReviews(out *mappedItem) (err error) {
 	id := t.cfg.IDPrefix + out.item.ID
 	other := t.seeder.bySource[out.item.SourceTraceID]
-	chosen := out.item.SourceObservationID
-	if _, known := t.seeder.existing[id]; !known && other.ID != "" && other.SourceObservationID != chosen {
-		return refuse(SecondItem, "", "the dataset has the item %s of the observation %s of this trace, and this would be "+
-			"of %s: nothing is changed; to replace it, experiment seed --dataset %s --archive %[1]s, then the same again",
-			other.ID, other.SourceObservationID, chosen, t.cfg.Dataset)
+	if _, known := t.seeder.existing[id]; !known && other.ID != "" {
+		return refuse(SecondItem, "", "the dataset has the item %s of this trace (observation %q), and this would be %s "+
+			"(observation %q): nothing is changed; to replace it, experiment seed --dataset %s --archive %[1]s, then the "+
+			"same again", other.ID, other.SourceObservationID, id, out.item.SourceObservationID, t.cfg.Dataset)
 	}
 	stored, found := t.seeder.reviewed[id]
 	keepEvidence := out.evidence.Kind == Unvalidated && other.ID == id && other.Metadata != nil

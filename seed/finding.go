@@ -39,7 +39,7 @@ const (
 	ExperimentTrace Kind = "experiment"     // the trace is from an experiment: its answer is not gold
 	NotLinked       Kind = "not_linked"     // the trace is not linked to an item of the dataset
 	GoldChanged     Kind = "gold_changed"   // the item's gold is not the one that the person looked at
-	SecondItem      Kind = "second_item"    // the dataset has an item of another observation of the trace
+	SecondItem      Kind = "second_item"    // the dataset has another item of the trace
 
 	Reading      Kind = "reading"       // the value was read, perhaps not as intended
 	NotAnnotated Kind = "not_annotated" // gold is absent, its scores are not computed

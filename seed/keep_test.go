@@ -174,9 +174,9 @@ func TestCorrections_broughtBack(t *testing.T) {
 	seed("and again", 0, 2, 2, "London")
 }
 
-// TestFromTraces_otherObservation checks that a trace that has an item gets no second item from
-// another observation until the first is archived.
-func TestFromTraces_otherObservation(t *testing.T) {
+// TestFromTraces_secondItem checks that a trace that has an item gets no second item from another
+// observation, or under another prefix, until the first is archived.
+func TestFromTraces_secondItem(t *testing.T) {
 	s := newServer(t)
 	id := s.sendExtraction(0, "Ada lived in London.", gold("Ada", "London"))
 	s.correct(id, gold("Ada", "London"))
@@ -184,11 +184,17 @@ func TestFromTraces_otherObservation(t *testing.T) {
 	item := s.onlyItem()
 	other := TraceConfig{Mapping: Mapping{Observation: ObservationFilter{Name: "llm"},
 		Input: map[string]Paths{"document_text": {mustPath("trace.input.document_text")}}}}
-	second, _ := s.seedTraces(Selection{IDs: []string{id}}, other)
-	if err := second.Err(); second.Refused != 1 || !strings.Contains(err.Error(), "--archive "+item.ID) {
-		t.Errorf("%+v: %v", second.Result, err)
+	for _, cfg := range []TraceConfig{other, {Config: Config{IDPrefix: "p-"}}} {
+		second, _ := s.seedTraces(Selection{IDs: []string{id}}, cfg)
+		if err := second.Err(); second.Refused != 1 || !strings.Contains(err.Error(), "--archive "+item.ID) {
+			t.Errorf("%+v: %v", second.Result, err)
+		}
 	}
-	s.onlyItem()
+	s.correct(id, gold("Ada", "Rome"))
+	same := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{})
+	if same.Updated != 1 || s.onlyItem().ID != item.ID {
+		t.Errorf("%+v: %v", same.Result, same.Err())
+	}
 	if _, err := Archive(t.Context(), s.Client, "gold", []string{item.ID}); err != nil {
 		t.Fatal(err)
 	}

@@ -133,16 +133,18 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 		if goldA.input != "" && goldB.input != "" && goldA.input != goldB.input {
 			otherInput = append(otherInput, id)
 		}
-		if (goldA.Entities == nil) != (goldB.Entities == nil) {
+		oneEntities := (goldA.Entities == nil) != (goldB.Entities == nil)
+		if oneEntities { // its aliases hold for the relationships of both
 			out.OneEntities++
-			goldA.Entities, goldB.Entities = nil, nil
+			list := append(goldA.Entities, goldB.Entities...) // one of them is nil
+			goldA.Entities, goldB.Entities = list, list
 		}
 		if (goldA.Relationships == nil) != (goldB.Relationships == nil) {
 			out.OneRelationships++
 			goldA.Relationships, goldB.Relationships = nil, nil
 		}
-		forward := score(sums[0], id, rules.Score(goldA.Extraction, goldB.Extraction))
-		backward := score(sums[1], id, rules.Score(goldB.Extraction, goldA.Extraction))
+		forward := score(sums[0], id, rules.Score(goldA.Extraction, goldB.Extraction), !oneEntities)
+		backward := score(sums[1], id, rules.Score(goldB.Extraction, goldA.Extraction), !oneEntities)
 		for _, name := range symmetricScores {
 			x, _ := outcome.Lookup(forward, name)
 			y, _ := outcome.Lookup(backward, name)
@@ -164,8 +166,16 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 	return out, nil
 }
 
-// score adds the result of an item to a summary and returns the scores.
-func score(sum *outcome.Summariser, id string, result scoring.Result) []outcome.Score {
+// score adds the result of an item to a summary, perhaps without that of its entities, and returns the scores.
+func score(sum *outcome.Summariser, id string, result scoring.Result, entities bool) []outcome.Score {
+	if !entities {
+		for i, d := range scoring.Catalog() { // the scores are in its order
+			if d.Family == scoring.EntityFamily || d.Family == scoring.ItemFamily && result.Counts.Relationships == nil {
+				result.Scores[i] = outcome.Score{Name: d.Name, Boolean: d.Boolean, Reason: scoring.EntitiesNotAnnotated}
+			}
+		}
+		result.Groups = slices.DeleteFunc(result.Groups, func(g outcome.Group) bool { return g.Kind == "entity_type" })
+	}
 	o := outcome.Outcome{Item: id, Trial: 1, Attempt: 1, Scores: result.Scores}
 	o.Groups, o.Warnings = result.Groups, result.Warnings
 	sum.Add(o)

@@ -3,6 +3,7 @@ package gold
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -103,6 +104,31 @@ func TestAgree(t *testing.T) {
 	}
 	for _, g := range got.BAgainstA.Groups { // A has one place, which B does not have; B's place is A's Acme
 		if g.Name == "place" && (g.Expected != 1 || g.Extracted != 1 || g.Matched != 0) {
+			t.Errorf("%+v", g)
+		}
+	}
+}
+
+// TestAgree_entitiesOfOne: the aliases of the only list of entities hold for the relationships of both. Nothing
+// else of the list counts: item_perfect is 1 for item one, and has no value for two, of which A has entities alone.
+func TestAgree_entitiesOfOne(t *testing.T) {
+	acme := []extraction.Entity{{Name: "Acme", Type: "org", Aliases: []string{"Big Blue"}}}
+	a := annotatorOf("a", map[string]extraction.Extraction{
+		"one": {Entities: acme, Relationships: relationships("Ann", "works_for", "Acme")}, "two": {Entities: acme}})
+	b := annotatorOf("b", map[string]extraction.Extraction{
+		"one": {Relationships: relationships("Ann", "works_for", "Big Blue")}, "two": {}})
+	got, err := agree(a, b, scoring.DefaultOptions())
+	if err != nil || got.OneEntities != 2 {
+		t.Fatal(err, got.OneEntities)
+	}
+	for _, direction := range []report.Direction{got.BAgainstA, got.AAgainstB} {
+		for _, s := range direction.Scores {
+			counts := strings.HasPrefix(s.Name, "relationship_") || s.Name == "item_perfect"
+			if counts && (s.N != 1 || *s.Mean != 1) || !counts && s.N != 0 {
+				t.Errorf("%+v", s)
+			}
+		}
+		if g := direction.Groups; len(g) != 1 || g[0].Name != "works_for" || g[0].Matched != 1 {
 			t.Errorf("%+v", g)
 		}
 	}

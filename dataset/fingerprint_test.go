@@ -70,3 +70,28 @@ func TestFingerprint(t *testing.T) {
 		t.Error("a refused item changed the sum")
 	}
 }
+
+// TestHasher checks that what items share changes no hash.
+func TestHasher(t *testing.T) {
+	inputs := []string{
+		`{"text":"a","schemas":{"b":1.0,"a":{"schemas":[1]}}}`, `{"text":"b","schemas":{"b":1.0,"a":{"schemas":[1]}}}`,
+		`{"text":"c","schemas":{"b":1.0,"a":{"schemas":[1]}},"z":1}`, `{"schemas":{"b":1.0,"a":{"schemas":[2]}},"text":"d"}`,
+		`{"schemas":{"b":1.0,"a":{"schemas":[1]}}}`, `{"schemas":{"schemas":{"b":1.0,"a":{"schemas":[1]}}}}`,
+		`{"a":{"schemas":[1]},"schemas":[1]}`, `{"schemas":[1,2]}`, `{"schemas":[1 ,2]}`, `{"schemas":[1],"schemas":[1,2]}`,
+		`[{"schemas":[1]},{"schemas":[1]},{"schemas":[1,2]}]`, `{"schemas":1}`, `{"schemas":12}`, `"schemas"`, ``,
+	}
+	var hasher Hasher
+	for range 3 {
+		for _, expected := range inputs {
+			for _, input := range inputs {
+				item := Item{Input: json.RawMessage(input), Expected: json.RawMessage(expected)}
+				if got, err := hasher.Hash(item); err != nil || got != mustHash(t, item) {
+					t.Fatalf("%s %s: %s (%v), want %s", input, expected, got, err, mustHash(t, item))
+				}
+			}
+		}
+	}
+	if _, err := hasher.Hash(Item{Input: json.RawMessage(`{"schemas":[1]`)}); err == nil {
+		t.Error("no error for half an object")
+	}
+}

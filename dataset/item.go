@@ -23,6 +23,7 @@ import (
 	"io"
 	"iter"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/textutil"
@@ -195,19 +196,39 @@ func hexSum(b []byte) string {
 
 // Hash returns the SHA-256, in hex, of the canonical JSON of {"expected":…,"input":…}. It does
 // not depend on id and metadata. An absent value counts as null.
-func Hash(item Item) (string, error) {
-	expected, err := Canonical(item.Expected)
-	if err != nil {
-		return "", fmt.Errorf("expected output of item %q: %w", item.ID, err)
+func Hash(item Item) (string, error) { return new(canonicalWriter).hash(item) }
+
+// Hasher is Hash for many items. A value that one item has in common with the one before, such as
+// schemas, is not read again. The zero value is ready to use, and safe for concurrent use.
+type Hasher struct{ writers sync.Pool }
+
+// Hash is the function Hash.
+func (h *Hasher) Hash(item Item) (string, error) {
+	w, ok := h.writers.Get().(*canonicalWriter)
+	if !ok {
+		w = &canonicalWriter{shared: map[string]sharedValue{}}
 	}
-	input, err := Canonical(item.Input)
-	if err != nil {
-		return "", fmt.Errorf("input of item %q: %w", item.ID, err)
+	hash, err := w.hash(item)
+	if cap(w.out) <= maxShared {
+		h.writers.Put(w)
 	}
+	return hash, err
+}
+
+func (w *canonicalWriter) hash(item Item) (string, error) {
 	sum := sha256.New() // without a copy of a long document
-	for _, part := range [][]byte{[]byte(`{"expected":`), expected, []byte(`,"input":`), input, []byte("}")} {
-		sum.Write(part)
+	for _, part := range []struct {
+		name, before string
+		raw          json.RawMessage
+	}{{"expected output", `{"expected":`, item.Expected}, {"input", `,"input":`, item.Input}} {
+		canonical, err := w.write(part.raw)
+		if err != nil {
+			return "", fmt.Errorf("%s of item %q: %w", part.name, item.ID, err)
+		}
+		sum.Write([]byte(part.before))
+		sum.Write(canonical)
 	}
+	sum.Write([]byte("}"))
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 

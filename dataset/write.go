@@ -121,6 +121,23 @@ func (w *Writer) Close() error {
 // surrogate becomes U+FFFD. Canonical fails if raw is not exactly one JSON value, is not valid
 // UTF-8, or is nested deeper than 10,000 levels. Time O(n log n), memory O(n).
 func Canonical(raw json.RawMessage) ([]byte, error) {
+	return new(canonicalWriter).write(raw)
+}
+
+// canonicalWriter writes the canonical form of JSON in one pass.
+type canonicalWriter struct {
+	raw, out []byte
+	pos      int               // position in raw
+	members  []canonicalMember // of the open objects
+	scratch  []byte
+	shared   map[string]sharedValue // by key; nil if not wanted
+}
+
+// sharedValue is an object or list of the last text that had one under its key, and its canonical form.
+type sharedValue struct{ raw, canonical []byte }
+
+// write returns the canonical form of raw, which shares the memory of w.
+func (w *canonicalWriter) write(raw json.RawMessage) ([]byte, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return []byte("null"), nil
 	}
@@ -128,18 +145,11 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 		_, err := Decode(raw)
 		return nil, err
 	}
-	w := canonicalWriter{raw: raw, out: make([]byte, 0, len(raw))}
+	w.raw, w.out, w.pos = raw, slices.Grow(w.out[:0], len(raw)), 0
 	w.skipSpace()
 	w.value()
+	w.raw = nil
 	return w.out, nil
-}
-
-// canonicalWriter writes the canonical form of valid JSON in one pass.
-type canonicalWriter struct {
-	raw, out []byte
-	pos      int               // position in raw
-	members  []canonicalMember // of the open objects
-	scratch  []byte
 }
 
 // canonicalMember is the position of a written member.
@@ -248,9 +258,36 @@ func (w *canonicalWriter) member() {
 	w.skipSpace()
 	w.pos++ // the colon
 	w.skipSpace()
-	w.value()
+	w.memberValue(m.key)
 	m.end = len(w.out)
 	w.members = append(w.members, m)
+}
+
+// Bounds of the memory for values that items share.
+const (
+	maxShared     = 1 << 20 // bytes of a value
+	maxSharedKeys = 16
+)
+
+// memberValue writes the value of a member. No object or list is the beginning of another one, so
+// that a text which begins with a shared one has that value.
+func (w *canonicalWriter) memberValue(key string) {
+	start, written, shared := w.pos, len(w.out), w.shared
+	last := shared[key]
+	if last.raw != nil && bytes.HasPrefix(w.raw[start:], last.raw) {
+		w.out, w.pos = append(w.out, last.canonical...), start+len(last.raw)
+		return
+	}
+	w.shared = nil // what is in the value is shared with it
+	w.value()
+	w.shared = shared
+	raw := w.raw[start:w.pos]
+	if shared == nil || raw[0] != '{' && raw[0] != '[' || len(raw) > maxShared ||
+		last.raw == nil && len(shared) == maxSharedKeys {
+		return
+	}
+	shared[strings.Clone(key)] = sharedValue{
+		append(last.raw[:0], raw...), append(last.canonical[:0], w.out[written:]...)}
 }
 
 // CanonicalValue returns the canonical form of a value as returned by Decode. It panics if the

@@ -137,7 +137,7 @@ func (r *rescorer) addItems(ctx context.Context) error {
 	}
 	for page, err := range paginate(items) {
 		if err == nil {
-			err = r.to.AddItems(ctx, page, dataset.Hash)
+			err = r.to.AddItems(ctx, page)
 		}
 		if err != nil {
 			return err

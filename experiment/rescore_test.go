@@ -33,7 +33,7 @@ func (full) Score(json.RawMessage) (experiment.Scored, error) {
 // again.
 func TestRescore(t *testing.T) {
 	from, to := create(t), create(t)
-	noError(t, from.AddItems(t.Context(), itemsOf(t, 5), dataset.Hash))
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 5)))
 	noError(t, from.CompleteListing(t.Context(), "print"))
 	began := time.Unix(1e9, 0).UTC()
 	cost := 0.5
@@ -89,7 +89,7 @@ func TestRescore(t *testing.T) {
 // their models at no cost, and that calls of other scores are not.
 func TestRescore_carries(t *testing.T) {
 	from, to := create(t), create(t)
-	noError(t, from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash))
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 1)))
 	noError(t, from.CompleteListing(t.Context(), "print"))
 	began, cost, value := time.Unix(1e9, 0).UTC(), 0.5, 0.75
 	judging := func(name string) outcome.Call {
@@ -121,7 +121,7 @@ func TestRescore_carries(t *testing.T) {
 // evaluator, and that what was said of the gold then is not said again.
 func TestRescore_failed(t *testing.T) {
 	from, to := create(t), create(t)
-	noError(t, from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash))
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 1)))
 	noError(t, from.CompleteListing(t.Context(), "print"))
 	o := outcome.Outcome{Item: "i00", Trial: 1, Attempt: 1, Started: time.Unix(1e9, 0), Ended: time.Unix(1e9, 0),
 		Scores: []outcome.Score{{Name: "judge", Value: new(0.75)}}}
@@ -145,7 +145,7 @@ func TestRescore_failed(t *testing.T) {
 // were read, so that the new run is not complete.
 func TestRescore_ends(t *testing.T) {
 	from, to := create(t), create(t)
-	noError(t, from.AddItems(t.Context(), itemsOf(t, 2), dataset.Hash))
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 2)))
 	noError(t, from.CompleteListing(t.Context(), "print"))
 	noError(t, from.Commit(t.Context(), outcome.Outcome{Item: "i01", Trial: 1, Attempt: 1, Detail: outcome.Detail{Output: json.RawMessage(`{}`)}}))
 	ends := func(before, after outcome.Outcome) {
@@ -160,8 +160,8 @@ func TestRescore_ends(t *testing.T) {
 // TestRescore_stops checks that Rescore into a run that is not empty is an error.
 func TestRescore_stops(t *testing.T) {
 	from, to := create(t), create(t)
-	noError(t, from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash))
-	noError(t, to.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash))
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 1)))
+	noError(t, to.AddItems(t.Context(), itemsOf(t, 1)))
 	if _, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}}, to, nil); !errors.Is(err, runstore.ErrDuplicate) {
 		t.Errorf("into a run that is not empty: %v", err)
 	}
@@ -181,7 +181,7 @@ func itemsOf(t *testing.T, n int) []dataset.Item {
 // its outcomes, and that the footer has the current time.
 func TestRescore_unfinished(t *testing.T) {
 	from, to := create(t), create(t)
-	noError(t, from.AddItems(t.Context(), itemsOf(t, 3), dataset.Hash))
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 3)))
 	noError(t, from.Commit(t.Context(), outcome.Outcome{Item: "i01", Trial: 1, Attempt: 1, Detail: outcome.Detail{Output: json.RawMessage(`{}`)}}))
 	holder := "process " + strconv.Itoa(os.Getpid()) + " writes it"
 	if err := runstore.Writing(from.Path()); !errors.Is(err, runstore.ErrLocked) || !strings.Contains(err.Error(), holder) {
@@ -222,7 +222,7 @@ func TestRescore_gold(t *testing.T) {
 	noError(t, err)
 	defer func() { _ = from.Close() }()
 	before := []dataset.Item{item("asis", `"a"`, `1`), item("gone", `"g"`, `1`), item("gold", `"o"`, `1`), item("input", `"i"`, `1`)}
-	noError(t, errors.Join(from.AddItems(t.Context(), before, dataset.Hash), from.CompleteListing(t.Context(), "print")))
+	noError(t, errors.Join(from.AddItems(t.Context(), before), from.CompleteListing(t.Context(), "print")))
 	for _, i := range before {
 		o := outcome.Outcome{Item: i.ID, Trial: 1, Attempt: 1, Started: time.Unix(1e9, 0), Ended: time.Unix(1e9, 0)}
 		o.Output = json.RawMessage(`2`)

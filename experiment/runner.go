@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/textutil"
@@ -131,7 +130,7 @@ func (e *execution) listItems(ctx context.Context) error {
 			err = checkAccepts(e.system.Task, page)
 		}
 		if err == nil {
-			err = e.run.AddItems(ctx, page, dataset.Hash)
+			err = e.run.AddItems(ctx, page)
 		}
 		if err != nil {
 			return fmt.Errorf("listing the items: %w", err)

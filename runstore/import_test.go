@@ -118,7 +118,7 @@ func TestImport_ofExportIsIdentity(t *testing.T) {
 		ctx := t.Context()
 		noError(t, run.ChangeHeader(ctx, func(h *outcome.Header) { h.Trials = 2 }))
 		for _, item := range runs.Example(seed) {
-			noError(t, run.AddItems(ctx, []dataset.Item{item.Item}, testHash))
+			noError(t, run.AddItems(ctx, []dataset.Item{item.Item}))
 			for _, o := range item.outcomes {
 				noError(t, run.Commit(ctx, o))
 			}

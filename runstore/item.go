@@ -27,14 +27,13 @@ type Item struct {
 	Tried int    // the newest attempt; set by Failed only
 }
 
-// AddItems writes a page of items in their order in one transaction, all or none. hash returns
-// the hash of an item, see dataset.Hash; several goroutines call it concurrently. AddItems
-// removes white space between JSON tokens. A missing input becomes null; a missing expected
-// output or metadata stays missing.
+// AddItems writes a page of items with their hashes, in their order, in one transaction, all or
+// none. It removes white space between JSON tokens. A missing input becomes null; a missing
+// expected output or metadata stays missing.
 //
 // Errors: ErrDuplicate with the id, an id that is empty or not UTF-8, a value that is not JSON,
-// an item larger than 256 MiB, and errors of hash. Other errors are those of Commit.
-func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(dataset.Item) (string, error)) error {
+// an item larger than 256 MiB. Other errors are those of Commit.
+func (r *Run) AddItems(ctx context.Context, items []dataset.Item) error {
 	rows := make([]itemRow, 0, len(items))
 	var sample []byte
 	for _, item := range items[:min(len(items), 4)] {
@@ -48,7 +47,7 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 	}
 	size := 0
 	for row, err := range stats.Parallel(0, stats.Values(items), func(item dataset.Item) (itemRow, error) {
-		sum, err := hash(item)
+		sum, err := r.hasher.Hash(item)
 		if err != nil {
 			return itemRow{}, err
 		}

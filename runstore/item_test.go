@@ -18,10 +18,10 @@ func TestRun_addItemsIsAllOrNothing(t *testing.T) {
 	tests := map[string]dataset.Item{
 		`item "item-000001": is in the run already`: testItem(1),
 		`item "": its id is empty or not UTF-8`:     {Input: []byte("1")},
-		`item "x": its input is not JSON`:           {ID: "x", Input: []byte("{")},
+		`input of item "x": is not JSON`:            {ID: "x", Input: []byte("{")},
 	}
 	for want, bad := range tests {
-		err := run.AddItems(t.Context(), []dataset.Item{testItem(8), bad}, testHash)
+		err := run.AddItems(t.Context(), []dataset.Item{testItem(8), bad})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
@@ -37,10 +37,13 @@ func TestItems(t *testing.T) {
 	run := newRun(t, 1300) // three pages
 	ctx := t.Context()
 	special := dataset.Item{ID: "a\x00b", Input: nil, Metadata: []byte(` {"k": [1.50, "<"]} `), SourceTraceID: "t", SourceObservationID: "o"}
-	noError(t, run.AddItems(ctx, []dataset.Item{special}, testHash))
+	noError(t, run.AddItems(ctx, []dataset.Item{special}))
 
 	var seqs int64
+	hashes := map[string]string{}
 	for item, err := range run.Items(ctx) {
+		noError(t, err)
+		hashes[item.ID], err = dataset.Hash(item.Item)
 		noError(t, err)
 		if seqs++; item.Seq != seqs {
 			t.Fatalf("seq %d, want %d", item.Seq, seqs)
@@ -53,8 +56,8 @@ func TestItems(t *testing.T) {
 	n := 0
 	for h, err := range run.Hashes(ctx) {
 		noError(t, err)
-		if h.ID <= last.ID || h.Hash != "hash-of-"+h.ID {
-			t.Fatalf("%v after %v", h, last)
+		if h.ID <= last.ID || h.Hash != hashes[h.ID] {
+			t.Fatalf("%v after %v, want %q", h, last, hashes[h.ID])
 		}
 		last, n = h, n+1
 	}
@@ -63,7 +66,7 @@ func TestItems(t *testing.T) {
 	}
 	got, err := run.Item(ctx, "a\x00b")
 	noError(t, err)
-	want := Item{Seq: 1301, Hash: "hash-of-a\x00b", Item: special}
+	want := Item{Seq: 1301, Hash: hashes["a\x00b"], Item: special}
 	want.Input, want.Metadata = []byte("null"), []byte(`{"k":[1.50,"<"]}`)
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
@@ -105,7 +108,7 @@ func TestUnrun_pagesAreBoundedInBytes(t *testing.T) {
 	run := newRun(t, 0)
 	large := []byte(`"` + strings.Repeat("x", 3<<20) + `"`)
 	for n := range 5 {
-		noError(t, run.AddItems(t.Context(), []dataset.Item{{ID: fmt.Sprint(n), Input: large}}, testHash))
+		noError(t, run.AddItems(t.Context(), []dataset.Item{{ID: fmt.Sprint(n), Input: large}}))
 	}
 	page, err := run.WithoutOutcome(t.Context(), 1, 0, 100)
 	noError(t, err)

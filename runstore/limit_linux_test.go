@@ -48,7 +48,7 @@ func TestDisk_full(t *testing.T) {
 	t.Cleanup(func() { noError(t, syscall.Unmount(folder, 0)) })
 	run, err := Create(filepath.Join(folder, "full.run"), testHeader())
 	noError(t, err)
-	noError(t, run.AddItems(t.Context(), testItems(0, 1000), testHash))
+	noError(t, run.AddItems(t.Context(), testItems(0, 1000)))
 	committed := 0
 	for err == nil && committed < 1000 {
 		if err = run.Commit(t.Context(), testOutcome(committed, 8000)); err == nil {

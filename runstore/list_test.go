@@ -17,7 +17,7 @@ func TestList(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		run, err := Create(Path(dir, "", "contracts", name), testHeader())
 		noError(t, err)
-		noError(t, run.AddItems(t.Context(), testItems(0, 2), testHash))
+		noError(t, run.AddItems(t.Context(), testItems(0, 2)))
 		noError(t, run.Commit(t.Context(), testOutcome(0, 0)))
 		if name == "a" {
 			noError(t, run.Finish(t.Context(), outcome.Footer{Status: outcome.Interrupted, Planned: 2}))

@@ -44,8 +44,6 @@ func testHeader() outcome.Header {
 	}
 }
 
-func testHash(item dataset.Item) (string, error) { return "hash-of-" + item.ID, nil }
-
 func testItem(n int) dataset.Item {
 	return dataset.Item{
 		ID:       fmt.Sprintf("item-%06d", n),
@@ -99,7 +97,7 @@ func newRun(t testing.TB, items int) *Run {
 	}
 	t.Cleanup(func() { noError(t, run.Close()) })
 	for from := 0; from < items; from += 500 {
-		noError(t, run.AddItems(t.Context(), testItems(from, min(from+500, items)), testHash))
+		noError(t, run.AddItems(t.Context(), testItems(from, min(from+500, items))))
 	}
 	return run
 }

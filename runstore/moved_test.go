@@ -18,7 +18,7 @@ func TestRun_moved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.run")
 	run, err := Create(path, testHeader())
 	noError(t, err)
-	noError(t, run.AddItems(t.Context(), testItems(0, 2), testHash))
+	noError(t, run.AddItems(t.Context(), testItems(0, 2)))
 	commitOutcomes(t, run, 1, 10)
 	noError(t, os.Remove(path))
 	err = run.Commit(t.Context(), testOutcome(1, 10))

@@ -19,7 +19,7 @@
 //	path := runstore.Path(".experiment", "", "contracts", "baseline-v1")
 //	run, err := runstore.Create(path, header)
 //	…
-//	err = run.AddItems(ctx, items, dataset.Hash)
+//	err = run.AddItems(ctx, items)
 //	err = run.Commit(ctx, outcome)
 //	err = run.Finish(ctx, footer)
 //	err = run.Close()
@@ -43,6 +43,7 @@ import (
 	"sync"
 	"time"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -53,6 +54,7 @@ type Run struct {
 	*Reader
 	lock    *os.File
 	writer  *writer
+	hasher  dataset.Hasher
 	scratch sync.Pool // of *[]byte: buffers for the large part of an outcome until it is written
 }
 

@@ -16,7 +16,7 @@ func TestRun_isOneFileAfterClose(t *testing.T) {
 	path := Path(t.TempDir(), "", "contracts", "v1")
 	run, err := Create(path, testHeader())
 	noError(t, err)
-	noError(t, run.AddItems(t.Context(), testItems(0, 3), testHash))
+	noError(t, run.AddItems(t.Context(), testItems(0, 3)))
 	noError(t, run.Commit(t.Context(), testOutcome(0, 100)))
 	if got := fileNames(t, filepath.Dir(path)); len(got) != 4 {
 		t.Errorf("an open run has %q, want the run with -shm, -wal and .lock", got)
@@ -162,7 +162,7 @@ func TestCreate_besideOldLog(t *testing.T) {
 	}
 	run, err := Create(path, testHeader())
 	noError(t, err)
-	noError(t, run.AddItems(t.Context(), testItems(100, 101), testHash))
+	noError(t, run.AddItems(t.Context(), testItems(100, 101)))
 	noError(t, run.Close())
 	run = mustOpen(t, path) // checks the file completely
 	items := values(t, run.Items(t.Context()))
@@ -184,7 +184,7 @@ func TestBuild(t *testing.T) {
 		if _, err := Create(path, testHeader()); !errors.Is(err, ErrLocked) {
 			t.Errorf("another of that name: %v", err)
 		}
-		return run.AddItems(t.Context(), testItems(0, 3), testHash)
+		return run.AddItems(t.Context(), testItems(0, 3))
 	}
 	fails := errors.New("fails")
 	if err := Build(path, testHeader(), func(run *Run) error { return errors.Join(fill(run), fails) }); !errors.Is(err, fails) || len(fileNames(t, folder)) != 0 {
@@ -192,7 +192,7 @@ func TestBuild(t *testing.T) {
 	}
 	for named, fill := range map[string]func(*Run) error{
 		path: func(run *Run) error {
-			return errors.Join(run.Close(), run.AddItems(t.Context(), testItems(0, 1), testHash))
+			return errors.Join(run.Close(), run.AddItems(t.Context(), testItems(0, 1)))
 		},
 		"other.run": func(*Run) error { return fault("other.run", ErrDamaged, nil) },
 	} {

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"extraction-experiment/dataset"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 )
@@ -246,7 +245,7 @@ func TestSum_everyColumn(t *testing.T) {
 func TestSum_olderFile(t *testing.T) {
 	run, err := Create(Path(t.TempDir(), "", "contracts", "old"), testHeader())
 	noError(t, err)
-	noError(t, run.AddItems(t.Context(), testItems(0, 3), dataset.Hash))
+	noError(t, run.AddItems(t.Context(), testItems(0, 3)))
 	noError(t, run.Commit(t.Context(), testOutcome(0, 1000)))
 	noError(t, run.Close())
 	path := run.Path()

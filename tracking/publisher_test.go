@@ -20,7 +20,6 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
-	"extraction-experiment/dataset"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
@@ -200,7 +199,7 @@ func (w *world) newRunOf(t *testing.T, name string, n, done int) *runstore.Run {
 	t.Cleanup(func() { _ = run.Close() })
 	for page, err := range source.Pages(ctx) {
 		if err == nil {
-			err = run.AddItems(ctx, page, dataset.Hash)
+			err = run.AddItems(ctx, page)
 		}
 		if err != nil {
 			t.Fatal(err)

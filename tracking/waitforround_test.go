@@ -90,7 +90,7 @@ func plannedRun(t *testing.T, folder string, n int) *runstore.Run {
 	for i := range n {
 		items = append(items, dataset.Item{ID: outcomeOf(i).Item})
 	}
-	if err := run.AddItems(t.Context(), items, dataset.Hash); err != nil {
+	if err := run.AddItems(t.Context(), items); err != nil {
 		t.Fatal(err)
 	}
 	return run

@@ -68,7 +68,7 @@ func grow(b *testing.B, path string, n int) {
 		for range 500 {
 			page = append(page, dataset.Item{ID: fmt.Sprintf("item-%06d", done+len(page)), Input: json.RawMessage(`{"document_text":"` + strings.Repeat("x", 300) + `"}`)})
 		}
-		must(b, run.AddItems(b.Context(), page, func(dataset.Item) (string, error) { return "0", nil }))
+		must(b, run.AddItems(b.Context(), page))
 		errs := make(chan error)
 		for _, item := range page {
 			go func() {
@@ -103,7 +103,6 @@ func addItem(b *testing.B, path, id string) {
 	b.Helper()
 	run, err := runstore.Open(path)
 	must(b, err)
-	must(b, run.AddItems(b.Context(), []dataset.Item{{ID: id, Input: json.RawMessage(`{"document_text":"Anna Keller was here."}`)}},
-		func(dataset.Item) (string, error) { return "0", nil }))
+	must(b, run.AddItems(b.Context(), []dataset.Item{{ID: id, Input: json.RawMessage(`{"document_text":"Anna Keller was here."}`)}}))
 	must(b, run.Close())
 }

@@ -66,7 +66,7 @@ func auditFolder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(run.AddItems(t.Context(), items, dataset.Hash), run.CompleteListing(t.Context(), fingerprint.Sum())); err != nil {
+		if err := errors.Join(run.AddItems(t.Context(), items), run.CompleteListing(t.Context(), fingerprint.Sum())); err != nil {
 			t.Fatal(err)
 		}
 		for id, output := range map[string]string{"a": `{"entities":[{"name":"Ada Lovelace"},{"name":"Charles Babbage"}]}`, "b": `{"entities":[{"name":"Ada Lovelace"}]}`, "c": `{"entities":[]}`} {
@@ -241,7 +241,7 @@ func TestAudit_firstTrialLacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(run.AddItems(t.Context(), []dataset.Item{item}, dataset.Hash), run.CompleteListing(t.Context(), strings.Repeat("0", 64)))
+	err = errors.Join(run.AddItems(t.Context(), []dataset.Item{item}), run.CompleteListing(t.Context(), strings.Repeat("0", 64)))
 	for _, trial := range []int{2, 3} {
 		o := outcome.Outcome{Item: "a", Trial: trial, Attempt: 1, Started: time.Unix(1e9, 0), Ended: time.Unix(1e9, 0)}
 		o.Output = json.RawMessage(`{"entities":[{"name":"Ada Lovelace"},{"name":"Charles Babbage"}]}`)

@@ -52,7 +52,7 @@ func storeRun(t testing.TB, name string, options scoring.Options, trials int, go
 		}
 		items = append(items, item)
 	}
-	problems := []error{err, run.AddItems(t.Context(), items, dataset.Hash), run.CompleteListing(t.Context(), "same")}
+	problems := []error{err, run.AddItems(t.Context(), items), run.CompleteListing(t.Context(), "same")}
 	for i, item := range items {
 		for trial := 1; trial <= trials; trial++ {
 			problems = append(problems, run.Commit(t.Context(), newOutcome(t, rules, item, trial, extracted(i, trial))))

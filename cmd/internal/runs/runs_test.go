@@ -28,7 +28,7 @@ func writeRun(t testing.TB, name string, score float64) string {
 		t.Fatal(err)
 	}
 	item := dataset.Item{ID: "a", Input: []byte(`{"document_text":"x"}`)}
-	err = errors.Join(run.AddItems(t.Context(), []dataset.Item{item}, dataset.Hash),
+	err = errors.Join(run.AddItems(t.Context(), []dataset.Item{item}),
 		run.Commit(t.Context(), outcome.Outcome{Item: "a", Trial: 1, Attempt: 1, Scores: []outcome.Score{{Name: "f1", Value: &score}}}),
 		run.Finish(t.Context(), outcome.Footer{Status: outcome.Complete, Planned: 1}), run.Close(), backdate(path))
 	if err != nil {
@@ -265,7 +265,7 @@ func TestNoteUnfinished(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		items = append(items, dataset.Item{ID: id, Input: json.RawMessage(`{}`)})
 	}
-	must(t, run.AddItems(t.Context(), items, dataset.Hash))
+	must(t, run.AddItems(t.Context(), items))
 	must(t, run.Commit(t.Context(), outcome.Outcome{Item: "b", Trial: 1, Attempt: 1}))
 	note := func() string {
 		t.Helper()

@@ -100,6 +100,7 @@ const (
 type Decoder struct {
 	mu   sync.Mutex
 	sets map[string]Document // documents without text, by the JSON of their schemas
+	key  []byte              // of the last document; kept for its memory
 }
 
 // schemaKeys are the keys of an input that have the same value in many items.
@@ -135,16 +136,18 @@ func (d *Decoder) Document(raw []byte) (Document, []string, error) {
 // schemas decodes the values of schemaKeys, and keeps them for further documents if they are
 // valid.
 func (d *Decoder) schemas(in fields) Document {
-	var key []byte
-	for _, name := range schemaKeys {
-		key = append(append(key, in.value(name)...), 0)
-	}
 	d.mu.Lock()
-	doc, ok := d.sets[string(key)]
-	d.mu.Unlock()
+	d.key = d.key[:0]
+	for _, name := range schemaKeys {
+		d.key = append(append(d.key, in.value(name)...), 0)
+	}
+	doc, ok := d.sets[string(d.key)]
 	if ok {
+		d.mu.Unlock()
 		return doc
 	}
+	key := string(d.key)
+	d.mu.Unlock()
 	doc = Document{
 		AllowedTypes: in.texts("allowed_types"), AvailableTags: in.texts("available_tags"),
 		Objects:       decodeSchemas(in, "object_schemas", decodeObject),
@@ -162,7 +165,7 @@ func (d *Decoder) schemas(in fields) Document {
 	if len(d.sets) == maxSchemaSets {
 		clear(d.sets)
 	}
-	d.sets[string(key)] = doc
+	d.sets[key] = doc
 	return doc
 }
 

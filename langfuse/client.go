@@ -78,7 +78,7 @@ type Client struct {
 	redact  func(string) string
 	reached *atomic.Bool // set once the server has sent a valid response
 
-	compressors *sync.Pool // of *compressor
+	encoders *sync.Pool // of *spanEncoder
 }
 
 // New returns a client. If the configuration is invalid, it returns a *UsageError with all

@@ -15,6 +15,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"extraction-experiment/internal/limit"
@@ -35,6 +36,8 @@ type request struct {
 	query  url.Values
 	body   []byte
 	header map[string]string // in addition to the headers that newRequest sets
+	// unread, if not nil, counts the attempts whose body may still be read, also after do.
+	unread *atomic.Int32
 	// sendOnce: the request must not be repeated if the server may have executed it.
 	sendOnce bool
 	attempt  int // 1 is the first
@@ -186,6 +189,10 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 	if err != nil {
 		return nil, fmt.Errorf("langfuse: building the request: %w", err)
 	}
+	if r.unread != nil {
+		r.unread.Add(1)
+		req.Body, req.GetBody = &countedBody{ReadCloser: req.Body, unread: r.unread}, nil
+	}
 	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -196,6 +203,21 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 		req.Header.Set(name, value)
 	}
 	return req, nil
+}
+
+// countedBody is the body of a request. The transport closes it when it does not read it any
+// more, which may be after the response.
+type countedBody struct {
+	io.ReadCloser
+	unread *atomic.Int32
+	closed atomic.Bool
+}
+
+func (b *countedBody) Close() error {
+	if !b.closed.Swap(true) {
+		b.unread.Add(-1)
+	}
+	return nil
 }
 
 // connectionError returns the error of an attempt without a complete response: that of ctx if

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -197,15 +198,26 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 func (c *Client) exportBatch(ctx context.Context, scope Scope, spans []Span) (err error) {
 	r := request{method: http.MethodPost, path: "otel/v1/traces"}
 	r.header = map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
+	encoder, ok := c.encoders.Get().(*spanEncoder)
+	if !ok {
+		encoder = new(spanEncoder)
+	}
+	encoder.buf = encodeSpans(encoder.buf, scope, spans)
 	if c.config.Uncompressed {
-		r.body = encodeSpans(nil, scope, spans)
+		r.body, r.unread = encoder.buf, &encoder.unread
+		defer func() {
+			if encoder.unread.Load() == 0 {
+				c.encoders.Put(encoder)
+			}
+		}()
 	} else {
 		r.header["Content-Encoding"] = "gzip"
-		if r.body, err = c.compressedSpans(scope, spans); err != nil {
-			return err
-		}
+		r.body, err = encoder.compressed()
+		c.encoders.Put(encoder)
 	}
-	_, err = c.do(ctx, r, nil)
+	if err == nil {
+		_, err = c.do(ctx, r, nil)
+	}
 	return err
 }
 
@@ -294,26 +306,23 @@ func appendBytes(b []byte, number protowire.Number, message []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), message)
 }
 
-// compressor compresses requests. It is reused because it takes 0.8 MB.
-type compressor struct {
-	gzip *gzip.Writer
-	buf  []byte // the last uncompressed request
+// spanEncoder has the memory of a request until the next one: with gzip, 0.8 MB.
+type spanEncoder struct {
+	gzip   *gzip.Writer
+	buf    []byte       // the last result of encodeSpans
+	unread atomic.Int32 // requests whose body is buf and may still be read
 }
 
-// compressedSpans returns the gzipped result of encodeSpans.
-func (c *Client) compressedSpans(scope Scope, spans []Span) ([]byte, error) {
-	packer, ok := c.compressors.Get().(*compressor)
-	if !ok {
-		writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for an invalid level
-		packer = &compressor{gzip: writer}
+// compressed returns the gzipped result of encodeSpans.
+func (e *spanEncoder) compressed() ([]byte, error) {
+	if e.gzip == nil {
+		e.gzip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for an invalid level
 	}
-	defer c.compressors.Put(packer)
-	packer.buf = encodeSpans(packer.buf, scope, spans)
-	out := bytes.NewBuffer(make([]byte, 0, len(packer.buf)/8))
-	packer.gzip.Reset(out)
-	if _, err := packer.gzip.Write(packer.buf); err != nil {
+	out := bytes.NewBuffer(make([]byte, 0, len(e.buf)/8))
+	e.gzip.Reset(out)
+	if _, err := e.gzip.Write(e.buf); err != nil {
 		return nil, err
 	}
-	err := packer.gzip.Close()
+	err := e.gzip.Close()
 	return out.Bytes(), err
 }

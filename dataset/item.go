@@ -204,15 +204,15 @@ type Hasher struct{ writers sync.Pool }
 
 // Hash is the function Hash.
 func (h *Hasher) Hash(item Item) (string, error) {
+	if len(item.Expected)+len(item.Input) > maxShared {
+		return Hash(item)
+	}
 	w, ok := h.writers.Get().(*canonicalWriter)
 	if !ok {
 		w = &canonicalWriter{shared: map[string]sharedValue{}}
 	}
-	hash, err := w.hash(item)
-	if cap(w.out) <= maxShared {
-		h.writers.Put(w)
-	}
-	return hash, err
+	defer h.writers.Put(w)
+	return w.hash(item)
 }
 
 func (w *canonicalWriter) hash(item Item) (string, error) {

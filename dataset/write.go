@@ -265,7 +265,7 @@ func (w *canonicalWriter) member() {
 
 // Bounds of the memory for values that items share.
 const (
-	maxShared     = 1 << 20 // bytes of a value
+	maxShared     = 1 << 20 // bytes of an item
 	maxSharedKeys = 16
 )
 
@@ -282,12 +282,10 @@ func (w *canonicalWriter) memberValue(key string) {
 	w.value()
 	w.shared = shared
 	raw := w.raw[start:w.pos]
-	if shared == nil || raw[0] != '{' && raw[0] != '[' || len(raw) > maxShared ||
-		last.raw == nil && len(shared) == maxSharedKeys {
-		return
+	if (raw[0] == '{' || raw[0] == '[') && shared != nil && (last.raw != nil || len(shared) < maxSharedKeys) {
+		shared[strings.Clone(key)] = sharedValue{
+			append(last.raw[:0], raw...), append(last.canonical[:0], w.out[written:]...)}
 	}
-	shared[strings.Clone(key)] = sharedValue{
-		append(last.raw[:0], raw...), append(last.canonical[:0], w.out[written:]...)}
 }
 
 // CanonicalValue returns the canonical form of a value as returned by Decode. It panics if the

@@ -15,6 +15,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -190,8 +191,11 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 		return nil, fmt.Errorf("langfuse: building the request: %w", err)
 	}
 	if r.unread != nil {
-		r.unread.Add(1)
-		req.Body, req.GetBody = &countedBody{ReadCloser: req.Body, unread: r.unread}, nil
+		req.GetBody = func() (io.ReadCloser, error) {
+			r.unread.Add(1)
+			return &countedBody{rest: r.body, unread: r.unread}, nil
+		}
+		req.Body, err = req.GetBody()
 	}
 	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -202,20 +206,34 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 	for name, value := range r.header {
 		req.Header.Set(name, value)
 	}
-	return req, nil
+	return req, err
 }
 
 // countedBody is the body of a request. The transport closes it when it does not read it any
-// more, which may be after the response.
+// more, which may be after the response, and in another goroutine.
 type countedBody struct {
-	io.ReadCloser
-	unread *atomic.Int32
-	closed atomic.Bool
+	mu     sync.Mutex
+	rest   []byte
+	unread *atomic.Int32 // nil once closed
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
 }
 
 func (b *countedBody) Close() error {
-	if !b.closed.Swap(true) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.unread != nil {
 		b.unread.Add(-1)
+		b.rest, b.unread = nil, nil
 	}
 	return nil
 }

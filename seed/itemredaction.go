@@ -34,8 +34,9 @@ type itemRedaction struct {
 
 // exemptPaths are the metadata paths that link to Langfuse, and whose reviews are compared. An
 // exemptValue there is not redacted: an id of Langfuse, a hash, a time, a kind of evidence or a verdict.
+// Nor is the id of the trace, which stays in the item beside its metadata, too.
 var (
-	exemptPaths = strings.Fields(`metadata.source_trace_id metadata.evidence.id metadata.evidence.time
+	exemptPaths = strings.Fields(`metadata.evidence.id metadata.evidence.time
 	metadata.evidence.kind metadata.evidence.observation metadata.review.verdict metadata.review.gold
 	metadata.review.findings metadata.review.at metadata.review.trace`)
 	exemptValue = textutil.Pattern(`^([0-9a-f]{12,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|c[0-9a-z]{24}|` +
@@ -62,7 +63,8 @@ func (w *itemRedaction) walk(path []string, value any, fn func(path []string, va
 	case string, json.Number:
 		name := strings.Join(path, ".")
 		_, isNumber := v.(json.Number)
-		exempt := slices.Contains(exemptPaths, name) && exemptValue().MatchString(plainText(v))
+		exempt := name == "metadata.source_trace_id" ||
+			slices.Contains(exemptPaths, name) && exemptValue().MatchString(plainText(v))
 		if !exempt && !(isNumber && slices.Contains(offsetPaths, name)) {
 			return fn(path, value)
 		}
@@ -121,7 +123,11 @@ func (w *itemRedaction) addSecret(text string, label byte) {
 // markSecrets marks every occurrence of every secret, and the whole of an escaped text that hides one.
 func (w *itemRedaction) markSecrets() {
 	for _, e := range w.escaped {
-		decoded, written, found := newMask(e[0]), newMask(e[1]), byte(0)
+		written, found := newMask(e[1]), byte(0)
+		if w.secrets[written.folded] != 0 {
+			continue // it is taken out whole already
+		}
+		decoded := newMask(e[0])
 		for folded, label := range w.secrets {
 			hidden := 0
 			w.search(decoded, folded, func(int) { hidden++ })

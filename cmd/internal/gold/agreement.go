@@ -11,6 +11,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -136,7 +137,8 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 		oneEntities := (goldA.Entities == nil) != (goldB.Entities == nil)
 		if oneEntities { // its aliases hold for the relationships of both
 			out.OneEntities++
-			list := append(goldA.Entities, goldB.Entities...) // one of them is nil
+			list := slices.DeleteFunc(slices.Concat(goldA.Entities, goldB.Entities), // one of them is nil
+				func(e extraction.Entity) bool { return strings.TrimSpace(e.Name) == "" })
 			goldA.Entities, goldB.Entities = list, list
 		}
 		if (goldA.Relationships == nil) != (goldB.Relationships == nil) {

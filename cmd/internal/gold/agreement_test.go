@@ -112,7 +112,7 @@ func TestAgree(t *testing.T) {
 // TestAgree_entitiesOfOne: the aliases of the only list of entities hold for the relationships of both. Nothing
 // else of the list counts: item_perfect is 1 for item one, and has no value for two, of which A has entities alone.
 func TestAgree_entitiesOfOne(t *testing.T) {
-	acme := []extraction.Entity{{Name: "Acme", Type: "org", Aliases: []string{"Big Blue"}}}
+	acme := []extraction.Entity{{Name: "Acme", Type: "org", Aliases: []string{"Big Blue"}}, {Type: "org"}} // one without a name
 	a := annotatorOf("a", map[string]extraction.Extraction{
 		"one": {Entities: acme, Relationships: relationships("Ann", "works_for", "Acme")}, "two": {Entities: acme}})
 	b := annotatorOf("b", map[string]extraction.Extraction{

@@ -90,6 +90,12 @@ var flagColumn = textutil.Pattern(`^ *(\S.*?  +)?`)
 // would run the default action of the program.
 func arrange(app *urfave.App, args []string) ([]string, error) {
 	if len(args) > 0 && args[len(args)-1] == "--generate-bash-completion" {
+		args = slices.Clone(args)
+		for i, arg := range args {
+			if arg == "--" { // after it, the library would take the request for an argument, and run the command
+				args[i] = "-"
+			}
+		}
 		return args, nil
 	}
 	if len(args) > 0 && len(app.Commands) > 0 && args[0] == "help" { // as in other tools

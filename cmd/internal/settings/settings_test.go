@@ -87,6 +87,19 @@ func TestRun_values(t *testing.T) {
 	}
 }
 
+// TestRun_completion: a request for completions runs no command, not even after "--".
+func TestRun_completion(t *testing.T) {
+	for last, want := range map[string][]string{"--generate-bash-completion": nil, "--yes": {"a", "--yes"}} {
+		var got []string
+		do := &urfave.Command{Name: "do", Action: func(c *urfave.Context) error { got = c.Args().Slice(); return nil }}
+		args := []string{"do", "a", "--", last}
+		code := Run(t.Context(), cli.Env{Args: args, Stdout: io.Discard, Stderr: io.Discard}, &urfave.App{Name: "p", Commands: []*urfave.Command{do}})
+		if code != 0 || !slices.Equal(got, want) || args[2] != "--" {
+			t.Errorf("%q: exit code %d, ran with %q, want %q", args, code, got, want)
+		}
+	}
+}
+
 // digits is a number that overflows every flag.
 const digits = "99999999999999999999"
 

@@ -227,8 +227,11 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 }
 
 // readPublishScores parses the scores that are sent to Langfuse in addition to the default ones.
-// known holds the scores that the run will have.
+// known holds the scores that the run will have. Without text there are none: nil.
 func readPublishScores(p *settings.Problems, text string, known []string) []string {
+	if text == "" {
+		return nil
+	}
 	names := slices.DeleteFunc(splitList([]string{text}), func(name string) bool { return name == "" })
 	for _, name := range names {
 		if name != outcome.AllScores && !slices.Contains(known, name) {

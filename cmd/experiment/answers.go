@@ -108,10 +108,12 @@ func (c *answersConfig) setName(p *settings.Problems, prefix, identify string, r
 		c.Header.Name = c.generatedName
 	}
 	settings.CheckRunName(p, "name", c.Header.Name)
-	p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755))
-	c.checkOutput(p, "out", append(read, c.Dataset, c.pdf, c.system.PromptFile, c.system.Model)...)
 	if c.Resume && c.generatedName != "" {
 		p.Add("--resume: say %s", identify)
+	}
+	if p.Err() == nil { // no folder for what is refused
+		p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755))
+		c.checkOutput(p, "out", append(read, c.Dataset, c.pdf, c.system.PromptFile, c.system.Model)...)
 	}
 }
 
@@ -125,8 +127,8 @@ func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	switch external := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":
 		p.Add("--command and --url cannot both be measured in one run")
-	case external && (c.system.HasPrompt() || c.system.Limits.Limited() || c.system.ModelGiven):
-		p.Add("--command and --url answer in their own way: leave --model, --prompt, limits and --cache out")
+	case external && (c.system.HasPrompt() || c.system.Parameters != (outcome.Parameters{}) || c.system.Limits.Limited() || c.system.ModelGiven):
+		p.Add("--command and --url answer in their own way: leave --model, --prompt, --temperature and the like, limits and --cache out")
 	}
 	return c, p
 }

@@ -240,7 +240,9 @@ func (c *check) dryRun(ctx context.Context) error {
 		return cli.Errorf(code, "the run could not be started")
 	}
 	for line := range strings.Lines(run.String()) {
-		if flag, _, _ := strings.Cut(strings.TrimSpace(line), " "); !slices.Contains(append(ownFlags(), "name"), flag) {
+		flag, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		ofRun := slices.Contains([]string{"gate", "inconclusive"}, flag) && !strings.HasSuffix(rest, settings.NotSet)
+		if ofRun || !slices.Contains(append(ownFlags(), "name"), flag) {
 			text.WriteString(line)
 		}
 	}

@@ -172,10 +172,11 @@ func (s session) began(ctx context.Context, cfg runConfig) *outcome.Prompt {
 const bytesPerToken = 3
 
 // printEstimates prints the estimate of each run, and after those of a sweep their sum. judges
-// is the number of models that judge each item. In JSON every estimate is an object of its own,
-// without a sum.
+// is the number of models that judge each item. In JSON the estimates of a sweep are a list, without
+// a sum.
 func (s session) printEstimates(ctx context.Context, cfgs []runConfig, judges int) error {
 	var all []report.Estimate
+	list := cfgs[0].json && cfgs[0].sweepRun
 	for _, cfg := range cfgs {
 		e, err := s.estimate(ctx, cfg)
 		if err != nil {
@@ -186,11 +187,17 @@ func (s session) printEstimates(ctx context.Context, cfgs []runConfig, judges in
 			e.Run = cfg.Header.Name
 		}
 		all = append(all, e)
+		if list {
+			continue
+		}
 		if err := runs.PrintText(s.env, cfg.json, e, strings.Repeat("\n", min(1, len(all)-1))+e.Text()); err != nil {
 			return err
 		}
 	}
-	if len(all) < 2 || cfgs[0].json {
+	if list {
+		return runs.PrintJSON(s.env, all)
+	}
+	if len(all) < 2 {
 		return nil
 	}
 	return runs.PrintText(s.env, false, nil, "\n"+report.EstimateSum(all))
@@ -248,9 +255,6 @@ func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweep
 	var rows []dryRunRow
 	for _, o := range order {
 		r := values[o.Flag]
-		if swept := sweptValues(sweepRuns, o.Flag); len(swept) > 0 && !slices.Equal(swept, splitList(r.Words)) {
-			r = settings.Value{Words: []string{strings.Join(swept, ",")}, From: path + " (matrix)"}
-		}
 		value := maskUser(strings.Join(r.Words, " "))
 		if namesProgram("--"+o.Flag) && len(r.Words) > 0 {
 			value = provider.MaskTarget(value)

@@ -78,7 +78,8 @@ func (s session) sweepInterrupted(done, all int) error {
 
 // sweepRunsOf returns the runs of a sweep: one for every combination of the values in flags
 // (a,b), environment and matrix. It returns none if every setting has one value and there is no
-// matrix. A flag or variable takes precedence over the matrix.
+// matrix. A flag or variable takes precedence over the matrix, and an empty flag removes a setting.
+// The values of the matrix are set in s.
 func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]experiment.SweepSettings, error) {
 	var axes []experiment.Axis
 	isSweep := len(matrix) > 0
@@ -89,16 +90,19 @@ func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]
 		values, inMatrix := matrix[key]
 		delete(unknown, key)
 		unset := value.From == settings.FromDefault || value.From == settings.NotSet
-		if unset && !inMatrix {
+		setAside := value.From == settings.FromFlag && s.Text(flag) == "" // --temperature=
+		if unset && !inMatrix || setAside {
 			continue
 		}
 		if !inMatrix || !unset && value.From != path {
 			values = splitList(value.Words)
+		} else {
+			s[flag] = settings.Value{Words: []string{strings.Join(values, ",")}, From: path + " (matrix)"}
 		}
 		isSweep = isSweep || len(values) > 1
 		axes = append(axes, experiment.Axis{Flag: flag, Values: values})
 	}
-	if !isSweep {
+	if !isSweep || len(axes)+len(unknown) == 0 {
 		return nil, nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(unknown)) { // Matrix refuses unknown keys
@@ -106,18 +110,6 @@ func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]
 	}
 	bare := func(model string) bool { return system.IsBaseline(model) && s.Text("pipeline") == "" }
 	return experiment.Matrix(experiment.SweepConfig{Base: s.Text("name"), Axes: axes, Bare: bare})
-}
-
-// sweptValues returns the values that the runs of a sweep have for a flag.
-func sweptValues(sweepRuns []experiment.SweepSettings, flag string) (values []string) {
-	for _, run := range sweepRuns {
-		for _, s := range run.Settings {
-			if s.Flag == flag && !slices.Contains(values, s.Value) {
-				values = append(values, s.Value)
-			}
-		}
-	}
-	return values
 }
 
 // splitList splits comma-separated lists: a,b.
@@ -167,7 +159,7 @@ func sweepRunSettings(s settings.Values, sweepRun experiment.SweepSettings) sett
 		}
 	}
 	for _, setting := range sweepRun.Settings {
-		out[setting.Flag] = settings.Value{Words: []string{setting.Value}, From: "sweep"}
+		out[setting.Flag] = settings.Value{Words: []string{setting.Value}, From: s[setting.Flag].From}
 	}
 	out["name"] = settings.Value{Words: []string{sweepRun.Name}, From: "sweep"}
 	return out

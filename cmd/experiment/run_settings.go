@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -151,13 +153,17 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 			p.Add("--workers: the workers ask the model: leave --record out, and give --cache to them")
 		}
 	}
+	_, err := settings.NewLog(io.Discard, cfg.logLevel, cfg.logFormat)
+	p.Join(err)
 	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
 		p.Add("--langfuse-mode: %v", err)
 	}
 	readPublication(p, s, &cfg, scores)
 	cfg.checkOutput(p, "output", cfg.Dataset)
 	filter, err := dataset.ParseFilter(s.All("filter")...)
-	p.Join(err)
+	if err != nil {
+		p.Add("--%w", err) // it begins with filter
+	}
 	cfg.Filter = filter.WithIDs(s.All("item")...)
 	cfg.Filter.Limit = p.Optional("limit", s.Text("limit"), 1, 1<<31-1)
 	if cfg.allowance, err = experiment.ParseFailureLimit(s.Text("max-failures")); err != nil {
@@ -166,8 +172,9 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 	if cfg.gate, _, err = runs.ReadGate(s.All("gate"), "", s.Text("inconclusive")); err == nil {
 		err = cfg.gate.CheckRun(scores) // checked before the run costs anything
 	}
-	if err != nil {
-		p.Add("--gate: %w", err)
+	for _, err := range cli.Unjoin(err) {
+		ofFlag := s.Text("inconclusive") != "" && strings.HasPrefix(err.Error(), "inconclusive: ")
+		p.Add(map[bool]string{true: "--%w", false: "--gate: %w"}[ofFlag], err)
 	}
 	return cfg
 }

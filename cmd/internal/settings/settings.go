@@ -138,7 +138,7 @@ func (s Setting) AsFlag() urfave.Flag {
 	aliases := strings.Fields(s.Alias)
 	switch {
 	case s.Many:
-		return &urfave.StringSliceFlag{Category: s.Category, Name: s.Flag, Aliases: aliases, Usage: usage}
+		return &urfave.StringSliceFlag{Category: s.Category, Name: s.Flag, Aliases: aliases, Usage: usage, KeepSpace: true}
 	case s.Bare:
 		return &urfave.GenericFlag{Category: s.Category, Name: s.Flag, Aliases: aliases, Usage: usage, Value: &optional{}}
 	case s.Switch:

@@ -199,6 +199,9 @@ func setBaseline(c *urfave.Context, env cli.Env, words []string) error {
 		return cli.Usage("%s is not a run", word)
 	}
 	base, err := runs.Finder{Env: env, Dataset: dataset}.Find(ctx, word)
+	if cli.ExitCode(err) == cli.ExitIncompatible && !runs.IsRule(word) { // an unknown run
+		err = cli.Usage("%w", err)
+	}
 	if err == nil {
 		err = base.CheckComplete()
 	}

@@ -141,10 +141,16 @@ func openRun(ctx context.Context, s Source, clusterBy string) (r run, err error)
 	return r, err
 }
 
-// CheckClusters returns a usage error if no item of the run has ClusterBy.
-func (c Config) CheckClusters(ctx context.Context, s Source) error {
-	r, err := openRun(ctx, s, c.ClusterBy)
-	return cmp.Or(err, r.clusters.check())
+// CheckClusters returns a usage error if no item of the runs has ClusterBy.
+func (c Config) CheckClusters(ctx context.Context, runs ...Source) (err error) {
+	for _, s := range runs {
+		r, openErr := openRun(ctx, s, c.ClusterBy)
+		if openErr != nil || !r.clusters.missing() {
+			return openErr
+		}
+		err = cmp.Or(err, r.clusters.check())
+	}
+	return err
 }
 
 // checkFinished returns a Mismatch if the run is not complete. name is that of the side, for the
@@ -182,7 +188,7 @@ func (c Config) compareOne(ctx context.Context, base run, candidate Source) (Res
 		key = c.ClusterBy
 	}
 	cand, err := openRun(ctx, candidate, key)
-	if key != "" && !cand.clusters.missing() {
+	if key != "" && (!cand.clusters.missing() || base.clusters.firstMetadata == nil) {
 		base.clusters = cand.clusters
 	}
 	if err = cmp.Or(err, base.clusters.check()); err != nil {

@@ -322,11 +322,17 @@ func TestCompare_unknownCluster(t *testing.T) {
 	if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `the first has: sources, tags (did you mean "sources"?)`) {
 		t.Errorf("%v", err)
 	}
-	if _, err = c.Compare(t.Context(), bare, cand); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "the first has: none") {
+	if _, err = c.Compare(t.Context(), bare, cand); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "the first has: source") {
 		t.Errorf("%v", err)
 	}
 	if _, err = c.Rank(t.Context(), base, cand); cli.ExitCode(err) != cli.ExitUsage {
 		t.Errorf("%v", err)
+	}
+	if err = c.CheckClusters(t.Context(), bare, base); cli.ExitCode(err) != cli.ExitUsage {
+		t.Errorf("%v", err)
+	}
+	if err = (Config{ClusterBy: "sources"}).CheckClusters(t.Context(), bare, base); err != nil { // one of them has it
+		t.Error(err)
 	}
 }
 

@@ -169,7 +169,8 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 	if cfg.allowance, err = experiment.ParseFailureLimit(s.Text("max-failures")); err != nil {
 		p.Add("--max-failures: %v", err)
 	}
-	if cfg.gate, _, err = runs.ReadGate(s.All("gate"), "", s.Text("inconclusive")); err == nil {
+	// A run does not use the metric of its files.
+	if cfg.gate, _, err = runs.ReadGate(s.All("gate"), outcome.ErrorScore, s.Text("inconclusive")); err == nil {
 		err = cfg.gate.CheckRun(scores) // checked before the run costs anything
 	}
 	for _, err := range cli.Unjoin(err) {

@@ -298,7 +298,7 @@ func (c *check) runCandidate(ctx context.Context) (failed, err error) {
 	case code == cli.ExitOK:
 		return nil, nil
 	case c.refused != nil:
-		return nil, cli.Errorf(code, "the candidate %s was not run: %w", c.candidate, c.refused)
+		return nil, cli.Errorf(code, "the candidate %s cannot be judged: %w", c.candidate, c.refused)
 	case why == "":
 		return nil, cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d; the log says why",
 			c.candidate, code)
@@ -313,10 +313,14 @@ func (c *check) runCandidate(ctx context.Context) (failed, err error) {
 
 // accepts returns an error if the candidate, whose items are listed, could not be judged.
 func (c *check) accepts(ctx context.Context, path string) (err error) {
-	sources, done, err := Sources(ctx, c.env, []string{path}, "", true)
+	names, clustered := []string{path}, c.cfg.ClusterBy != ""
+	if base := c.base.Named; clustered && base != "" && !strings.HasPrefix(base, InLangfuse) {
+		names = append(names, base)
+	}
+	sources, done, err := Sources(ctx, c.env, names, "", clustered)
 	defer func() { err = errors.Join(err, done()) }()
-	if err == nil {
-		err = c.cfg.CheckClusters(ctx, sources[0])
+	if err == nil && clustered {
+		err = c.cfg.CheckClusters(ctx, sources...)
 	}
 	if err != nil || c.refresh == nil || c.base.Named == "" || c.base.latest {
 		return err

@@ -62,6 +62,9 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	return serve(ctx, listener, mode, noted) // noted is that of a killed server, which may come back
 }
 
+// refusedOnWindows is the error of an address without a server there, WSAECONNREFUSED.
+const refusedOnWindows = syscall.Errno(10061)
+
 // findRunning connects to the server of the address file. It returns nil without an error if
 // there is none; storedMode is the mode of the store then, if known. An address file without a
 // server counts as none: a killed process leaves its file, and another folder's server may have
@@ -80,7 +83,7 @@ func findRunning(ctx context.Context, mode langfuse.Mode, timeout time.Duration)
 		case err == nil:
 		case ctx.Err() != nil:
 			return nil, "", ctx.Err()
-		case errors.Is(err, syscall.ECONNREFUSED), !at.alive(): // a running server at least accepts connections
+		case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, refusedOnWindows), !at.alive(): // a server accepts connections
 			return nil, at.Mode, nil
 		case time.Since(began) > timeout:
 			return nil, "", cli.Errorf(cli.ExitUnavailable, "the embedded Langfuse of this folder, process %d at %s, does not answer: wait, or stop it (%w)", at.PID, at.URL, err)

@@ -111,14 +111,15 @@ func TestBudget_whatCounts(t *testing.T) {
 		usd      float64
 		tokens   int64
 	}{
-		"reported":          {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}, CostUSD: &half}, nil, 0.5, 3},
-		"cost not reported": {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}}, nil, 3, 3},
-		"nothing reported":  {pipeline.Response{Attempts: 1, Text: "{}"}, nil, 10, 10},
-		"from a cache":      {pipeline.Response{Cached: true, Text: "{}"}, nil, 0, 0},
-		"refused":           {pipeline.Response{Attempts: 1}, modelError(outcome.Provider, 400, false), 0, 0},
-		"failed but paid":   {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}, CostUSD: &half}, modelError(outcome.InvalidOutput, 200, true), 0.5, 3},
-		"given up":          {pipeline.Response{Attempts: 1}, modelError(outcome.Timeout, 0, true), 10, 10},
-		"never sent":        {pipeline.Response{}, context.Canceled, 0, 0},
+		"reported":           {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}, CostUSD: &half}, nil, 0.5, 3},
+		"cost not reported":  {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}}, nil, 3, 3},
+		"nothing reported":   {pipeline.Response{Attempts: 1, Text: "{}"}, nil, 10, 10},
+		"input not reported": {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Output: 1}}, nil, 10, 10}, // 9 + 1
+		"from a cache":       {pipeline.Response{Cached: true, Text: "{}"}, nil, 0, 0},
+		"refused":            {pipeline.Response{Attempts: 1}, modelError(outcome.Provider, 400, false), 0, 0},
+		"failed but paid":    {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}, CostUSD: &half}, modelError(outcome.InvalidOutput, 200, true), 0.5, 3},
+		"given up":           {pipeline.Response{Attempts: 1}, modelError(outcome.Timeout, 0, true), 10, 10},
+		"never sent":         {pipeline.Response{}, context.Canceled, 0, 0},
 	} {
 		model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) { return c.response, c.err }}
 		budgeted, budget := newBudgetModel(t, model, pipeline.BudgetConfig{USD: 100})
@@ -129,6 +130,26 @@ func TestBudget_whatCounts(t *testing.T) {
 			t.Errorf("%s: booked %v USD and %d tokens, want %v and %d", name, usd, tokens, c.usd, c.tokens)
 		}
 	}
+}
+
+// TestLimited_inputNotReported checks that a rate in tokens counts the estimated input in place of
+// one that was not reported: at one token a second, the second request waits for 9 + 1 of the first.
+func TestLimited_inputNotReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) {
+			return pipeline.Response{Attempts: 1, Usage: outcome.Usage{Output: 1}}, nil
+		}}
+		limited := newLimited(t, pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(pipeline.NewLimiter(1, 0, 60), nil)})
+		start := time.Now()
+		for range 2 {
+			if _, err := limited.Generate(t.Context(), tenTokenRequest()); err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(start).Round(time.Second); took != 10*time.Second {
+			t.Errorf("the second request was sent after %s", took)
+		}
+	})
 }
 
 // TestBudget_longContext checks that a usage above MaxInput is charged twice the price, unless a

@@ -184,7 +184,7 @@ func (c *call) send(ctx context.Context, req Request) (response Response, err er
 // classify classifies the end of a request for the limiter and decides whether another request is
 // of use.
 func (c *call) classify(ctx context.Context, response Response, err error) limit.Result {
-	result := limit.Result{Kind: limit.Answered, Tokens: response.Usage.Total()}
+	result := limit.Result{Kind: limit.Answered, Tokens: response.Usage.Total() + response.Assumed.Total()}
 	var fault *ModelError
 	switch {
 	case err == nil:
@@ -263,16 +263,19 @@ func (c *call) add(response Response) {
 	c.total.Usage, c.total.Assumed = c.total.Usage.Add(response.Usage), c.total.Assumed.Add(response.Assumed)
 }
 
-// assumedUsage returns the usage to assume for a request: the estimate if it reported no usage
-// but the provider may have worked on it. It is zero for a cached answer, a request that was
-// not sent, and a failure other than a timeout, a cancellation or an answer of status 200 that
-// broke off or cannot be read.
+// assumedUsage returns the usage to assume for a request: the estimate if it reported no input
+// but the provider may have worked on it, without the output if that was reported. It is zero for
+// a cached answer, a request that was not sent, and a failure other than a timeout, a cancellation
+// or an answer of status 200 that broke off or cannot be read.
 func assumedUsage(estimate outcome.Usage, response Response, err error) outcome.Usage {
 	fault, isFault := errors.AsType[*ModelError](err)
 	worked := err == nil || errors.Is(err, context.Canceled) || isFault && fault.Status/100 == 2 && !fault.ErrorBody ||
 		outcome.FailureOf(err, outcome.Provider).Class == outcome.Timeout
-	if err != nil && response.Attempts == 0 || !worked || response.Cached || response.Usage != (outcome.Usage{}) {
+	if err != nil && response.Attempts == 0 || !worked || response.Cached || response.Usage.Input > 0 {
 		return outcome.Usage{}
+	}
+	if response.Usage.Output > 0 {
+		estimate.Output = 0
 	}
 	return estimate
 }

@@ -326,12 +326,17 @@ func (e *execution) restoreSpent(ctx context.Context) error {
 	return visitOutcomes(ctx, e.run.Reader, e.system.Spent)
 }
 
-func visitOutcomes(ctx context.Context, run *runstore.Reader, visit func(outcome.Outcome)) error {
-	for o, err := range run.Outcomes(ctx, runstore.Query{Depth: runstore.Brief}) {
-		if err != nil {
+func visitOutcomes(ctx context.Context, run *runstore.Reader, visit func(outcome.Header, outcome.Outcome)) error {
+	h, err := run.Header(ctx)
+	q := runstore.Query{Depth: runstore.Brief}
+	if len(h.Scorer.Custom) > 0 { // judging models may have been asked
+		q.Depth = runstore.Full
+	}
+	for o, damaged := range run.Outcomes(ctx, q) {
+		if err = cmp.Or(err, damaged); err != nil {
 			return err
 		}
-		visit(o)
+		visit(h, o)
 	}
-	return nil
+	return err
 }

@@ -119,9 +119,9 @@ type System struct {
 	// process. Run calls it once the run file exists. The workers apply Config.Timeout, but not
 	// Concurrency.
 	Workers func(ctx context.Context, h outcome.Header) (Workers, error)
-	// Spent, if not nil, is called with every outcome that the run and the other runs of its
-	// sweep already have, since these count in its budget.
-	Spent func(outcome.Outcome)
+	// Spent, if not nil, is called with the header and every outcome that the run and the other
+	// runs of its sweep already have; these count in its budget. Calls are read with evaluators.
+	Spent func(outcome.Header, outcome.Outcome)
 	// Reached reports whether the model or service ever gave any response, errors included; nil
 	// if that is unknown.
 	Reached func() bool

@@ -102,7 +102,7 @@ func TestSweep_damagedSibling(t *testing.T) {
 	_, err := sweep.Run(t.Context(), 1, experiment.Config{
 		Header: outcome.Header{Name: "b"}, Dataset: "x.jsonl", Source: list(2),
 		Open: func(context.Context, bool) (experiment.System, error) {
-			return experiment.System{Task: task(echo), Scorer: half{}, Spent: func(outcome.Outcome) {}}, nil
+			return experiment.System{Task: task(echo), Scorer: half{}, Spent: func(outcome.Header, outcome.Outcome) {}}, nil
 		},
 	})
 	if _, missing := os.Stat(sweep.Paths()[1]); err == nil || missing == nil {

@@ -141,6 +141,40 @@ func TestRun_budgetWithoutUsage(t *testing.T) {
 	}
 }
 
+// What is assumed for a model counts at its own price, also on resume and in a sweep.
+func TestRun_budgetByModel(t *testing.T) {
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	server.silent, server.answer = true, `{"score": 1, "hits": [], "misses": [], "entities": [], "relationships": []}`
+	for name, text := range map[string]string{
+		"items.jsonl": fiveItems(),
+		"judged.yaml": "scorers: [{name: judged, model: openai/dear}]\n",
+		"prices.yaml": "as_of: 2026-11-21\nsource: a test\nprices:\n" +
+			"  cheap: {input: 1, cached_input: 1, output: 1}\n  dear: {input: 1000, cached_input: 1000, output: 1000}\n",
+	} {
+		must(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	env["EXPERIMENT_PRICES_FILE"] = "prices.yaml"
+	run := func(want int, args ...string) {
+		t.Helper()
+		code, _, stderr := b.with(env, append([]string{"--dataset", "items.jsonl", "--max-tokens", "50", "--concurrency", "1", "--quiet"}, args...)...)
+		if code != want {
+			t.Fatalf("%s: exit %d: %s", args, code, stderr)
+		}
+	}
+	// A judgement is taken for some 1,300 tokens of dear, 1.30 USD; two fit, with the third extraction before the next.
+	judged := []string{"--name", "judged", "--model", "openai/cheap", "--config", "judged.yaml", "--budget-usd", "3"}
+	run(cli.ExitInterrupted, judged...)
+	first := server.asked
+	run(cli.ExitInterrupted, append(judged, "--resume")...)
+	// The third item, which has no outcome, is extracted again.
+	if again := server.asked - first; first != 5 || again != 1 {
+		t.Errorf("%d requests, then %d", first, again)
+	}
+	// An item takes some 1,300 tokens: 1.30 USD of dear, 0.0013 USD of cheap.
+	run(cli.ExitOK, "--name", "swept", "--model", "openai/cheap,openai/dear", "--limit", "1", "--budget-usd", "1.5")
+}
+
 func TestRun_budgetWithoutPrice(t *testing.T) {
 	b := newBench(t)
 	server, env := newLimitedServer(t)

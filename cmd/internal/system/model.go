@@ -204,15 +204,28 @@ func (m Model) saveWindow() error {
 func noClose() error { return nil }
 
 // restoreSpent returns a function that charges an earlier outcome of the run or its sweep to
-// the budget; nil without a budget.
-func (m Model) restoreSpent() func(outcome.Outcome) {
+// the budget, at the prices of the models that were asked; nil without a budget. What was
+// replayed cost nothing.
+func (m Model) restoreSpent() func(outcome.Header, outcome.Outcome) {
 	if m.Budget == nil {
 		return nil
 	}
-	return func(o outcome.Outcome) {
-		m.Budget.Book(o.CostUSD, o.Usage, o.Assumed)
-		if j := o.Judging; j != nil {
-			m.Budget.Book(j.CostUSD, j.Usage, j.Assumed)
+	book := func(model string, usd *float64, used, assumed outcome.Usage) {
+		budget, err := m.Budget.For(model)
+		if err != nil { // without a price
+			budget = m.Budget
+		}
+		budget.Book(usd, used, assumed)
+	}
+	return func(h outcome.Header, o outcome.Outcome) {
+		if h.System.Pipeline != provider.Recorded {
+			book(h.System.Model, o.CostUSD, o.Usage, o.Assumed)
+		}
+		for _, c := range o.Calls {
+			if c.Kind == outcome.JudgingKind && !c.Cached {
+				_, name, _ := strings.Cut(c.Model, "/") // after the provider
+				book(name, c.CostUSD, c.Usage, c.Assumed)
+			}
 		}
 	}
 }

@@ -124,7 +124,7 @@ type Estimate struct {
 	Items   int    `json:"items"`
 	// Unusable counts items that would fail before a model is asked.
 	Unusable int `json:"unusable"`
-	// Asks is false if no known model is asked: for the baseline and for a team's own pipeline.
+	// Asks is false if no known model is asked: for the baseline, a recording, a team's own pipeline.
 	Asks         bool  `json:"asks"`
 	Stages       int   `json:"stages"`
 	Trials       int   `json:"trials"` // the following fields cover all trials

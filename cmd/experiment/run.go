@@ -219,7 +219,8 @@ func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate
 		e.Stages = 2
 	}
 	size, err := experiment.Estimate(ctx, config, func(experiment.System) bool {
-		_, e.Asks = opened.Extractor.(*pipeline.Pipeline)
+		_, asks := opened.Extractor.(*pipeline.Pipeline)
+		e.Asks = asks && opened.Header.Pipeline != provider.Recorded
 		return e.Asks
 	})
 	if err != nil {

@@ -152,6 +152,7 @@ type commentAPI struct {
 	client              *http.Client
 	listURL, commentURL string // addresses of all comments, and of one before its id
 	userURL             string // address that tells whose the token is
+	graphURL            string // address of GraphQL, which tells it for tokens that userURL refuses; "" for none
 	defaultUser         string // whose it is where the host does not say
 	updateMethod        string // method
 	header, value       string
@@ -206,7 +207,11 @@ func Comment(ctx context.Context, getenv func(string) string, body, marker strin
 
 // newCommentAPI finds the pull request and the token in the environment.
 func newCommentAPI(getenv func(string) string) (*commentAPI, error) {
-	h := &commentAPI{client: &http.Client{Timeout: hostTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	h := &commentAPI{client: &http.Client{
+		// Go's logger prints what comes unasked on a kept connection, which could be the token.
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+		Timeout:   hostTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 	switch {
 	case getenv("GITHUB_ACTIONS") == "true":
 		pull := pullRef().FindStringSubmatch(getenv("GITHUB_REF"))
@@ -217,7 +222,7 @@ func newCommentAPI(getenv func(string) string) (*commentAPI, error) {
 		issues := api + "/repos/" + getenv("GITHUB_REPOSITORY") + "/issues/"
 		h.listURL, h.commentURL, h.userURL = issues+pull[1]+"/comments", issues+"comments/", api+"/user"
 		h.token, h.updateMethod, h.defaultUser = getenv("GITHUB_TOKEN"), http.MethodPatch, "github-actions[bot]"
-		h.header, h.value = "Authorization", "Bearer "+h.token
+		h.header, h.value, h.graphURL = "Authorization", "Bearer "+h.token, getenv("GITHUB_GRAPHQL_URL")
 	case getenv("GITLAB_CI") == "true":
 		number := getenv("CI_MERGE_REQUEST_IID")
 		if number == "" {
@@ -241,13 +246,17 @@ func newCommentAPI(getenv func(string) string) (*commentAPI, error) {
 // errDenied is the error for a request that the token may not make.
 var errDenied = errors.New("the token may not comment, as with a fork's pull request or without pull-requests: write")
 
-// tokenUser returns the user of the token. The token of a GitHub job may not ask for its
-// user, which is then defaultUser.
+// tokenUser returns the user of the token. The tokens of a GitHub job and of a GitHub App may
+// ask for their user only in GraphQL; if that fails, it is defaultUser.
 func (a *commentAPI) tokenUser(ctx context.Context) (string, error) {
-	var user struct{ Login, Username string }
+	var user struct {
+		Login, Username string
+		Data            struct{ Viewer struct{ Login string } } // of GraphQL
+	}
 	err := a.call(ctx, http.MethodGet, a.userURL, nil, &user)
 	if errors.Is(err, errDenied) && a.defaultUser != "" {
-		return a.defaultUser, nil
+		_ = a.call(ctx, http.MethodPost, a.graphURL, []byte(`{"query": "{viewer {login}}"}`), &user)
+		return cmp.Or(user.Data.Viewer.Login, a.defaultUser), nil
 	}
 	return cmp.Or(user.Login, user.Username), err
 }

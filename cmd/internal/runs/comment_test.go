@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type fakeHost struct {
 	message  string // of these answers
 	after    string // their Retry-After
 	raced    bool   // another job deletes each comment just before
+	viewer   string // whose the token is, as GraphQL says; "" if that fails
 	onPost   func(*fakeHost)
 }
 
@@ -30,6 +32,10 @@ func (f *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.sent = append(f.sent, r.Method+" "+r.URL.Path)
 	if r.Header.Get("Authorization") != "Bearer sesame" && r.Header.Get("PRIVATE-TOKEN") != "sesame" {
 		http.Error(w, "who?", http.StatusUnauthorized)
+		return
+	}
+	if !r.Close { // Go's logger prints what comes unasked on a kept connection, such as the token
+		http.Error(w, "the connection is kept", http.StatusBadRequest)
 		return
 	}
 	if f.status != 0 {
@@ -47,6 +53,10 @@ func (f *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"username": "github-actions[bot]"}`))
 	case strings.HasSuffix(r.URL.Path, "/user"): // as GitHub answers the token of a job
 		http.Error(w, "not for a job", http.StatusForbidden)
+	case r.URL.Path == "/graphql" && f.viewer == "":
+		_, _ = w.Write([]byte(`{"errors": [{"message": "not today"}]}`))
+	case r.URL.Path == "/graphql":
+		_, _ = fmt.Fprintf(w, `{"data": {"viewer": {"login": %q}}}`, f.viewer)
 	case r.Method == http.MethodGet && r.ContentLength != 0:
 		http.Error(w, "a body is not part of GET", http.StatusBadRequest)
 	case r.Method == http.MethodGet:
@@ -58,7 +68,7 @@ func (f *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if f.onPost != nil {
 			f.onPost(f)
 		}
-		f.comments = append(f.comments, f.newComment("github-actions[bot]", body.Body))
+		f.comments = append(f.comments, f.newComment(cmp.Or(f.viewer, "github-actions[bot]"), body.Body))
 		w.WriteHeader(http.StatusCreated)
 	case index < 0:
 		http.NotFound(w, r)
@@ -80,7 +90,7 @@ func (f *fakeHost) newComment(name, body string) (c comment) {
 func githubEnv(t *testing.T, f *fakeHost, ref string) map[string]string {
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
-	return map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_API_URL": server.URL, "GITHUB_REPOSITORY": "o/r", "GITHUB_TOKEN": "sesame", "GITHUB_REF": ref}
+	return map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_API_URL": server.URL, "GITHUB_GRAPHQL_URL": server.URL + "/graphql", "GITHUB_REPOSITORY": "o/r", "GITHUB_TOKEN": "sesame", "GITHUB_REF": ref}
 }
 
 const pull = "refs/pull/7/merge"
@@ -133,6 +143,20 @@ func TestComment_gitlab(t *testing.T) {
 	}
 	if len(f.comments) != 1 || !strings.HasPrefix(f.comments[0].Body, "updated") || !slices.Contains(f.sent, "POST /api/v4/projects/5/merge_requests/7/notes") {
 		t.Errorf("%+v, sent %q", f.comments, f.sent)
+	}
+}
+
+// TestComment_app: the token of a GitHub App may not ask for its user either, and is not that of a job.
+func TestComment_app(t *testing.T) {
+	t.Parallel()
+	f := &fakeHost{viewer: "my-app[bot]"}
+	env := githubEnv(t, f, pull)
+	for _, want := range []string{"created", "updated"} {
+		marker := commentMarker("a")
+		got, err := Comment(t.Context(), func(n string) string { return env[n] }, want+marker, marker)
+		if got != want || err != nil || len(f.comments) != 1 {
+			t.Errorf("got %q, %v, %d comments, want %q", got, err, len(f.comments), want)
+		}
 	}
 }
 

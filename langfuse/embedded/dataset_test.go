@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -202,6 +204,31 @@ func TestItems_snapshot(t *testing.T) {
 	equal(t, "in 1970", r.get(api+"/dataset-items?datasetName=d&version=1970-01-01").column("id"), []string{})
 	equal(t, "an archived item is read by id", r.must(200, r.get(api+"/dataset-items/i1")).at("status"), "ARCHIVED")
 	r.must(404, r.get(api+"/dataset-items/i2"))
+}
+
+// TestItems_snapshotOfNow checks that a list pinned to a time before now has what was written then, even if that
+// is not committed yet.
+func TestItems_snapshotOfNow(t *testing.T) {
+	r := newTestServer(t, Config{Path: filepath.Join(t.TempDir(), "langfuse.db")})
+	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
+	path := api + "/dataset-items?datasetName=d&version=" + iso(r.server.now())
+	listed := make(chan answer, 1)
+	err := r.server.store.update(func(tx *transaction) error {
+		d, _, err := findDataset(tx, "d")
+		insertVersion(tx, &item{id: "i", datasetID: d.id, status: "ACTIVE"}, r.server.now(), false)
+		r.clock.advance(time.Second)
+		go func() { listed <- r.get(path) }()
+		for waiting := 0; waiting+len(listed) == 0; runtime.Gosched() {
+			r.server.store.queueMu.Lock()
+			waiting = len(r.server.store.waiting)
+			r.server.store.queueMu.Unlock()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "items", r.must(200, <-listed).column("id"), []string{"i"})
 }
 
 func TestItems_bySource(t *testing.T) {

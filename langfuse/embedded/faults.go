@@ -68,6 +68,10 @@ func (f *faultInjector) serve(c *call, rt route, now time.Time, work func() resp
 	}
 	if resetAt, exceeded := f.countRequest(bucket(rt.pattern), now); exceeded {
 		wait := int(math.Ceil(resetAt.Sub(now).Seconds()))
+		c.w.Header().Set("X-RateLimit-Limit", strconv.Itoa(f.RateLimit))
+		c.w.Header().Set("X-RateLimit-Remaining", "0")
+		const jsDate = "Mon Jan 02 2006 15:04:05 GMT+0000 (Coordinated Universal Time)"
+		c.w.Header().Set("X-RateLimit-Reset", resetAt.UTC().Format(jsDate))
 		writeTooManyRequests(c.w, wait, object{"retryAfterSeconds": wait, "limit": f.RateLimit, "remaining": 0, "resetAt": iso(resetAt.UnixMilli())})
 		return
 	}

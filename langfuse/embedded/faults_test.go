@@ -110,6 +110,9 @@ func TestFaults_rateLimit(t *testing.T) {
 	equal(t, "retry after", a.header.Get("Retry-After"), "50") // the window began 10 s ago
 	equal(t, "reset", a.at("details"), object{"limit": 2, "remaining": 0, "resetAt": "2026-11-21T03:01:00.000Z", "retryAfterSeconds": 50})
 	equal(t, "code", a.at("code"), "rate_limited")
+	equal(t, "headers", []string{a.header.Get("X-RateLimit-Limit"), a.header.Get("X-RateLimit-Remaining"), a.header.Get("X-RateLimit-Reset")},
+		[]string{"2", "0", "Sat Nov 21 2026 03:01:00 GMT+0000 (Coordinated Universal Time)"})
+	r.must(401, r.do("GET", api+"/v2/datasets", nil, "Authorization", ""))
 	r.must(200, r.get(api+"/v3/scores")) // another bucket
 	for range 4 {
 		r.must(200, r.get(api+"/health"))

@@ -52,7 +52,11 @@ func (c *call) formInBuffer(buffer *bytes.Buffer, limit int64) *form {
 	return newForm(body)
 }
 
+// newForm parses a body, in which each byte that is not UTF-8 becomes U+FFFD.
 func newForm(body json.RawMessage) *form {
+	if !utf8.Valid(body) {
+		body = json.RawMessage(textutil.ValidUTF8(string(body)))
+	}
 	if depth := textutil.JSONDepth(body); depth > maxDepth {
 		text := fmt.Sprintf("Invalid input: nested deeper than %d", maxDepth)
 		return &form{problem: invalidData(issue{Code: "custom", Path: []any{}, Message: text})}

@@ -134,14 +134,14 @@ func loopback(host string) bool {
 	return strings.EqualFold(name, "localhost") || net.ParseIP(name).IsLoopback()
 }
 
-// serve answers a request, with faults if they are configured.
+// serve answers a request, with faults if they are configured and the request may use the route.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 	c := &call{r: r, w: w}
 	work := func() response {
 		body, err := s.handle(c, rt)
 		return respond(body, err)
 	}
-	if faults := s.faults.Load(); faults != nil {
+	if faults := s.faults.Load(); faults != nil && s.authorise(r, rt) == nil {
 		faults.serve(c, rt, s.cfg.Now(), work)
 		return
 	}
@@ -190,7 +190,11 @@ func (s *Server) authorise(r *http.Request, rt route) error {
 	case public == DefaultPublicKey && subtle.ConstantTimeCompare([]byte(secret), []byte(s.cfg.SecretKey)) == 1:
 		return nil
 	}
-	return &apiError{http.StatusUnauthorized, object{"message": message}}
+	body := object{"message": message}
+	if strings.HasSuffix(rt.pattern, "/ingestion") || strings.Contains(rt.pattern, "/prompts") {
+		body["error"] = "UnauthorizedError"
+	}
+	return &apiError{http.StatusUnauthorized, body}
 }
 
 // health answers GET /health.

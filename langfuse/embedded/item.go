@@ -111,6 +111,10 @@ func (s *Server) pastItems(w *where, order string) ([]int64, error) {
 	if last := s.pastCache.Load(); last != nil && last.query == query {
 		return last.rows, nil
 	}
+	// A transaction under way may store versions of that time, also one of another process.
+	if err := s.store.update(func(*transaction) error { return nil }); err != nil {
+		return nil, err
+	}
 	rows, err := queryRows(s.store.r, scanValue[int64], "SELECT i.rowid FROM items i WHERE "+w.String()+" ORDER BY "+order, w.args...)
 	if err == nil {
 		s.pastCache.Store(&pastList{query, rows})

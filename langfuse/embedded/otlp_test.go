@@ -192,6 +192,8 @@ func TestExportSpans_refusals(t *testing.T) {
 		"broken protobuf":       {"\xff\xff\xff", []string{"Content-Type", "application/x-protobuf"}, 400, "Protobuf"},
 		"content type":          {"{}", []string{"Content-Type", "text/plain"}, 400, "content type"},
 		"a span that is null":   {`{"resourceSpans":[{"scopeSpans":[{"spans":[null]}]}]}`, nil, 400, "JSON"},
+		"version 5":             {export(good), []string{"x-langfuse-ingestion-version", "5"}, 400, `{"error":"Invalid x-langfuse-ingestion-version"}`},
+		"version abc":           {export(good), []string{"x-langfuse-ingestion-version", "abc"}, 400, "ingestion-version"},
 		"not gzip":              {"{}", []string{"Content-Encoding", "gzip"}, 400, "decompress"},
 		"numeric trace id":      {export(good, change("traceId", 7)), nil, 400, "1 of 2 spans"},
 		"missing span id":       {export(good, change("spanId", nil)), nil, 400, "ids"},

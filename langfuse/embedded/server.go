@@ -31,8 +31,7 @@
 // Handler sets the Pattern of a request to that of its route.
 //
 // Lists of scores, observations, traces and experiments answer 400 to unsupported query keys, because
-// ignoring a key would answer a different question. Other things that no client of ours does have
-// other answers here: a wrong method gets 404, and the version of the ingestion is not looked at.
+// ignoring a key would answer a different question.
 //
 // Limits: request bodies of 1 MB, of 4.5 MB for dataset items and ingestion, and of 64 MB for OTLP
 // after decompression; JSON with a nesting depth of 1000. As in Langfuse, pages are limited in rows

@@ -248,6 +248,16 @@ func equal(t *testing.T, what string, got, want any) {
 
 const api = "/api/public"
 
+// TestServer_invalidUTF8 checks that an invalid byte becomes U+FFFD in a text and in JSON that is kept as it is.
+func TestServer_invalidUTF8(t *testing.T) {
+	r := newTestServer(t, Config{})
+	r.must(201, r.post(api+"/v2/prompts", `{"name":"p","prompt":"`+"\xff"+`","config":{"a":"`+"\xff\xff"+`"}}`))
+	got := r.get(api + "/v2/prompts/p?label=latest").text
+	if !strings.Contains(got, `"prompt":"�"`) || !strings.Contains(got, `"config":{"a":"��"}`) {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestServer_failureShapes(t *testing.T) {
 	r := newTestServer(t, Config{})
 	cases := map[string]struct {
@@ -260,6 +270,8 @@ func TestServer_failureShapes(t *testing.T) {
 		"health needs no key":        {"GET", "/health", nil, []string{"Authorization", ""}, 200, "application/json", `"version":"4.16.0"`},
 		"no header":                  {"GET", "/projects", nil, []string{"Authorization", ""}, 401, "application/json", `{"message":"No authorization header"}`},
 		"wrong key":                  {"GET", "/projects", nil, []string{"Authorization", "Basic YTpi"}, 401, "application/json", `{"message":"Invalid credentials. Confirm that you've configured the correct host."}`},
+		"wrong key for prompts":      {"GET", "/v2/prompts", nil, []string{"Authorization", "Basic YTpi"}, 401, "application/json", `"error":"UnauthorizedError"`},
+		"wrong key for ingestion":    {"POST", "/ingestion", "{}", []string{"Authorization", "Basic YTpi"}, 401, "application/json", `"error":"UnauthorizedError"`},
 		"bearer":                     {"GET", "/projects", nil, []string{"Authorization", "Bearer " + DefaultPublicKey}, 401, "application/json", `Invalid authorization header`},
 		"unknown route":              {"GET", "/nothing", nil, nil, 404, "text/html", "<!DOCTYPE html>"},
 		"unescaped slash in a name":  {"GET", "/v2/prompts/a/b", nil, nil, 404, "text/html", "<!DOCTYPE html>"},

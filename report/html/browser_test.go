@@ -93,6 +93,9 @@ func walk(t *testing.T, chromium context.Context) {
 	want(b, heading, "doc-0018")
 	b.Click(`#item a[data-step="list"]`)
 	want(b, found, "10 of 20 items") // as before
+
+	value[string](b, `location.hash = "#/items?state=__proto__"`) // not a state
+	want(b, found, "20 items")
 	b.WantNoComplaints()
 }
 

@@ -27,7 +27,7 @@ function listRoute() {
 // first, then the order of the file decides.
 function find() {
   const words = list.q.toLowerCase().split(/\s+/).filter(Boolean);
-  const wanted = wantedBy[list.state] || (() => true);
+  const wanted = Object.hasOwn(wantedBy, list.state) ? wantedBy[list.state] : () => true;
   const column = columns.find((c) => c.key === list.sort) || columns[0];
   const caused = (r) => !list.cause || sides(r).some((x) => x && x.faults && x.faults[list.cause]);
   list.found = rows.filter((r) => wanted(r) && caused(r) && words.every((w) => r.haystack.includes(w)));

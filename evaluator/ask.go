@@ -16,6 +16,7 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/answer"
 )
 
 // Limits of requests to an address or a model.
@@ -130,21 +131,25 @@ func parseObject(raw []byte) (map[string]json.RawMessage, error) {
 	return fields, json.Unmarshal(trimmed, &fields)
 }
 
-// findObject returns the first JSON object with a score in the text of a model, which may add
-// words and fences. If there is none, it returns the text.
+// findObject returns the JSON object with a score in the text of a model, which may add thoughts,
+// words and fences. If there is none, or another one, it returns the text, which is no verdict.
 func findObject(text string) []byte {
-	rest := text
+	rest, found := text[answer.SkipThinking(text):], []json.RawMessage{}
 	for range 100 { // opening braces to try
 		at := strings.IndexByte(rest, '{')
 		if at < 0 {
 			break
 		}
 		var object json.RawMessage
-		err := json.NewDecoder(strings.NewReader(rest[at:])).Decode(&object)
-		if err == nil && bytes.Contains(object, []byte(`"score"`)) {
-			return object
+		decoder := json.NewDecoder(strings.NewReader(rest[at:]))
+		if err := decoder.Decode(&object); err == nil && bytes.Contains(object, []byte(`"score"`)) {
+			found = append(found, object)
+			at += int(decoder.InputOffset()) - 1
 		}
 		rest = rest[at+1:]
+	}
+	if len(found) == 1 {
+		return found[0]
 	}
 	return []byte(text)
 }

@@ -70,7 +70,13 @@ func TestFindObject(t *testing.T) {
 		"```json\n{\"score\":1}\n```":            `{"score":1}`,
 		`I think {so}: {"a":1} {"score":0} done`: `{"score":0}`,
 		"no object":                              "no object",
-		`{"score":`:                              `{"score":`,
+		// A draft in thoughts does not count; of two objects outside them, neither does.
+		`<think>Or {"score":0}?</think>{"score":1}`: `{"score":1}`,
+		`Or {"score":0}?</think> {"score":1}`:       `{"score":1}`,
+		`<think>{"score":0}`:                        `<think>{"score":0}`,
+		`{"score":0.2} {"score":0.9}`:               `{"score":0.2} {"score":0.9}`,
+		`{"score":1,"best":{"score":1}} {"a":1}`:    `{"score":1,"best":{"score":1}}`,
+		`{"score":`:                                 `{"score":`,
 	} {
 		if got := string(findObject(in)); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)

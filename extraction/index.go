@@ -24,7 +24,8 @@ const maxMentions = 100
 // it does not occur. Equal mentions are merged. An entity without any mention left gets the
 // places of its name and aliases, marked as looked up. They are compared as in Locate, but as
 // whole words only (except in scripts that do not separate all words); of two that overlap, the
-// longer counts; at most the first 100 are kept. An inflected form of a name is another word.
+// one that begins first counts, and of equal beginnings the longer; at most the first 100 are kept.
+// An inflected form of a name is another word.
 //
 // Ground does not look at ends of relationships that are not entities. Time is linear in
 // document and extraction, except for logarithms, and bounded for any names.

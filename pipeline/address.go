@@ -18,8 +18,8 @@ import (
 )
 
 // Post sends a request to a program behind an address, once, and returns its answer. The error
-// is a *ModelError: nothing answered or the answer broke off, the status is not a success, or
-// the answer is longer than address.Max (class invalid_output).
+// is a *ModelError: nothing answered or the answer broke off, the status is not a success (the answer
+// is returned, too), or the answer is longer than address.Max (class invalid_output).
 func Post(ctx context.Context, address *proc.Address, request []byte) ([]byte, error) {
 	reply, err := address.Ask(ctx, http.MethodPost, request)
 	switch {
@@ -30,7 +30,7 @@ func Post(ctx context.Context, address *proc.Address, request []byte) ([]byte, e
 		}
 		return nil, &ModelError{Failure: outcome.Failure{Class: class, Message: err.Error()}, Retry: true, Err: err}
 	case !reply.OK():
-		return nil, statusError(address, reply)
+		return reply.Body, statusError(address, reply)
 	case reply.Flooded:
 		message := fmt.Sprintf("%s answered with more than %d bytes", address.Shown, address.Max)
 		return nil, &ModelError{Failure: outcome.Failure{Class: outcome.InvalidOutput, Message: message}, Status: reply.Status}

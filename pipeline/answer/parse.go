@@ -94,7 +94,7 @@ func Parse(text string) (Result, error) {
 	if strings.Trim(text, " \t\r\n\ufeff") == "" {
 		return Result{}, problem("the answer is empty: answer with one JSON object")
 	}
-	c, brokenAnswer := search(text, skipThinking(text))
+	c, brokenAnswer := search(text, SkipThinking(text))
 	switch {
 	case c != nil:
 		return newResult(text, c)
@@ -195,10 +195,10 @@ func excerpt(text string, pos int) string {
 	return strings.ToValidUTF8(text[max(0, pos-before):min(len(text), pos+after)], "")
 }
 
-// skipThinking returns the offset of the text after a leading <think>…</think>, or <thinking>. Some
+// SkipThinking returns the offset of the text after a leading <think>…</think>, or <thinking>. Some
 // chat templates write the <think> themselves, so that the answer has only its end. In JSON, the
 // end is a text.
-func skipThinking(text string) int {
+func SkipThinking(text string) int {
 	start := strings.TrimLeft(text, " \t\r\n\ufeff")
 	for _, name := range []string{"think>", "thinking>"} {
 		opened, end := strings.HasPrefix(start, "<"+name), strings.Index(text, "</"+name)

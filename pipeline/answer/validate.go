@@ -23,8 +23,9 @@ const maxTypesOfName = 64
 // not allow at that end (if several entities share a name, one of them is enough). Types and
 // names are compared without regard to case and spacing, as by Normalise. Without schemas for
 // entities or relationships, every type of them is allowed, also an empty one. With
-// RelationshipsOnly, problems of entities are left out: the first stage had them. The result has
-// at most 20 problems and a line with the number of the others, or is nil. Time is linear.
+// RelationshipsOnly, problems of entities are left out: the first stage had them. With EntitiesOnly,
+// those of relationships are: the second stage states them. The result has at most 20 problems and
+// a line with the number of the others, or is nil. Time is linear.
 func Validate(e extraction.Extraction, doc extraction.Document, part Part) []string {
 	v := &validator{types: typesOf(doc), schemas: doc.Relationships, typesByName: make(map[string][]string, len(e.Entities))}
 	for i, entity := range e.Entities {
@@ -33,8 +34,10 @@ func Validate(e extraction.Extraction, doc extraction.Document, part Part) []str
 	if part == RelationshipsOnly {
 		v.problems, v.omitted = nil, 0
 	}
-	for i, relationship := range e.Relationships {
-		v.checkRelationship(i, relationship)
+	if part != EntitiesOnly {
+		for i, relationship := range e.Relationships {
+			v.checkRelationship(i, relationship)
+		}
 	}
 	if v.omitted > 0 {
 		v.problems = append(v.problems, fmt.Sprintf("and %d more problems", v.omitted))

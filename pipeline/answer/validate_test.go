@@ -83,6 +83,15 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestValidate_entitiesOnly checks that the first stage is not asked again for relationships, which
+// it leaves to the second.
+func TestValidate_entitiesOnly(t *testing.T) {
+	e := extraction.Extraction{Entities: entities("Ann", "Dog"), Relationships: []extraction.Relationship{{Source: "Bob", Type: "x"}}}
+	if got := Validate(e, document(), EntitiesOnly); len(got) != 1 || !strings.HasPrefix(got[0], "entities[0]") {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestValidate_bounded(t *testing.T) {
 	n := suite.SampleOr(100, 1000)
 	e := extraction.Extraction{Entities: slices.Repeat(entities(strings.Repeat("é", 5000), strings.Repeat("日", 5000)), n)}

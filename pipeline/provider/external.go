@@ -116,8 +116,8 @@ func (e *External) open() error {
 	return err
 }
 
-// ask sends one request and returns the answer, a JSON object. Secrets that the pipeline was
-// given are masked, in errors too.
+// ask sends one request and returns the answer, a JSON object, or with an error perhaps the body of
+// an error status. Secrets that the pipeline was given are masked, in errors too.
 func (e *External) ask(ctx context.Context, request []byte) ([]byte, error) {
 	if e.pool != nil {
 		answer, err := e.pool.Call(ctx, request)
@@ -127,10 +127,10 @@ func (e *External) ask(ctx context.Context, request []byte) ([]byte, error) {
 		return answer, nil
 	}
 	answer, err := pipeline.Post(ctx, e.address, request)
-	if err != nil {
-		return nil, err
-	}
 	answer = bytes.TrimSpace(answer)
+	if err != nil {
+		return answer, err
+	}
 	if err := checkAnswer(request, answer); err != nil {
 		return nil, externalError(outcome.InvalidOutput, false, fmt.Sprintf("%s answered %q: %v", e.target, textutil.Cut(string(answer), 500), err), err)
 	}
@@ -225,6 +225,12 @@ func (e *External) exchange(ctx context.Context, name string, n int64, request [
 	span.Ended = time.Now().UTC()
 	if err == nil {
 		return readReport(raw, span)
+	}
+	if checkAnswer(request, raw) == nil { // the body of an error status, which may report calls
+		if a := readReport(raw, span); a.err != nil {
+			a.err = err
+			return a
+		}
 	}
 	a := &externalAnswer{span: span, err: err}
 	_, notStarted := errors.AsType[*proc.StartError](err)

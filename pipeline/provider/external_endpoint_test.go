@@ -119,6 +119,24 @@ func TestEndpoint_statuses(t *testing.T) {
 	}
 }
 
+// TestEndpoint_paidFailure checks that the calls in the body of an error status count: 3 + 1 tokens for 0.5 USD.
+func TestEndpoint_paidFailure(t *testing.T) {
+	for _, id := range []string{"1", "7"} { // 7 answers another request
+		e := servePipeline(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(503)
+			io.WriteString(w, `{"id":"`+id+`","error":{"class":"rate_limited","message":"slow"},"calls":[{"usage":{"input":3,"output":1},"cost_usd":0.5}]}`)
+		}, nil)
+		_, calls, err := e.Extract(t.Context(), extraction.Document{Text: "x"})
+		failure := outcome.FailureOf(err, outcome.Provider)
+		if failure.Class != outcome.RateLimited || !strings.Contains(failure.Message, "503") || len(calls) != 2 || calls[0].Error != failure.Message {
+			t.Fatalf("%v, %+v", err, calls)
+		}
+		if paid := calls[1].CostUSD != nil && *calls[1].CostUSD == 0.5 && calls[1].Usage.Total() == 4; paid != (id == "1") {
+			t.Errorf("id %s: %+v", id, calls[1])
+		}
+	}
+}
+
 // TestEndpoint_redirects checks that the document is sent only to the given address.
 func TestEndpoint_redirects(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))

@@ -36,8 +36,8 @@ func Cached(model Model, cache *Cache, source CacheSource) Model {
 		key := sha256Hex(rawKey)
 		if !trial.SkipCache && ctx.Err() == nil {
 			if response, ok := cache.load(ctx, key); ok {
-				response.Usage, response.CostUSD = outcome.Usage{}, new(0.0)
-				response.Cached, response.Attempts = true, 0
+				response.Usage, response.Assumed, response.UsageProblem = outcome.Usage{}, outcome.Usage{}, ""
+				response.CostUSD, response.Cached, response.Attempts = new(0.0), true, 0
 				return response, nil
 			}
 		}

@@ -75,12 +75,13 @@ func ask(t testing.TB, ctx context.Context, model pipeline.Model, req pipeline.R
 func TestCached_hit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
 	model := &countingModel{response: paidResponse()}
+	model.response.Assumed, model.response.UsageProblem = outcome.Usage{Input: 9}, "an earlier request reported no usage"
 	if r := ask(t, t.Context(), pipeline.Cached(model, openCache(t, path), source), cacheRequest()); r.Cached || r.Attempts != 2 || *r.CostUSD != 0.25 {
 		t.Errorf("a miss gives what the model gave: %+v", r)
 	}
 	// Another process opens the folder later.
 	r := ask(t, t.Context(), pipeline.Cached(model, openCache(t, path), source), cacheRequest())
-	if !r.Cached || r.CostUSD == nil || *r.CostUSD != 0 || r.Usage != (outcome.Usage{}) || r.Attempts != 0 {
+	if !r.Cached || r.CostUSD == nil || *r.CostUSD != 0 || r.Usage.Add(r.Assumed) != (outcome.Usage{}) || r.UsageProblem != "" || r.Attempts != 0 {
 		t.Errorf("a hit costs nothing: %+v", r)
 	}
 	if r.Text != paidResponse().Text || r.Finish != pipeline.FinishStop || r.Model != "m-2026" || model.calls != 1 {

@@ -102,17 +102,17 @@ type Response struct {
 	Usage outcome.Usage `json:"usage,omitzero"`
 	// UsageProblem describes a report of the provider that cannot be; "" if there is none. The usage
 	// then counts as not reported, because neither a cost nor a budget may rest on it.
-	UsageProblem string `json:"-"`
+	UsageProblem string `json:"usage_problem,omitempty"`
 	// Assumed is the estimated usage of requests that reported none although the provider may
 	// have worked on them. It is not part of Usage.
-	Assumed outcome.Usage `json:"-"`
+	Assumed outcome.Usage `json:"assumed_usage,omitzero"`
 	// CostUSD is nil if the cost is unknown.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	// Attempts is how many requests were sent, retries included: at least 1, or 0 for a Cached
 	// answer.
 	Attempts int `json:"attempts"`
 	// Cached means that the answer comes from a cache: nothing was sent or paid.
-	Cached bool `json:"-"`
+	Cached bool `json:"cached,omitempty"`
 	// Waited is the time of Generate without the last request: waiting for limits, pauses,
 	// failed requests.
 	Waited time.Duration `json:"-"`

@@ -106,9 +106,9 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 			"the document, the prompt, the model, a parameter or the schema is not what was recorded; run with the settings "+
 			"of the recording, or record again with --record FILE", m.path, m.source.Model)
 	}
-	call, err := m.read(m.next(answers, pipeline.TrialOf(ctx)), key)
+	call, err := readCall(m.path, m.next(answers, pipeline.TrialOf(ctx)), key)
 	if err != nil {
-		return pipeline.Response{}, newFault(outcome.Internal, "%v", err)
+		return pipeline.Response{}, err
 	}
 	var response pipeline.Response
 	if call.Response != nil {
@@ -122,20 +122,21 @@ func (m *cassette) next(calls []linePosition, trial pipeline.Trial) linePosition
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := len(calls) - 1
-	i := min(trial.Number-1, last)
-	for i < last && (m.replayed[calls[i]] || trial.SkipCache && (i < trial.Number || calls[i].failed)) {
+	i := 0
+	for i < last && (calls[i].n < trial.Number || m.replayed[calls[i]] ||
+		trial.SkipCache && (calls[i].n == trial.Number || calls[i].failed)) {
 		i++
 	}
 	m.replayed[calls[i]] = true
 	return calls[i]
 }
 
-// read reads a recorded call again. It closes the file at once, so that a cassette needs no
-// Close.
-func (m *cassette) read(position linePosition, key string) (call recordedCall, err error) {
-	file, err := openRegular(m.path, os.O_RDONLY)
+// readCall reads a recorded call again. It closes the file at once, so that a cassette needs no
+// Close. An error is an internal failure of the item.
+func readCall(path string, position linePosition, key string) (call recordedCall, err error) {
+	file, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
-		return call, err
+		return call, newFault(outcome.Internal, "%v", err)
 	}
 	line := make([]byte, position.length)
 	_, err = file.ReadAt(line, position.offset)
@@ -143,14 +144,20 @@ func (m *cassette) read(position linePosition, key string) (call recordedCall, e
 		call, err = decodeCall(line)
 	}
 	if err != nil || call.Key != key || call.N != position.n {
-		return call, fileError(m.path, position.line, cmp.Or(err, errors.New("the file was changed while it was in use")))
+		err = cmp.Or(err, errors.New("the file was changed while it was in use"))
+		return call, newFault(outcome.Internal, "%v", fileError(path, position.line, err))
 	}
 	return call, nil
 }
 
 // Record returns a model that asks another and writes every call to the tape, answers and
-// errors alike, in the order in which they end. Equal requests are numbered in the order in
-// which they begin.
+// errors alike, in the order in which they end. Equal requests are numbered from their trial on, in
+// the order in which they begin.
+//
+// A continued tape may have the answer to a request already: a run that was killed or stopped asked
+// for it, and has no outcome with it. It is returned with its cost, which was paid, and the model is
+// not asked, so that a replay gives what the resumed run gave. An item that is tried again, and a
+// request that failed, are asked.
 //
 // A cancelled call is not written, nor is a call that was not made because the run stops
 // (limit.StopsRun): it has no answer and is repeated when the run is resumed. A call that timed
@@ -160,9 +167,12 @@ func (m *cassette) read(position linePosition, key string) (call recordedCall, e
 // later call returns that error without asking the model. Safe for concurrent use if the model is.
 func Record(model pipeline.Model, tape *Tape) pipeline.Model {
 	return pipeline.ModelFunc(func(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
-		line, err := tape.begin(req)
+		line, err := tape.begin(req, pipeline.TrialOf(ctx))
 		if err != nil {
 			return pipeline.Response{}, err
+		}
+		if line.Response != nil {
+			return *line.Response, nil
 		}
 		response, err := model.Generate(ctx, req)
 		if errors.Is(err, context.Canceled) || limit.StopsRun(err) {

@@ -433,6 +433,61 @@ func TestContinueTape(t *testing.T) {
 	}
 }
 
+// TestContinueTape_answers checks that a resumed run takes what the tape already has instead of asking
+// again, and that a replay then gives all its outcomes. The model answers a, b, c, …
+func TestContinueTape_answers(t *testing.T) {
+	first, second := pipeline.Trial{Number: 1}, pipeline.Trial{Number: 2}
+	again := pipeline.Trial{Number: 1, SkipCache: true}
+	for name, tt := range map[string]struct {
+		lost, resumed []pipeline.Trial // requests before and after the kill
+		want          string           // answers after it
+	}{
+		"no outcome":             {[]pipeline.Trial{first}, []pipeline.Trial{first}, "a"},
+		"more to ask":            {[]pipeline.Trial{first}, []pipeline.Trial{first, second, again}, "abc"},
+		"two items of one text":  {[]pipeline.Trial{first, first}, []pipeline.Trial{first, first, first}, "abc"},
+		"the second was faster":  {[]pipeline.Trial{second}, []pipeline.Trial{first, second}, "ba"},
+		"of no use before":       {[]pipeline.Trial{first}, []pipeline.Trial{again}, "b"},
+		"failed":                 {[]pipeline.Trial{first}, []pipeline.Trial{first, second}, "bc"},
+		"tried again, then lost": {[]pipeline.Trial{first, again}, []pipeline.Trial{again}, "c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tape, path := createTape(t)
+			asked := 0
+			asks := pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+				asked++
+				var err error
+				if name == "failed" && asked == 1 {
+					err = context.DeadlineExceeded
+				}
+				return pipeline.Response{Text: string(rune('a' + asked - 1)), CostUSD: new(0.5)}, err
+			})
+			answers := func(model pipeline.Model, trials []pipeline.Trial) (texts string) {
+				for _, trial := range trials {
+					response, err := model.Generate(pipeline.WithTrial(t.Context(), trial), smallRequest("x"))
+					if *response.CostUSD != 0.5 || err != nil && name != "failed" {
+						t.Errorf("%+v, %v", response, err)
+					}
+					texts += response.Text
+				}
+				return texts
+			}
+			answers(Record(asks, tape), tt.lost)
+			closeTape(t, tape)
+			tape, err := ContinueTape(path, source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := answers(Record(asks, tape), tt.resumed); got != tt.want {
+				t.Errorf("resumed: got %s, want %s", got, tt.want)
+			}
+			closeTape(t, tape)
+			if got := answers(openReplay(t, path), tt.resumed); got != tt.want && tt.resumed[0] != again {
+				t.Errorf("replayed: got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestContinueTape_problems(t *testing.T) {
 	tape, path := createTape(t)
 	closeTape(t, tape)
@@ -524,9 +579,14 @@ func TestScan_longLine(t *testing.T) {
 	}
 }
 
-// TestReplay checks that any texts are replayed as they were recorded.
+// TestReplay checks that any texts are replayed as they were recorded, with what is known of their usage.
 func TestReplay(t *testing.T) {
 	folder, count := t.TempDir(), 0
+	response := func(text string, n int) pipeline.Response {
+		return pipeline.Response{
+			Text: text, Attempts: n, Assumed: outcome.Usage{Input: int64(n)}, UsageProblem: "no usage " + text, Cached: n%2 == 0,
+		}
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		count++
 		path := filepath.Join(folder, fmt.Sprint(count))
@@ -539,7 +599,7 @@ func TestReplay(t *testing.T) {
 		call := 0
 		model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
 			call++
-			return pipeline.Response{Text: answers[call-1], Attempts: call}, nil
+			return response(answers[call-1], call), nil
 		}), tape)
 		for _, text := range texts {
 			generate(rt, model, text)
@@ -551,7 +611,7 @@ func TestReplay(t *testing.T) {
 		}
 		for i, text := range texts {
 			got, err := replayed.Generate(t.Context(), smallRequest(text))
-			if err != nil || got != (pipeline.Response{Text: answers[i], Attempts: i + 1}) {
+			if err != nil || got != response(answers[i], i+1) {
 				rt.Fatalf("%d: got %+v, %v, want %q", i, got, err, answers[i])
 			}
 		}

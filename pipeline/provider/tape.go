@@ -24,10 +24,17 @@ type Tape struct {
 	path   string
 	source Recording
 
-	mu       sync.Mutex
-	file     *os.File
-	requests map[string]int // number of requests by key
-	err      error          // the first error of writing; nothing is written after it
+	mu   sync.Mutex
+	file *os.File
+	// calls holds the calls of earlier processes, and nil for a request of this one.
+	calls map[callID]*linePosition
+	err   error // the first error of writing; nothing is written after it
+}
+
+// callID identifies a call: the n-th of equal requests, from 1.
+type callID struct {
+	key string
+	n   int
 }
 
 // CreateTape creates a cassette, a new file that only its owner may read. An existing file is
@@ -41,7 +48,7 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 	if err != nil {
 		return nil, writeError(path, err)
 	}
-	tape := &Tape{path: path, source: source, file: file, requests: map[string]int{}}
+	tape := &Tape{path: path, source: source, file: file, calls: map[callID]*linePosition{}}
 	if err := tape.write(tapeHeader{Cassette: tapeVersion, Recording: source}); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -69,9 +76,11 @@ func ContinueTape(path string, source Recording) (*Tape, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	tape := &Tape{path: path, source: source, file: file, requests: map[string]int{}}
+	tape := &Tape{path: path, source: source, file: file, calls: map[callID]*linePosition{}}
 	for key, answers := range index.answers {
-		tape.requests[key] = answers[len(answers)-1].n
+		for i, at := range answers {
+			tape.calls[callID{key, at.n}] = &answers[i]
+		}
 	}
 	if !index.newline {
 		tape.writeLine(nil)
@@ -91,9 +100,10 @@ func (t *Tape) Close() error {
 	return t.err
 }
 
-// begin counts a request and returns its line without the answer. It fails if the cassette
-// cannot be written, so that no unrecorded request is paid for.
-func (t *Tape) begin(req pipeline.Request) (recordedCall, error) {
+// begin numbers a request, by its trial and past other equal requests, and returns its line. That has
+// the answer if an earlier process got one: no outcome has it, or it would not be asked for again.
+// begin fails if the cassette cannot be written, so that no unrecorded request is paid for.
+func (t *Tape) begin(req pipeline.Request, trial pipeline.Trial) (recordedCall, error) {
 	text, key, err := canonical(t.source.Model, req)
 	if err != nil {
 		return recordedCall{}, writeError(t.path, err)
@@ -103,8 +113,16 @@ func (t *Tape) begin(req pipeline.Request) (recordedCall, error) {
 	if t.err != nil {
 		return recordedCall{}, t.err
 	}
-	t.requests[key]++
-	return recordedCall{Key: key, N: t.requests[key], Request: text}, nil
+	id := callID{key, trial.Number}
+	at, exists := t.calls[id]
+	for ; exists && (at == nil || trial.SkipCache); at, exists = t.calls[id] {
+		id.n++
+	}
+	t.calls[id] = nil
+	if at != nil && !at.failed {
+		return readCall(t.path, *at, key)
+	}
+	return recordedCall{Key: key, N: id.n, Request: text}, nil
 }
 
 // write appends a value as a line.
@@ -160,7 +178,7 @@ func requestKey(request []byte) string { return fmt.Sprintf("%x", sha256.Sum256(
 // recordedCall is any other line. At least one of Response and Error is set.
 type recordedCall struct {
 	Key      string             `json:"key"`
-	N        int                `json:"n"` // from 1, among equal requests
+	N        int                `json:"n"` // from 1, among equal requests; the last line of a number counts
 	Request  json.RawMessage    `json:"request"`
 	Response *pipeline.Response `json:"response,omitempty"`
 	Error    *recordedError     `json:"error,omitempty"`
@@ -274,7 +292,8 @@ func (x *tapeIndex) add(line []byte, number int) error {
 	if err != nil {
 		return err
 	}
-	x.answers[call.Key] = append(x.answers[call.Key], linePosition{call.N, number, x.end, len(line), call.Error != nil})
+	others := slices.DeleteFunc(x.answers[call.Key], func(p linePosition) bool { return p.n == call.N }) // asked again
+	x.answers[call.Key] = append(others, linePosition{call.N, number, x.end, len(line), call.Error != nil})
 	return nil
 }
 

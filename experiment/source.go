@@ -231,13 +231,14 @@ func (e *execution) sourceNote(ctx context.Context) string {
 // reads the whole source, and keeps only ids and hashes in memory. The error is ErrNoItems if
 // there are none.
 func Fingerprint(ctx context.Context, source Source) (string, error) {
+	var hasher dataset.Hasher
 	var hashes []runstore.ItemHash
 	for page, err := range prefetch(source.Pages(ctx)) {
 		if err != nil {
 			return "", err
 		}
 		for _, item := range page {
-			hash, err := dataset.Hash(item)
+			hash, err := hasher.Hash(item)
 			if err != nil {
 				return "", err
 			}

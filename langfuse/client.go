@@ -78,7 +78,7 @@ type Client struct {
 	redact  func(string) string
 	reached *atomic.Bool // set once the server has sent a valid response
 
-	encoders *sync.Pool // of *spanEncoder
+	compressors *sync.Pool // of *compressor
 }
 
 // New returns a client. If the configuration is invalid, it returns a *UsageError with all

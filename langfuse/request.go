@@ -15,8 +15,6 @@ import (
 	"os"
 	"reflect"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"extraction-experiment/internal/limit"
@@ -37,8 +35,6 @@ type request struct {
 	query  url.Values
 	body   []byte
 	header map[string]string // in addition to the headers that newRequest sets
-	// unread, if not nil, counts the attempts whose body may still be read, also after do.
-	unread *atomic.Int32
 	// sendOnce: the request must not be repeated if the server may have executed it.
 	sendOnce bool
 	attempt  int // 1 is the first
@@ -190,13 +186,6 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 	if err != nil {
 		return nil, fmt.Errorf("langfuse: building the request: %w", err)
 	}
-	if r.unread != nil {
-		req.GetBody = func() (io.ReadCloser, error) {
-			r.unread.Add(1)
-			return &countedBody{rest: r.body, unread: r.unread}, nil
-		}
-		req.Body, err = req.GetBody()
-	}
 	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -206,36 +195,7 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 	for name, value := range r.header {
 		req.Header.Set(name, value)
 	}
-	return req, err
-}
-
-// countedBody is the body of a request. The transport closes it when it does not read it any
-// more, which may be after the response, and in another goroutine.
-type countedBody struct {
-	mu     sync.Mutex
-	rest   []byte
-	unread *atomic.Int32 // nil once closed
-}
-
-func (b *countedBody) Read(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	return n, nil
-}
-
-func (b *countedBody) Close() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.unread != nil {
-		b.unread.Add(-1)
-		b.rest, b.unread = nil, nil
-	}
-	return nil
+	return req, nil
 }
 
 // connectionError returns the error of an attempt without a complete response: that of ctx if

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -198,26 +197,15 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 func (c *Client) exportBatch(ctx context.Context, scope Scope, spans []Span) (err error) {
 	r := request{method: http.MethodPost, path: "otel/v1/traces"}
 	r.header = map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
-	encoder, ok := c.encoders.Get().(*spanEncoder)
-	if !ok {
-		encoder = new(spanEncoder)
-	}
-	encoder.buf = encodeSpans(encoder.buf, scope, spans)
 	if c.config.Uncompressed {
-		r.body, r.unread = encoder.buf, &encoder.unread
-		defer func() {
-			if encoder.unread.Load() == 0 {
-				c.encoders.Put(encoder)
-			}
-		}()
+		r.body = encodeSpans(nil, scope, spans)
 	} else {
 		r.header["Content-Encoding"] = "gzip"
-		r.body, err = encoder.compressed()
-		c.encoders.Put(encoder)
+		if r.body, err = c.compressedSpans(scope, spans); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		_, err = c.do(ctx, r, nil)
-	}
+	_, err = c.do(ctx, r, nil)
 	return err
 }
 
@@ -306,23 +294,26 @@ func appendBytes(b []byte, number protowire.Number, message []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), message)
 }
 
-// spanEncoder has the memory of a request until the next one: with gzip, 0.8 MB.
-type spanEncoder struct {
-	gzip   *gzip.Writer
-	buf    []byte       // the last result of encodeSpans
-	unread atomic.Int32 // requests whose body is buf and may still be read
+// compressor compresses requests. It is reused because it takes 0.8 MB.
+type compressor struct {
+	gzip *gzip.Writer
+	buf  []byte // the last uncompressed request
 }
 
-// compressed returns the gzipped result of encodeSpans.
-func (e *spanEncoder) compressed() ([]byte, error) {
-	if e.gzip == nil {
-		e.gzip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for an invalid level
+// compressedSpans returns the gzipped result of encodeSpans.
+func (c *Client) compressedSpans(scope Scope, spans []Span) ([]byte, error) {
+	packer, ok := c.compressors.Get().(*compressor)
+	if !ok {
+		writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for an invalid level
+		packer = &compressor{gzip: writer}
 	}
-	out := bytes.NewBuffer(make([]byte, 0, len(e.buf)/8))
-	e.gzip.Reset(out)
-	if _, err := e.gzip.Write(e.buf); err != nil {
+	defer c.compressors.Put(packer)
+	packer.buf = encodeSpans(packer.buf, scope, spans)
+	out := bytes.NewBuffer(make([]byte, 0, len(packer.buf)/8))
+	packer.gzip.Reset(out)
+	if _, err := packer.gzip.Write(packer.buf); err != nil {
 		return nil, err
 	}
-	err := e.gzip.Close()
+	err := packer.gzip.Close()
 	return out.Bytes(), err
 }

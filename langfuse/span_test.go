@@ -241,46 +241,6 @@ func protoMarshal(t *rapid.T, spans []Span) []byte {
 	return raw
 }
 
-// roundTrip is a transport.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-// TestExportSpans_unreadBody checks that the memory of a request is not used again before the transport
-// has closed its body, which it may read after the response.
-func TestExportSpans_unreadBody(t *testing.T) {
-	var bodies []io.ReadCloser
-	client, err := New(Config{
-		BaseURL: "http://langfuse.test", PublicKey: testPublic, SecretKey: NewSecret(testSecret), Uncompressed: true,
-		HTTPClient: &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-			bodies = append(bodies, req.Body)
-			header := http.Header{"Content-Type": {"application/x-protobuf"}}
-			return &http.Response{StatusCode: http.StatusOK, Header: header, Body: http.NoBody, Request: req}, nil
-		})},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	export := func(name string) {
-		span := Span{TraceID: strings.Repeat("a", 32), SpanID: strings.Repeat("b", 16), Name: name, Start: time.Unix(1, 0), End: time.Unix(2, 0)}
-		if err := client.ExportSpans(t.Context(), Scope{Name: "s"}, []Span{span}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	export("first")
-	export("other")
-	for i, want := range []string{"first", "other"} {
-		if raw, err := io.ReadAll(bodies[i]); err != nil || !bytes.Contains(raw, []byte(want)) {
-			t.Errorf("%q (%v), want %s", raw, err, want)
-		}
-	}
-	for _, body := range bodies {
-		if err := errors.Join(body.Close(), body.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestSplitSpansKeepsEverySpanWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spans := rapid.SliceOfN(rapid.Custom(drawSpan), 0, 12).Draw(t, "spans")

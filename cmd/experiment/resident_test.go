@@ -180,8 +180,8 @@ func runInResident(ts *testscript.TestScript, program string, args []string) int
 	return testkit.Exec(ts, program, args)
 }
 
-// setVariable matches the variables that a script sets.
-var setVariable = regexp.MustCompile(`(?m)^env (\w+)=`)
+// setVariables matches a line of a script that sets variables.
+var setVariables = regexp.MustCompile(`(?m)^env .*$`)
 
 // variables returns the names of the variables of a script, including those that it sets itself.
 // testscript gives access only to the values.
@@ -191,8 +191,12 @@ func variables(vars []string, script string) (names []string, err error) {
 		name, _, _ := strings.Cut(pair, "=")
 		names = append(names, name)
 	}
-	for _, set := range setVariable.FindAllSubmatch(text, -1) {
-		names = append(names, string(set[1]))
+	for _, line := range setVariables.FindAllString(string(text), -1) {
+		for word := range strings.FieldsSeq(line) {
+			if name, _, found := strings.Cut(word, "="); found {
+				names = append(names, name)
+			}
+		}
 	}
 	return names, err
 }

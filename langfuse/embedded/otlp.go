@@ -32,7 +32,7 @@ const maxSpansBody = 64 << 20
 // exportSpans answers POST /otel/v1/traces with protobuf or JSON, optionally gzipped. One invalid
 // span rejects the whole request. Like Langfuse, it answers with a queue job and not with an OTLP
 // response. In ModeV3 it gives that answer even if it drops the request because of a span without
-// an id or JSON of another form, as Langfuse 3 does.
+// an id, as Langfuse 3 does.
 func (s *Server) exportSpans(c *call) (any, error) {
 	version, err := strconv.Atoi(cmp.Or(c.r.Header.Get("x-langfuse-ingestion-version"), "4"))
 	if err != nil || version > 4 {
@@ -52,10 +52,10 @@ func (s *Server) exportSpans(c *call) (any, error) {
 	job := object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(s.now()),
 		"data": object{"authCheck": object{"projectId": DefaultProjectID}}}
 	switch {
-	case s.cfg.Mode == ModeV3 && (check.bad > 0 || err != nil && kind == jsonSpans && json.Valid(body)):
-		return job, nil // the whole request is lost
 	case err != nil:
 		return nil, spanError(err.Error())
+	case check.bad > 0 && s.cfg.Mode == ModeV3:
+		return job, nil // the whole request is lost
 	case check.bad > 0:
 		return nil, spanError(fmt.Sprintf("Rejected the export: %d of %d spans are invalid: missing or non-string ids",
 			check.bad, check.spans))

@@ -127,7 +127,7 @@ func (*openAI) requestBody(model modelConfig, req pipeline.Request) ([]byte, err
 	w.FloatIf("top_p", parameters.TopP)
 	w.Close()
 	if req.Sent != nil {
-		*req.Sent = w.B[begin:end:end]
+		*req.Sent = bytes.Clone(w.B[begin:end]) // a copy, because it outlives the body
 	}
 	return w.B, w.Err
 }

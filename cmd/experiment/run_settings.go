@@ -174,8 +174,11 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 		err = cfg.gate.CheckRun(scores) // checked before the run costs anything
 	}
 	for _, err := range cli.Unjoin(err) {
-		ofFlag := s.Text("inconclusive") != "" && strings.HasPrefix(err.Error(), "inconclusive: ")
-		p.Add(map[bool]string{true: "--%w", false: "--gate: %w"}[ofFlag], err)
+		format := "--gate: %w"
+		if s.Text("inconclusive") != "" && strings.HasPrefix(err.Error(), "inconclusive: ") {
+			format = "--%w"
+		}
+		p.Add(format, err)
 	}
 	return cfg
 }

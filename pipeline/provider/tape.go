@@ -28,7 +28,9 @@ type Tape struct {
 	file *os.File
 	// calls holds the calls of earlier processes, and nil for a request of this one.
 	calls map[callID]*linePosition
-	err   error // the first error of writing; nothing is written after it
+	// next holds the first number that may be free, for requests of the trial n.
+	next map[callID]int
+	err  error // the first error of writing; nothing is written after it
 }
 
 // callID identifies a call: the n-th of equal requests, from 1.
@@ -48,7 +50,7 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 	if err != nil {
 		return nil, writeError(path, err)
 	}
-	tape := &Tape{path: path, source: source, file: file, calls: map[callID]*linePosition{}}
+	tape := &Tape{path: path, source: source, file: file, calls: map[callID]*linePosition{}, next: map[callID]int{}}
 	if err := tape.write(tapeHeader{Cassette: tapeVersion, Recording: source}); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -76,7 +78,7 @@ func ContinueTape(path string, source Recording) (*Tape, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	tape := &Tape{path: path, source: source, file: file, calls: map[callID]*linePosition{}}
+	tape := &Tape{path: path, source: source, file: file, calls: map[callID]*linePosition{}, next: map[callID]int{}}
 	for key, answers := range index.answers {
 		for i, at := range answers {
 			tape.calls[callID{key, at.n}] = &answers[i]
@@ -113,12 +115,16 @@ func (t *Tape) begin(req pipeline.Request, trial pipeline.Trial) (recordedCall, 
 	if t.err != nil {
 		return recordedCall{}, t.err
 	}
-	id := callID{key, trial.Number}
+	first := callID{key, trial.Number}
+	id := callID{key, max(trial.Number, t.next[first])}
 	at, exists := t.calls[id]
 	for ; exists && (at == nil || trial.SkipCache); at, exists = t.calls[id] {
 		id.n++
 	}
 	t.calls[id] = nil
+	if !trial.SkipCache { // which leaves recorded answers for others
+		t.next[first] = id.n + 1
+	}
 	if at != nil && !at.failed {
 		return readCall(t.path, *at, key)
 	}
@@ -267,8 +273,15 @@ func scanTape(r io.Reader, path string, limit int) (*tapeIndex, error) {
 	if x.end == 0 {
 		return nil, fileError(path, 0, errors.New("it is empty: nothing was recorded"))
 	}
-	for _, answers := range x.answers {
-		slices.SortStableFunc(answers, func(a, b linePosition) int { return cmp.Compare(a.n, b.n) })
+	for key, lines := range x.answers {
+		slices.SortStableFunc(lines, func(a, b linePosition) int { return cmp.Compare(a.n, b.n) })
+		answers := lines[:0]
+		for i, line := range lines {
+			if i+1 == len(lines) || lines[i+1].n != line.n { // else it was asked again
+				answers = append(answers, line)
+			}
+		}
+		x.answers[key] = answers
 	}
 	return x, nil
 }
@@ -292,8 +305,7 @@ func (x *tapeIndex) add(line []byte, number int) error {
 	if err != nil {
 		return err
 	}
-	others := slices.DeleteFunc(x.answers[call.Key], func(p linePosition) bool { return p.n == call.N }) // asked again
-	x.answers[call.Key] = append(others, linePosition{call.N, number, x.end, len(line), call.Error != nil})
+	x.answers[call.Key] = append(x.answers[call.Key], linePosition{call.N, number, x.end, len(line), call.Error != nil})
 	return nil
 }
 

@@ -1,10 +1,8 @@
 package runs
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +22,6 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/report"
 	"extraction-experiment/tracking"
 )
@@ -319,8 +316,11 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 // newestFirst sorts runs in place, and copies after all others.
 func newestFirst(list []dated) []dated {
 	slices.SortFunc(list, func(a, b dated) int {
-		if a.copied != b.copied {
-			return map[bool]int{true: 1, false: -1}[a.copied]
+		switch {
+		case a.copied && !b.copied:
+			return 1
+		case b.copied && !a.copied:
+			return -1
 		}
 		return cmp.Or(b.started.Compare(a.started), cmp.Compare(a.named, b.named))
 	})
@@ -355,107 +355,4 @@ func (f Finder) listRemote(ctx context.Context, matches func(langfuse.Run) bool)
 		}
 	}
 	return newestFirst(list)[:min(maxReadRuns, len(list))], server, nil
-}
-
-// planRefresh keeps what refreshBase needs of the settings of the candidate's run: those that select
-// items, and an environment without those that describe the system.
-func (c *check) planRefresh(runTable []settings.Setting, runValues settings.Values) {
-	for _, flag := range []string{"item", "filter", "limit"} {
-		for _, word := range runValues.All(flag) {
-			c.itemArgs = append(c.itemArgs, "--"+flag+"="+word)
-		}
-	}
-	c.baseEnv = c.env
-	c.baseEnv.Getenv = func(name string) string {
-		if slices.ContainsFunc(runTable, func(s settings.Setting) bool {
-			return s.Env == name && (s.Category == "Model" || slices.Contains([]string{"config", "description", "output"}, s.Flag))
-		}) {
-			return ""
-		}
-		return c.env.Getenv(name)
-	}
-}
-
-// refreshBase runs the base again over the items of the candidate, if the items of the base
-// differ, with its own system and trials. It is an error if the header does not describe the system
-// of the base completely, or if the run would cost more than allowed.
-func (c *check) refreshBase(ctx context.Context) error {
-	candidate, err := c.finder().Find(ctx, c.candidate)
-	h, refuse := c.base.Header, c.refuseRefresh
-	if err = cmp.Or(err, c.checkRefresh(candidate.Header)); err != nil || !c.isOutdated(candidate.Header) {
-		return err
-	}
-	name, model := GeneratedName(h.Name+"-refreshed"), h.System.Model
-	if h.System.Provider != model { // for the baseline extractor they are equal
-		model = h.System.Provider + "/" + model
-	}
-	args := append([]string{"run", "--quiet", "--dataset=" + c.dataset, "--name=" + name, "--model=" + model}, c.systemArgs(h)...)
-	var out bytes.Buffer
-	var estimate report.Estimate
-	if code := c.command(ctx, c.baseEnv, &out, append(slices.Clone(args), "--estimate", "--json")); code != cli.ExitOK {
-		return cli.Errorf(code, "--refresh-base: the cost of running %s again is unknown", h.Name)
-	}
-	if err := json.Unmarshal(out.Bytes(), &estimate); err != nil {
-		return err
-	}
-	switch {
-	case !estimate.Asks:
-	case estimate.CostUSD == nil:
-		return refuse("has an unknown cost, as the model has no price, and %g USD are allowed", *c.refresh)
-	case *estimate.CostUSD > *c.refresh:
-		return refuse("would cost %.6g USD, and %g USD are allowed", *estimate.CostUSD, *c.refresh)
-	case *c.refresh > 0: // else it costs nothing
-		args = append(args, fmt.Sprintf("--budget-usd=%v", *c.refresh))
-	}
-	if code := c.command(ctx, c.baseEnv, io.Discard, args); code != cli.ExitOK {
-		return cli.Errorf(code, "--refresh-base: the run %s ended with exit code %d", name, code)
-	}
-	c.base, err = c.finder().Find(ctx, name)
-	system := c.base.Header.System
-	otherPrompt := h.System.Prompt.SHA256 != "" && system.Prompt.SHA256 != h.System.Prompt.SHA256 // Langfuse has no hash
-	otherServer := h.System.Endpoint != "" && system.Endpoint != h.System.Endpoint
-	if err == nil && (otherPrompt || otherServer || system.Pipeline != h.System.Pipeline) {
-		return refuse("had other settings, another server of its model, or another prompt than Langfuse has now")
-	}
-	return err
-}
-
-// isOutdated reports whether the base is over other items than the candidate.
-func (c *check) isOutdated(candidate outcome.Header) bool {
-	return c.base.Header.Dataset.Fingerprint != candidate.Dataset.Fingerprint
-}
-
-// checkRefresh returns an error if the base would have to be run again, and cannot be.
-func (c *check) checkRefresh(candidate outcome.Header) error {
-	h := c.base.Header
-	fixed := h.System.Provider == provider.ExternalName || h.System.Pipeline == provider.Recorded || h.Dataset.Selection != ""
-	if !fixed || !c.isOutdated(candidate) {
-		return nil
-	}
-	return c.refuseRefresh("is of a pipeline, or of a selection of items: check out %s and run it",
-		cmp.Or(h.GitSHA, "its revision"))
-}
-
-func (c *check) refuseRefresh(format string, args ...any) error {
-	why := fmt.Sprintf(format, args...)
-	return cli.Errorf(cli.ExitIncompatible, "--refresh-base: the base %s %s", c.base.Header.Name, why)
-}
-
-// systemArgs returns the arguments of the base's trials, prompt and parameters, and of the items.
-func (c *check) systemArgs(h outcome.Header) []string {
-	args := append([]string{fmt.Sprintf("--trials=%d", max(1, h.Trials))}, c.itemArgs...)
-	if p := h.System.Prompt; p.Name != "" {
-		args = append(args, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
-	}
-	for _, p := range h.System.Parameters.List() { // an empty one is not taken from the config of the prompt
-		args = append(args, "--"+p.Flag()+"="+p.Text())
-	}
-	for word := range strings.FieldsSeq(h.System.Pipeline) {
-		if word == "two-stages" {
-			args = append(args, "--two-stages")
-		} else if spec, is := strings.CutPrefix(word, "var:"); is {
-			args = append(args, "--var="+spec)
-		}
-	}
-	return args
 }

@@ -37,7 +37,7 @@ func speedUp() {
 	const percent = 1000
 	debug.SetGCPercent(percent)
 	err := os.Setenv("GOGC", strconv.Itoa(percent))
-	err = errors.Join(err, suite.SetParallel(4))
+	err = errors.Join(err, suite.SetParallel(6))
 	if !suite.Full() && os.Getenv("GOMAXPROCS") == "" { // this process uses all processors already
 		err = errors.Join(err, os.Setenv("GOMAXPROCS", "1"))
 	}

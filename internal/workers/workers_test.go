@@ -31,10 +31,10 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// TestMain creates temporary folders in memory, and allows at least 8 parallel tests.
+// TestMain creates temporary folders in memory, and allows at least 16 parallel tests: they mostly wait.
 func TestMain(m *testing.M) {
 	suite.InMemory()
-	if err := suite.SetParallel(8); err != nil {
+	if err := suite.SetParallel(16); err != nil {
 		panic(err)
 	}
 	m.Run()

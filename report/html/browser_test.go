@@ -30,7 +30,7 @@ const (
 // EXPERIMENT_BROWSER=required, as set by .ci/run, otherwise the main ones.
 func TestBrowser(t *testing.T) {
 	ctx := testkit.StartBrowser(t)
-	main := []string{"walk", "hostile text", "comparison", "hostile comparison", "answers", "audit"}
+	main := []string{"walk", "hostile text", "comparison", "hostile comparison"}
 	for name, test := range map[string]func(*testing.T, context.Context){
 		"walk": walk, "keyboard": keyboard, "hostile text": hostileText, "many items": manyItems, "two runs": sideBySide, "telephone": narrowScreen,
 		"answers": answerAlone, "answers compared": answersCompared, "citations": citations,

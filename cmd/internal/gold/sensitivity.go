@@ -301,13 +301,7 @@ func (s *rescoredOutcome) score(gold, output json.RawMessage, ways []way) error 
 
 // Items yields the items that the way does not leave out.
 func (v view) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
-	return func(yield func(compare.Item, error) bool) {
-		for item, err := range v.Source.Items(ctx) {
-			if (err != nil || !v.way.skip[item.ID]) && !yield(item, err) {
-				return
-			}
-		}
-	}
+	return stats.Filter(v.Source.Items(ctx), func(item compare.Item) bool { return !v.way.skip[item.ID] })
 }
 
 // Outcomes yields the outcomes with the score of the way only.

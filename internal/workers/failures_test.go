@@ -196,7 +196,7 @@ func TestWork_stoppedAway(t *testing.T) {
 			t.Parallel()
 			f := newServerFixture(t, 2*time.Second)
 			conn, stop, ended := f.connect("1"), make(chan struct{}), make(chan error, 1)
-			conn.cfg.beat = beatInterval / 10
+			conn.cfg.beat = beatInterval / 10 // the patience is 20 beats
 			if comesBack {
 				conn.cfg.beat = beatInterval / 2 // so that there are 7 s for the restart
 			}

@@ -614,29 +614,30 @@ func TestResult_toDone(t *testing.T) {
 }
 
 // TestPermitServer_backAgain checks that a dropped worker that comes back is not dropped by the
-// timer of the first one. If the server was suspended, a request that it held touches the worker
-// after it was dropped, which sets that timer again.
+// timer of the first one, which a request may have set again just before.
 func TestPermitServer_backAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewPermitServer(t.Context(), func(string) pipeline.Admission { return nil })
+		s := NewPermitServer(t.Context(), func(string) pipeline.Admission { return limits{} })
 		g, err := s.group("m")
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.mu.Lock()
-		first, _ := g.worker("a")
-		g.drop(first)
-		first.touch()
-		second, _ := g.worker("a")
-		second.touch()
-		g.mu.Unlock()
-		for began := time.Now(); time.Since(began) < 2*leaseTime; time.Sleep(time.Second) {
-			g.mu.Lock()
-			second.touch()
-			g.mu.Unlock()
+		sign := func() *permitWorker {
+			if _, err := g.answer(t.Context(), permitRequest{Worker: "a"}); err != nil {
+				t.Error(err)
+			}
+			return g.workers["a"]
 		}
-		if again, err := g.worker("a"); again != second {
-			t.Errorf("the worker was forgotten while it was there, %v", err)
+		sign()
+		g.mu.Lock()
+		g.drop("a")
+		g.mu.Unlock()
+		second := sign()
+		for began := time.Now(); time.Since(began) < 2*leaseTime; time.Sleep(time.Second) {
+			sign()
+		}
+		if sign() != second {
+			t.Error("the worker was forgotten while it was there")
 		}
 		s.Close()
 	})

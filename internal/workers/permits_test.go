@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -30,8 +29,8 @@ type lossyConn struct {
 	latency time.Duration // of a message
 
 	mu       sync.Mutex
-	random   *rand.Rand
-	loss     float64 // share of lost messages, in each direction
+	random   *rand.Rand // if not nil, latency is the mean, so that messages overtake each other
+	loss     float64    // share of lost messages, in each direction
 	down     bool
 	requests int // sent so far
 }
@@ -47,6 +46,17 @@ func (c *lossyConn) isDown() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.down
+}
+
+// travel waits for the latency of a message.
+func (c *lossyConn) travel() {
+	latency := c.latency
+	if c.random != nil {
+		c.mu.Lock()
+		latency = time.Duration(2 * c.random.Float64() * float64(latency))
+		c.mu.Unlock()
+	}
+	time.Sleep(latency)
 }
 
 // setLoss sets the share of lost messages.
@@ -69,7 +79,7 @@ func (c *lossyConn) exchange(ctx context.Context, request []byte) ([]byte, error
 	c.mu.Lock()
 	c.requests++
 	c.mu.Unlock()
-	time.Sleep(c.latency)
+	c.travel()
 	if c.losesMessage() {
 		if !c.isDown() { // an interrupted connection fails at once
 			<-ctx.Done()
@@ -77,7 +87,7 @@ func (c *lossyConn) exchange(ctx context.Context, request []byte) ([]byte, error
 		return nil, errLost
 	}
 	answer := c.server.Answer(ctx, request)
-	time.Sleep(c.latency)
+	c.travel()
 	if answer == nil || c.losesMessage() {
 		<-ctx.Done()
 		return nil, errLost
@@ -183,8 +193,8 @@ func (a *fakeModel) Generate(context.Context, pipeline.Request) (pipeline.Respon
 }
 
 // TestPermits_lostCoordinator checks that while the server cannot be reached, Done does not wait,
-// Admit waits, and requests are sent about once a second, and that the server gets the results when
-// it is back.
+// Admit waits, and each of them sends a request about once a second, and that the server gets the
+// results when it is back.
 func TestPermits_lostCoordinator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, limit.Config{MaxConcurrent: 1})
@@ -207,9 +217,10 @@ func TestPermits_lostCoordinator(t *testing.T) {
 			t.Error(stop)
 		}
 		time.Sleep(20 * time.Second)
-		// After the first request, the pauses are 0.1, 0.2, 0.4, 0.8 s, then 1 s: 22 more.
+		// After the first request of both, the pauses are 0.1, 0.2, 0.4, 0.8 s, then 1 s: 22 more. There
+		// are 12 heartbeats after 8 s.
 		back := time.Now()
-		if n := conn.setDown(false) - before; n < 18 || n > 26 || limiter.State().UnderWay != 1 {
+		if n := conn.setDown(false) - before; n < 54 || n > 62 || limiter.State().UnderWay != 1 {
 			t.Errorf("asked %d times in 20 s, %+v", n, limiter.State())
 		}
 		all.Wait()
@@ -342,11 +353,11 @@ func TestPermitServer_deadWorker(t *testing.T) {
 		}
 		all.Wait()
 		deadConn.setDown(true)
-		time.Sleep(29 * time.Second)
+		time.Sleep(28 * time.Second) // the dead worker last sent something a second before
 		if s := limiter.State(); s.UnderWay != 2 {
 			t.Errorf("29 s: %+v", s)
 		}
-		time.Sleep(12 * time.Second)
+		time.Sleep(13 * time.Second)
 		if _, tokens := budget.Spent(); limiter.State().UnderWay != 1 || tokens != 1+10 {
 			t.Errorf("41 s: %+v, %d tokens", limiter.State(), tokens)
 		}
@@ -409,36 +420,34 @@ func TestPermitServer_bad(t *testing.T) {
 		"no worker":       `"Worker":""`,
 		"long worker":     `"Worker":"` + long + `"`,
 		"long group":      `"Group":"` + long + `"`,
-		"no number":       `"Seq":0`,
-		"many wants":      `"Wants":[[1]` + strings.Repeat(",[1]", 4000) + `]`,
-		"many ends":       `"Ended":[{}` + strings.Repeat(",{}", 200) + `]`,
+		"no number":       `"Oldest":0`,
 		"large":           `"Unknown":"` + strings.Repeat("w", 1<<20) + `"`,
-		"other JSON":      `"Seq":[1]`,
-		"huge count":      `"Wants":[[1,1e99]]`,
-		"huge estimate":   `"Wants":[[1,5000000000000]]`,
-		"negative limit":  `"Wants":[[1,1,1,-2]]`,
-		"negative tokens": `"Ended":[{"ID":7,"Tokens":-1}]`,
-		"negative use":    `"Ended":[{"ID":7,"Usage":{"input":-5}}]`,
-		"negative guess":  `"Ended":[{"ID":7,"Assumed":{"output":-5}}]`,
-		"negative cost":   `"Ended":[{"ID":7,"CostUSD":-1}]`,
-		"huge cost":       `"Ended":[{"ID":7,"CostUSD":2e9}]`,
-		"negative pause":  `"Ended":[{"ID":7,"RetryAfter":-1}]`,
-		"long pause":      `"Ended":[{"ID":7,"RetryAfter":86400000000001}]`, // 24 h and 1 ns
-		"no end":          `"Ended":[{"ID":7,"Kind":-1}]`,
-		"another end":     `"Ended":[{"ID":7,"Kind":5}]`,
-		"long reason":     `"Ended":[{"ID":7,"Reason":"` + long + `"}]`,
-		"unknown":         `"Wants":[],"Ended":[{"ID":7,"Usage":{"input":5}},{"ID":7}]`,
+		"other JSON":      `"Oldest":[1]`,
+		"huge count":      `"Estimate":{"Input":1e99}`,
+		"huge estimate":   `"Estimate":{"Input":5000000000000}`,
+		"negative limit":  `"Estimate":{"Input":1,"Output":1,"MaxOutput":-2}`,
+		"negative tokens": `"Ended":{"Tokens":-1}`,
+		"negative use":    `"Ended":{"Usage":{"input":-5}}`,
+		"negative guess":  `"Ended":{"Assumed":{"output":-5}}`,
+		"negative cost":   `"Ended":{"CostUSD":-1}`,
+		"huge cost":       `"Ended":{"CostUSD":2e9}`,
+		"negative pause":  `"Ended":{"RetryAfter":-1}`,
+		"long pause":      `"Ended":{"RetryAfter":86400000000001}`, // 24 h and 1 ns
+		"no end":          `"Ended":{"Kind":-1}`,
+		"another end":     `"Ended":{"Kind":5}`,
+		"long reason":     `"Ended":{"Reason":"` + long + `"}`,
+		"unknown":         `"Ended":{"Usage":{"input":5}}`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			server := newPermitServer(t.Context(), pipeline.NewAdmission(newLimiter(t, limit.Config{}), nil))
 			defer server.Close()
 			// Of a member that is there twice, the last one counts.
-			raw := server.Answer(t.Context(), []byte(`{"Group":"m","Worker":"w","Seq":1,"Wants":[[1]],`+members+`}`))
+			raw := server.Answer(t.Context(), []byte(`{"Group":"m","Worker":"w","Oldest":1,"ID":1,"Estimate":{},`+members+`}`))
 			var reply struct {
-				Granted []int64
+				Granted bool
 				Error   struct{ Text string }
 			}
-			if json.Unmarshal(raw, &reply) != nil || len(reply.Granted) > 0 ||
+			if json.Unmarshal(raw, &reply) != nil || reply.Granted ||
 				strings.Contains(reply.Error.Text, "not of this protocol") != (name != "unknown") {
 				t.Errorf("%s: %.300s", name, raw)
 			}
@@ -458,27 +467,40 @@ func TestPermitServer_repeated(t *testing.T) {
 		server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, budget))
 		defer server.Close()
 		for i, c := range []struct {
-			request, granted string
-			underWay         int
+			request  string
+			granted  bool
+			underWay int
 		}{
-			{`"Seq":2,"Wants":[[1]]`, "[1]", 1},
-			{`"Seq":2,"Wants":[[1]]`, "[1]", 1},     // the request arrives twice
-			{`"Seq":3,"Wants":[[1],[2]]`, "[1]", 1}, // the reply was lost
-			{`"Seq":4,"Ended":[{"ID":1,"Usage":{"input":5}},{"ID":1,"Usage":{"input":5}}]`, "[]", 0},
-			{`"Seq":3,"Wants":[[1],[2]]`, "[]", 0}, // overtaken by the one before
-			{`"Seq":5,"Ended":[{"ID":1,"Usage":{"input":5}}],"Wants":[[2]]`, "[2]", 1},
-			{`"Seq":6,"Ended":[{"ID":2}]`, "[]", 0},
-			{`"Seq":7,"Wants":[[2],[2]]`, "[2 2]", 1}, // wanted again, and listed twice
+			{`"Oldest":1,"ID":1,"Estimate":{}`, true, 1},
+			{`"Oldest":1,"ID":1,"Estimate":{}`, true, 1}, // it arrives twice, or the reply was lost
+			{`"Oldest":1,"ID":2,"Estimate":{}`, false, 1},
+			{`"Oldest":1,"ID":1,"Ended":{"Usage":{"input":5}}`, false, 1}, // the second is granted
+			{`"Oldest":1,"ID":1,"Ended":{"Usage":{"input":5}}`, false, 1},
+			{`"Oldest":1,"ID":2,"Estimate":{}`, true, 1},
+			{`"Oldest":2,"ID":2,"Ended":{}`, false, 0},
+			{`"Oldest":1,"ID":1,"Estimate":{}`, false, 0}, // late: the worker needs it no more
+			{`"Oldest":1,"ID":1,"Ended":{"Usage":{"input":5}}`, false, 0},
+			{`"Oldest":2,"ID":2,"Estimate":{}`, false, 0}, // late, while the worker may still report its end again
+			{`"Oldest":2,"ID":3,"Ended":{}`, false, 0},    // the worker gave up, and this overtakes its first request
+			{`"Oldest":2,"ID":3,"Estimate":{}`, false, 0},
+			{`"Oldest":4`, false, 0}, // a heartbeat
+			{`"Oldest":4,"ID":4,"Estimate":{}`, true, 1},
+			{`"Oldest":5`, false, 0}, // the fourth ended, and the report was lost
+			{`"Oldest":5,"ID":5,"Estimate":{}`, true, 1},
+			{`"Oldest":5,"ID":6,"Estimate":{}`, false, 1},
+			{`"Oldest":5,"ID":6,"Ended":{}`, false, 1}, // the worker gave up
+			{`"Oldest":5,"ID":5,"Ended":{}`, false, 0},
+			{`"Oldest":5,"ID":6,"Estimate":{}`, false, 0}, // late
 		} {
 			raw := server.Answer(t.Context(), []byte(`{"Group":"m","Worker":"w",`+c.request+`}`))
-			var reply struct{ Granted []int64 }
+			var reply struct{ Granted bool }
 			if err := json.Unmarshal(raw, &reply); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // until a permit for a withdrawn want is returned
+			synctest.Wait() // until a permit for a withdrawn request is returned
 			underWay := limiter.State().UnderWay
-			if got := fmt.Sprint(reply.Granted); got != c.granted || underWay != c.underWay {
-				t.Errorf("%d: granted %s, %d under way; want %s, %d", i, got, underWay, c.granted, c.underWay)
+			if reply.Granted != c.granted || underWay != c.underWay {
+				t.Errorf("%d: granted %v, %d under way; want %v, %d", i, reply.Granted, underWay, c.granted, c.underWay)
 			}
 		}
 		if _, tokens := budget.Spent(); tokens != 5 {
@@ -490,8 +512,8 @@ func TestPermitServer_repeated(t *testing.T) {
 // FuzzPermitServer checks that the server answers any two messages with valid JSON, that it never
 // has more permits than the limiter allows, and that Close returns all of them.
 func FuzzPermitServer(f *testing.F) {
-	f.Add([]byte(`{"Group":"m","Worker":"w","Seq":1,"Wants":[[1,5]]}`), []byte(`{"Group":"m","Worker":"w","Seq":2,"Ended":[{"ID":1,"Kind":1,"RetryAfter":9,"CostUSD":1e308}]}`))
-	f.Add([]byte(`{"Seq":9223372036854775807,"Worker":"w","Wants":[[-1,-1,0,-9]]}`), []byte(`{`))
+	f.Add([]byte(`{"Group":"m","Worker":"w","Oldest":1,"ID":1,"Estimate":{"Input":5}}`), []byte(`{"Group":"m","Worker":"w","Oldest":1,"ID":1,"Ended":{"Kind":1,"RetryAfter":9,"CostUSD":1e9}}`))
+	f.Add([]byte(`{"Oldest":9223372036854775807,"Worker":"w","ID":-1,"Estimate":{"Input":-1,"MaxOutput":-9}}`), []byte(`{`))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		synctest.Test(t, func(t *testing.T) {
 			limiter := newLimiter(t, limit.Config{MaxConcurrent: 2})

@@ -3,8 +3,6 @@ package workers
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -15,12 +13,12 @@ import (
 )
 
 const (
-	// grantGrace is how long after its last request a worker is still granted permits. It is
-	// shorter than leaseTime, so that a worker that dies holds few.
+	// grantGrace is how long a worker may fail to ask for a permit again before the server stops
+	// waiting for it. It is shorter than leaseTime, so that a worker that dies holds few.
 	grantGrace = 2 * time.Second
 
-	maxGroups, maxPermitWorkers = 64, 4096
-	maxName                     = 1000
+	maxGroups, maxPermitWorkers, maxPermits = 64, 4096, 8192
+	maxName, maxMessage                     = 1000, 64 << 10
 )
 
 // PermitServer grants the permits of pipeline.Admissions to workers that wait for them, to one
@@ -28,8 +26,7 @@ const (
 // pipeline.RequestResult.Lost, because their calls may have been paid. When limit.Stop of its context is
 // closed, requests that wait get limit.ErrStopped.
 //
-// The time for a message is proportional to its size. Memory is bounded by 4,000 waiting
-// requests for each worker.
+// Memory is bounded by 8,192 permits of each worker that wait or have not ended.
 type PermitServer struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -57,15 +54,15 @@ func (s *PermitServer) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.groups {
-		for _, w := range g.workers {
-			g.drop(w)
+		for name := range g.workers {
+			g.drop(name)
 		}
 	}
 }
 
-// Answer answers a request of Permits as soon as one of its permits is granted, after at most
-// 0.9 s. A damaged or too large request gets an error as the answer. Nil means that the server
-// was closed or ctx is done.
+// Answer answers a request of Permits as soon as its permit is granted, after at most 1.5 s. A
+// damaged or too large request gets an error as the answer. Nil means that the server was closed
+// or ctx is done.
 func (s *PermitServer) Answer(ctx context.Context, request []byte) []byte {
 	var reply permitReply
 	var g *permitGroup
@@ -110,12 +107,11 @@ func (s *PermitServer) group(name string) (*permitGroup, error) {
 // readPermitRequest decodes a request and checks its bounds.
 func readPermitRequest(raw []byte) (req permitRequest, err error) {
 	ok := len(raw) <= maxMessage && json.Unmarshal(raw, &req) == nil &&
-		req.Worker != "" && len(req.Worker) <= maxName && len(req.Group) <= maxName && req.Seq > 0 &&
-		len(req.Wants) <= maxWants && len(req.Ended) <= maxEnded
-	for _, want := range req.Wants {
-		ok = ok && !outOfRange(want[1], want[2], want[3]+1)
+		req.Worker != "" && len(req.Worker) <= maxName && len(req.Group) <= maxName && req.Oldest > 0
+	if e := req.Estimate; e != nil {
+		ok = ok && !outOfRange(e.Input, e.Output, e.MaxOutput+1)
 	}
-	for _, e := range req.Ended {
+	if e := req.Ended; e != nil {
 		u, a := e.Usage, e.Assumed
 		ok = ok && !outOfRange(e.Tokens, u.Input, u.Output, u.Cached, u.Reasoning) &&
 			!outOfRange(a.Input, a.Output, a.Cached, a.Reasoning) && (e.CostUSD == nil || *e.CostUSD >= 0 && *e.CostUSD <= 1e9) &&
@@ -143,85 +139,53 @@ type permitGroup struct {
 
 // permitWorker is a worker that sent a request recently.
 type permitWorker struct {
-	name        string
-	seq         int64
-	seen        time.Time
-	waiting     []permitWant
-	dispatching bool // dispatch is running
-	// admitting is the id for which Admit is being called, and cancelAdmit cancels that call.
-	admitting   int64
-	cancelAdmit context.CancelFunc
-	leases      map[int64]pipeline.Permit
-	refused     map[int64]*refusal // not reported yet
-	changed     chan struct{}      // closed and replaced when there is something to report
-	timer       *time.Timer
+	permits map[int64]*workerPermit // by id, also those that ended, as long as the worker may repeat itself
+	oldest  int64                   // the worker needs no lower ids
+	turn    chan struct{}           // holds whoever is asking the Admission, so that workers are served in turn
+	timer   *time.Timer             // drops the worker
 }
 
-// answer applies a request and waits until there is something to report.
-func (g *permitGroup) answer(ctx context.Context, req permitRequest) (permitReply, error) {
-	hold, cancel := context.WithTimeout(ctx, longPoll)
-	defer cancel()
-	defer context.AfterFunc(g.ctx, cancel)()
+// workerPermit is a permit that a worker waits for, was granted or refused, or has ended.
+type workerPermit struct {
+	cancel  context.CancelFunc // ends the wait
+	silence *time.Timer        // calls cancel unless the worker asks again
+	decided chan struct{}      // closed at the end of the wait
+	granted pipeline.Permit    // nil after its end
+	refused error
+	ended   bool
+}
+
+// answer applies a request. If it asks for a permit, answer waits for the decision.
+func (g *permitGroup) answer(ctx context.Context, req permitRequest) (reply permitReply, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	w, err := g.applyRequest(req)
-	if err != nil || w.seq != req.Seq {
-		return permitReply{}, err
+	w, err := g.worker(req.Worker)
+	if err != nil {
+		return reply, err
 	}
-	for {
-		reply := g.reply(w, req)
-		answered := len(reply.Granted)+len(reply.Refused) > 0
-		if answered || len(req.Wants) == 0 || w.seq != req.Seq || hold.Err() != nil {
-			return reply, nil
-		}
-		changed := w.changed
+	w.timer.Reset(leaseTime)
+	g.forget(w, req.Oldest)
+	switch {
+	case req.Ended != nil:
+		g.end(g.permit(w, req), *req.Ended)
+	case req.Estimate != nil:
+		p := g.permit(w, req)
+		p.silence.Reset(longPoll + grantGrace)
 		g.mu.Unlock()
 		select {
-		case <-changed:
-		case <-hold.Done():
+		case <-p.decided:
+		case <-time.After(longPoll):
+		case <-ctx.Done():
 		}
 		g.mu.Lock()
-		w.touch()
+		reply.Granted, err = p.granted != nil, p.refused
 	}
-}
-
-// touch records a sign of life of the worker. The mutex is held.
-func (w *permitWorker) touch() {
-	w.seen = time.Now()
-	w.timer.Reset(grantGrace)
-}
-
-// applyRequest records the permits that ended and those that the worker waits for. It ignores a
-// request that a newer one overtook. The mutex is held.
-func (g *permitGroup) applyRequest(req permitRequest) (*permitWorker, error) {
-	w, err := g.worker(req.Worker)
-	if err != nil || req.Seq <= w.seq {
-		return w, err
+	state := g.admission.State()
+	reply.Answers, reply.Paused, reply.Stop = state.Answers, max(0, time.Until(state.PausedUntil)), g.stop
+	if !state.GivesUp.IsZero() {
+		reply.GivesUp = max(1, time.Until(state.GivesUp))
 	}
-	w.seq = req.Seq
-	w.touch()
-	for _, e := range req.Ended {
-		if l := w.leases[e.ID]; l != nil {
-			delete(w.leases, e.ID)
-			g.end(l, e.RequestResult)
-		}
-	}
-	wanted := map[int64]bool{}
-	var waiting []permitWant
-	for _, want := range req.Wants {
-		if !wanted[want.id()] && w.refused[want.id()] == nil && w.leases[want.id()] == nil {
-			waiting = append(waiting, want)
-		}
-		wanted[want.id()] = true
-	}
-	w.setWaiting(waiting)
-	maps.DeleteFunc(w.refused, func(id int64, _ *refusal) bool { return !wanted[id] })
-	w.notify()
-	if !w.dispatching && len(w.waiting) > 0 {
-		w.dispatching = true
-		g.running.Go(func() { g.dispatch(w) })
-	}
-	return w, nil
+	return reply, err
 }
 
 // worker returns the worker of a name, which it makes if necessary. The mutex is held.
@@ -235,121 +199,113 @@ func (g *permitGroup) worker(name string) (*permitWorker, error) {
 	if len(g.workers) >= maxPermitWorkers {
 		return nil, cli.Usage("a run has at most %d workers", maxPermitWorkers)
 	}
-	w := &permitWorker{
-		name: name, leases: map[int64]pipeline.Permit{}, refused: map[int64]*refusal{}, changed: make(chan struct{}),
-		cancelAdmit: func() {},
-	}
-	w.timer = time.AfterFunc(grantGrace, func() {
+	w := &permitWorker{permits: map[int64]*workerPermit{}, turn: make(chan struct{}, 1)}
+	w.timer = time.AfterFunc(leaseTime, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		switch silent := time.Since(w.seen); { // a request may have arrived while this waited for the mutex
-		case silent >= leaseTime:
-			g.drop(w)
-		case silent >= grantGrace:
-			w.setWaiting(nil)
-			w.timer.Reset(leaseTime - silent)
-		}
+		g.drop(name)
 	})
 	g.workers[name] = w
 	return w, nil
 }
 
-// setWaiting replaces the permits that the worker waits for. The mutex is held.
-func (w *permitWorker) setWaiting(wants []permitWant) {
-	w.waiting = wants
-	if w.index(w.admitting) < 0 {
-		w.cancelAdmit()
-	}
-}
-
-// index returns the position of an id among the waiting, or -1. The mutex is held.
-func (w *permitWorker) index(id int64) int {
-	return slices.IndexFunc(w.waiting, func(want permitWant) bool { return want.id() == id })
-}
-
 // drop removes a worker and ends its permits as lost. The mutex is held.
-func (g *permitGroup) drop(w *permitWorker) {
-	if g.workers[w.name] == w { // otherwise it came back, and a request held from before set this timer again
-		delete(g.workers, w.name)
+func (g *permitGroup) drop(name string) {
+	w := g.workers[name]
+	delete(g.workers, name)
+	w.timer.Stop() // a request may have set it again meanwhile
+	for _, p := range w.permits {
+		g.end(p, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}, Lost: true})
 	}
-	w.timer.Stop()
-	w.setWaiting(nil)
-	for _, l := range w.leases {
-		g.end(l, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}, Lost: true})
-	}
-	clear(w.leases)
 }
 
-// dispatch requests one permit at a time while the worker waits. Each worker has one request at
-// the Admission, so that workers are served in turn.
-func (g *permitGroup) dispatch(w *permitWorker) {
+// forget removes the permits that the worker does not need any more. The mutex is held.
+func (g *permitGroup) forget(w *permitWorker, oldest int64) {
+	if oldest <= w.oldest {
+		return
+	}
+	w.oldest = oldest
+	for id, p := range w.permits {
+		if id < oldest {
+			g.end(p, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}})
+			delete(w.permits, id)
+		}
+	}
+}
+
+// permit returns the permit of a request, for which it begins to wait if it is new. A permit that
+// is too late or one too many counts as ended. The mutex is held.
+func (g *permitGroup) permit(w *permitWorker, req permitRequest) *workerPermit {
+	p := w.permits[req.ID]
+	if p != nil {
+		return p
+	}
+	ctx, cancel := context.WithCancel(g.ctx)
+	p = &workerPermit{cancel: cancel, silence: time.AfterFunc(longPoll+grantGrace, cancel), decided: make(chan struct{})}
+	if p.ended = req.ID < w.oldest || len(w.permits) >= maxPermits; !p.ended {
+		w.permits[req.ID] = p
+		if req.Ended == nil {
+			g.running.Go(func() { g.admit(ctx, w, req.ID, p, *req.Estimate) })
+		}
+	}
+	return p
+}
+
+// admit waits for a permit, until the worker gives up or says nothing more.
+func (g *permitGroup) admit(ctx context.Context, w *permitWorker, id int64, p *workerPermit, e pipeline.Estimate) {
+	permit, err := g.admitInTurn(ctx, w, e)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	isStopped := func() bool { return limit.Closed(limit.Stop(g.ctx)) }
-	for stopped := isStopped(); len(w.waiting) > 0 && g.ctx.Err() == nil; {
-		want := w.waiting[0]
-		ctx, cancel := context.WithCancel(g.ctx)
-		w.admitting, w.cancelAdmit = want.id(), cancel
-		g.mu.Unlock()
-		admitted, err := g.admission.Admit(ctx, want.estimate())
-		g.mu.Lock()
-		at, withdrawn := w.index(want.id()), ctx.Err() != nil
-		cancel()
-		switch {
-		case err == nil && at < 0:
-			g.end(admitted, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}})
-		case err != nil && withdrawn:
-		case err == nil:
-			w.leases[want.id()] = admitted
-			w.waiting = slices.Delete(w.waiting, at, at+1)
-		case !errors.Is(err, limit.ErrStopped):
-			w.refused[want.id()] = newRefusal(err)
-			w.waiting = slices.Delete(w.waiting, at, at+1)
+	defer close(p.decided)
+	defer p.cancel()
+	switch {
+	case err == nil:
+		if p.granted = permit; p.ended {
+			g.done(p, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}})
 		}
-		before := stopped
-		// Later waits belong to calls that had begun. The stop may arrive together with a
-		// permit.
-		if stopped = isStopped(); errors.Is(err, limit.ErrStopped) || stopped && !before {
-			for _, want := range w.waiting {
-				w.refused[want.id()] = newRefusal(limit.ErrStopped)
-			}
-			w.waiting = nil
-		}
-		w.notify()
+	case ctx.Err() == nil:
+		p.refused = err
+	case !p.ended: // the worker may ask again
+		delete(w.permits, id)
 	}
-	w.dispatching = false
 }
 
-// end ends a permit. The mutex is held.
-func (g *permitGroup) end(a pipeline.Permit, e pipeline.RequestResult) {
-	if err := a.Done(g.ctx, e); err != nil {
+// admitInTurn calls Admit when it is the worker's turn, unless the run is stopped meanwhile. Waits
+// that begin after the stop belong to calls that had begun.
+func (g *permitGroup) admitInTurn(ctx context.Context, w *permitWorker, e pipeline.Estimate) (pipeline.Permit, error) {
+	stop := limit.Stop(ctx)
+	if limit.Closed(stop) {
+		stop = nil
+	}
+	select {
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
+	case <-stop:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if limit.Closed(stop) { // perhaps together with the turn
+		return nil, limit.ErrStopped
+	}
+	return g.admission.Admit(ctx, e)
+}
+
+// end ends a permit or the wait for it. Only the first call counts. The mutex is held.
+func (g *permitGroup) end(p *workerPermit, e pipeline.RequestResult) {
+	if p.ended {
+		return
+	}
+	p.ended = true
+	p.cancel()
+	if p.granted != nil {
+		g.done(p, e)
+	}
+}
+
+// done returns a permit to the Admission. The mutex is held.
+func (g *permitGroup) done(p *workerPermit, e pipeline.RequestResult) {
+	if err := p.granted.Done(g.ctx, e); err != nil {
 		g.stop = newRefusal(err)
 	}
-}
-
-// notify wakes the held requests of the worker. The mutex is held.
-func (w *permitWorker) notify() {
-	close(w.changed)
-	w.changed = make(chan struct{})
-}
-
-// reply builds the reply from the current state. The mutex is held.
-func (g *permitGroup) reply(w *permitWorker, req permitRequest) permitReply {
-	state := g.admission.State()
-	reply := permitReply{Answers: state.Answers, Paused: max(0, time.Until(state.PausedUntil)), Stop: g.stop}
-	if !state.GivesUp.IsZero() {
-		reply.GivesUp = max(1, time.Until(state.GivesUp))
-	}
-	if w.seq != req.Seq {
-		return reply // the newer request gets the permits
-	}
-	for _, want := range req.Wants {
-		if w.leases[want.id()] != nil {
-			reply.Granted = append(reply.Granted, want.id())
-		} else if r := w.refused[want.id()]; r != nil && len(reply.Refused) < maxEnded { // errors are long
-			delete(w.refused, want.id())
-			reply.Refused = append(reply.Refused, permitRefused{want.id(), *r})
-		}
-	}
-	return reply
+	p.granted = nil
 }

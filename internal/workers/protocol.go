@@ -29,7 +29,7 @@ import (
 )
 
 // protocol is the version of the protocol; both sides must have the same.
-const protocol = 1
+const protocol = 2
 
 // Names on the server. They share a prefix, so that others can use the same server.
 const (

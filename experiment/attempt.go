@@ -30,7 +30,7 @@ func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error)
 	o.Latency = max(0, done.Took-outcome.WaitsOf(done.Calls).Sum())
 	o.Output, o.Calls, o.Warnings, o.Worker = done.Output, done.Calls, done.Warnings, done.Worker
 	for _, call := range done.Calls {
-		o.Usage, o.Assumed = o.Usage.Add(call.Usage), o.Assumed.Add(call.Assumed)
+		o.Usage, o.Assumed = o.Usage.Add(call.Usage.Bounded()), o.Assumed.Add(call.Assumed.Bounded())
 		if call.Cached {
 			o.FromCache++
 		}
@@ -96,22 +96,14 @@ func replaceInvalid(o outcome.Outcome, scorer ItemScorer, invalid error) outcome
 	if !isCost(o.CostUSD) {
 		o.CostUSD = nil
 	}
-	for _, u := range []*outcome.Usage{&o.Usage, &o.Assumed} {
-		if negative(*u) {
-			*u = outcome.Usage{}
-		}
-	}
-	if j := o.Judging; j != nil && (!isCost(j.CostUSD) || negative(j.Usage) || negative(j.Assumed)) {
+	if j := o.Judging; j != nil && !isCost(j.CostUSD) {
 		o.Judging = nil
 	}
-	o.Latency = max(0, o.Latency)
 	return withFailure(o, scorer, f)
 }
 
 // isCost reports whether a cost is unknown or a finite number that is not negative.
 func isCost(usd *float64) bool { return usd == nil || *usd >= 0 && *usd <= math.MaxFloat64 }
-
-func negative(u outcome.Usage) bool { return min(u.Input, u.Output, u.Cached, u.Reasoning) < 0 }
 
 // recoverPanic turns a panic of f into a failure of class internal that has the location.
 func recoverPanic[T any](f func() (T, error)) (result T, err error) {

@@ -83,9 +83,9 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Reasoning + v.Reasoning}
 }
 
-// bounded limits counts to 0 and to a number that no call reaches and whose sums over millions
+// Bounded limits counts to 0 and to a number that no call reaches and whose sums over millions
 // of calls do not overflow.
-func (u Usage) bounded() Usage {
+func (u Usage) Bounded() Usage {
 	const limit = 1 << 40
 	bound := func(n int64) int64 { return min(max(n, 0), limit) }
 	return Usage{bound(u.Input), bound(u.Output), bound(u.Cached), bound(u.Reasoning)}

@@ -114,7 +114,7 @@ func (s *Summariser) Add(o Outcome) {
 	s.addScores(o)
 	s.itemWarnings.add(o)
 	s.judging.add(o.Judging)
-	s.usage = s.usage.Add(o.Usage.bounded())
+	s.usage = s.usage.Add(o.Usage.Bounded())
 	if o.CostUSD != nil && s.cost.Add(*o.CostUSD) {
 		s.allCost.Add(*o.CostUSD)
 		s.costKnown++

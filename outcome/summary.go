@@ -239,7 +239,7 @@ func (s *judgingSum) add(j *Judging) {
 	}
 	s.total.Calls += j.Calls
 	s.total.CostUnknown += j.CostUnknown
-	s.total.Usage, s.total.Assumed = s.total.Usage.Add(j.Usage.bounded()), s.total.Assumed.Add(j.Assumed.bounded())
+	s.total.Usage, s.total.Assumed = s.total.Usage.Add(j.Usage.Bounded()), s.total.Assumed.Add(j.Assumed.Bounded())
 	if j.CostUSD != nil && s.cost.Add(*j.CostUSD) {
 		s.known = true
 	}

@@ -618,10 +618,7 @@ func TestResult_toDone(t *testing.T) {
 func TestPermitServer_backAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewPermitServer(t.Context(), func(string) pipeline.Admission { return limits{} })
-		g, err := s.group("m")
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := s.group("m")
 		sign := func() *permitWorker {
 			if _, err := g.answer(t.Context(), permitRequest{Worker: "a"}); err != nil {
 				t.Error(err)

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/pipeline"
 )
@@ -17,16 +16,13 @@ const (
 	// waiting for it. It is shorter than leaseTime, so that a worker that dies holds few.
 	grantGrace = 2 * time.Second
 
-	maxGroups, maxPermitWorkers, maxPermits = 64, 4096, 8192
-	maxName, maxMessage                     = 1000, 64 << 10
+	maxName, maxMessage = 1000, 64 << 10
 )
 
 // PermitServer grants the permits of pipeline.Admissions to workers that wait for them, to one
 // worker after the other. A worker that is silent for 30 s loses its permits: they end with
 // pipeline.RequestResult.Lost, because their calls may have been paid. When limit.Stop of its context is
 // closed, requests that wait get limit.ErrStopped.
-//
-// Memory is bounded by 8,192 permits of each worker that wait or have not ended.
 type PermitServer struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -65,13 +61,9 @@ func (s *PermitServer) Close() {
 // or ctx is done.
 func (s *PermitServer) Answer(ctx context.Context, request []byte) []byte {
 	var reply permitReply
-	var g *permitGroup
 	req, err := readPermitRequest(request)
 	if err == nil {
-		g, err = s.group(req.Group)
-	}
-	if err == nil {
-		reply, err = g.answer(ctx, req)
+		reply, err = s.group(req.Group).answer(ctx, req)
 	}
 	if s.ctx.Err() != nil || ctx.Err() != nil {
 		return nil
@@ -87,21 +79,13 @@ func (s *PermitServer) Answer(ctx context.Context, request []byte) []byte {
 }
 
 // group returns the group of a name, which it makes if necessary.
-func (s *PermitServer) group(name string) (*permitGroup, error) {
+func (s *PermitServer) group(name string) *permitGroup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := s.groups[name]
-	switch {
-	case g != nil:
-		return g, nil
-	case s.ctx.Err() != nil:
-		return nil, s.ctx.Err()
-	case len(s.groups) >= maxGroups:
-		return nil, cli.Usage("a run has at most %d models, hosts and keys", maxGroups)
+	if s.groups[name] == nil {
+		s.groups[name] = &permitGroup{PermitServer: s, admission: s.open(name), workers: map[string]*permitWorker{}}
 	}
-	g = &permitGroup{PermitServer: s, admission: s.open(name), workers: map[string]*permitWorker{}}
-	s.groups[name] = g
-	return g, nil
+	return s.groups[name]
 }
 
 // readPermitRequest decodes a request and checks its bounds.
@@ -159,10 +143,10 @@ type workerPermit struct {
 func (g *permitGroup) answer(ctx context.Context, req permitRequest) (reply permitReply, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	w, err := g.worker(req.Worker)
-	if err != nil {
+	if err := g.ctx.Err(); err != nil {
 		return reply, err
 	}
+	w := g.worker(req.Worker)
 	w.timer.Reset(leaseTime)
 	g.forget(w, req.Oldest)
 	switch {
@@ -189,15 +173,9 @@ func (g *permitGroup) answer(ctx context.Context, req permitRequest) (reply perm
 }
 
 // worker returns the worker of a name, which it makes if necessary. The mutex is held.
-func (g *permitGroup) worker(name string) (*permitWorker, error) {
-	if err := g.ctx.Err(); err != nil {
-		return nil, err
-	}
+func (g *permitGroup) worker(name string) *permitWorker {
 	if w := g.workers[name]; w != nil {
-		return w, nil
-	}
-	if len(g.workers) >= maxPermitWorkers {
-		return nil, cli.Usage("a run has at most %d workers", maxPermitWorkers)
+		return w
 	}
 	w := &permitWorker{permits: map[int64]*workerPermit{}, turn: make(chan struct{}, 1)}
 	w.timer = time.AfterFunc(leaseTime, func() {
@@ -206,7 +184,7 @@ func (g *permitGroup) worker(name string) (*permitWorker, error) {
 		g.drop(name)
 	})
 	g.workers[name] = w
-	return w, nil
+	return w
 }
 
 // drop removes a worker and ends its permits as lost. The mutex is held.
@@ -233,8 +211,8 @@ func (g *permitGroup) forget(w *permitWorker, oldest int64) {
 	}
 }
 
-// permit returns the permit of a request, for which it begins to wait if it is new. A permit that
-// is too late or one too many counts as ended. The mutex is held.
+// permit returns the permit of a request, for which it begins to wait if it is new. If the request
+// is late, the permit counts as ended. The mutex is held.
 func (g *permitGroup) permit(w *permitWorker, req permitRequest) *workerPermit {
 	p := w.permits[req.ID]
 	if p != nil {
@@ -242,7 +220,7 @@ func (g *permitGroup) permit(w *permitWorker, req permitRequest) *workerPermit {
 	}
 	ctx, cancel := context.WithCancel(g.ctx)
 	p = &workerPermit{cancel: cancel, silence: time.AfterFunc(longPoll+grantGrace, cancel), decided: make(chan struct{})}
-	if p.ended = req.ID < w.oldest || len(w.permits) >= maxPermits; !p.ended {
+	if p.ended = req.ID < w.oldest; !p.ended {
 		w.permits[req.ID] = p
 		if req.Ended == nil {
 			g.running.Go(func() { g.admit(ctx, w, req.ID, p, *req.Estimate) })

@@ -72,14 +72,12 @@ func generation(span outcome.Call) outcome.Call {
 // "error" in the object becomes the error of the answer.
 func readReport(raw []byte, span outcome.Call) *externalAnswer {
 	a := &externalAnswer{span: span, warnings: []string{}, fields: map[string]json.RawMessage{}}
-	textutil.ReadJSONObject(raw, func(key []byte, value json.RawMessage) bool { // checkAnswer has seen that it is one
-		name := textutil.JSONText(key)
+	for name, value := range textutil.JSONMembers(raw) { // checkAnswer has seen that it is an object
 		if a.fields[name] != nil {
 			a.warn("%s is given twice; the last counts", name)
 		}
 		a.fields[name] = value
-		return true
-	})
+	}
 	var texts []string
 	a.read("warnings", &texts)
 	for _, text := range texts {

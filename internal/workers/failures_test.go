@@ -543,6 +543,43 @@ func TestWork_coordinatorKilled(t *testing.T) {
 	}
 }
 
+// TestWork_permitsRestarted restarts the server while units wait for permits, and checks that every
+// unit gets one and that none is lost.
+func TestWork_permitsRestarted(t *testing.T) {
+	suite.Slow(t, "it waits for connections and leases")
+	t.Parallel()
+	f := newServerFixture(t, 2*time.Second)
+	for _, name := range []string{"a", "b"} {
+		f.startOn(f.connect("1"), name, func(admit func(string) pipeline.Admission) experiment.Task { return askingTask{admit("g")} })
+	}
+	limiter := limit.New(limit.Config{MaxConcurrent: 8, Start: 8, RequestsPerMinute: 1200})
+	run, admit := Run{ID: "0123", Name: "r", Timeout: time.Minute}, func(string) pipeline.Admission { return pipeline.NewAdmission(limiter, nil) }
+	o, err := f.connect("1").Coordinate(t.Context(), run, admit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done atomic.Int64
+	ended := make(chan error, 1)
+	go func() {
+		ended <- o.Work(t.Context(), &fakeQueue{left: 100, deliver: func(_ *experiment.Unit, d experiment.Done) {
+			if d.Err == nil {
+				done.Add(1)
+			}
+		}})
+	}()
+	for _, n := range []int64{20, 60} {
+		waitFor(t, "units", func() bool { return done.Load() >= n })
+		f.server.Restart(false)
+	}
+	if err := <-ended; err != nil || done.Load() != 100 {
+		t.Errorf("%d of 100 done, %v", done.Load(), err)
+	}
+	waitFor(t, "reports of the last permits", func() bool { return limiter.State().UnderWay == 0 })
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestWork_escapes checks that an answer arrives as it was: escaped for web pages, it would differ
 // from that of one machine, and a text of many < would be six times as long.
 func TestWork_escapes(t *testing.T) {

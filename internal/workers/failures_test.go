@@ -650,6 +650,44 @@ func TestResult_toDone(t *testing.T) {
 	}
 }
 
+// TestPermitServer_forgets checks that permits that ended are forgotten after leaseTime, also while
+// an older one is held, and that they are remembered until then.
+func TestPermitServer_forgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := limit.New(limit.Config{MaxConcurrent: 4, Start: 4})
+		s := NewPermitServer(t.Context(), func(string) pipeline.Admission { return pipeline.NewAdmission(limiter, nil) })
+		defer s.Close()
+		permits := NewPermits(func(ctx context.Context, raw []byte) ([]byte, error) { return s.Answer(ctx, raw), nil }, "m", "w")
+		defer permits.Close()
+		held, err := permits.Admit(t.Context(), pipeline.Estimate{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		remembered := func() int {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.groups["m"].workers[permits.worker].permits)
+		}
+		for range 100 {
+			p, err := permits.Admit(t.Context(), pipeline.Estimate{})
+			if err != nil || p.Done(t.Context(), pipeline.RequestResult{}) != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // until the end is reported
+		}
+		if n := remembered(); n != 101 {
+			t.Errorf("%d permits are remembered", n)
+		}
+		time.Sleep(leaseTime + time.Minute) // calls begin some time apart
+		if n := remembered(); n != 1 || limiter.State().UnderWay != 1 {
+			t.Errorf("after the lease: %d permits, %+v", n, limiter.State())
+		}
+		if err := held.Done(t.Context(), pipeline.RequestResult{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestPermitServer_backAgain checks that a dropped worker that comes back is not dropped by the
 // timer of the first one, which a request may have set again just before.
 func TestPermitServer_backAgain(t *testing.T) {

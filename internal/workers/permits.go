@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,10 +43,8 @@ func LimitGroup(model, host, key string) string {
 // permitRequest asks for a permit, reports its end, or, without an ID, is only a sign of life. It
 // is safe to repeat: an ID names one permit, which is granted and ended once.
 type permitRequest struct {
-	Group  string
-	Worker string
-	// Oldest is the lowest ID that the worker still needs. A late request for a lower one is ignored.
-	Oldest   int64
+	Group    string
+	Worker   string
 	ID       int64                   `json:",omitempty"`
 	Estimate *pipeline.Estimate      `json:",omitempty"` // of a request that waits for its permit
 	Ended    *pipeline.RequestResult `json:",omitempty"`
@@ -82,7 +79,6 @@ type Permits struct {
 	waits    context.Context // of the callers that wait now
 	endWaits context.CancelFunc
 	lastID   int64
-	open     []int64 // ids that were neither refused nor reported as ended, in rising order
 	state    limit.State
 	stop     error // why nothing more is sent
 }
@@ -148,7 +144,6 @@ func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Perm
 	defer p.running.Done()
 	p.lastID++
 	c := &permit{permits: p, id: p.lastID, acknowledged: make(chan struct{})}
-	p.open = append(p.open, c.id)
 	waits := p.waits
 	p.mu.Unlock()
 	waiting, cancel := context.WithCancel(ctx)
@@ -158,12 +153,11 @@ func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Perm
 	if reply.Granted {
 		return c, nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if err == nil {
-		p.forget(c.id)
 		return nil, reply.Error.err()
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.finish(c, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}}) // it may have been granted
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("waiting for a call to be allowed: %w", ctx.Err())
@@ -208,19 +202,10 @@ func (p *Permits) finish(c *permit, e pipeline.RequestResult) {
 		e.Reason = strings.ToValidUTF8(e.Reason[:maxReason], "") + "…"
 	}
 	p.running.Go(func() {
-		if _, err := p.ask(p.reporting, permitRequest{ID: c.id, Ended: &e}); err != nil {
-			return // Close has given up
+		if _, err := p.ask(p.reporting, permitRequest{ID: c.id, Ended: &e}); err == nil { // else Close has given up
+			close(c.acknowledged)
 		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.forget(c.id)
-		close(c.acknowledged)
 	})
-}
-
-// forget removes the id of a permit that was refused, or that ended. The mutex is held.
-func (p *Permits) forget(id int64) {
-	p.open = slices.DeleteFunc(p.open, func(other int64) bool { return other == id })
 }
 
 // ask sends a request until the server has decided on it, or ctx is done.
@@ -243,12 +228,7 @@ func (p *Permits) ask(ctx context.Context, req permitRequest) (permitReply, erro
 
 // send sends a request once, and takes the state from the reply.
 func (p *Permits) send(ctx context.Context, req permitRequest) (reply permitReply, err error) {
-	p.mu.Lock()
-	req.Group, req.Worker, req.Oldest = p.group, p.worker, p.lastID+1
-	if len(p.open) > 0 {
-		req.Oldest = p.open[0]
-	}
-	p.mu.Unlock()
+	req.Group, req.Worker = p.group, p.worker
 	raw, err := json.Marshal(req)
 	if err != nil {
 		return reply, err

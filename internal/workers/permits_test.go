@@ -420,9 +420,8 @@ func TestPermitServer_bad(t *testing.T) {
 		"no worker":       `"Worker":""`,
 		"long worker":     `"Worker":"` + long + `"`,
 		"long group":      `"Group":"` + long + `"`,
-		"no number":       `"Oldest":0`,
 		"large":           `"Unknown":"` + strings.Repeat("w", 1<<20) + `"`,
-		"other JSON":      `"Oldest":[1]`,
+		"other JSON":      `"ID":[1]`,
 		"huge count":      `"Estimate":{"Input":1e99}`,
 		"huge estimate":   `"Estimate":{"Input":5000000000000}`,
 		"negative limit":  `"Estimate":{"Input":1,"Output":1,"MaxOutput":-2}`,
@@ -442,7 +441,7 @@ func TestPermitServer_bad(t *testing.T) {
 			server := newPermitServer(t.Context(), pipeline.NewAdmission(newLimiter(t, limit.Config{}), nil))
 			defer server.Close()
 			// Of a member that is there twice, the last one counts.
-			raw := server.Answer(t.Context(), []byte(`{"Group":"m","Worker":"w","Oldest":1,"ID":1,"Estimate":{},`+members+`}`))
+			raw := server.Answer(t.Context(), []byte(`{"Group":"m","Worker":"w","ID":1,"Estimate":{},`+members+`}`))
 			var reply struct {
 				Granted bool
 				Error   struct{ Text string }
@@ -471,26 +470,24 @@ func TestPermitServer_repeated(t *testing.T) {
 			granted  bool
 			underWay int
 		}{
-			{`"Oldest":1,"ID":1,"Estimate":{}`, true, 1},
-			{`"Oldest":1,"ID":1,"Estimate":{}`, true, 1}, // it arrives twice, or the reply was lost
-			{`"Oldest":1,"ID":2,"Estimate":{}`, false, 1},
-			{`"Oldest":1,"ID":1,"Ended":{"Usage":{"input":5}}`, false, 1}, // the second is granted
-			{`"Oldest":1,"ID":1,"Ended":{"Usage":{"input":5}}`, false, 1},
-			{`"Oldest":1,"ID":2,"Estimate":{}`, true, 1},
-			{`"Oldest":2,"ID":2,"Ended":{}`, false, 0},
-			{`"Oldest":1,"ID":1,"Estimate":{}`, false, 0}, // late: the worker needs it no more
-			{`"Oldest":1,"ID":1,"Ended":{"Usage":{"input":5}}`, false, 0},
-			{`"Oldest":2,"ID":2,"Estimate":{}`, false, 0}, // late, while the worker may still report its end again
-			{`"Oldest":2,"ID":3,"Ended":{}`, false, 0},    // the worker gave up, and this overtakes its first request
-			{`"Oldest":2,"ID":3,"Estimate":{}`, false, 0},
-			{`"Oldest":4`, false, 0}, // a heartbeat
-			{`"Oldest":4,"ID":4,"Estimate":{}`, true, 1},
-			{`"Oldest":5`, false, 0}, // the fourth ended, and the report was lost
-			{`"Oldest":5,"ID":5,"Estimate":{}`, true, 1},
-			{`"Oldest":5,"ID":6,"Estimate":{}`, false, 1},
-			{`"Oldest":5,"ID":6,"Ended":{}`, false, 1}, // the worker gave up
-			{`"Oldest":5,"ID":5,"Ended":{}`, false, 0},
-			{`"Oldest":5,"ID":6,"Estimate":{}`, false, 0}, // late
+			{`"ID":1,"Estimate":{}`, true, 1},
+			{`"ID":1,"Estimate":{}`, true, 1}, // it arrives twice, or the reply was lost
+			{`"ID":2,"Estimate":{}`, false, 1},
+			{`"ID":1,"Ended":{"Usage":{"input":5}}`, false, 1}, // the second is granted
+			{`"ID":1,"Ended":{"Usage":{"input":5}}`, false, 1},
+			{`"ID":2,"Estimate":{}`, true, 1},
+			{`"ID":2,"Ended":{}`, false, 0},
+			{`"ID":1,"Estimate":{}`, false, 0}, // late
+			{`"ID":1,"Ended":{"Usage":{"input":5}}`, false, 0},
+			{`"ID":2,"Estimate":{}`, false, 0}, // late
+			{`"ID":3,"Ended":{}`, false, 0},    // the worker gave up, and this overtakes its first request
+			{`"ID":3,"Estimate":{}`, false, 0},
+			{`"ID":0`, false, 0}, // a heartbeat
+			{`"ID":5,"Estimate":{}`, true, 1},
+			{`"ID":6,"Estimate":{}`, false, 1},
+			{`"ID":6,"Ended":{}`, false, 1}, // the worker gave up
+			{`"ID":5,"Ended":{}`, false, 0},
+			{`"ID":6,"Estimate":{}`, false, 0}, // late
 		} {
 			raw := server.Answer(t.Context(), []byte(`{"Group":"m","Worker":"w",`+c.request+`}`))
 			var reply struct{ Granted bool }
@@ -512,8 +509,8 @@ func TestPermitServer_repeated(t *testing.T) {
 // FuzzPermitServer checks that the server answers any two messages with valid JSON, that it never
 // has more permits than the limiter allows, and that Close returns all of them.
 func FuzzPermitServer(f *testing.F) {
-	f.Add([]byte(`{"Group":"m","Worker":"w","Oldest":1,"ID":1,"Estimate":{"Input":5}}`), []byte(`{"Group":"m","Worker":"w","Oldest":1,"ID":1,"Ended":{"Kind":1,"RetryAfter":9,"CostUSD":1e9}}`))
-	f.Add([]byte(`{"Oldest":9223372036854775807,"Worker":"w","ID":-1,"Estimate":{"Input":-1,"MaxOutput":-9}}`), []byte(`{`))
+	f.Add([]byte(`{"Group":"m","Worker":"w","ID":1,"Estimate":{"Input":5}}`), []byte(`{"Group":"m","Worker":"w","ID":1,"Ended":{"Kind":1,"RetryAfter":9,"CostUSD":1e9}}`))
+	f.Add([]byte(`{"Worker":"w","ID":-1,"Estimate":{"Input":-1,"MaxOutput":-9}}`), []byte(`{`))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		synctest.Test(t, func(t *testing.T) {
 			limiter := newLimiter(t, limit.Config{MaxConcurrent: 2})

@@ -23,6 +23,8 @@ const (
 // worker after the other. A worker that is silent for 30 s loses its permits: they end with
 // pipeline.RequestResult.Lost, because their calls may have been paid. When limit.Stop of its context is
 // closed, requests that wait get limit.ErrStopped.
+//
+// Memory is proportional to the permits that workers wait for, hold, or gave back in the last 30 s.
 type PermitServer struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -91,7 +93,7 @@ func (s *PermitServer) group(name string) *permitGroup {
 // readPermitRequest decodes a request and checks its bounds.
 func readPermitRequest(raw []byte) (req permitRequest, err error) {
 	ok := len(raw) <= maxMessage && json.Unmarshal(raw, &req) == nil &&
-		req.Worker != "" && len(req.Worker) <= maxName && len(req.Group) <= maxName && req.Oldest > 0
+		req.Worker != "" && len(req.Worker) <= maxName && len(req.Group) <= maxName
 	if e := req.Estimate; e != nil {
 		ok = ok && !outOfRange(e.Input, e.Output, e.MaxOutput+1)
 	}
@@ -123,20 +125,20 @@ type permitGroup struct {
 
 // permitWorker is a worker that sent a request recently.
 type permitWorker struct {
-	permits map[int64]*workerPermit // by id, also those that ended, as long as the worker may repeat itself
-	oldest  int64                   // the worker needs no lower ids
+	permits map[int64]*workerPermit // by id
 	turn    chan struct{}           // holds whoever is asking the Admission, so that workers are served in turn
 	timer   *time.Timer             // drops the worker
 }
 
-// workerPermit is a permit that a worker waits for, was granted or refused, or has ended.
+// workerPermit is a permit that a worker waits for, was granted or refused, or that ended not long
+// ago: late messages and repeated ones must not begin it anew.
 type workerPermit struct {
 	cancel  context.CancelFunc // ends the wait
-	silence *time.Timer        // calls cancel unless the worker asks again
+	timer   *time.Timer        // ends the wait unless the worker asks again; removes the permit after its end
 	decided chan struct{}      // closed at the end of the wait
 	granted pipeline.Permit    // nil after its end
 	refused error
-	ended   bool
+	ended   bool // or refused
 }
 
 // answer applies a request. If it asks for a permit, answer waits for the decision.
@@ -148,13 +150,14 @@ func (g *permitGroup) answer(ctx context.Context, req permitRequest) (reply perm
 	}
 	w := g.worker(req.Worker)
 	w.timer.Reset(leaseTime)
-	g.forget(w, req.Oldest)
 	switch {
 	case req.Ended != nil:
 		g.end(g.permit(w, req), *req.Ended)
 	case req.Estimate != nil:
 		p := g.permit(w, req)
-		p.silence.Reset(longPoll + grantGrace)
+		if !p.ended {
+			p.timer.Reset(longPoll + grantGrace)
+		}
 		g.mu.Unlock()
 		select {
 		case <-p.decided:
@@ -197,34 +200,24 @@ func (g *permitGroup) drop(name string) {
 	}
 }
 
-// forget removes the permits that the worker does not need any more. The mutex is held.
-func (g *permitGroup) forget(w *permitWorker, oldest int64) {
-	if oldest <= w.oldest {
-		return
-	}
-	w.oldest = oldest
-	for id, p := range w.permits {
-		if id < oldest {
-			g.end(p, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}})
-			delete(w.permits, id)
-		}
-	}
-}
-
-// permit returns the permit of a request, for which it begins to wait if it is new. If the request
-// is late, the permit counts as ended. The mutex is held.
+// permit returns the permit of a request, for which it begins to wait if it is new. The mutex is held.
 func (g *permitGroup) permit(w *permitWorker, req permitRequest) *workerPermit {
 	p := w.permits[req.ID]
 	if p != nil {
 		return p
 	}
 	ctx, cancel := context.WithCancel(g.ctx)
-	p = &workerPermit{cancel: cancel, silence: time.AfterFunc(longPoll+grantGrace, cancel), decided: make(chan struct{})}
-	if p.ended = req.ID < w.oldest; !p.ended {
-		w.permits[req.ID] = p
-		if req.Ended == nil {
-			g.running.Go(func() { g.admit(ctx, w, req.ID, p, *req.Estimate) })
+	p = &workerPermit{cancel: cancel, decided: make(chan struct{})}
+	w.permits[req.ID] = p
+	p.timer = time.AfterFunc(longPoll+grantGrace, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if p.cancel(); p.ended {
+			delete(w.permits, req.ID)
 		}
+	})
+	if req.Ended == nil {
+		g.running.Go(func() { g.admit(ctx, w, req.ID, p, *req.Estimate) })
 	}
 	return p
 }
@@ -243,6 +236,7 @@ func (g *permitGroup) admit(ctx context.Context, w *permitWorker, id int64, p *w
 		}
 	case ctx.Err() == nil:
 		p.refused = err
+		g.end(p, pipeline.RequestResult{})
 	case !p.ended: // the worker may ask again
 		delete(w.permits, id)
 	}
@@ -275,6 +269,7 @@ func (g *permitGroup) end(p *workerPermit, e pipeline.RequestResult) {
 	}
 	p.ended = true
 	p.cancel()
+	p.timer.Reset(leaseTime)
 	if p.granted != nil {
 		g.done(p, e)
 	}

@@ -95,13 +95,8 @@ func New(cfg Config) (*Evaluator, error) {
 	var problems textutil.Problems
 	problems.Join(e.mask.CheckArguments(cfg.Script))
 	problems.Add(len(cfg.Script) > 0 && cfg.Script[0] == "", "evaluator: the script names no program")
-	targets := 0
-	for _, given := range []bool{len(cfg.Script) > 0, cfg.URL != "", cfg.Model != nil} {
-		if given {
-			targets++
-		}
-	}
-	problems.Add(targets != 1, "evaluator: give exactly one of a script, a URL and a model")
+	oneTarget := textutil.ExactlyOne(len(cfg.Script) > 0, cfg.URL != "", cfg.Model != nil)
+	problems.Add(!oneTarget, "evaluator: give exactly one of a script, a URL and a model")
 	model, start := cfg.Model, 0
 	if cfg.Model != nil {
 		known := []string{varQuestion, varCriteria, varCandidate, varReference}

@@ -296,11 +296,11 @@ func TestItemThatIsTooLargeIsNamedAndNotSent(t *testing.T) {
 	sent := 0
 	if suite.Full() {
 		sent = 1
-		if _, err := client.UpsertDatasetItem(t.Context(), item(maxItemBytes)); err != nil {
+		if _, err := client.UpsertDatasetItem(t.Context(), item(MaxItemBytes)); err != nil {
 			t.Error(err)
 		}
 	}
-	_, err := client.UpsertDatasetItem(t.Context(), item(maxItemBytes+1))
+	_, err := client.UpsertDatasetItem(t.Context(), item(MaxItemBytes+1))
 	if !errors.Is(err, ErrTooLarge) || exitCode(err) != 64 || !strings.Contains(err.Error(), `item "i1" of dataset "docs" is too large: 4.5 MB`) || len(record.seen()) != sent {
 		t.Errorf("%v, %d requests", err, len(record.seen()))
 	}

@@ -256,11 +256,12 @@ func (c *Client) GetDatasetItem(ctx context.Context, id string) (DatasetItem, er
 	return call[DatasetItem](ctx, c, get("dataset-items/"+url.PathEscape(id), nil), nil, "dataset item %q", id)
 }
 
-// maxItemBytes is the largest request body that servers accept for a dataset item.
-const maxItemBytes = 4.5 * 1024 * 1024
+// MaxItemBytes is the largest request body that servers accept for a dataset item: the item as
+// JSON with the name of its dataset.
+const MaxItemBytes = 4_718_592
 
 // UpsertDatasetItem creates the item, or merges it into the item with the same id, and returns
-// the stored item. Every call writes a new version of the item, even if it is unchanged:
+// the stored item: with a Status alone, it archives an item or makes it active again. Every call writes a new version of the item, even if it is unchanged:
 // compare first. Safe to repeat; retried, also after a conflict with another writer. Errors:
 // ErrNotFound (unknown dataset), ErrConflict (the id belongs to another dataset), *UsageError
 // that wraps ErrTooLarge (the request has more than 4.5 MiB; nothing is sent), *APIError,
@@ -276,23 +277,14 @@ func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItem) (Datas
 	if err != nil {
 		return DatasetItem{}, usageError("dataset item %q of %q cannot be written as JSON: %w", item.ID, item.DatasetName, err)
 	}
-	if len(body) > maxItemBytes {
-		const mb = 1 << 20
+	if len(body) > MaxItemBytes {
+		const mb = float64(1 << 20)
 		return DatasetItem{}, usageError("item %q of dataset %q is %w: %.1f MB, and Langfuse takes %.1f MB at most: "+
 			"shorten its document or leave it out", textutil.Cut(item.ID, 80), textutil.Cut(item.DatasetName, 80),
-			ErrTooLarge, float64(len(body))/mb, maxItemBytes/mb)
+			ErrTooLarge, float64(len(body))/mb, MaxItemBytes/mb)
 	}
 	r := request{method: http.MethodPost, path: "dataset-items", body: body}
 	return call[DatasetItem](ctx, c, r, nil, "dataset item %q of %q", item.ID, item.DatasetName)
-}
-
-// SetDatasetItemStatus archives an item or makes it active again, and leaves its content
-// unchanged. If the item does not exist, the server creates an empty item: check with
-// GetDatasetItem first. In everything else it is like UpsertDatasetItem.
-//
-// API: POST /api/public/dataset-items
-func (c *Client) SetDatasetItemStatus(ctx context.Context, datasetName, id string, status ItemStatus) (DatasetItem, error) {
-	return c.UpsertDatasetItem(ctx, DatasetItem{DatasetName: datasetName, ID: id, Status: status})
 }
 
 // DatasetVersion identifies the state of a dataset at a time.

@@ -68,7 +68,7 @@ func TestDatasetItemCalls(t *testing.T) {
 	if _, err := client.UpsertDatasetItem(ctx, DatasetItem{DatasetName: "d", ID: "i 1", Input: []byte(`{"text":"<b>&"}`), ExpectedOutput: []byte(`{}`)}); err != nil {
 		t.Error(err)
 	}
-	if _, err := client.SetDatasetItemStatus(ctx, "d", "i 1", ItemArchived); err != nil {
+	if _, err := client.UpsertDatasetItem(ctx, DatasetItem{DatasetName: "d", ID: "i 1", Status: ItemArchived}); err != nil {
 		t.Error(err)
 	}
 	if item, err := client.GetDatasetItem(ctx, "i 1"); err != nil || item.ID != "i 1" {

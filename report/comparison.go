@@ -299,7 +299,7 @@ func (p *page) candidate(r ResultView) {
 	p.table(r.ScoreTable())
 	p.table(r.Tables(maxTypes)...)
 	p.table(r.SensitivityTable(), gateTable("", r.Gate))
-	p.warnings("Warnings", r.Warnings, 0)
+	p.warnings(r.Warnings, 0)
 }
 
 // CompareMarkdown writes a comparison as GitHub-flavoured Markdown, for a comment on a pull

@@ -83,7 +83,7 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 		t.Notes = []string{"expected: A's; extracted: B's"}
 		p.table(t)
 	}
-	p.warnings("Warnings", a.Warnings, 0)
+	p.warnings(a.Warnings, 0)
 	return p.writeTo(w)
 }
 

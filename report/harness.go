@@ -236,7 +236,7 @@ func Bench(w io.Writer, r bench.Report, opt Options) error {
 		drifting := strings.Join(limitList(r.DriftingCases, maxShownCauses, textutil.Line), ", ")
 		p.notes(textIf(drifting != "", Counted(len(r.DriftingCases), "case")+" differed between trials: "+drifting))
 	}
-	p.warnings("Warnings", r.Warnings, 0)
+	p.warnings(r.Warnings, 0)
 	return p.writeTo(w)
 }
 

@@ -99,7 +99,7 @@ func Item(w io.Writer, v ItemView, opt Options) error {
 	p.things("Extracted", v.Extracted)
 	p.matches(v.Matches)
 	p.table(missTable("Missed", v.Missed), missTable("Spurious", v.Spurious), callTable(v.Outcome.Calls))
-	p.warnings("Warnings", v.Outcome.Warnings, messageLines)
+	p.warnings(v.Outcome.Warnings, messageLines)
 	p.where()
 	return p.writeTo(w)
 }

@@ -146,7 +146,7 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	for _, r := range l.Runs {
 		p.table(gateTable(" of "+quoted(r.Summary.Run.Name), r.Gate))
 	}
-	p.warnings("Warnings", l.Warnings, 0)
+	p.warnings(l.Warnings, 0)
 	p.where()
 	return p.writeTo(w)
 }

@@ -302,7 +302,7 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 		p.parts(paint(f.Label), f.Parts...)
 	}
 	p.table(v.tables()...)
-	p.warnings("Warnings", s.Warnings, 0)
+	p.warnings(s.Warnings, 0)
 	p.where()
 	return p.writeTo(w)
 }

@@ -95,9 +95,9 @@ func (p *page) notes(list ...string) {
 	}
 }
 
-// warnings lists untrusted texts under a title, each in at most maxLines lines; 0 means all.
-func (p *page) warnings(title string, list []string, maxLines int) {
-	p.title(title)
+// warnings lists untrusted texts, each in at most maxLines lines; 0 means all.
+func (p *page) warnings(list []string, maxLines int) {
+	p.title("Warnings")
 	for _, warning := range list {
 		p.wrapped(textutil.Line(warning), gap, maxLines, p.yellow)
 	}

@@ -82,13 +82,7 @@ func DefaultOptions() Options {
 // optionsError wraps the problems of options in an error with exit code 64.
 func optionsError(err error) error { return cli.Usage("scoring options: %w", err) }
 
-// Validate returns all problems of the options as one error with exit code 64, or nil.
-func (o Options) Validate() error {
-	_, err := o.check()
-	return err
-}
-
-// check validates the options and returns the threshold.
+// check returns the threshold, or all problems of the options as one error with exit code 64.
 func (o Options) check() (threshold, error) {
 	var problems textutil.Problems
 	problems.Add(!slices.Contains([]Normalisation{"", NFKCCaseFold, Lower, NoNormalisation}, o.Normalise),

@@ -47,7 +47,8 @@ func ParseOptions(raw []byte, base Options) (Options, error) {
 	if len(problems) > 0 {
 		return Options{}, optionsError(errors.Join(problems...))
 	}
-	return o, o.Validate()
+	_, err := o.check()
+	return o, err
 }
 
 // option is the JSON form of one field of Options.

@@ -14,6 +14,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
+	"extraction-experiment/langfuse"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -87,8 +88,8 @@ func TestCheck_unreadable(t *testing.T) {
 func TestCheck_large(t *testing.T) {
 	suite.Slow(t, "two items of 4.7 MB")
 	for size, want := range map[int]string{
-		maxBody - 155: "f.jsonl: line 1: item a: is 4.7 MB (4718593 bytes) as a request, Langfuse takes 4718592 bytes: split the document",
-		maxBody - 156: "", // the request has 156 bytes around the text
+		langfuse.MaxItemBytes - 155: "f.jsonl: line 1: item a: is 4.7 MB (4718593 bytes) as a request, Langfuse takes 4718592 bytes: split the document",
+		langfuse.MaxItemBytes - 156: "", // the request has 156 bytes around the text
 	} {
 		text := `{"id":"a","input":{"document_text":"` + strings.Repeat("x", size) + `","object_schemas":{"A":{}}},"expectedOutput":{"entities":[],"relationships":[]}}`
 		report, err := Check(readJSONL(text), Config{Dataset: "docs"})

@@ -204,7 +204,7 @@ func TestFile_refusals(t *testing.T) {
 		"dataset blank":   {itemLine("a", "x"), Config{Dataset: " "}, "name of the dataset is missing"},
 		"prefix":          {itemLine("a", "x"), Config{IDPrefix: "\n"}, "control characters"},
 		"schema":          {itemLine("a", "x"), Config{Schemas: Schemas{Input: []byte(`{"type":7}`)}}, "the schema of input"},
-		"too large":       {itemLine("a", strings.Repeat("x", maxBody)), Config{}, "item a: is 4.7 MB"},
+		"too large":       {itemLine("a", strings.Repeat("x", langfuse.MaxItemBytes)), Config{}, "item a: is 4.7 MB"},
 		"breaks a schema": {itemLine("a", "x"), Config{Schemas: Schemas{Input: []byte(`{"type":"object","properties":{"topic":{}},"required":["topic"]}`)}}, "missing property 'topic'"},
 	}
 	for name, tt := range tests {

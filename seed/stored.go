@@ -23,10 +23,6 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// maxBody is the size in bytes (4.5 MiB) of the largest request that Langfuse accepts for an item:
-// the item as JSON with the name of its dataset.
-const maxBody = 4_718_592
-
 // checkStored notes what Langfuse would refuse or alter when it stores the item.
 func (c *checker) checkStored(n *notes, item dataset.Item) {
 	body, err := textutil.MarshalJSON(c.cfg.upsert(item))
@@ -34,9 +30,9 @@ func (c *checker) checkStored(n *notes, item dataset.Item) {
 		n.problem(Syntax, "", "cannot be written as JSON: %v", err)
 		return
 	}
-	if len(body) > maxBody {
+	if len(body) > langfuse.MaxItemBytes {
 		n.problem(TooLarge, "", "is %.1f MB (%d bytes) as a request, Langfuse takes %d bytes: split the document",
-			float64(len(body))/1e6, len(body), maxBody)
+			float64(len(body))/1e6, len(body), langfuse.MaxItemBytes)
 	}
 	for _, field := range []struct {
 		path string
@@ -165,6 +161,11 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 		return 0, cli.WriteError(err)
 	}
 	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	type spooledItem struct {
+		id     string
+		offset int64
+		size   int
+	}
 	var list []spooledItem
 	var end int64
 	out := bufio.NewWriter(file)
@@ -172,46 +173,34 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 		if err != nil {
 			return 0, err
 		}
-		p := spooledItem{Item: itemOf(stored), offset: end}
-		for i, value := range p.values() {
-			p.sizes[i], _ = out.Write(*value) // Flush returns the error
-			end += int64(p.sizes[i])
-			*value = nil
+		text, err := textutil.MarshalJSON(itemOf(stored))
+		if err != nil {
+			return 0, err
 		}
-		list = append(list, p)
+		_, _ = out.Write(text) // Flush returns the error
+		list = append(list, spooledItem{stored.ID, end, len(text)})
+		end += int64(len(text))
 	}
 	if err := out.Flush(); err != nil {
 		return 0, cli.WriteError(err)
 	}
 	// An id is listed twice if it was written during the listing. The first one is the newest.
-	slices.SortStableFunc(list, func(a, b spooledItem) int { return cmp.Compare(a.ID, b.ID) })
-	list = slices.CompactFunc(list, func(a, b spooledItem) bool { return a.ID == b.ID })
+	slices.SortStableFunc(list, func(a, b spooledItem) int { return cmp.Compare(a.id, b.id) })
+	list = slices.CompactFunc(list, func(a, b spooledItem) bool { return a.id == b.id })
 	for _, p := range list {
-		for i, value := range p.values() {
-			if p.sizes[i] > 0 {
-				*value = make(json.RawMessage, p.sizes[i])
-				if _, err := file.ReadAt(*value, p.offset); err != nil {
-					return 0, cli.WriteError(err)
-				}
-				p.offset += int64(p.sizes[i])
-			}
+		text, item := make([]byte, p.size), dataset.Item{}
+		if _, err := file.ReadAt(text, p.offset); err != nil {
+			return 0, cli.WriteError(err)
 		}
-		if err := w.Write(p.Item); err != nil {
+		if err := json.Unmarshal(text, &item); err != nil {
+			return 0, err
+		}
+		item.Input = orDefault(item.Input, nil) // null stands for an absent one
+		if err := w.Write(item); err != nil {
 			return 0, err
 		}
 	}
 	return len(list), nil
-}
-
-// spooledItem is an item whose values are in a file, one after the other.
-type spooledItem struct {
-	dataset.Item
-	offset int64
-	sizes  [3]int // 0 for an absent value
-}
-
-func (p *spooledItem) values() []*json.RawMessage {
-	return []*json.RawMessage{&p.Input, &p.Expected, &p.Metadata}
 }
 
 // StoredItems yields all active items of a dataset as of the time of the call, in one version.
@@ -252,7 +241,7 @@ func Archive(ctx context.Context, client *langfuse.Client, dataset string, ids [
 			change.Action = Unchanged
 		default:
 			change.Action = Archived
-			_, err = client.SetDatasetItemStatus(ctx, dataset, id, langfuse.ItemArchived)
+			_, err = client.UpsertDatasetItem(ctx, langfuse.DatasetItem{DatasetName: dataset, ID: id, Status: langfuse.ItemArchived})
 		}
 		if err != nil {
 			return changes, fmt.Errorf("archiving: %w", err)

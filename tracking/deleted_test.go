@@ -17,7 +17,7 @@ func TestModes_itemDeleted(t *testing.T) {
 	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
 		w := newWorldIn(t, mode)
 		run := w.newRun(t, "base", 4)
-		_, err := w.client.SetDatasetItemStatus(t.Context(), "d", itemID(1), "ARCHIVED")
+		_, err := w.client.UpsertDatasetItem(t.Context(), langfuse.DatasetItem{DatasetName: "d", ID: itemID(1), Status: langfuse.ItemArchived})
 		if err == nil {
 			w.delete(t, "dataset-items/"+itemID(2))
 		}

@@ -146,13 +146,7 @@ func Parse(path string, text []byte) (Set, error) {
 }
 
 func (r *parser) spec(s Spec, line int) Spec {
-	count := 0
-	for _, given := range []bool{len(s.Script) > 0, len(s.Command) > 0, s.URL != "", s.Model != "", s.Scorer != ""} {
-		if given {
-			count++
-		}
-	}
-	if count != 1 {
+	if !textutil.ExactlyOne(len(s.Script) > 0, len(s.Command) > 0, s.URL != "", s.Model != "", s.Scorer != "") {
 		r.problem(line, "evaluator: give exactly one of script (or command), url, model and scorer")
 	}
 	s.Script, s.Line = append(s.Script, s.Command...), line

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // score is a row of the table scores. Its value is a number, or a text for CATEGORICAL, TEXT and
@@ -81,16 +83,10 @@ func readScore(f *form) score {
 	if correction {
 		sc.name = "output"
 	}
-	given := 0
-	for _, id := range []string{sc.trace, sc.session, sc.run} {
-		if id != "" {
-			given++
-		}
-	}
 	switch {
 	case sc.name == "":
 		f.addIssue("too_small", "name", "Too small: expected string to have >=1 characters")
-	case given != 1:
+	case !textutil.ExactlyOne(sc.trace != "", sc.session != "", sc.run != ""):
 		f.addIssue("custom", "traceId", "Provide exactly one of the following: traceId, sessionId, datasetRunId")
 	case sc.observation != "" && sc.trace == "":
 		f.addIssue("custom", "observationId", "Provide exactly one of the following: an observationId needs its traceId")

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Faults configures how a server misbehaves, for tests of its clients. The zero value means no
@@ -28,18 +29,12 @@ type Faults struct {
 }
 
 func (f Faults) check() error {
-	return errors.Join(
-		errorUnless(f.FailShare >= 0 && f.FailShare <= 1, "the share of failing requests is %v: give a number from 0 to 1", f.FailShare),
-		errorUnless(f.Latency >= 0, "the latency cannot be negative"),
-		errorUnless(f.RateLimit >= 0, "the rate limit is %d: give a number of requests, or 0 for none", f.RateLimit))
-}
-
-// errorUnless returns an error if the condition is false, and nil otherwise.
-func errorUnless(condition bool, format string, args ...any) error {
-	if condition {
-		return nil
-	}
-	return fmt.Errorf(format, args...)
+	var problems textutil.Problems
+	isShare := f.FailShare >= 0 && f.FailShare <= 1
+	problems.Add(!isShare, "the share of failing requests is %v: give a number from 0 to 1", f.FailShare)
+	problems.Add(f.Latency < 0, "the latency cannot be negative")
+	problems.Add(f.RateLimit < 0, "the rate limit is %d: give a number of requests, or 0 for none", f.RateLimit)
+	return errors.Join(problems...)
 }
 
 // faultInjector makes requests fail. It is safe for concurrent use.

@@ -62,6 +62,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // The key pair and the project of every server. The keys are not secret, because only this
@@ -157,8 +159,10 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	modeErr := errorUnless(slices.Contains(Modes(), c.Mode), "mode %q is not known: use one of %q", c.Mode, Modes())
-	return c, errors.Join(modeErr, c.Faults.check())
+	var problems textutil.Problems
+	problems.Add(!slices.Contains(Modes(), c.Mode), "mode %q is not known: use one of %q", c.Mode, Modes())
+	problems.Join(c.Faults.check())
+	return c, errors.Join(problems...)
 }
 
 // Server answers the Langfuse API from one store. It is safe for concurrent use.
@@ -240,17 +244,29 @@ func (s *Server) Close() error { return s.store.close() }
 // running ones up to ten seconds, and returns nil. It closes l but not the store. If it ends in
 // any other way, it returns an error.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	var unused unusedConns
+	// Connections without a request, which clients open when they send several requests at once.
+	// A stopping http.Server would wait five seconds for a request on each.
+	var unused sync.Map
 	hs := &http.Server{
-		Handler:           s.Handler(),
-		ConnState:         unused.watch,
+		Handler: s.Handler(),
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				unused.Store(conn, nil)
+			} else {
+				unused.Delete(conn)
+			}
+		},
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       5 * time.Minute,
 		WriteTimeout:      5 * time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
-	hs.RegisterOnShutdown(unused.close) // after the last new connection
+	hs.RegisterOnShutdown(func() { // after the last new connection
+		for conn := range unused.Range {
+			_ = conn.(net.Conn).Close() // no request uses it
+		}
+	})
 	serveErr := make(chan error, 1)
 	go func() { serveErr <- hs.Serve(l) }()
 	select {
@@ -266,26 +282,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	<-serveErr
 	return err
-}
-
-// unusedConns tracks connections without a request, which clients open when they send several
-// requests at once. A stopping http.Server would wait five seconds for a request on each.
-type unusedConns struct{ conns sync.Map }
-
-// watch is the ConnState hook of an http.Server.
-func (c *unusedConns) watch(conn net.Conn, state http.ConnState) {
-	if state == http.StateNew {
-		c.conns.Store(conn, nil)
-	} else {
-		c.conns.Delete(conn)
-	}
-}
-
-func (c *unusedConns) close() {
-	c.conns.Range(func(conn, _ any) bool {
-		_ = conn.(net.Conn).Close() // no request uses it
-		return true
-	})
 }
 
 // now returns the time of the clock in milliseconds, the precision of the API.

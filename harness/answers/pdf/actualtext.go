@@ -75,17 +75,14 @@ func textString(s String) string {
 	case strings.HasPrefix(text, "\xef\xbb\xbf") && utf8.ValidString(text):
 		return text[3:]
 	}
-	signs := []rune("•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž") // from 0x80 on
+	signs := []rune("•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž\u009f€") // from 0x80 on; the others are Latin-1
 	var b strings.Builder
 	for _, c := range []byte(text) {
-		switch i := int(c) - 0x80; {
-		case i >= 0 && i < len(signs):
-			b.WriteRune(signs[i])
-		case c == 0xa0:
-			b.WriteRune('€')
-		default:
-			b.WriteRune(rune(c))
+		r := rune(c)
+		if i := int(c) - 0x80; i >= 0 && i < len(signs) {
+			r = signs[i]
 		}
+		b.WriteRune(r)
 	}
 	return b.String()
 }

@@ -156,7 +156,7 @@ func TestRepeatedKey(t *testing.T) {
 		`{"a":1,"b":{"c":2},"d":[{"c":3}]}`: "", `[1,"a","a"]`: "", `7`: "",
 		`{"a":1,"a":2}`: "a", `{"a":{"b":1,"\u0062":2}}`: "a.b", `{"a":[{},{"b":[],"b":[]}],"c":1}`: "a[1].b",
 	} {
-		if got := RepeatedKey([]byte(raw)); got != want {
+		if got := findRepeated(json.NewDecoder(strings.NewReader(raw)), ""); got != want {
 			t.Errorf("%s: %q, want %q", raw, got, want)
 		}
 	}

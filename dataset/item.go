@@ -154,19 +154,14 @@ func ReadObject(raw []byte) (values map[string]json.RawMessage, err error) {
 	case raw[0] != '{':
 		return nil, fmt.Errorf("found %s", textutil.Cut(string(raw), 60))
 	}
-	if key := RepeatedKey(raw); key != "" {
-		return nil, fmt.Errorf("the key %q is given twice", key)
+	if key := findRepeated(json.NewDecoder(bytes.NewReader(raw)), ""); key != "" {
+		return nil, fmt.Errorf("the key %q is given twice", textutil.Brief(key, 300))
 	}
 	return values, json.Unmarshal(raw, &values)
 }
 
-// RepeatedKey returns the path of a key that occurs twice in an object of valid JSON, like
+// findRepeated returns the path of a key that occurs twice in an object of the next value, like
 // "expected.weight", or "" if there is none.
-func RepeatedKey(raw json.RawMessage) string {
-	return textutil.Brief(findRepeated(json.NewDecoder(bytes.NewReader(raw)), ""), 300)
-}
-
-// findRepeated returns the path of a repeated key in the next value, or "".
 func findRepeated(dec *json.Decoder, path string) (repeated string) {
 	token, _ := dec.Token()
 	if token != json.Delim('[') && token != json.Delim('{') {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -124,11 +123,7 @@ func parseObject(raw []byte) (map[string]json.RawMessage, error) {
 		return nil, errors.New("that is not one JSON object, without NaN and in UTF-8 without a byte order mark; " +
 			"print all else to standard error")
 	}
-	if key := dataset.RepeatedKey(trimmed); key != "" {
-		return nil, fmt.Errorf("the key %q appears twice", key)
-	}
-	var fields map[string]json.RawMessage
-	return fields, json.Unmarshal(trimmed, &fields)
+	return dataset.ReadObject(trimmed)
 }
 
 // findObject returns the JSON object with a score in the text of a model, which may add thoughts,

@@ -34,7 +34,7 @@ func TestParseVerdict_faults(t *testing.T) {
 		`{"score":-Infinity}`:                 "not_json: that is not one JSON object",
 		`{"score":1,"hits":[],"misses":[]}{"score":0}`:    "not_json: that is not one JSON object",
 		`{"score":1,"hits":[],"misses":[]} done`:          "not_json: that is not one JSON object",
-		`{"score":1,"score":0,"hits":[],"misses":[]}`:     `the key "score" appears twice`,
+		`{"score":1,"score":0,"hits":[],"misses":[]}`:     `the key "score" is given twice`,
 		`{"score":1.5,"hits":[],"misses":[]}`:             "bad_verdict: score: 1.5 is not from 0 to 1",
 		`{"score":-0.1,"hits":[],"misses":[]}`:            "score: -0.1 is not from 0 to 1",
 		`{"score":1e999,"hits":[],"misses":[]}`:           "score: expected a number",

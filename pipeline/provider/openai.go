@@ -141,13 +141,12 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	r.Model, r.Finish, r.choices, r.emptyMessage = answer.Model, pipeline.FinishOther, len(answer.Choices), "the answer has no choices"
 	u, unreadable := readUsage[openAIUsage](answer.Usage)
 	output, cached, reasoning := u.Completion, u.PromptDetails.Cached, u.CompletionDetails.Reasoning
-	// OpenAI counts reasoning in completion_tokens. For servers that do not (xAI), the total is
-	// larger by exactly that number. It is added here, so that the output times its price is
-	// the cost.
-	if reasoning > 0 && u.Total == u.Prompt+output+reasoning {
-		output += reasoning
+	// OpenAI counts reasoning in completion_tokens. Servers that do not (xAI; Google, which does not
+	// even tell its number) count it in the total. It is billed as output.
+	if u.Prompt > 0 {
+		output = max(output, u.Total-u.Prompt)
 	}
-	r.Usage, r.UsageProblem = tokenUsage(u.Prompt, output, cached, reasoning, u.Prompt, u.Completion, cached, reasoning)
+	r.Usage, r.UsageProblem = tokenUsage(u.Prompt, output, cached, reasoning, u.Prompt, u.Completion, output, cached, reasoning)
 	r.UsageProblem = cmp.Or(unreadable, r.UsageProblem)
 	if r.choices == 0 {
 		return r, nil

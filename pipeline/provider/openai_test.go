@@ -274,7 +274,11 @@ func TestOpenAI_usage(t *testing.T) {
 		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"completion_tokens_details":{"reasoning_tokens":3}}`: {Input: 10, Output: 5, Reasoning: 3},
 		// xAI: they do not, the total is 10 + 5 + 3; output is 5 + 3.
 		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":18,"completion_tokens_details":{"reasoning_tokens":3}}`: {Input: 10, Output: 8, Reasoning: 3},
-		`{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":null}`:               {Input: 10, Cached: 4},
+		// Google's compatible endpoint leaves its thoughts out, and tells them by the total alone.
+		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":65}`:                                      {Input: 10, Output: 55},
+		`{"completion_tokens":5,"total_tokens":65}`:                                                         {Output: 5},
+		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":1e12}`:                                    {},
+		`{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":null}`: {Input: 10, Cached: 4},
 		// Parts are cut to the whole; impossible numbers count as none, and are reported.
 		`{"prompt_tokens":1,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":9},"prompt_tokens_details":{"cached_tokens":7}}`: {Input: 1, Cached: 1, Output: 2, Reasoning: 2},
 		`{"prompt_tokens":-100,"completion_tokens":2}`:                                  {},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -77,16 +78,19 @@ func (m *httpModel) bodyFault(reply proc.Reply, err error) *pipeline.ModelError 
 			e.Failure.Class = outcome.RateLimited
 		}
 		return e
-	case len(reply.Body) == 0:
+	case len(bytes.TrimSpace(reply.Body)) == 0: // some servers write line breaks while they are busy, and give up
 		e := newFault(outcome.Provider, "the answer of %s is empty", m.BaseURL)
 		e.Retry = true
 		return e
 	}
+	cut := errors.Is(err, io.ErrUnexpectedEOF)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text has the types of Go
 		err = errors.New(strings.TrimPrefix(wrong.Field+": unexpected "+wrong.Value, ": "))
 	}
-	return newFault(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q",
+	e := newFault(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q",
 		m.BaseURL, m.excerpt(err), textutil.Cut(reason.Text, 200))
+	e.Retry = cut // like a broken connection, which a proxy can hide
+	return e
 }
 
 // excerpt cuts and masks a part of an answer or an error for a message.
@@ -104,7 +108,7 @@ func (m *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
 	// Gemini answers with 400 to a wrong key. OpenAI says of a request that it is too large if it can never pass.
 	wrongKey := reason.has("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key")
 	rejected := reply.Status == http.StatusTooManyRequests
-	noCredit := rejected && reason.has("insufficient_quota", "billing_hard_limit_reached")
+	noCredit := reason.usedUp()
 	tooLarge := rejected && !noCredit && strings.HasPrefix(message, "Request too large")
 	complains := func(of string) bool { return reply.Status == http.StatusBadRequest && strings.Contains(message, of) }
 	pause := max(limit.RetryAfter(reply.Header, time.Now()), reason.RetryDelay)
@@ -116,7 +120,7 @@ func (m *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
 		advice = "it alone exceeds what the account may use in a minute"
 	case rejected && pause > 0:
 		advice = fmt.Sprintf("the server asks to wait %s", pause)
-	case complains("max_completion_tokens"):
+	case complains("Use 'max_completion_tokens'"):
 		advice = "say max_completion_tokens: true of the model in the file of EXPERIMENT_MODELS_FILE"
 	case complains("response_format"), complains("json_schema"):
 		advice = "if the model takes no JSON Schema, say no_schema: true in the file of EXPERIMENT_MODELS_FILE"
@@ -132,7 +136,7 @@ func (m *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
 		message += "; " + advice
 	}
 	e := newFault(outcome.Provider, "%d: %s", reply.Status, message)
-	e.Unauthorised = wrongKey
+	e.Unauthorised = wrongKey || noCredit
 	if rejected && !tooLarge {
 		e.Failure.Class = outcome.RateLimited
 	}
@@ -165,6 +169,15 @@ func (r reason) has(codes ...string) bool {
 	return slices.ContainsFunc(codes, func(code string) bool {
 		return slices.ContainsFunc(r.Codes, func(own string) bool { return strings.EqualFold(own, code) })
 	})
+}
+
+// usedUp reports whether the account has no credit left, or has reached a limit of spending: by the codes of OpenAI
+// and Moonshot, or the texts of Anthropic and xAI, which have no such codes.
+func (r reason) usedUp() bool {
+	texts := []string{"Your credit balance is too low", "You have reached your specified", "used all available credits"}
+	contained := func(text string) bool { return strings.Contains(r.Text, text) }
+	return slices.ContainsFunc(texts, contained) ||
+		r.has("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "exceeded_current_quota_error")
 }
 
 // maxErrorBody is how much of a failed answer is read for its reason, in bytes.

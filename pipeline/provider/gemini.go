@@ -100,7 +100,7 @@ func (*gemini) requestBody(model modelConfig, req pipeline.Request) ([]byte, err
 
 func (*gemini) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	var answer geminiAnswer
-	if err := json.Unmarshal(body, &answer); err != nil {
+	if err := decodeAnswer(body, &answer); err != nil {
 		return r, err
 	}
 	r.Model, r.Finish, r.choices, r.emptyMessage = answer.ModelVersion, pipeline.FinishOther, len(answer.Candidates), "the answer has no candidates"

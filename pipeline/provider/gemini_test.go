@@ -233,6 +233,13 @@ func TestGemini_malformed(t *testing.T) {
 			t.Errorf("%s: got %v", body, err)
 		}
 	}
+	// What is cut or blank is asked for again.
+	for _, body := range []string{`{"candidates":[{"content":{"parts":[{"te`, "\n\n"} {
+		_, err := askGemini(t, 200, body)
+		if failed := modelFailure(t, err); failed.Failure.Class != outcome.Provider || !failed.Retry {
+			t.Errorf("%q: got %v", body, err)
+		}
+	}
 }
 
 func TestGemini_usage(t *testing.T) {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -68,7 +69,12 @@ type protocol interface {
 type parsedAnswer struct {
 	pipeline.Response
 	choices      int
-	emptyMessage string // the message if there is no text
+	emptyMessage string // the message if there is no text, or the server broke off the answer
+}
+
+// decodeAnswer decodes the JSON of an answer. Some servers write more after it, which is ignored.
+func decodeAnswer(body []byte, answer any) error {
+	return json.NewDecoder(bytes.NewReader(body)).Decode(answer)
 }
 
 // httpModel is a model over HTTP.
@@ -171,6 +177,10 @@ func (m *httpModel) read(reply proc.Reply, err error) (pipeline.Response, *pipel
 	case reply.Status == http.StatusBadRequest && readReason(reply).has("content_filter", "ResponsibleAIPolicyViolation"):
 		// So Azure reports that its filter declined the prompt, for which it bills tokens that it does not tell.
 		return pipeline.Response{Text: m.mask.Text(readReason(reply).Text), Finish: pipeline.FinishRefused}, nil
+	case reply.Status == http.StatusBadRequest &&
+		strings.HasPrefix(readReason(reply).Text, "Could not finish the message because max_tokens"):
+		// So OpenAI reports that reasoning used up the limit of tokens, without how many.
+		return pipeline.Response{Finish: pipeline.FinishLength}, nil
 	case reply.Status == http.StatusForbidden && readReason(reply).Flagged:
 		// So OpenRouter reports that its moderation declined the prompt, before a model was asked.
 		refused := m.mask.Text(readReason(reply).Text)
@@ -188,24 +198,34 @@ func (m *httpModel) read(reply proc.Reply, err error) (pipeline.Response, *pipel
 	if err != nil {
 		return answer.Response, m.bodyFault(reply, err)
 	}
-	// Finish tells the caller of a refusal, and of a limit of tokens that reasoning used up.
-	if strings.TrimSpace(answer.Text) != "" || answer.Finish == pipeline.FinishRefused || answer.Finish == pipeline.FinishLength {
+	class := outcome.InvalidOutput // models answer differently each time
+	switch finish := answer.Finish; {
+	case finish == finishBroken:
+		answer.Finish, class = pipeline.FinishOther, outcome.Provider
+	case strings.TrimSpace(answer.Text) != "", finish == pipeline.FinishRefused, finish == pipeline.FinishLength:
+		// Finish tells the caller of a refusal, and of a limit of tokens that reasoning used up.
 		return answer.Response, nil
 	}
-	e := newFault(outcome.InvalidOutput, "%s", answer.emptyMessage)
-	e.Retry = true // models answer differently each time
+	e := newFault(class, "%s", answer.emptyMessage)
+	e.Retry = true
 	return answer.Response, e
 }
 
-// finishReason translates a finish reason of OpenAI (small letters) or Gemini (capitals).
+// finishBroken means that the server broke off its answer, which therefore is none.
+const finishBroken pipeline.Finish = "broken"
+
+// finishReason translates a finish reason of OpenAI (small letters), of Gemini (capitals), or of others, which some
+// servers and gateways use.
 func finishReason(reason string) pipeline.Finish {
 	switch reason {
 	case "stop", "STOP":
 		return pipeline.FinishStop
-	case "length", "MAX_TOKENS":
+	case "length", "MAX_TOKENS", "max_tokens", "model_length", "model_context_window_exceeded":
 		return pipeline.FinishLength
-	case "content_filter", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII":
+	case "content_filter", "refusal", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII":
 		return pipeline.FinishRefused
+	case "error", "abort", "insufficient_system_resource": // OpenRouter and Mistral, vLLM, DeepSeek
+		return finishBroken
 	}
 	return pipeline.FinishOther
 }

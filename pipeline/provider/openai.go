@@ -73,6 +73,7 @@ type openAIAnswer struct {
 			Refusal any             `json:"refusal"` // a text; some servers write false
 		} `json:"message"`
 		Finish any `json:"finish_reason"` // a text; some servers write a number
+		Error  any `json:"error"`         // why the server broke off the answer: OpenRouter
 	} `json:"choices"`
 	Model string          `json:"model"`
 	Usage json.RawMessage `json:"usage"` // openAIUsage
@@ -134,8 +135,7 @@ func (*openAI) requestBody(model modelConfig, req pipeline.Request) ([]byte, err
 
 func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	var answer openAIAnswer
-	// Some servers write more after the JSON, which is ignored.
-	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&answer); err != nil {
+	if err := decodeAnswer(body, &answer); err != nil {
 		return r, err
 	}
 	r.Model, r.Finish, r.choices, r.emptyMessage = answer.Model, pipeline.FinishOther, len(answer.Choices), "the answer has no choices"
@@ -160,8 +160,14 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	if refusal, _ := choice.Message.Refusal.(string); refusal != "" {
 		r.Finish, r.Text = pipeline.FinishRefused, cmp.Or(r.Text, refusal)
 	}
+	if r.Finish == finishBroken {
+		r.emptyMessage = "the server broke off its answer"
+	}
 	if r.Finish != pipeline.FinishStop {
 		r.emptyMessage += fmt.Sprintf(" (finish reason %.40q)", finish)
+	}
+	if failure, _ := choice.Error.(map[string]any); failure != nil {
+		r.emptyMessage += ": " + textutil.Cut(textOf(failure["message"]), maxReason)
 	}
 	return r, nil
 }

@@ -239,11 +239,59 @@ func askOpenAI(t *testing.T, status int, body string) (pipeline.Response, error)
 
 func TestOpenAI_finish(t *testing.T) {
 	for reason, want := range map[string]pipeline.Finish{
-		"stop": "stop", "length": "length", "content_filter": "refused", "tool_calls": "other",
-		"insufficient_system_resource": "other", "": "other", "null": "other",
+		"stop": "stop", "length": "length", "content_filter": "refused", "tool_calls": "other", "": "other", "null": "other",
+		// Mistral; and Anthropic's own words, which some gateways pass on.
+		"model_length": "length", "max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "refused",
 	} {
 		if got, err := askOpenAI(t, 200, completion(map[string]any{"content": "text"}, reason)); err != nil || got.Finish != want || got.Text != "text" {
 			t.Errorf("%q: got %+v, %v", reason, got, err)
+		}
+	}
+}
+
+// TestOpenAI_brokenOff checks that an answer that the server itself broke off is a failure of the provider,
+// with what was paid, and no answer of the model.
+func TestOpenAI_brokenOff(t *testing.T) {
+	const upstream = `{"choices":[{"message":{"content":"{\"entities\": [{"},"finish_reason":"error","error":{"code":502,"message":"Upstream idle timeout"}}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`
+	for body, want := range map[string]string{
+		upstream: `broke off its answer (finish reason "error"): Upstream idle timeout`,
+		completion(map[string]any{"content": "{"}, "insufficient_system_resource"): `(finish reason "insufficient_system_resource")`,
+		completion(map[string]any{"content": ""}, "abort"):                         `(finish reason "abort")`,
+	} {
+		got, err := askOpenAI(t, 200, body)
+		failed := modelFailure(t, err)
+		if failed.Failure.Class != outcome.Provider || !failed.Retry || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got %+v, %v", body, failed, err)
+		}
+		if got.Usage.Input == 0 || got.Finish != pipeline.FinishOther {
+			t.Errorf("%s: got %+v", body, got)
+		}
+	}
+}
+
+// TestOpenAI_notFinished checks that status 400 for a limit of tokens that reasoning used up is an answer that was
+// cut, of unknown cost.
+func TestOpenAI_notFinished(t *testing.T) {
+	got, err := askOpenAI(t, 400, openaiWire().Error("Could not finish the message because max_tokens or model output limit was reached. Please try again with higher max_tokens."))
+	if want := (pipeline.Response{Finish: pipeline.FinishLength, Attempts: 1}); err != nil || got != want {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestOpenAI_usedUp checks that an account without credit stops the run, whatever the status.
+func TestOpenAI_usedUp(t *testing.T) {
+	for body, status := range map[string]int{
+		`{"error":{"message":"Your account is not active, please check your billing details.","type":"billing_not_active","code":null}}`:   429,
+		`{"error":{"message":"Your account is suspended","type":"exceeded_current_quota_error"}}`:                                          429,
+		`{"code":"exhausted","error":"Your team has either used all available credits or reached its monthly spending limit."}`:            429,
+		`{"error":{"message":"Your credit balance is too low to access the Anthropic API.","type":"invalid_request_error"}}`:               400,
+		`{"error":{"message":"You have reached your specified API usage limits. You will regain access.","type":"invalid_request_error"}}`: 400,
+		`{"error":{"message":"Billing hard limit has been reached","type":"invalid_request_error","code":"billing_hard_limit_reached"}}`:   400,
+	} {
+		_, err := askOpenAI(t, status, body)
+		failed := modelFailure(t, err)
+		if failed.Retry || !failed.Unauthorised || !strings.Contains(err.Error(), "the account of OPENAI_API_KEY has no credit left") {
+			t.Errorf("%s: got %+v, %v", body, failed, err)
 		}
 	}
 }
@@ -335,12 +383,18 @@ func TestOpenAI_errorBodies(t *testing.T) {
 		"too large for a minute": {429, `{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 30601. The input or output tokens must be reduced in order to run successfully.","type":"tokens","code":"rate_limit_exceeded"}}`, outcome.Provider, false, "; it alone exceeds what the account may use in a minute"},
 		"another limit":          {400, `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","code":"unsupported_parameter"}}`, outcome.Provider, false, "; say max_completion_tokens: true of the model in the file of EXPERIMENT_MODELS_FILE"},
 		"no schemas, shorter":    {400, `{"error":{"message":"This model does not support response format json_schema"}}`, outcome.Provider, false, "no_schema: true in the file of EXPERIMENT_MODELS_FILE"},
+		"only blank lines":       {200, "\n\n \n", outcome.Provider, true, "is empty"},
+		"an answer that is cut":  {200, openaiWire().Answer("ok")[:90], outcome.Provider, true, "unexpected EOF"},
+		"tokens, vLLM":           {400, `{"object":"error","message":"'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 4096 tokens.","code":400}`, outcome.Provider, false, "4096 tokens."},
 		"error of another shape": {200, `{"error":"nope"}`, outcome.Provider, false, "answered with an error: nope"},
 	} {
 		_, err := askOpenAI(t, c.status, c.body)
 		failed := modelFailure(t, err)
 		if failed.Failure.Class != c.class || failed.Status != c.status || failed.Retry != c.retry || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %+v, %v", name, failed, err)
+		}
+		if name == "tokens, vLLM" && strings.Contains(err.Error(), "EXPERIMENT_MODELS_FILE") {
+			t.Errorf("%s: the advice is wrong: %v", name, err)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func runTable() []settings.Setting {
 		}),
 		settings.WithCategory("Limits", []settings.Setting{
 			{Flag: "concurrency", Alias: "c", Env: "EXPERIMENT_CONCURRENCY", Default: "4", Usage: "work on `N` items at once"},
-			{Flag: "timeout", Env: "EXPERIMENT_TIMEOUT", Default: "5m", Usage: "allow each item `TIME`, such as 90s or 2m"},
+			{Flag: "timeout", Env: "EXPERIMENT_TIMEOUT", Default: "5m", Usage: "allow each item `TIME`, such as 90s or 2m, and each request to a model half of it"},
 			{Flag: "rpm", Env: "EXPERIMENT_RPM", Usage: "send at most `N` requests a minute (default: find out what the provider allows)"},
 			{Flag: "tpm", Env: "EXPERIMENT_TPM", Usage: "use at most `N` tokens a minute (default: find out what the provider allows)"},
 			{Flag: "retries", Env: "EXPERIMENT_RETRIES", Default: "5", Usage: "retry a failed request up to `N` times"},

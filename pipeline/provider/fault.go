@@ -122,7 +122,7 @@ func (m *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
 		advice = fmt.Sprintf("the server asks to wait %s", pause)
 	case complains("Use 'max_completion_tokens'"):
 		advice = "say max_completion_tokens: true of the model in the file of EXPERIMENT_MODELS_FILE"
-	case complains("response_format"), complains("json_schema"):
+	case complains("response_format"), complains("schema"), complains("Schema"):
 		advice = "if the model takes no JSON Schema, say no_schema: true in the file of EXPERIMENT_MODELS_FILE"
 	case reply.Status == http.StatusUnauthorized, reply.Status == http.StatusForbidden, wrongKey:
 		advice = fmt.Sprintf("check %s: the key must be valid at %s and may use the model", m.keyVariable, m.BaseURL)
@@ -142,6 +142,9 @@ func (m *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
 	}
 	if e.Retry = limit.Passing(reply.Status) && !noCredit && !tooLarge; e.Retry {
 		e.RetryAfter = pause
+	}
+	if reason.has("json_validate_failed") { // so Groq reports that the model wrote no JSON
+		e.Failure.Class, e.Retry = outcome.InvalidOutput, true
 	}
 	return e
 }

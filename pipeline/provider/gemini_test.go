@@ -284,6 +284,7 @@ func TestGemini_googleErrors(t *testing.T) {
 			429, `{"error":{"code":429,"message":"Quota exceeded.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"23.5s"}]}}`,
 			outcome.RateLimited, true, 23500 * time.Millisecond, "Quota exceeded.; the server asks to wait 23.5s",
 		},
+		"a schema too large":              {400, `{"error":{"code":400,"message":"The specified schema produces a constraint that has too many states for serving.","status":"INVALID_ARGUMENT"}}`, outcome.Provider, false, 0, "no_schema: true"},
 		"the code in the body is another": {503, `{"error":{"code":200,"message":"overloaded","status":"UNAVAILABLE"}}`, outcome.Provider, true, 0, "503: overloaded"},
 		"in a list":                       {400, `[{"error":{"code":400,"message":"Unknown name \"x\"","status":"INVALID_ARGUMENT"}}]`, outcome.Provider, false, 0, `400: Unknown name "x"`},
 		"unknown model":                   {404, `{"error":{"code":404,"message":"models/x is not found for API version v1beta","status":"NOT_FOUND"}}`, outcome.Provider, false, 0, `has the model "gemini-2.5-flash"`},

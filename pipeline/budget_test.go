@@ -281,12 +281,15 @@ func TestBudget_waitingCallsAreCheckedWhenSent(t *testing.T) {
 }
 
 // TestBudget_everyTry checks that each failed request is charged and the next try asks the budget
-// again: two requests of 10 tokens that time out, or whose answers break off, fit into 25 tokens, a
-// third does not. An error with a good status costs nothing, so that all six are sent.
+// again: two requests of 10 tokens that time out, or whose answers or connections break off, fit into 25
+// tokens, a third does not. An error with a good status costs nothing, nor does a request that does not reach
+// the provider, so that others are sent.
 func TestBudget_everyTry(t *testing.T) {
 	for name, fault := range map[string]error{
 		"no answer in time":    modelError(outcome.Timeout, 0, true),
 		"an answer broke off":  modelError(outcome.Provider, 200, true),
+		"a connection broke":   modelError(outcome.Provider, 0, true),
+		"no connection":        &pipeline.ModelError{Retry: true, Unreached: true, Failure: outcome.Failure{Class: outcome.Provider}},
 		"an error in the body": &pipeline.ModelError{Status: 200, Retry: true, ErrorBody: true, Failure: outcome.Failure{Class: outcome.Provider}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,8 +301,11 @@ func TestBudget_everyTry(t *testing.T) {
 				}}
 				_, err := newLimited(t, pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(limiter, budget)}).Generate(t.Context(), tenTokenRequest())
 				calls, spent := 2, int64(20)
-				if fault.(*pipeline.ModelError).ErrorBody {
+				switch failed := fault.(*pipeline.ModelError); {
+				case failed.ErrorBody:
 					calls, spent = 6, 0
+				case failed.Unreached:
+					calls, spent = 5, 0 // in 15 seconds
 				}
 				var stop *pipeline.BudgetError
 				if _, tokens := budget.Spent(); model.calls != calls || tokens != spent || errors.As(err, &stop) != (spent > 0) {

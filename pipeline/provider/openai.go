@@ -83,6 +83,8 @@ type openAIUsage struct {
 	Prompt        tokenCount `json:"prompt_tokens"`
 	Completion    tokenCount `json:"completion_tokens"`
 	Total         tokenCount `json:"total_tokens"`
+	CacheHit      tokenCount `json:"prompt_cache_hit_tokens"` // DeepSeek
+	Cached        tokenCount `json:"cached_tokens"`           // Moonshot
 	PromptDetails struct {
 		Cached tokenCount `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
@@ -140,7 +142,8 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	}
 	r.Model, r.Finish, r.choices, r.emptyMessage = answer.Model, pipeline.FinishOther, len(answer.Choices), "the answer has no choices"
 	u, unreadable := readUsage[openAIUsage](answer.Usage)
-	output, cached, reasoning := u.Completion, u.PromptDetails.Cached, u.CompletionDetails.Reasoning
+	output, reasoning := u.Completion, u.CompletionDetails.Reasoning
+	cached := cmp.Or(u.PromptDetails.Cached, u.CacheHit, u.Cached)
 	// OpenAI counts reasoning in completion_tokens. Servers that do not (xAI; Google, which does not
 	// even tell its number) count it in the total. It is billed as output.
 	if u.Prompt > 0 {

@@ -327,6 +327,9 @@ func TestOpenAI_usage(t *testing.T) {
 		`{"completion_tokens":5,"total_tokens":65}`:                                                         {Output: 5},
 		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":1e12}`:                                    {},
 		`{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":null}`: {Input: 10, Cached: 4},
+		// DeepSeek and Moonshot count what was cached beside the prompt.
+		`{"prompt_tokens":10,"completion_tokens":5,"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":6}`: {Input: 10, Cached: 4, Output: 5},
+		`{"prompt_tokens":10,"completion_tokens":5,"cached_tokens":4}`:                                        {Input: 10, Cached: 4, Output: 5},
 		// Parts are cut to the whole; impossible numbers count as none, and are reported.
 		`{"prompt_tokens":1,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":9},"prompt_tokens_details":{"cached_tokens":7}}`: {Input: 1, Cached: 1, Output: 2, Reasoning: 2},
 		`{"prompt_tokens":-100,"completion_tokens":2}`:                                  {},

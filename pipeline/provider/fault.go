@@ -122,6 +122,8 @@ func (m *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
 		advice = fmt.Sprintf("the server asks to wait %s", pause)
 	case complains("Use 'max_completion_tokens'"):
 		advice = "say max_completion_tokens: true of the model in the file of EXPERIMENT_MODELS_FILE"
+	case complains("temperature"): // a judge sends it unasked
+		advice = "leave the temperature out, or say no_temperature: true of the model in the file of EXPERIMENT_MODELS_FILE"
 	case complains("response_format"), complains("schema"), complains("Schema"):
 		advice = "if the model takes no JSON Schema, say no_schema: true in the file of EXPERIMENT_MODELS_FILE"
 	case reply.Status == http.StatusUnauthorized, reply.Status == http.StatusForbidden, wrongKey:

@@ -388,6 +388,7 @@ func TestOpenAI_errorBodies(t *testing.T) {
 		"no schemas, shorter":    {400, `{"error":{"message":"This model does not support response format json_schema"}}`, outcome.Provider, false, "no_schema: true in the file of EXPERIMENT_MODELS_FILE"},
 		"only blank lines":       {200, "\n\n \n", outcome.Provider, true, "is empty"},
 		"an answer that is cut":  {200, openaiWire().Answer("ok")[:90], outcome.Provider, true, "unexpected EOF"},
+		"no temperature":         {400, `{"error":{"message":"` + "`temperature`" + ` is deprecated for this model.","type":"invalid_request_error"}}`, outcome.Provider, false, "; leave the temperature out, or say no_temperature: true of the model in the file of EXPERIMENT_MODELS_FILE"},
 		"no JSON, Groq":          {400, `{"error":{"message":"Failed to generate JSON. Please adjust your prompt.","type":"invalid_request_error","code":"json_validate_failed","failed_generation":"{"}}`, outcome.InvalidOutput, true, "400: Failed to generate JSON."},
 		"a schema too large":     {400, `{"error":{"message":"Invalid schema for response_format 'extraction': Expected at most 500 enum values"}}`, outcome.Provider, false, "no_schema: true"},
 		"tokens, vLLM":           {400, `{"object":"error","message":"'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 4096 tokens.","code":400}`, outcome.Provider, false, "4096 tokens."},

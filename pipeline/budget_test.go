@@ -316,6 +316,18 @@ func TestBudget_everyTry(t *testing.T) {
 	}
 }
 
+// TestBudget_declinedForNothing checks that a prompt that was declined at no cost, before a model was asked, uses
+// nothing of a budget.
+func TestBudget_declinedForNothing(t *testing.T) {
+	budget := newBudget(t, pipeline.BudgetConfig{Tokens: 25})
+	declined := pipeline.Response{Attempts: 1, Text: "flagged", Finish: pipeline.FinishRefused, CostUSD: new(0.0)}
+	model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) { return declined, nil }}
+	got, err := newLimited(t, pipeline.LimitedConfig{Model: model, Admission: pipeline.NewAdmission(nil, budget)}).Generate(t.Context(), tenTokenRequest())
+	if _, tokens := budget.Spent(); err != nil || tokens != 0 || got.Assumed.Total() != 0 {
+		t.Errorf("%d tokens, %+v, %v", tokens, got, err)
+	}
+}
+
 // TestBudget_failuresAreNoOutputs checks that requests without an answer do not make the budget forget what
 // answers use. The first request reserves 10 and its limit of 4,096; with the answer's 20, the others reserve
 // 30, which fit beside the 30 spent of 4,110.

@@ -265,13 +265,16 @@ func (c *call) add(response Response) {
 
 // assumedUsage returns the usage to assume for a request: the estimate if it reported no input
 // but the provider may have worked on it, without the output if that was reported. It is zero for
-// a cached answer, a request that was not sent, and a failure other than a timeout, a cancellation,
-// a connection that broke, or an answer of status 200 that broke off or cannot be read.
+// a cached answer, one that is known to cost nothing, a request that was not sent, and a failure
+// other than a timeout, a cancellation, a connection that broke, or an answer of status 200 that
+// broke off or cannot be read.
 func assumedUsage(estimate outcome.Usage, response Response, err error) outcome.Usage {
 	fault, isFault := errors.AsType[*ModelError](err)
 	broke := isFault && (fault.Status == 0 && !fault.Unreached || fault.Status/100 == 2 && !fault.ErrorBody)
-	worked := err == nil || broke || errors.Is(err, context.Canceled) || outcome.FailureOf(err, outcome.Provider).Class == outcome.Timeout
-	if err != nil && response.Attempts == 0 || !worked || response.Cached || response.Usage.Input > 0 {
+	worked := err == nil || broke || errors.Is(err, context.Canceled) ||
+		outcome.FailureOf(err, outcome.Provider).Class == outcome.Timeout
+	free := response.CostUSD != nil && *response.CostUSD == 0
+	if err != nil && response.Attempts == 0 || !worked || free || response.Cached || response.Usage.Input > 0 {
 		return outcome.Usage{}
 	}
 	if response.Usage.Output > 0 {

@@ -80,6 +80,8 @@ func TestModels_Lookup(t *testing.T) {
 		"another of that number":        {builtin, "gpt-5.1-codex", reasons},
 		"o3":                            {builtin, "o3", reasons},
 		"longest":                       {builtin, "o1-mini-2024-09-12", noSchema},
+		"gemini ignores temperatures":   {builtin, "gemini-3.6-flash", Model{Provider: "gemini", NoTemperature: true, NoTopP: true}},
+		"gemini did not":                {builtin, "gemini-3.5-flash", Model{Provider: "gemini"}},
 		"gemini":                        {builtin, "gemini-1.5-pro", Model{Provider: "gemini"}},
 		"not known":                     {builtin, "llama3", Model{}},
 		"empty":                         {builtin, "", Model{}},

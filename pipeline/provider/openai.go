@@ -53,7 +53,7 @@ func openOpenAI(name string, cfg Config) (Opened, error) {
 	}
 	return cfg.openHTTP(OpenAI, newOpenAI, modelConfig{
 		Headers: headers, Model: name, APIKey: secret.New(cfg.Getenv(envOpenAIKey)), BaseURL: cfg.Getenv(EnvOpenAIBaseURL),
-		Azure: cfg.Getenv(envAPIType) == "azure", APIVersion: cfg.Getenv(envAzureVersion),
+		Azure: strings.EqualFold(cfg.Getenv(envAPIType), "azure"), APIVersion: cfg.Getenv(envAzureVersion),
 	})
 }
 

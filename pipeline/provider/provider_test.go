@@ -82,6 +82,10 @@ func TestOpen_models(t *testing.T) {
 	if _, err := provider.Open("openai/gpt-4o", provider.Config{}); err == nil || !strings.Contains(err.Error(), "OPENAI_API_KEY") {
 		t.Errorf("without a key: %v", err)
 	}
+	env["OPENAI_API_TYPE"] = "Azure" // in any case, as the libraries of OpenAI read it
+	if _, err := provider.Open("openai/deployment", cfg); err == nil || !strings.Contains(err.Error(), "OPENAI_API_VERSION") {
+		t.Errorf("Azure: %v", err)
+	}
 }
 
 // TestOpen_headers checks that the headers of OPENAI_EXTRA_HEADERS are sent with every request,

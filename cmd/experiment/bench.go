@@ -79,7 +79,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	cfg.Answerer, cfg.System = answerer, opened.Header
-	cfg.Observer, _ = observeRun(env, signals, slog.New(slog.DiscardHandler), c.Bool("quiet"), benches.CaseSuccess, &opened)
+	cfg.Observer = observeRun(env, signals, slog.New(slog.DiscardHandler), c.Bool("quiet"), benches.CaseSuccess, &opened)
 	result, runErr := benches.Run(ctx, cfg)
 	if result.Run == "" {
 		if _, taken := errors.AsType[*experiment.NameTakenError](runErr); taken {

@@ -306,10 +306,10 @@ func environment(getenv func(string) string) []dryRunRow {
 	return rows
 }
 
-// observeRun returns an observer that shows the progress of a run in the view. opened is set when
-// the system is opened.
-func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, primary string, opened *system.System) (
-	experiment.Observer, *runs.Progress) {
+// observeRun returns an observer that shows the progress of a run and of its publication. opened is set
+// when the system is opened.
+func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, primary string,
+	opened *system.System) experiment.Observer {
 	view := runs.NewProgress(env, quiet, primary, log)
 	observer := view.Observer()
 	observer.Opened = func(path string, begun bool, notes []string) {
@@ -325,5 +325,8 @@ func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, pri
 		}
 		signals.working.Store(working) // after the work a signal ends the publication at once: nothing is lost
 	}
-	return observer, view
+	if !quiet {
+		observer.Missing = runs.StillMissing(env)
+	}
+	return observer
 }

@@ -184,7 +184,7 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	notes := answers.FileWarnings(cfg.Header)
 	notes = append(notes, firstNotes(unreadable, "about pages")...)
 	notes = append(notes, firstNotes(questions.Warnings, "about questions")...)
-	config = s.engine(cfg.runConfig, opened)
+	config = s.engine(&cfg.runConfig, opened)
 	config.Keep.Metadata = false // the metadata describes document and questions
 	config.Source = questions
 	config.Open = func(ctx context.Context, resumed bool) (experiment.System, error) {

@@ -122,7 +122,7 @@ func (s session) runAll(ctx context.Context, cfgs []runConfig, rules system.Rule
 func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.System) experiment.Config {
 	cfg.Header.Scorer = harness.ScorerInfo(rules.Raw)
 	cfg.Header.Scorer.Custom = rules.Custom.Described
-	config := s.engine(cfg, opened)
+	config := s.engine(&cfg, opened)
 	config.OpenEarly = cfg.system.ReadOnly()
 	config.Open = func(ctx context.Context, resumed bool) (experiment.System, error) {
 		_, err := os.Stat(cfg.system.Record)
@@ -306,18 +306,18 @@ func environment(getenv func(string) string) []dryRunRow {
 	return rows
 }
 
-// observeRun returns an observer that shows the progress of a run and of its publication. opened is set
-// when the system is opened.
-func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, primary string,
+// observeRun returns an observer that shows the progress of a run and of its publication. It adds to limits
+// that it also shows why the model waits. opened is set when the system is opened.
+func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, primary string, limits *system.Limits,
 	opened *system.System) experiment.Observer {
 	view := runs.NewProgress(env, quiet, primary, log)
+	limits.OnWait = view.Waiting
 	observer := view.Observer()
 	observer.Opened = func(path string, begun bool, notes []string) {
 		log.Info("run file", "path", path, "new", begun)
 		for _, text := range notes {
 			fmt.Fprintln(env.Stderr, "note: "+textutil.Line(text))
 		}
-		opened.Model.OnWait(view.Waiting)
 	}
 	observer.Working = func(working bool) {
 		if working { // opened is set by now

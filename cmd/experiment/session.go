@@ -80,14 +80,14 @@ func (s session) note(text string) {
 	}
 }
 
-// engine returns the configuration of the engine for a run. opened is set when the system is
-// opened.
-func (s session) engine(cfg runConfig, opened *system.System) experiment.Config {
+// engine completes the configuration of a run and returns that of the engine. opened is set when the system
+// is opened.
+func (s session) engine(cfg *runConfig, opened *system.System) experiment.Config {
 	metadata := runs.Metadata(s.env.Getenv, s.git())
 	maps.Copy(metadata, cfg.Header.Metadata)
 	cfg.Header.Metadata, cfg.Header.GitSHA, cfg.Header.Runner = metadata, s.git().String(), cli.Version()
 	cfg.Langfuse, cfg.Order, cfg.Log, cfg.Stop = &s.lf.Langfuse, runs.ScoreOrder(), s.log, s.signals.first.Done()
-	cfg.Observer = observeRun(s.env, s.signals, s.log, cfg.quiet, cfg.Header.Scorer.Primary, opened)
+	cfg.Observer = observeRun(s.env, s.signals, s.log, cfg.quiet, cfg.Header.Scorer.Primary, &cfg.system.Limits, opened)
 	cfg.Accepts = s.env.Accepts
 	return cfg.Config
 }

@@ -112,11 +112,8 @@ func (a *auditor) report(c *urfave.Context, result harness.AuditResult, decided 
 		}
 	}
 	audit.AuditResult = result
-	if path := c.String("html"); path != "" {
-		err := cli.WriteFile(path, func(w io.Writer) error { return cli.WriteError(html.Audit(w, audit)) })
-		if err != nil {
-			return err
-		}
+	if err := cli.WriteFile(c.String("html"), func(w io.Writer) error { return html.Audit(w, audit) }); err != nil {
+		return err
 	}
 	if path := c.String("corrected"); path != "" {
 		if err := a.writeCorrected(ctx, path, decided, result); err != nil {

@@ -192,9 +192,9 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 			cfg.system.Began = s.began(ctx, cfg.runConfig)
 		}
 		answersCfg := system.AnswersConfig{Config: cfg.system, Command: cfg.command, URL: cfg.url, Passages: cfg.passages}
-		answerer, sys, err := opener(s.env, s.lf).OpenAnswerer(ctx, answersCfg, doc)
+		answerer, sys, err := s.opener().OpenAnswerer(ctx, answersCfg, doc)
 		if err == nil {
-			err = opener(s.env, s.lf).Push(ctx, cfg.system, &sys)
+			err = s.opener().Push(ctx, cfg.system, &sys)
 		}
 		if err != nil {
 			return experiment.System{}, err

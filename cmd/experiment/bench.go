@@ -76,7 +76,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	var opened system.System
 	cfg.Observer = observeRun(env, signals, slog.New(slog.DiscardHandler), c.Bool("quiet"), benches.CaseSuccess,
 		&config.Limits, &opened)
-	cfg.Answerer, opened, err = opener(env, nil).OpenBench(config)
+	cfg.Answerer, opened, err = system.Opener{Env: env}.OpenBench(config)
 	if err != nil {
 		return signals.markStop(err)
 	}

@@ -74,7 +74,8 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	if values.On("dry-run") {
 		return nil
 	}
-	if rules.Custom, err = opener(env, nil).OpenScorers(c.Context, file, path); err != nil {
+	rules.Custom, err = system.Opener{Env: env}.OpenScorers(c.Context, file, path)
+	if err != nil {
 		return err
 	}
 	if !cfgs[0].estimate {
@@ -95,14 +96,8 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	return withSession(c.Context, env, cfgs[0], ask, work)
 }
 
-// opener returns an Opener of systems. lf may be nil if the systems do not use Langfuse.
-func opener(env cli.Env, lf *settings.Langfuse) system.Opener {
-	o := system.Opener{Getenv: env.Getenv, Stderr: env.Stderr}
-	if lf != nil {
-		o.Langfuse = &lf.Langfuse
-	}
-	return o
-}
+// opener returns an Opener of systems that use the Langfuse of the session.
+func (s session) opener() system.Opener { return system.Opener{Env: s.env, Langfuse: s.lf} }
 
 // runAll runs one run or a sweep, or prints the estimate for them.
 func (s session) runAll(ctx context.Context, cfgs []runConfig, rules system.Rules) error {
@@ -130,7 +125,7 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		if resumed {
 			cfg.system.Began = s.began(ctx, cfg)
 		}
-		if *opened, err = opener(s.env, s.lf).Open(ctx, cfg.system); err != nil {
+		if *opened, err = s.opener().Open(ctx, cfg.system); err != nil {
 			return experiment.System{}, err
 		}
 		if opened.Model.Budget == nil {
@@ -138,7 +133,7 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		}
 		judge, judgeErr := rules.NewScorer(opened.Model.Budget)
 		if err = errors.Join(err, judgeErr); err == nil {
-			err = opener(s.env, s.lf).Push(ctx, cfg.system, opened)
+			err = s.opener().Push(ctx, cfg.system, opened)
 		}
 		if err != nil {
 			return experiment.System{}, errors.Join(err, opened.Close())
@@ -211,7 +206,7 @@ func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate
 	config := experiment.Config{Header: outcome.Header{Name: "estimate"}, Dataset: cfg.Dataset, Filter: cfg.Filter, Langfuse: &s.lf.Langfuse}
 	var opened system.System
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
-		opened, err = opener(s.env, s.lf).Open(ctx, cfg.system)
+		opened, err = s.opener().Open(ctx, cfg.system)
 		return opened.Measured(&harness.Task{Extractor: opened.Extractor}, nil), err
 	}
 	e = report.Estimate{Dataset: cfg.Dataset, Stages: 1, Trials: cfg.Header.Trials}

@@ -60,7 +60,7 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 		go revision()
 		defer revision()
 	}
-	lf, err := settings.ConnectWith(ctx, settings.WithMode(cfg.langfuseMode, env), ask)
+	lf, err := settings.ConnectWith(ctx, env, cfg.langfuseMode, ask)
 	if err != nil {
 		return signals.markStop(err)
 	}

@@ -29,7 +29,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].Resume, Retry: cfgs[0].Retry, Note: s.note}
 	for _, cfg := range cfgs {
 		check := func(ctx context.Context) error {
-			opened, err := opener(s.env, s.lf).Open(ctx, cfg.system)
+			opened, err := s.opener().Open(ctx, cfg.system)
 			if err == nil {
 				err = opened.Close()
 			}

@@ -338,7 +338,7 @@ const (
 // unusable answer as unusable. The cost is nil if the cost of any request is unknown.
 func (a *auditor) judge(ctx context.Context, model string,
 	result *harness.AuditResult) (judged *report.Judging, err error) {
-	opened, err := system.Opener{Getenv: a.env.Getenv, Stderr: a.env.Stderr}.OpenModel(system.Config{Model: model, Limits: system.Limits{Retries: pipeline.DefaultTries - 1, Concurrency: judgeConcurrency}})
+	opened, err := system.Opener{Env: a.env}.OpenModel(system.Config{Model: model, Limits: system.Limits{Retries: pipeline.DefaultTries - 1, Concurrency: judgeConcurrency}})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,13 +46,16 @@ const EnvMode = "EXPERIMENT_LANGFUSE_MODE"
 // serve" runs there, other commands connect to it; otherwise each command opens the store
 // itself. All processes that have the store open use one mode.
 func Connect(ctx context.Context, env cli.Env) (*Langfuse, error) {
-	return ConnectWith(ctx, env, nil)
+	return ConnectWith(ctx, env, "", nil)
 }
 
-// ConnectWith is Connect that calls ask while it probes a server of the environment, to save
-// time. ask may send requests that any server answers; its context is canceled if the probe
-// fails. ask is not called for the embedded server, where it would save nothing.
-func ConnectWith(ctx context.Context, env cli.Env, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
+// ConnectWith is Connect with a forced mode in place of EnvMode, unless it is empty. It calls ask, if not nil,
+// while it probes a server of the environment, to save time. ask may send requests that any server answers;
+// its context is canceled if the probe fails. ask is not called for the embedded server, where it would save
+// nothing.
+func ConnectWith(
+	ctx context.Context, env cli.Env, forced string, ask func(context.Context, *langfuse.Client),
+) (*Langfuse, error) {
 	config, set, err := langfuse.ConfigFromEnv(func(name string) (string, bool) {
 		value := env.Getenv(name)
 		return value, value != ""
@@ -59,7 +63,7 @@ func ConnectWith(ctx context.Context, env cli.Env, ask func(context.Context, *la
 	if err != nil {
 		return nil, err
 	}
-	mode, err := langfuse.ParseMode(env.Getenv(EnvMode))
+	mode, err := langfuse.ParseMode(cmp.Or(forced, env.Getenv(EnvMode)))
 	if err != nil {
 		return nil, cli.Usage("--langfuse-mode: %w (or %s)", err, EnvMode)
 	}
@@ -182,16 +186,4 @@ const ModeUsage = "treat Langfuse as `MODE`, v3, v4 or v4-dual; an error if the 
 // ModeFlag returns --langfuse-mode for a command without settings.
 func ModeFlag() urfave.Flag {
 	return &urfave.StringFlag{Name: "langfuse-mode", Usage: fmt.Sprintf("%s [$%s]", ModeUsage, EnvMode)}
-}
-
-// WithMode returns the environment with EnvMode set to mode, unless mode is empty.
-func WithMode(mode string, env cli.Env) cli.Env {
-	getenv := env.Getenv
-	env.Getenv = func(name string) string {
-		if name == EnvMode && mode != "" {
-			return mode
-		}
-		return getenv(name)
-	}
-	return env
 }

@@ -176,21 +176,13 @@ func (j job) checkFlags(c *urfave.Context, name string) error {
 		if flag := flag.Names()[0]; c.IsSet(flag) {
 			problems.Add(!slices.Contains(known, flag), "--%s means nothing with %s: leave it out", flag, name)
 			mayBeEmpty := flag == "description" || flag == "id-prefix"
-			problems.Add(isEmpty(c.Value(flag)) && !mayBeEmpty, "--%s has no value: leave it out, or say what is meant", flag)
+			words := append(c.StringSlice(flag), c.String(flag)) // String is never empty for other types
+			isEmpty := slices.ContainsFunc(words, func(word string) bool { return strings.TrimSpace(word) == "" })
+			problems.Add(isEmpty && !mayBeEmpty, "--%s has no value: leave it out, or say what is meant", flag)
 			problems.Add(c.Value(flag) == 0, "--%s: 0 is not a number from 1 on", flag)
 		}
 	}
 	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
-}
-
-func isEmpty(value any) bool {
-	switch v := value.(type) {
-	case string:
-		return strings.TrimSpace(v) == ""
-	case urfave.StringSlice:
-		return slices.ContainsFunc(v.Value(), func(one string) bool { return strings.TrimSpace(one) == "" })
-	}
-	return false
 }
 
 // withLangfuse calls do with the Langfuse of the environment, and prints which Langfuse that is.

@@ -129,6 +129,8 @@ func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 		p.Add("--command and --url cannot both be measured in one run")
 	case external && (c.system.HasPrompt() || c.system.Parameters != (outcome.Parameters{}) || c.system.Limits.Limited() || c.system.ModelGiven):
 		p.Add("--command and --url answer in their own way: leave --model, --prompt, --temperature and the like, limits and --cache out")
+	case !external:
+		p.Join(c.system.CheckBaseline())
 	}
 	return c, p
 }

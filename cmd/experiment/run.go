@@ -62,11 +62,6 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
-	for _, cfg := range cfgs {
-		if err := cfg.system.CheckBaseline(); err != nil {
-			return err
-		}
-	}
 	rules, err := system.ReadRules(file)
 	if err != nil {
 		return err

@@ -284,9 +284,6 @@ func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answer
 	case cfg.Command != "" || cfg.URL != "":
 		return o.openExternalAnswerer(cfg, doc)
 	case IsBaseline(cfg.Model) && (cfg.ModelGiven || !cfg.HasPrompt()):
-		if cfg.needsModel() {
-			return nil, System{}, errNeedsModel
-		}
 		header := outcome.System{Model: "baseline", Provider: "baseline", Pipeline: answers.ExtractiveName}
 		return answers.Extractive{Document: doc}, System{Header: header, Close: noClose}, nil
 	}

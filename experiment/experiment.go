@@ -137,8 +137,8 @@ func (s System) close() error {
 }
 
 // Observer is called with the events of a run. Functions may be nil. They must not block for
-// long, since workers wait for them. They are called one at a time, except that Published and
-// Withdrawing may be called at the same time as others.
+// long, since workers wait for them. They are called one at a time, except that Published may be
+// called at the same time as others.
 type Observer struct {
 	// Opened is called when the run file exists; notes are for the user.
 	Opened func(path string, begun bool, notes []string)
@@ -154,10 +154,8 @@ type Observer struct {
 	Started, Answered func(item string)
 	// Done is called when the item's outcome is committed.
 	Done func(outcome.Outcome)
-	// Published is called with the number of outcomes in Langfuse; Withdrawing with the number
-	// of replaced attempts whose scores Langfuse has yet to delete, and with 0 when the wait
-	// ends.
-	Published, Withdrawing func(int)
+	// Published is called with the number of outcomes in Langfuse.
+	Published func(int)
 	// Sending is called when only publishing is left, Ended when publishing has ended.
 	Sending, Ended func()
 	// Missing is called with what a verification has not found yet.
@@ -263,8 +261,8 @@ func (e *execution) carryOut(ctx context.Context) {
 	callIf(obs.Working != nil, func() { obs.Working(false) })
 	if e.result.Stopped == nil || errors.Is(e.result.Stopped, ErrInterrupted) {
 		go e.summary() // while the rest is sent; finish waits for the summary
-		callIf(obs.Sending != nil, obs.Sending)
 	}
+	callIf(obs.Sending != nil, obs.Sending)
 	e.result.Unpublished = waitPublished()
 	callIf(obs.Ended != nil, obs.Ended)
 }

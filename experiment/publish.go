@@ -35,8 +35,8 @@ func Connect(ctx context.Context, cfg langfuse.Config) (*Langfuse, error) {
 func (l *Langfuse) publishConfig(run *runstore.Run, log *slog.Logger, obs Observer) tracking.Config {
 	return tracking.Config{
 		Site: l.Site, Run: run, Log: log,
-		Published: obs.Published, Withdrawing: obs.Withdrawing,
-		Runner: langfuse.Scope{Name: "extraction-experiment", Version: cli.Version()},
+		Published: obs.Published,
+		Runner:    langfuse.Scope{Name: "extraction-experiment", Version: cli.Version()},
 	}
 }
 

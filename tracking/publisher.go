@@ -31,9 +31,6 @@ type Config struct {
 	Log *slog.Logger
 	// Published, if not nil, is called with the number of outcomes published so far.
 	Published func(outcomes int)
-	// Withdrawing, if not nil, is called with the number of replaced attempts whose scores
-	// Langfuse has yet to delete, and with 0 when the wait ends.
-	Withdrawing func(attempts int)
 	// Summary returns the summary of the ended run, for a run of one trial. If it is nil,
 	// Publish computes the summary from the run file.
 	Summary func() (outcome.Summary, error)
@@ -100,9 +97,6 @@ func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
 	cfg.LastTries = cmp.Or(cfg.LastTries, 3)
 	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Minute)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	if cfg.Withdrawing == nil {
-		cfg.Withdrawing = func(int) {}
-	}
 	p := &publisher{
 		cfg: cfg, finished: finished, linkSlots: make(chan struct{}, maxRequests), withdrawals: map[int64]*withdrawal{},
 		spansTurn: make(chan struct{}, 1), scoresTurn: make(chan struct{}, 1),

@@ -42,13 +42,9 @@ type withdrawal struct {
 // withdraw deletes the scores of replaced attempts. It returns when they are gone, or after
 // Config.Patience.
 func (p *publisher) withdraw(ctx context.Context) error {
-	defer p.cfg.Withdrawing(0)
 	wait := langfuse.Wait{Timeout: p.cfg.Patience, MinPause: lookDelayMin, MaxPause: lookDelayMax}
 	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		left, err := p.withdrawOnce(ctx)
-		if left > 0 {
-			p.cfg.Withdrawing(left)
-		}
 		return left == 0, err
 	})
 	if _, late := errors.AsType[*langfuse.NotYetError](err); late {

@@ -129,6 +129,8 @@ func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 		p.Add("--command and --url cannot both be measured in one run")
 	case external && (c.system.HasPrompt() || c.system.Parameters != (outcome.Parameters{}) || c.system.Limits.Limited() || c.system.ModelGiven):
 		p.Add("--command and --url answer in their own way: leave --model, --prompt, --temperature and the like, limits and --cache out")
+	case !external:
+		p.Join(c.system.CheckBaseline())
 	}
 	return c, p
 }
@@ -184,7 +186,7 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	notes := answers.FileWarnings(cfg.Header)
 	notes = append(notes, firstNotes(unreadable, "about pages")...)
 	notes = append(notes, firstNotes(questions.Warnings, "about questions")...)
-	config = s.engine(cfg.runConfig, opened)
+	config = s.engine(&cfg.runConfig, opened)
 	config.Keep.Metadata = false // the metadata describes document and questions
 	config.Source = questions
 	config.Open = func(ctx context.Context, resumed bool) (experiment.System, error) {
@@ -192,9 +194,9 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 			cfg.system.Began = s.began(ctx, cfg.runConfig)
 		}
 		answersCfg := system.AnswersConfig{Config: cfg.system, Command: cfg.command, URL: cfg.url, Passages: cfg.passages}
-		answerer, sys, err := opener(s.env, s.lf).OpenAnswerer(ctx, answersCfg, doc)
+		answerer, sys, err := s.opener().OpenAnswerer(ctx, answersCfg, doc)
 		if err == nil {
-			err = opener(s.env, s.lf).Push(ctx, cfg.system, &sys)
+			err = s.opener().Push(ctx, cfg.system, &sys)
 		}
 		if err != nil {
 			return experiment.System{}, err

@@ -73,13 +73,15 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	cfg.Stop = signals.first.Done()
 	limits := system.Limits{Concurrency: cfg.Concurrency, Timeout: cfg.Timeout}
 	config := system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: limits}
-	answerer, opened, err := opener(env, nil).OpenBench(config)
+	var opened system.System
+	cfg.Observer = observeRun(env, signals, slog.New(slog.DiscardHandler), c.Bool("quiet"), benches.CaseSuccess,
+		&config.Limits, &opened)
+	cfg.Answerer, opened, err = system.Opener{Env: env}.OpenBench(config)
 	if err != nil {
 		return signals.markStop(err)
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	cfg.Answerer, cfg.System = answerer, opened.Header
-	cfg.Observer, _ = observeRun(env, signals, slog.New(slog.DiscardHandler), c.Bool("quiet"), benches.CaseSuccess, &opened)
+	cfg.System = opened.Header
 	result, runErr := benches.Run(ctx, cfg)
 	if result.Run == "" {
 		if _, taken := errors.AsType[*experiment.NameTakenError](runErr); taken {

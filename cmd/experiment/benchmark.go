@@ -17,7 +17,6 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -92,22 +91,14 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 	if err := p.Err(); err != nil {
 		return nil, cli.Usage("%w", err)
 	}
-	if from := values.Text("baseline"); from != "" {
-		if b.base, err = readBaseline(ctx, from); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
+	b.base, err = settings.ReadFile(ctx, values.Text("baseline"), "the baseline", parseBaseline)
+	return b, err
 }
 
-func readBaseline(ctx context.Context, path string) (*answers.BenchmarkReport, error) {
-	raw, err := files.Read(ctx, path, files.MaxText)
-	if err != nil {
-		return nil, cli.Usage("reading the baseline: %w", err)
-	}
+func parseBaseline(raw []byte) (*answers.BenchmarkReport, error) {
 	var r answers.BenchmarkReport
 	if json.Unmarshal(raw, &r) != nil || len(r.Datasets) == 0 {
-		return nil, cli.Usage("reading the baseline: %s is not a report of answers benchmark", path)
+		return nil, cli.Usage("it is not a report of answers benchmark")
 	}
 	return &r, nil
 }

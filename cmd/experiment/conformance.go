@@ -14,6 +14,7 @@ import (
 
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
@@ -75,17 +76,14 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	ctx := c.Context
-	opened, err := opener(env, nil).OpenEvaluator(ctx, set.Evaluator, filepath.Dir(set.Path), timeout)
+	opened, err := system.Opener{Env: env}.OpenEvaluator(ctx, set.Evaluator, filepath.Dir(set.Path), timeout)
 	if err != nil {
 		return fmt.Errorf("%s: line %d: %w", set.Path, set.Evaluator.Line, err)
 	}
 	cfg.Evaluator, cfg.Fingerprint = opened.Evaluator, opened.Fingerprint
 	cfg.Fixtures, cfg.Warnings = set.Fixtures, set.Warnings
 	result, err := certify(ctx, cfg, runs.NewProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
-	switch {
-	case ctx.Err() != nil:
-		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; nothing was written")
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("%w; nothing was written", err)
 	}
 	return showConformance(c, env, result)

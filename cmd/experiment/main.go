@@ -223,8 +223,8 @@ func doctorCommand(env cli.Env) *urfave.Command {
 			settings.JSONFlag(),
 		},
 		Action: settings.NoWords(func(c *urfave.Context) error {
-			env = settings.WithMode(c.String("langfuse-mode"), env)
-			return system.Doctor(c.Context, env, system.DoctorConfig{Model: c.String("model"), ScoreConfigs: c.Bool("score-configs"), JSON: c.Bool("json")})
+			return system.Doctor(c.Context, env, system.DoctorConfig{Mode: c.String("langfuse-mode"), Model: c.String("model"),
+				ScoreConfigs: c.Bool("score-configs"), JSON: c.Bool("json")})
 		}),
 	}
 }

@@ -62,11 +62,6 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
-	for _, cfg := range cfgs {
-		if err := cfg.system.CheckBaseline(); err != nil {
-			return err
-		}
-	}
 	rules, err := system.ReadRules(file)
 	if err != nil {
 		return err
@@ -74,7 +69,8 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	if values.On("dry-run") {
 		return nil
 	}
-	if rules.Custom, err = opener(env, nil).OpenScorers(c.Context, file, path); err != nil {
+	rules.Custom, err = system.Opener{Env: env}.OpenScorers(c.Context, file, path)
+	if err != nil {
 		return err
 	}
 	if !cfgs[0].estimate {
@@ -95,14 +91,8 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	return withSession(c.Context, env, cfgs[0], ask, work)
 }
 
-// opener returns an Opener of systems. lf may be nil if the systems do not use Langfuse.
-func opener(env cli.Env, lf *settings.Langfuse) system.Opener {
-	o := system.Opener{Getenv: env.Getenv, Stderr: env.Stderr}
-	if lf != nil {
-		o.Langfuse = &lf.Langfuse
-	}
-	return o
-}
+// opener returns an Opener of systems that use the Langfuse of the session.
+func (s session) opener() system.Opener { return system.Opener{Env: s.env, Langfuse: s.lf} }
 
 // runAll runs one run or a sweep, or prints the estimate for them.
 func (s session) runAll(ctx context.Context, cfgs []runConfig, rules system.Rules) error {
@@ -122,7 +112,7 @@ func (s session) runAll(ctx context.Context, cfgs []runConfig, rules system.Rule
 func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.System) experiment.Config {
 	cfg.Header.Scorer = harness.ScorerInfo(rules.Raw)
 	cfg.Header.Scorer.Custom = rules.Custom.Described
-	config := s.engine(cfg, opened)
+	config := s.engine(&cfg, opened)
 	config.OpenEarly = cfg.system.ReadOnly()
 	config.Open = func(ctx context.Context, resumed bool) (experiment.System, error) {
 		_, err := os.Stat(cfg.system.Record)
@@ -130,7 +120,7 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		if resumed {
 			cfg.system.Began = s.began(ctx, cfg)
 		}
-		if *opened, err = opener(s.env, s.lf).Open(ctx, cfg.system); err != nil {
+		if *opened, err = s.opener().Open(ctx, cfg.system); err != nil {
 			return experiment.System{}, err
 		}
 		if opened.Model.Budget == nil {
@@ -138,7 +128,7 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		}
 		judge, judgeErr := rules.NewScorer(opened.Model.Budget)
 		if err = errors.Join(err, judgeErr); err == nil {
-			err = opener(s.env, s.lf).Push(ctx, cfg.system, opened)
+			err = s.opener().Push(ctx, cfg.system, opened)
 		}
 		if err != nil {
 			return experiment.System{}, errors.Join(err, opened.Close())
@@ -211,7 +201,7 @@ func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate
 	config := experiment.Config{Header: outcome.Header{Name: "estimate"}, Dataset: cfg.Dataset, Filter: cfg.Filter, Langfuse: &s.lf.Langfuse}
 	var opened system.System
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
-		opened, err = opener(s.env, s.lf).Open(ctx, cfg.system)
+		opened, err = s.opener().Open(ctx, cfg.system)
 		return opened.Measured(&harness.Task{Extractor: opened.Extractor}, nil), err
 	}
 	e = report.Estimate{Dataset: cfg.Dataset, Stages: 1, Trials: cfg.Header.Trials}
@@ -306,18 +296,18 @@ func environment(getenv func(string) string) []dryRunRow {
 	return rows
 }
 
-// observeRun returns an observer that shows the progress of a run in the view. opened is set when
-// the system is opened.
-func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, primary string, opened *system.System) (
-	experiment.Observer, *runs.Progress) {
+// observeRun returns an observer that shows the progress of a run and of its publication. It adds to limits
+// that it also shows why the model waits. opened is set when the system is opened.
+func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, primary string, limits *system.Limits,
+	opened *system.System) experiment.Observer {
 	view := runs.NewProgress(env, quiet, primary, log)
+	limits.OnWait = view.Waiting
 	observer := view.Observer()
 	observer.Opened = func(path string, begun bool, notes []string) {
 		log.Info("run file", "path", path, "new", begun)
 		for _, text := range notes {
 			fmt.Fprintln(env.Stderr, "note: "+textutil.Line(text))
 		}
-		opened.Model.OnWait(view.Waiting)
 	}
 	observer.Working = func(working bool) {
 		if working { // opened is set by now
@@ -325,5 +315,8 @@ func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, pri
 		}
 		signals.working.Store(working) // after the work a signal ends the publication at once: nothing is lost
 	}
-	return observer, view
+	if !quiet {
+		observer.Missing = runs.StillMissing(env)
+	}
+	return observer
 }

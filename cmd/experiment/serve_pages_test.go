@@ -170,6 +170,7 @@ func TestServe_langfuseAddresses(t *testing.T) {
 	})
 	for address, want := range map[string]string{
 		langfuse.RunURL(s.url, "embedded", "d", x.ID):                "<title>base</title>",
+		langfuse.RunURL(s.url, "embedded", "d", "x1"):                "no run of this folder has the id",
 		langfuse.CompareURL(s.url, "embedded", "d", x.ID, x.ID):      "<h1>Runs",
 		s.url + "/project/embedded/traces/" + trace:                  trace,
 		s.url + "/project/embedded/prompts/extract?version=1":        "<h1>Runs",

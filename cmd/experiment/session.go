@@ -60,7 +60,7 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 		go revision()
 		defer revision()
 	}
-	lf, err := settings.ConnectWith(ctx, settings.WithMode(cfg.langfuseMode, env), ask)
+	lf, err := settings.ConnectWith(ctx, env, cfg.langfuseMode, ask)
 	if err != nil {
 		return signals.markStop(err)
 	}
@@ -80,30 +80,16 @@ func (s session) note(text string) {
 	}
 }
 
-// engine returns the configuration of the engine for a run. opened is set when the system is
-// opened.
-func (s session) engine(cfg runConfig, opened *system.System) experiment.Config {
+// engine completes the configuration of a run and returns that of the engine. opened is set when the system
+// is opened.
+func (s session) engine(cfg *runConfig, opened *system.System) experiment.Config {
 	metadata := runs.Metadata(s.env.Getenv, s.git())
 	maps.Copy(metadata, cfg.Header.Metadata)
 	cfg.Header.Metadata, cfg.Header.GitSHA, cfg.Header.Runner = metadata, s.git().String(), cli.Version()
 	cfg.Langfuse, cfg.Order, cfg.Log, cfg.Stop = &s.lf.Langfuse, runs.ScoreOrder(), s.log, s.signals.first.Done()
-	cfg.Observer, cfg.Accepts = s.observer(cfg, opened), s.env.Accepts
+	cfg.Observer = observeRun(s.env, s.signals, s.log, cfg.quiet, cfg.Header.Scorer.Primary, &cfg.system.Limits, opened)
+	cfg.Accepts = s.env.Accepts
 	return cfg.Config
-}
-
-// observer returns the observer that shows the progress of a run and of its publication.
-func (s session) observer(cfg runConfig, opened *system.System) experiment.Observer {
-	observer, view := observeRun(s.env, s.signals, s.log, cfg.quiet, cfg.Header.Scorer.Primary, opened)
-	working := observer.Working
-	observer.Working = func(now bool) {
-		if working(now); !now {
-			view.WatchSending(cfg.Header.Name, s.lf.Paused)
-		}
-	}
-	if !cfg.quiet {
-		observer.Missing = runs.StillMissing(s.env)
-	}
-	return observer
 }
 
 // finish prints and exports the result of a run and returns an error with its exit code. err is

@@ -245,9 +245,7 @@ func publishCommand(env cli.Env) *urfave.Command {
 func publishAction(c *urfave.Context, env cli.Env) error {
 	return withRunSession(c, env, 0, func(ctx context.Context, s session, path string) error {
 		name, progress := c.Args().First(), runs.NewProgress(env, false, "", s.log)
-		observer := progress.Observer()
-		observer.Sending = func() { progress.WatchSending(name, s.lf.Paused) }
-		counts, err := experiment.Publish(ctx, &s.lf.Langfuse, path, s.log, observer)
+		counts, err := experiment.Publish(ctx, &s.lf.Langfuse, path, s.log, progress.Observer())
 		if _, partial := errors.AsType[*tracking.UnpublishedError](err); partial {
 			return advisePublish(err, name)
 		}

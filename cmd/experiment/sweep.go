@@ -29,7 +29,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].Resume, Retry: cfgs[0].Retry, Note: s.note}
 	for _, cfg := range cfgs {
 		check := func(ctx context.Context) error {
-			opened, err := opener(s.env, s.lf).Open(ctx, cfg.system)
+			opened, err := s.opener().Open(ctx, cfg.system)
 			if err == nil {
 				err = opened.Close()
 			}
@@ -126,6 +126,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 		if cfg.html != "" {
 			p.Add("--html is the page of a sweep; that of one run is written by: experiment report RUN --format html --output FILE")
 		}
+		p.Join(cfg.system.CheckBaseline())
 		return []runConfig{cfg}, p.Err()
 	}
 	for _, flag := range []string{"record", "output"} {
@@ -142,8 +143,8 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 	for _, sweepRun := range sweepRuns {
 		cfg := readRun(p, sweepRunSettings(s, sweepRun), scores)
 		cfg.sweepRun, cfg.system.Bare, cfg.system.Limits.Limiters = true, sweepRun.Bare, limiters
-		p.Join(runs.CanWritePage(cfg.html, append(s.All("gate"), cfg.Dataset, s.Text("config"), cfg.system.PromptFile,
-			cfg.system.Model)...))
+		p.Join(cfg.system.CheckBaseline(), runs.CanWritePage(cfg.html, append(s.All("gate"), cfg.Dataset,
+			s.Text("config"), cfg.system.PromptFile, cfg.system.Model)...))
 		cfgs = append(cfgs, cfg)
 	}
 	return cfgs, p.Err()

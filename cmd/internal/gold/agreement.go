@@ -216,7 +216,7 @@ func firstIDs(ids []string) string { return textutil.First(cli.Each(ids, shortID
 // Ceiling reads the file of --ceiling, the output of experiment agreement --json, or returns nil
 // without the flag. For another file it returns an error with the code ExitUsage.
 func Ceiling(c *urfave.Context) (*report.Agreement, error) {
-	return readFlagFile(c, c.String("ceiling"), "--ceiling", func(raw []byte) (*report.Agreement, error) {
+	return settings.ReadFile(c.Context, c.String("ceiling"), "--ceiling", func(raw []byte) (*report.Agreement, error) {
 		a := &report.Agreement{}
 		if err := json.Unmarshal(raw, a); err != nil || a.Items < 1 || len(a.BAgainstA.Scores) == 0 {
 			return nil, cli.Usage("it is not the output of experiment agreement A B --json")

@@ -112,11 +112,8 @@ func (a *auditor) report(c *urfave.Context, result harness.AuditResult, decided 
 		}
 	}
 	audit.AuditResult = result
-	if path := c.String("html"); path != "" {
-		err := cli.WriteFile(path, func(w io.Writer) error { return cli.WriteError(html.Audit(w, audit)) })
-		if err != nil {
-			return err
-		}
+	if err := cli.WriteFile(c.String("html"), func(w io.Writer) error { return html.Audit(w, audit) }); err != nil {
+		return err
 	}
 	if path := c.String("corrected"); path != "" {
 		if err := a.writeCorrected(ctx, path, decided, result); err != nil {
@@ -341,7 +338,7 @@ const (
 // unusable answer as unusable. The cost is nil if the cost of any request is unknown.
 func (a *auditor) judge(ctx context.Context, model string,
 	result *harness.AuditResult) (judged *report.Judging, err error) {
-	opened, err := system.Opener{Getenv: a.env.Getenv, Stderr: a.env.Stderr}.OpenModel(system.Config{Model: model, Limits: system.Limits{Retries: pipeline.DefaultTries - 1, Concurrency: judgeConcurrency}})
+	opened, err := system.Opener{Env: a.env}.OpenModel(system.Config{Model: model, Limits: system.Limits{Retries: pipeline.DefaultTries - 1, Concurrency: judgeConcurrency}})
 	if err != nil {
 		return nil, err
 	}

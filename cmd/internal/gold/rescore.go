@@ -437,7 +437,7 @@ func openEvaluators(ctx context.Context, env cli.Env, path string) (system.Score
 	if len(file.Scorers) == 0 {
 		return system.Scorers{}, cli.Usage("%s names no evaluators under scorers:", path)
 	}
-	opened, err := system.Opener{Getenv: env.Getenv, Stderr: env.Stderr}.OpenScorers(ctx, file, path)
+	opened, err := system.Opener{Env: env}.OpenScorers(ctx, file, path)
 	if err != nil {
 		return system.Scorers{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/dataset"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -49,7 +50,7 @@ func readDecisions(c *urfave.Context) (all decisions, err error) {
 	earlier := map[string]string{} // verdict and file by finding
 	var problems []error
 	for _, path := range c.StringSlice("decisions") {
-		one, err := readFlagFile(c, path, "the decisions", parseDecisions)
+		one, err := settings.ReadFile(c.Context, path, "the decisions", parseDecisions)
 		problems = append(problems, err)
 		for _, d := range one.Decisions {
 			if was := earlier[d.Finding]; was == "" {

@@ -1,7 +1,6 @@
 package gold
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,6 @@ import (
 	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -178,21 +176,13 @@ func (j job) checkFlags(c *urfave.Context, name string) error {
 		if flag := flag.Names()[0]; c.IsSet(flag) {
 			problems.Add(!slices.Contains(known, flag), "--%s means nothing with %s: leave it out", flag, name)
 			mayBeEmpty := flag == "description" || flag == "id-prefix"
-			problems.Add(isEmpty(c.Value(flag)) && !mayBeEmpty, "--%s has no value: leave it out, or say what is meant", flag)
+			words := append(c.StringSlice(flag), c.String(flag)) // String is never empty for other types
+			isEmpty := slices.ContainsFunc(words, func(word string) bool { return strings.TrimSpace(word) == "" })
+			problems.Add(isEmpty && !mayBeEmpty, "--%s has no value: leave it out, or say what is meant", flag)
 			problems.Add(c.Value(flag) == 0, "--%s: 0 is not a number from 1 on", flag)
 		}
 	}
 	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
-}
-
-func isEmpty(value any) bool {
-	switch v := value.(type) {
-	case string:
-		return strings.TrimSpace(v) == ""
-	case urfave.StringSlice:
-		return slices.ContainsFunc(v.Value(), func(one string) bool { return strings.TrimSpace(one) == "" })
-	}
-	return false
 }
 
 // withLangfuse calls do with the Langfuse of the environment, and prints which Langfuse that is.
@@ -203,22 +193,6 @@ func withLangfuse(c *urfave.Context, env cli.Env, do func(*settings.Langfuse) er
 	}
 	fmt.Fprintln(env.Stderr, lf.Describe())
 	return errors.Join(do(lf), lf.Close())
-}
-
-// readFlagFile reads and parses the file of a flag, without a byte order mark. For an empty path it
-// returns the zero value.
-func readFlagFile[T any](c *urfave.Context, path, what string, parse func([]byte) (T, error)) (value T, err error) {
-	if path == "" {
-		return value, nil
-	}
-	raw, err := files.Read(c.Context, path, files.MaxText)
-	if err != nil {
-		return value, cli.Usage("reading %s: %w", what, err)
-	}
-	if value, err = parse(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))); err != nil {
-		return value, fmt.Errorf("%s: %w", path, err)
-	}
-	return value, nil
 }
 
 // warn prints the first warnings; list is the command or flag that lists a hundred.
@@ -279,8 +253,8 @@ func countLine[K ~string](title string, n map[K]int) string {
 
 // seedConfig reads the flags that all ways of seeding share.
 func seedConfig(c *urfave.Context) (seed.Config, error) {
-	schemas, errSchemas := readFlagFile(c, c.String("schema"), "the schemas", seed.ParseSchemas)
-	redaction, errRedaction := readFlagFile(c, c.String("redact"), "the patterns", seed.ParseRedaction)
+	schemas, errSchemas := settings.ReadFile(c.Context, c.String("schema"), "the schemas", seed.ParseSchemas)
+	redaction, errRedaction := settings.ReadFile(c.Context, c.String("redact"), "the patterns", seed.ParseRedaction)
 	return seed.Config{
 		Dataset: c.String("dataset"), Description: c.String("description"), Schemas: schemas, IDPrefix: c.String("id-prefix"),
 		Redaction: redaction, Foreign: foreignQuestion, KeepGoing: c.Bool("keep-going"), DryRun: c.Bool("dry-run"),

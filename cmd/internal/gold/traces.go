@@ -130,7 +130,7 @@ func readTime(flag, text string, now time.Time) (time.Time, error) {
 // traceConfig reads the flags that configure seeding from traces.
 func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 	base, err := seedConfig(c)
-	mapping, errMapping := readFlagFile(c, c.String("mapping"), "the mapping", seed.ParseMapping)
+	mapping, errMapping := settings.ReadFile(c.Context, c.String("mapping"), "the mapping", seed.ParseMapping)
 	problems := []error{err, errMapping}
 	for _, text := range c.StringSlice("accept-score") {
 		rule, err := seed.ParseScoreRule(text)

@@ -36,10 +36,6 @@ const (
 	latest = "latest"
 	// maxReadRuns bounds the runs in Langfuse that are read to find a complete one.
 	maxReadRuns = 20
-	// maxAgeDays bounds an age.
-	maxAgeDays = 36_500
-	// maxBaselineFile bounds BaselineFile, in bytes.
-	maxBaselineFile = 1 << 20
 )
 
 // errNoBaseline is the error for a dataset without a baseline.
@@ -50,7 +46,7 @@ var errNoBaseline = errors.New("no baseline is configured")
 // experiment.DatasetName of it.
 func ReadBaselines(ctx context.Context) (map[string]string, error) {
 	parsed, baselines := map[string]string{}, map[string]string{}
-	text, err := files.Read(ctx, BaselineFile, maxBaselineFile)
+	text, err := files.Read(ctx, BaselineFile, files.MaxText)
 	if errors.Is(err, fs.ErrNotExist) {
 		return baselines, nil
 	}
@@ -138,7 +134,7 @@ func ParseAge(flag, text string) (time.Duration, error) {
 		n, err = strconv.ParseUint(days, 10, 16)
 		age = time.Duration(n) * 24 * time.Hour
 	}
-	if err != nil || age <= 0 || age > maxAgeDays*24*time.Hour {
+	if err != nil || age <= 0 {
 		return 0, cli.Usage("--%s: %q is not a time such as 14d or 36h", flag, text)
 	}
 	return age, nil

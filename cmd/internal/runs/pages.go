@@ -40,8 +40,6 @@ type pageWriter func(context.Context, io.Writer, *http.Request) error
 // site has the pages of the handler.
 type site struct {
 	pages map[string]pageWriter // by the pattern of their address
-	// find returns the path of the run that has this id in Langfuse.
-	find func(ctx context.Context, id string) (path string, err error)
 	// slots bounds the pages that are written at the same time; other requests wait.
 	slots chan struct{}
 }
@@ -55,8 +53,8 @@ type site struct {
 //
 //  1. The handler refuses methods other than GET and HEAD, and requests of other web sites
 //     that load a page as a part of themselves.
-//  2. It finds the page of the address. Addresses of Langfuse's web interface are redirected
-//     to the page of the same run or trace, or else to the list.
+//  2. It finds the page of the address. Addresses of Langfuse's web interface lead to the page
+//     of the same run or trace, or else to the list.
 //  3. It writes the page as a stream. An error before the first byte is a response in plain
 //     text. A later error breaks the connection, so that no browser shows half a page as if
 //     it were whole.
@@ -65,9 +63,10 @@ func Pages(l *settings.Langfuse, asked func() []html.RequestedRun) http.Handler 
 	trace := func(ctx context.Context, w io.Writer, r *http.Request) error {
 		return tracePage(ctx, w, l, r.PathValue("id"))
 	}
-	s := site{find: findByID, slots: make(chan struct{}, 2), pages: map[string]pageWriter{
+	s := site{slots: make(chan struct{}, 2), pages: map[string]pageWriter{
 		"GET /{$}": list, "GET /runs/{path...}": runPage, "GET /compare": comparePage,
 		"GET /traces/{id}": trace, "GET /project/{project}/traces/{id}": trace,
+		"GET /project/{project}/datasets/{dataset}/runs/{id}": runByIDPage,
 	}}
 	if asked != nil {
 		s.pages["GET /trigger"] = func(ctx context.Context, w io.Writer, _ *http.Request) error {
@@ -82,14 +81,6 @@ func (s site) handler() http.Handler {
 	for pattern, write := range s.pages {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.write(w, r, write) })
 	}
-	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", func(w http.ResponseWriter, r *http.Request) {
-		path, err := s.find(r.Context(), r.PathValue("id"))
-		if err != nil {
-			writeError(w, err)
-			return
-		}
-		http.Redirect(w, r, runAddress(path), http.StatusFound)
-	})
 	mux.HandleFunc("GET /project/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
@@ -300,21 +291,25 @@ func comparePage(ctx context.Context, w io.Writer, r *http.Request) (err error) 
 	return comparisonPage(ctx, w, result, sources, cfg)
 }
 
-// findByID returns the path of the run that has this id in Langfuse.
-func findByID(ctx context.Context, id string) (string, error) {
+// runByIDPage writes the page of the run that has an id in Langfuse.
+func runByIDPage(ctx context.Context, w io.Writer, r *http.Request) error {
 	entries, err := List(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
+	id := r.PathValue("id")
 	for _, e := range entries {
 		if e.Err != nil {
 			continue // the list shows the error
 		}
-		if found, err := hasID(ctx, e, id); err != nil || found {
-			return pagePath(e.Path), err
+		if found, err := hasID(ctx, e, id); err != nil {
+			return err
+		} else if found {
+			r.SetPathValue("path", pagePath(e.Path))
+			return runPage(ctx, w, r)
 		}
 	}
-	return "", notFound(fmt.Sprintf("no run of this folder has the id %q: a run of another program is in the API only", id))
+	return notFound(fmt.Sprintf("no run of this folder has the id %q: a run of another program is in the API only", id))
 }
 
 func hasID(ctx context.Context, e runstore.Entry, id string) (found bool, err error) {

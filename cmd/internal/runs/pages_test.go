@@ -13,7 +13,7 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// serveSite serves a site with the run "p/d/a b.run", whose id in Langfuse is r1.
+// serveSite serves a site with the run "p/d/a b.run".
 func serveSite(t *testing.T, change func(*site)) *httptest.Server {
 	t.Helper()
 	trace := func(_ context.Context, w io.Writer, r *http.Request) error {
@@ -35,11 +35,6 @@ func serveSite(t *testing.T, change func(*site)) *httptest.Server {
 			return writeText(w, base+" against "+strings.Join(candidates, ","))
 		},
 		"GET /traces/{id}": trace, "GET /project/{project}/traces/{id}": trace,
-	}, find: func(_ context.Context, id string) (string, error) {
-		if strings.HasPrefix(id, "r") {
-			return "p/d/" + id + " b.run", nil
-		}
-		return "", notFound("no run has the id " + id)
 	}}
 	if change != nil {
 		change(&cfg)
@@ -91,8 +86,6 @@ func TestSite(t *testing.T) {
 		"too many":              {"GET", "/compare?base=a" + strings.Repeat("&cand=b", 21), 400, "21 candidates are too many"},
 		"trace":                 {"GET", traceAddress("a/b"), 200, "trace a/b"},
 		"Langfuse's trace":      {"GET", "/project/p/traces/abc", 200, "trace abc"},
-		"Langfuse's run":        {"GET", "/project/p/datasets/d/runs/r1", 302, "/runs/p/d/r1%20b.run"},
-		"a run of elsewhere":    {"GET", "/project/p/datasets/d/runs/x1", 404, "no run has the id x1"},
 		"Langfuse's comparison": {"GET", "/project/p/datasets/d/compare?runs=r1&runs=r2", 302, "/"},
 		"Langfuse's prompt":     {"GET", "/project/p/prompts/x", 302, "/"},
 		"no page":               {"GET", "/etc/passwd", 404, "there is no page /etc/passwd"},

@@ -67,7 +67,6 @@ type Progress struct {
 	total, done, failed, inFlight int
 	resumed                       int // items done before this process
 	inLangfuse                    int
-	withdrawing                   int       // replaced attempts whose scores Langfuse has yet to delete
 	lastAccepted                  time.Time // when Langfuse last accepted something, or the run ended
 	scoreSum                      float64   // of the primary score
 	scored, unscored              int       // items with the primary score, and failed items without
@@ -81,7 +80,7 @@ type Progress struct {
 
 	pool   *mpb.Progress
 	bar    *mpb.Bar
-	unsent *time.Timer // of the next message of WatchSending; nil before it
+	unsent *time.Timer // of the next message that nothing reaches Langfuse; nil before Publishing
 }
 
 // NewProgress returns the Progress of a run. It shows the mean of the score primary, and
@@ -103,7 +102,7 @@ func NewProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *Pro
 func (p *Progress) Observer() experiment.Observer {
 	return experiment.Observer{
 		Listed: p.Listed, Planned: p.Planned, Started: p.Started, Answered: p.Answered, Done: p.Done,
-		Published: p.Published, Withdrawing: p.Withdrawing, Sending: p.Publishing, Ended: p.Close,
+		Published: p.Published, Sending: p.Publishing, Ended: p.Close,
 	}
 }
 
@@ -203,27 +202,45 @@ func (p *Progress) count(o outcome.Outcome) {
 	}
 }
 
+// The times until the first and between later messages that nothing reaches Langfuse.
+const (
+	unsentDelay    = 10 * time.Second
+	unsentInterval = 30 * time.Second
+)
+
 // Published receives the number of outcomes in Langfuse.
-func (p *Progress) Published(n int) { p.setCount(&p.inLangfuse, n) }
-
-// Withdrawing receives the number of replaced attempts whose scores Langfuse has yet to
-// delete.
-func (p *Progress) Withdrawing(attempts int) { p.setCount(&p.withdrawing, attempts) }
-
-// setCount sets a count. If it changed, Langfuse has accepted something.
-func (p *Progress) setCount(count *int, n int) {
+func (p *Progress) Published(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n != *count {
-		*count, p.lastAccepted = n, time.Now()
+	if n == p.inLangfuse {
+		return
+	}
+	p.inLangfuse, p.lastAccepted = n, time.Now()
+	if p.unsent != nil && !p.ended {
+		p.unsent.Reset(unsentDelay)
 	}
 }
 
-// Publishing is called when all items are done and the remaining results are being sent.
+// Publishing is called when no more items are run and the remaining results are being sent. From then on
+// until Close, messages say that nothing reaches Langfuse. Call it at most once.
 func (p *Progress) Publishing() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.publishing = true
+	p.publishing, p.lastAccepted = true, time.Now()
+	p.unsent = time.AfterFunc(unsentDelay, p.reportUnsent)
+}
+
+func (p *Progress) reportUnsent() {
+	p.mu.Lock()
+	silent := time.Since(p.lastAccepted)
+	if !p.ended {
+		p.unsent.Reset(unsentInterval)
+	}
+	p.mu.Unlock()
+	if !p.quiet { // without p.mu, which the bar locks to draw itself below the line
+		fmt.Fprintf(p.out, "for %.0f s Langfuse has accepted no more results and deleted no old scores; "+
+			"interrupt keeps everything, experiment publish sends the rest later\n", silent.Seconds())
+	}
 }
 
 // Close ends the progress and leaves its last state on the screen. It is safe to repeat.
@@ -302,57 +319,6 @@ func (p *Progress) sessionNote() string {
 		return " this session"
 	}
 	return ""
-}
-
-// The times until the first and between later messages that nothing reaches Langfuse.
-const (
-	unsentDelay    = 10 * time.Second
-	unsentInterval = 30 * time.Second
-)
-
-// WatchSending prints messages until Close while nothing reaches Langfuse. paused returns
-// why a request must be sent again, and when. Call it at most once.
-func (p *Progress) WatchSending(run string, paused func() (error, time.Time)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lastAccepted = time.Now()
-	p.unsent = time.AfterFunc(unsentDelay, func() { p.reportUnsent(run, paused) })
-}
-
-func (p *Progress) reportUnsent(run string, paused func() (error, time.Time)) {
-	silent, text := p.unsentText(time.Now(), paused)
-	next := unsentDelay - silent
-	if next <= 0 {
-		if !p.quiet { // without p.mu, which the bar locks to draw itself below the line
-			fmt.Fprintf(p.out, "%s; interrupt keeps everything, experiment publish %s sends it later\n", text, cli.Arguments(run))
-		}
-		next = unsentInterval
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.ended {
-		p.unsent.Reset(next)
-	}
-}
-
-// unsentText returns how long nothing has reached Langfuse, with a message that has the
-// reason or names what the run waits for.
-func (p *Progress) unsentText(now time.Time, paused func() (error, time.Time)) (silent time.Duration, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	silent = now.Sub(p.lastAccepted)
-	if p.withdrawing > 0 {
-		return silent, fmt.Sprintf("all is sent; for %.0f s Langfuse has not shown, or not deleted, the scores of %s",
-			silent.Seconds(), textutil.Counted(p.withdrawing, "replaced attempt"))
-	}
-	text = fmt.Sprintf("nothing has reached Langfuse for %.0f s", silent.Seconds())
-	if reason, until := paused(); reason != nil && !until.Before(p.lastAccepted) {
-		text += ": " + textutil.Cut(textutil.Line(reason.Error()), maxReason)
-		if until.After(now) {
-			text += ", asked again at " + until.Format(time.TimeOnly)
-		}
-	}
-	return silent, text
 }
 
 // minPause is the shortest pause that is shown.

@@ -2,12 +2,10 @@ package runs
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,44 +114,28 @@ func TestProgress_neverConnected(t *testing.T) {
 	}
 }
 
-// TestProgress_watchSending: a run that waits for Langfuse prints a message after 10 s and
-// then every 30 s, with the reason if it is newer than the last accepted result.
-func TestProgress_watchSending(t *testing.T) {
+// TestProgress_publishing: a run that waits for Langfuse prints a message 10 s after Langfuse accepted a
+// result, and then every 30 s.
+func TestProgress_publishing(t *testing.T) {
 	for _, quiet := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
 			p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, quiet, "f1", slog.New(slog.DiscardHandler))
-			done := make(chan bool)
-			var mu sync.Mutex // guards reason and until
-			var reason error
-			var until time.Time
-			go func() {
-				time.Sleep(15 * time.Second) // 10 s: no reason is known
-				mu.Lock()
-				reason, until = errors.New("429:\nbusy"), time.Now().Add(time.Minute)
-				mu.Unlock()
-				time.Sleep(45 * time.Second) // 40 s: until 75 s
-				p.Published(1)
-				time.Sleep(20 * time.Second) // 70 s: 10 s later, with the newer reason
-				p.Published(2)               // 80 s
-				time.Sleep(30 * time.Second) // 100 s: the reason is older
-				close(done)
-			}()
-			p.WatchSending("my run", func() (error, time.Time) {
-				mu.Lock()
-				defer mu.Unlock()
-				return reason, until
-			})
-			<-done
+			p.Publishing()
+			time.Sleep(60 * time.Second) // messages at 10 s and 40 s
+			p.Published(1)
+			time.Sleep(20 * time.Second) // 70 s
+			p.Published(1)
+			p.Published(2)
+			time.Sleep(5 * time.Second)
 			p.Close()
-			synctest.Wait()
-			retryTime, hint := until.Format(time.TimeOnly), "; interrupt keeps everything, experiment publish 'my run' sends it later"
-			want := strings.Join([]string{
-				"nothing has reached Langfuse for 10 s" + hint,
-				"nothing has reached Langfuse for 40 s: 429: busy, asked again at " + retryTime + hint,
-				"nothing has reached Langfuse for 10 s: 429: busy, asked again at " + retryTime + hint,
-				"nothing has reached Langfuse for 20 s" + hint, "",
-			}, "\n")
+			p.Published(3)
+			time.Sleep(time.Minute)
+			want := ""
+			for _, silent := range []string{"10", "40", "10"} {
+				want += "for " + silent + " s Langfuse has accepted no more results and deleted no old scores; " +
+					"interrupt keeps everything, experiment publish sends the rest later\n"
+			}
 			if quiet {
 				want = ""
 			}
@@ -162,31 +144,6 @@ func TestProgress_watchSending(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestProgress_withdraw: a run that has sent all results says that it waits for the deletion
-// of the scores of replaced attempts.
-func TestProgress_withdraw(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		p := NewProgress(cli.Env{Stderr: &out, Terminal: func() int { return 0 }}, false, "f1", slog.New(slog.DiscardHandler))
-		over := make(chan bool)
-		go func() {
-			time.Sleep(5 * time.Second)
-			p.Withdrawing(3)
-			time.Sleep(20 * time.Second)
-			p.Withdrawing(0)
-			close(over)
-		}()
-		p.WatchSending("r", func() (error, time.Time) { return nil, time.Time{} })
-		<-over
-		p.Close()
-		synctest.Wait()
-		want := "all is sent; for 10 s Langfuse has not shown, or not deleted, the scores of 3 replaced attempts; interrupt keeps everything, experiment publish r sends it later\n"
-		if got := out.String(); got != want {
-			t.Errorf("printed %q", got)
-		}
-	})
 }
 
 // TestProgress_bar: drawing the bar and counting items do not block each other.

@@ -20,7 +20,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"extraction-experiment/cmd/internal/settings"
@@ -37,19 +36,11 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// readError gives the exit code 74 to errors of missing permission, and of a file in place of a folder.
-func readError(err error) error {
-	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.ENOTDIR) {
-		return cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
-	}
-	return err
-}
-
 // List returns the runs of this folder. An entry has the error of reading its file.
 func List(ctx context.Context) ([]runstore.Entry, error) {
 	entries, err := runstore.List(ctx, settings.Folder)
 	for i, e := range entries {
-		entries[i].Err = readError(e.Err)
+		entries[i].Err = cli.WithCode(cli.ExitIO, e.Err)
 	}
 	if err != nil {
 		return entries, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
@@ -284,7 +275,7 @@ func Rows(ctx context.Context) (rows []FileRow, unreadable []error, err error) {
 			row, err = cachedRowOf(ctx, e.Path, previous, current)
 		}
 		if err != nil {
-			unreadable = append(unreadable, readError(err))
+			unreadable = append(unreadable, cli.WithCode(cli.ExitIO, err))
 		} else {
 			rows = append(rows, FileRow{e.Path, row})
 		}

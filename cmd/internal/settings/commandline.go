@@ -39,7 +39,11 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 		_, writeErr := io.WriteString(env.Stdout, foldHelp(help.String(), env.Columns()))
 		err = cmp.Or(err, cli.WriteError(writeErr))
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case env.Failed != nil:
+		env.Failed(err)
+	default:
 		cli.Report(env.Stderr, app.Name, err)
 	}
 	return cli.ExitCode(err)

@@ -1,13 +1,13 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -29,7 +29,6 @@ type Langfuse struct {
 	experiment.Langfuse
 	Shared bool // another process runs the embedded server
 	stop   func() error
-	paused *atomic.Pointer[pause]
 	server *embedded.Server // the embedded server of this process, which Close ends; else nil
 	// serving is done when server no longer answers.
 	serving context.Context
@@ -47,13 +46,16 @@ const EnvMode = "EXPERIMENT_LANGFUSE_MODE"
 // serve" runs there, other commands connect to it; otherwise each command opens the store
 // itself. All processes that have the store open use one mode.
 func Connect(ctx context.Context, env cli.Env) (*Langfuse, error) {
-	return ConnectWith(ctx, env, nil)
+	return ConnectWith(ctx, env, "", nil)
 }
 
-// ConnectWith is Connect that calls ask while it probes a server of the environment, to save
-// time. ask may send requests that any server answers; its context is canceled if the probe
-// fails. ask is not called for the embedded server, where it would save nothing.
-func ConnectWith(ctx context.Context, env cli.Env, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
+// ConnectWith is Connect with a forced mode in place of EnvMode, unless it is empty. It calls ask, if not nil,
+// while it probes a server of the environment, to save time. ask may send requests that any server answers;
+// its context is canceled if the probe fails. ask is not called for the embedded server, where it would save
+// nothing.
+func ConnectWith(
+	ctx context.Context, env cli.Env, forced string, ask func(context.Context, *langfuse.Client),
+) (*Langfuse, error) {
 	config, set, err := langfuse.ConfigFromEnv(func(name string) (string, bool) {
 		value := env.Getenv(name)
 		return value, value != ""
@@ -61,7 +63,7 @@ func ConnectWith(ctx context.Context, env cli.Env, ask func(context.Context, *la
 	if err != nil {
 		return nil, err
 	}
-	mode, err := langfuse.ParseMode(env.Getenv(EnvMode))
+	mode, err := langfuse.ParseMode(cmp.Or(forced, env.Getenv(EnvMode)))
 	if err != nil {
 		return nil, cli.Usage("--langfuse-mode: %w (or %s)", err, EnvMode)
 	}
@@ -72,29 +74,25 @@ func ConnectWith(ctx context.Context, env cli.Env, ask func(context.Context, *la
 	return dial(ctx, config, mode, ask)
 }
 
-// noteWaits returns a Config.OnRetry that writes a line about a pause of at least two seconds, one for
-// the requests that wait at the same time.
+// noteWaits returns a Config.OnRetry that writes a line about a pause of at least two seconds, and at most
+// one in half a minute.
 func noteWaits(w io.Writer) func(reason error, until time.Time) {
 	var mu sync.Mutex
-	var noted time.Time // until when
+	var next time.Time // of a line
 	return func(reason error, until time.Time) {
 		mu.Lock()
 		defer mu.Unlock()
-		if now := time.Now(); until.Sub(now) >= 2*time.Second && !now.Before(noted) {
-			noted = until
+		if now := time.Now(); until.Sub(now) >= 2*time.Second && !now.Before(next) {
+			next = now.Add(30 * time.Second)
 			at := until.Format(time.TimeOnly)
 			fmt.Fprintf(w, "waiting for Langfuse, asked again at %s: %s\n", at, textutil.Line(reason.Error()))
 		}
 	}
 }
 
-// dial connects to a server and probes it, while ask, if not nil, runs. config.OnRetry is that of the
-// probe only.
+// dial connects to a server and probes it, while ask, if not nil, runs.
 func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
-	paused := &atomic.Pointer[pause]{}
 	config.UserAgent = "extraction-experiment/" + cli.Version()
-	probing := config
-	config.OnRetry = func(reason error, until time.Time) { paused.Store(&pause{reason, until}) }
 	client, err := langfuse.New(config)
 	if err != nil {
 		return nil, err
@@ -105,7 +103,7 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask f
 	if ask != nil {
 		asking.Go(func() { ask(askCtx, client) })
 	}
-	server, err := probe(ctx, probing, mode)
+	server, err := probe(ctx, config, mode)
 	if err != nil {
 		cancel()
 	}
@@ -113,7 +111,7 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask f
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Langfuse at %s: %w", client.BaseURL(), err)
 	}
-	return &Langfuse{Langfuse: experiment.Langfuse{Site: tracking.Site{Client: client, Server: server}}, paused: paused, stop: func() error {
+	return &Langfuse{Langfuse: experiment.Langfuse{Site: tracking.Site{Client: client, Server: server}}, stop: func() error {
 		client.CloseIdleConnections()
 		return nil
 	}}, nil
@@ -188,31 +186,4 @@ const ModeUsage = "treat Langfuse as `MODE`, v3, v4 or v4-dual; an error if the 
 // ModeFlag returns --langfuse-mode for a command without settings.
 func ModeFlag() urfave.Flag {
 	return &urfave.StringFlag{Name: "langfuse-mode", Usage: fmt.Sprintf("%s [$%s]", ModeUsage, EnvMode)}
-}
-
-// WithMode returns the environment with EnvMode set to mode, unless mode is empty.
-func WithMode(mode string, env cli.Env) cli.Env {
-	getenv := env.Getenv
-	env.Getenv = func(name string) string {
-		if name == EnvMode && mode != "" {
-			return mode
-		}
-		return getenv(name)
-	}
-	return env
-}
-
-// pause is a wait before a request is sent again: why, and until when.
-type pause struct {
-	reason error
-	until  time.Time
-}
-
-// Paused returns why the last request that was to be sent again failed, and when it was to be
-// sent; nil if there was none. Safe for concurrent use.
-func (l *Langfuse) Paused() (reason error, until time.Time) {
-	if last := l.paused.Load(); last != nil {
-		return last.reason, last.until
-	}
-	return nil, time.Time{}
 }

@@ -4,6 +4,8 @@
 package settings
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,6 +20,7 @@ import (
 
 	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/scoring"
 )
@@ -73,6 +76,22 @@ func ScoringOptions(word string) (scoring.Options, error) {
 		}
 	}
 	return scoring.ParseOptions(raw, options)
+}
+
+// ReadFile reads and parses the file of a flag, without a byte order mark. For an empty path it returns the
+// zero value. An error of reading has exit code 64.
+func ReadFile[T any](ctx context.Context, path, what string, parse func([]byte) (T, error)) (value T, err error) {
+	if path == "" {
+		return value, nil
+	}
+	raw, err := files.Read(ctx, path, files.MaxText)
+	if err != nil {
+		return value, cli.Usage("reading %s: %w", what, err)
+	}
+	if value, err = parse(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))); err != nil {
+		return value, fmt.Errorf("%s: %w", path, err)
+	}
+	return value, nil
 }
 
 // DatasetFlag returns --dataset of a command that finds a run by its name.

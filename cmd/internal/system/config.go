@@ -67,8 +67,8 @@ func (c Config) needsModel() bool {
 var errNeedsModel = cli.Usage("the baseline reads no prompt, has no temperature and the like, no limit or budget, and nothing to record: " +
 	"name a model with --model")
 
-// CheckBaseline returns the error of Open for the baseline with settings that it does not use, unless
-// the config of a prompt may name a model.
+// CheckBaseline returns an error for the baseline with settings that it does not use, unless the config of a
+// prompt may name a model. Call it before a system is opened.
 func (c Config) CheckBaseline() error {
 	if c.Pipeline == "" && IsBaseline(c.Model) && (c.ModelGiven || !c.HasPrompt()) && c.needsModel() {
 		return errNeedsModel

@@ -51,6 +51,7 @@ type doctor struct {
 
 // DoctorConfig selects optional checks and the output of Doctor.
 type DoctorConfig struct {
+	Mode         string // forced on Langfuse; see settings.ConnectWith
 	Model        string // sent one short request, which may cost a little; empty for none
 	ScoreConfigs bool   // create the missing score configurations of published scores
 	JSON         bool   // print all findings as JSON at the end
@@ -62,7 +63,7 @@ type DoctorConfig struct {
 func Doctor(ctx context.Context, env cli.Env, cfg DoctorConfig) error {
 	d := &doctor{env: env, json: cfg.JSON}
 	d.keys()
-	d.langfuse(ctx, cfg.ScoreConfigs)
+	d.langfuse(ctx, cfg)
 	if cfg.Model == "" {
 		d.modelKeys()
 	} else {
@@ -100,15 +101,15 @@ func (d *doctor) problem(check string, err error, advice string) {
 }
 
 // langfuse checks the server of the environment or of this folder, and creates score
-// configurations there if scoreConfigs is set.
-func (d *doctor) langfuse(ctx context.Context, scoreConfigs bool) {
-	lf, err := settings.Connect(ctx, d.env)
+// configurations there if cfg asks for it.
+func (d *doctor) langfuse(ctx context.Context, cfg DoctorConfig) {
+	lf, err := settings.ConnectWith(ctx, d.env, cfg.Mode, nil)
 	if err != nil {
 		d.problem("server", err, "")
 		return
 	}
 	d.server(lf)
-	if scoreConfigs {
+	if cfg.ScoreConfigs {
 		if err := d.scoreConfigs(ctx, lf.Client); err != nil {
 			d.problem("scores", err, "")
 		}
@@ -266,7 +267,7 @@ func (d *doctor) modelKeys() {
 
 // model sends one short request to a model, with a JSON Schema as in a run, which some servers refuse.
 func (d *doctor) model(ctx context.Context, spec string) {
-	opened, _, err := Opener{Getenv: d.env.Getenv}.openModel(Config{Model: spec})
+	opened, _, err := Opener{Env: d.env}.openModel(Config{Model: spec})
 	switch {
 	case err != nil:
 		d.problem("model", err, "")

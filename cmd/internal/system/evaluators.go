@@ -99,13 +99,13 @@ func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir stri
 	case spec.PromptVersion < 0 || spec.PromptVersion > 0 && spec.PromptLabel != "":
 		return template, cli.Usage("the prompt %q of the judge: give prompt_label, or a prompt_version from 1 on", spec.Prompt)
 	}
-	lf, err := settings.Connect(ctx, cli.Env{Getenv: o.Getenv, Stderr: o.Stderr})
+	lf, err := settings.Connect(ctx, o.Env)
 	if err != nil {
 		return template, err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
 	ref := langfuse.PromptRef{Name: spec.Prompt, Label: spec.PromptLabel, Version: spec.PromptVersion}
-	o.Langfuse = &lf.Langfuse
+	o.Langfuse = lf
 	template, _, err = o.FetchPrompt(ctx, ref, "and prompt_file: takes one from a file")
 	return template, err
 }

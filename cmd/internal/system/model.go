@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"extraction-experiment/configs"
@@ -38,6 +37,8 @@ type Limits struct {
 	// Admission, if set, returns the admission of a workers.LimitGroup by another process.
 	// The limits and the budget of that process then apply.
 	Admission func(group string) pipeline.Admission
+	// OnWait, if set, is called with the reason why a request to a provider waits.
+	OnWait func(provider string, wait pipeline.Wait)
 }
 
 // Limited reports whether a setting is used that only a model has: a rate, a cache or a budget.
@@ -48,8 +49,7 @@ func (c Limits) Limited() bool {
 // Model is a model with its limits, budget and cache.
 type Model struct {
 	pipeline.Model
-	onWait *atomic.Pointer[waitFunc] // nil for a recording
-	window string                    // the windowKey
+	window string // the windowKey
 	// limiter is nil for a recording, and if another process has the limits.
 	limiter   *limit.Limiter
 	remote    pipeline.Model   // the model without the cache; nil for a recording
@@ -70,17 +70,6 @@ func (m Model) Admission(group string) pipeline.Admission {
 	return pipeline.NewAdmission(limit.New(m.limits.config(pace{})), m.Budget)
 }
 
-// waitFunc receives the reason why a request to a provider waits.
-type waitFunc = func(provider string, wait pipeline.Wait)
-
-// OnWait sets the function that is called when a request waits. It replaces an earlier one,
-// has no effect on a recording, and is safe to call concurrently with requests.
-func (m Model) OnWait(notify waitFunc) {
-	if m.onWait != nil {
-		m.onWait.Store(&notify)
-	}
-}
-
 // withLimits adds limits, a budget and a cache to a model; a recording gets none. The
 // timeout of a request is half of that of an item, so that a hanging request is retried.
 func (o Opener) withLimits(opened provider.Opened, known Catalogue, c Limits) (Model, error) {
@@ -89,7 +78,7 @@ func (o Opener) withLimits(opened provider.Opened, known Catalogue, c Limits) (M
 		return Model{Model: priced}, nil
 	}
 	group := workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, hostOf(opened.Address), opened.Key.Reveal())
-	a := Model{onWait: new(atomic.Pointer[waitFunc]), group: group, limits: c}
+	a := Model{group: group, limits: c}
 	var err error
 	if c.Admission != nil {
 		a.admission = c.Admission(a.group)
@@ -99,8 +88,8 @@ func (o Opener) withLimits(opened provider.Opened, known Catalogue, c Limits) (M
 	a.remote = pipeline.Limited(pipeline.LimitedConfig{
 		Model: priced, Admission: a.admission, Tries: c.Retries + 1, Timeout: c.Timeout / 2,
 		OnWait: func(wait pipeline.Wait) {
-			if notify := a.onWait.Load(); notify != nil {
-				(*notify)(opened.Provider, wait)
+			if c.OnWait != nil {
+				c.OnWait(opened.Provider, wait)
 			}
 		},
 	})

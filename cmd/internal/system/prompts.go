@@ -252,20 +252,13 @@ func versionTitle(p langfuse.Prompt) string {
 	return fmt.Sprintf("%s, version %d (%s)", textutil.Line(p.Name), p.Version, textutil.Line(labelList(p.Labels)))
 }
 
-// promptLine escapes a line. If a terminal would break it, each part gets the mark and the
-// indentation of the line, so that no part looks like a heading.
+// promptLine escapes a line and puts the mark before it. Where a terminal would break the line it has a space,
+// so that no part of it looks like a heading. A blank line becomes empty.
 func promptLine(mark, line string) string {
-	text := strings.TrimLeft(line, " ")
-	indent := mark + line[:len(line)-len(text)]
-	var b strings.Builder
-	for part := range strings.SplitSeq(textutil.Block(text), "\n") {
-		if part == "" {
-			b.WriteString(strings.TrimRight(indent, " ") + "\n")
-			continue
-		}
-		b.WriteString(indent + part + "\n")
+	if strings.TrimSpace(line) == "" {
+		return strings.TrimSpace(mark) + "\n"
 	}
-	return b.String()
+	return mark + strings.ReplaceAll(textutil.Block(line), "\n", " ") + "\n"
 }
 
 // promptText returns the messages and the configuration of a prompt: headings at the margin,

@@ -52,7 +52,7 @@ func TestDiff_hidden(t *testing.T) {
 		"line end":          {"x", "x\r", titles + "-  x\n+  x\\x0d\n" + config},
 		"space at the end":  {"x", "x ", titles + "-  x\n+  x \n" + config},
 		"escape":            {"x", "\x1b[2J", titles + "-  x\n+  \\x1b[2J\n" + config},
-		"separator of text": {"x", "y\u2028config", titles + "-  x\n+  y\n+  config\n" + config},
+		"separator of text": {"x", "y\u2028config", titles + "-  x\n+  y config\n" + config},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := promptDiff(text(1, tt.a), text(2, tt.b)); got != tt.want {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	benches "extraction-experiment/bench"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
@@ -25,11 +26,11 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// Opener opens systems. Langfuse is needed for prompts, Stderr for programs.
+// Opener opens systems. Langfuse is needed for prompts. Stderr of the environment receives the standard error
+// of programs.
 type Opener struct {
-	Langfuse *experiment.Langfuse
-	Getenv   func(string) string
-	Stderr   io.Writer // receives the standard error of programs
+	cli.Env
+	Langfuse *settings.Langfuse
 }
 
 // System is an opened system: an extractor with its description for the run's header.
@@ -283,9 +284,6 @@ func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answer
 	case cfg.Command != "" || cfg.URL != "":
 		return o.openExternalAnswerer(cfg, doc)
 	case IsBaseline(cfg.Model) && (cfg.ModelGiven || !cfg.HasPrompt()):
-		if cfg.needsModel() {
-			return nil, System{}, errNeedsModel
-		}
 		header := outcome.System{Model: "baseline", Provider: "baseline", Pipeline: answers.ExtractiveName}
 		return answers.Extractive{Document: doc}, System{Header: header, Close: noClose}, nil
 	}

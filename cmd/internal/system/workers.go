@@ -57,7 +57,7 @@ func (s WorkersServer) connect(ctx context.Context, env cli.Env, note func(strin
 func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, opened *System, measured experiment.System, note func(string)) (experiment.System, error) {
 	definition := opened.Definition
 	cfg.Model = definition.named
-	identity, err := (Opener{Getenv: env.Getenv}).Identify(cfg)
+	identity, err := (Opener{Env: env}).Identify(cfg)
 	if err != nil {
 		return measured, err
 	}
@@ -137,7 +137,7 @@ func workUntilStopped(c *urfave.Context, env cli.Env, stopContext func(context.C
 	if err != nil {
 		return err
 	}
-	opener := Opener{Getenv: env.Getenv, Stderr: env.Stderr}
+	opener := Opener{Env: env}
 	limits := Limits{Concurrency: c.Int("concurrency"), Cache: c.String("cache")}
 	if limits.Concurrency < 1 || limits.Concurrency > 1000 {
 		return cli.Usage("--concurrency: %d is not between 1 and 1000", limits.Concurrency)

@@ -26,7 +26,7 @@ func TestIdentify(t *testing.T) {
 	}
 	first, second := write(a, "ocr.sh", "#!/bin/sh\n1\n"), write(b, "ocr.sh", "#!/bin/sh\n1\n")
 	other := write(t.TempDir(), "ocr.sh", "#!/bin/sh\n2\n")
-	o := Opener{Getenv: func(string) string { return "" }}
+	o := Opener{Env: cli.Env{Getenv: func(string) string { return "" }}}
 	identify := func(cfg Config) Identity {
 		t.Helper()
 		id, err := o.Identify(cfg)
@@ -73,8 +73,9 @@ func TestWorkerCommand_missingPipeline(t *testing.T) {
 
 // TestIdentify_noKey: the coordinator of a run over workers identifies a model without its key.
 func TestIdentify_noKey(t *testing.T) {
-	without := Opener{Getenv: func(string) string { return "" }}
-	with := Opener{Getenv: func(name string) string { return map[string]string{"OPENAI_API_KEY": "a", "GEMINI_API_KEY": "b"}[name] }}
+	without := Opener{Env: cli.Env{Getenv: func(string) string { return "" }}}
+	keys := map[string]string{"OPENAI_API_KEY": "a", "GEMINI_API_KEY": "b"}
+	with := Opener{Env: cli.Env{Getenv: func(name string) string { return keys[name] }}}
 	for _, model := range []string{"openai/gpt-4o", "gemini/gemini-2.5-flash"} {
 		want, err := with.Identify(Config{Model: model})
 		got, failed := without.Identify(Config{Model: model, NoKey: true})

@@ -297,14 +297,8 @@ func checkSettings(file configs.Trigger, r request) (map[string]string, error) {
 		}
 		settings[key] = value
 	}
-	if len(problems) > maxProblems {
-		problems = append(problems[:maxProblems], fmt.Errorf("and %d problems more", len(problems)-maxProblems))
-	}
 	if len(problems) > 0 {
 		return r.Settings, errors.Join(problems...)
 	}
 	return settings, nil
 }
-
-// maxProblems is how many problems an error about a payload lists.
-const maxProblems = 10

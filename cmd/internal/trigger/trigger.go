@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -213,40 +214,15 @@ func (t *server) commandLine(ctx context.Context, r request) ([]string, error) {
 	return line, nil
 }
 
-// runCommand runs a command line and returns its exit code and the errors that it printed.
+// runCommand runs a command line and returns its exit code, and its error on one line.
 func (t *server) runCommand(ctx context.Context, out *bytes.Buffer, line []string) (code int, message string) {
-	var stderr tail
 	env := t.cfg.Env
-	env.Args, env.Stdout, env.Stderr, env.Terminal = line, out, &stderr, func() int { return 0 }
-	code = t.cfg.Run(ctx, env)
-	return code, stderr.errors()
-}
-
-// tail is a writer that keeps the last maxTail bytes. It is safe for concurrent use.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-const maxTail = 16 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p[max(0, len(p)-maxTail):]...)
-	t.text = t.text[max(0, len(t.text)-maxTail):]
-	return len(p), nil
-}
-
-// errors returns the errors that a command printed, on one line.
-func (t *tail) errors() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, text, found := strings.Cut("\n"+string(t.text), "\nexperiment: ")
-	if !found {
-		return ""
+	env.Args, env.Stdout, env.Stderr, env.Terminal = line, out, io.Discard, func() int { return 0 }
+	env.Failed = func(err error) {
+		message = textutil.Cut(textutil.Line(strings.ReplaceAll(err.Error(), "\n", "; ")), 1000)
 	}
-	return textutil.Cut(textutil.Line(strings.ReplaceAll(text, "\nexperiment: ", "; ")), 1000)
+	code = t.cfg.Run(ctx, env)
+	return code, message
 }
 
 // runAll carries out the requested runs one after the other.

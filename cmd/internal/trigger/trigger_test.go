@@ -45,7 +45,7 @@ func (p *fakeProgram) run(ctx context.Context, env cli.Env) int {
 	line := strings.Join(env.Args, " ")
 	if strings.Contains(line, "--dry-run") {
 		if strings.Contains(line, "--limit=13") {
-			fmt.Fprintln(env.Stderr, "experiment: 13 brings\nexperiment: bad luck")
+			env.Failed(errors.Join(errors.New("13 brings"), errors.New("bad\tluck")))
 			return cli.ExitUsage
 		}
 		rows := []map[string]string{{"setting": "dataset", "value": "d", "from": "flag"}}
@@ -70,7 +70,7 @@ func (p *fakeProgram) run(ctx context.Context, env cli.Env) int {
 	select {
 	case code := <-p.exitCodes:
 		if code != 0 {
-			fmt.Fprintf(env.Stderr, "note: x\nexperiment: it ended with %d\n", code)
+			env.Failed(fmt.Errorf("it ended with %d", code))
 		}
 		return code
 	case <-ctx.Done():
@@ -511,28 +511,5 @@ func TestRunRequest(t *testing.T) {
 	}
 	if err := errors.Join(s.listener.Close(), s.queue.close()); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestTail: the errors of what several goroutines write.
-func TestTail(t *testing.T) {
-	for _, tt := range []struct{ text, want string }{
-		{"", ""}, {"note: x\n", ""},
-		{"experiment: a\n  b\nexperiment: c\n", "a b; c"},
-		{strings.Repeat("x", 3*maxTail) + "\nexperiment: \x1b[2Jend\n", `\x1b[2Jend`},
-	} {
-		var all, parts tail
-		var others sync.WaitGroup
-		for range 2 {
-			others.Go(func() { _, _ = all.Write(nil) })
-		}
-		_, _ = all.Write([]byte(tt.text))
-		others.Wait()
-		for i := range len(tt.text) {
-			_, _ = parts.Write([]byte(tt.text[i : i+1]))
-		}
-		if all.errors() != tt.want || parts.errors() != tt.want || len(all.text) > maxTail {
-			t.Errorf("%.50q: %q and %q, want %q", tt.text, all.errors(), parts.errors(), tt.want)
-		}
 	}
 }

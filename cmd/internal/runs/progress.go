@@ -238,8 +238,8 @@ func (p *Progress) reportUnsent() {
 	}
 	p.mu.Unlock()
 	if !p.quiet { // without p.mu, which the bar locks to draw itself below the line
-		fmt.Fprintf(p.out, "for %.0f s Langfuse has accepted no more results and deleted no old scores; "+
-			"interrupt keeps everything, experiment publish sends the rest later\n", silent.Seconds())
+		fmt.Fprintf(p.out, "Langfuse has accepted nothing for %.0f s; interrupt keeps everything, "+
+			"experiment publish sends the rest later\n", silent.Seconds())
 	}
 }
 

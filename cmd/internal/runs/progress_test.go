@@ -133,8 +133,8 @@ func TestProgress_publishing(t *testing.T) {
 			time.Sleep(time.Minute)
 			want := ""
 			for _, silent := range []string{"10", "40", "10"} {
-				want += "for " + silent + " s Langfuse has accepted no more results and deleted no old scores; " +
-					"interrupt keeps everything, experiment publish sends the rest later\n"
+				want += "Langfuse has accepted nothing for " + silent + " s; interrupt keeps everything, " +
+					"experiment publish sends the rest later\n"
 			}
 			if quiet {
 				want = ""

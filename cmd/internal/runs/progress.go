@@ -285,10 +285,11 @@ func (p *Progress) pace() string {
 }
 
 // meanText formats the mean of the primary score with failed items as 0, and beside it the
-// mean of the scored items. With trials, that is a mean over items in the summary, not over outcomes.
+// mean of the scored items. The summary of a run with trials takes the mean of each item first: that
+// of the scored is another number than here, and if items were not run in every trial, so is the first.
 func (p *Progress) meanText() string {
 	counted := p.scored + p.unscored
-	if counted == 0 {
+	if counted == 0 || p.trials && p.ended && p.done < p.total {
 		return ""
 	}
 	text := ", " + p.primary + " " + report.Score(new(p.scoreSum/float64(counted)), 3)

@@ -94,6 +94,9 @@ func (s session) engine(cfg runConfig, opened *system.System) experiment.Config 
 // observer returns the observer that shows the progress of a run and of its publication.
 func (s session) observer(cfg runConfig, opened *system.System) experiment.Observer {
 	observer, view := observeRun(s.env, s.signals, s.log, cfg.quiet, cfg.Header.Scorer.Primary, opened)
+	if cfg.Header.Trials > 1 {
+		view.Counting("outcome") // as the summary does
+	}
 	working := observer.Working
 	observer.Working = func(now bool) {
 		if working(now); !now {
@@ -244,7 +247,8 @@ func failureError(cfg runConfig, r experiment.Result) error {
 		return cli.Errorf(cli.ExitUnavailable, "the service never answered: %s; when it does, resume with %s", s.Failures[0].Items[0].Message, advice)
 	}
 	if cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
-		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, cfg.allowance)
+		noun := report.SummaryView{Summary: s}.Noun()
+		return cli.Errorf(cli.ExitFailures, "%d of %d %ss failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, noun, cfg.allowance)
 	}
 	return runs.UnansweredError(s)
 }

@@ -283,7 +283,7 @@ func TestFlips(t *testing.T) {
 
 func TestRank_says(t *testing.T) {
 	l := mustRank(t, Config{}, newRun("a", 1, 1, failed), newRun("b", 0, 0, .5))
-	want := []string{"a: 1 of 3 outcomes failed and count as 0", "few items: intervals are rough, and only large differences can be found"}
+	want := []string{"a: 1 of 3 outcomes failed, and count as 0 wherever their expected output defines the score", "few items: intervals are rough, and only large differences can be found"}
 	if diff := cmp.Diff(want, l.Warnings); diff != "" {
 		t.Error(diff)
 	}

@@ -241,6 +241,8 @@ func TestGate_JudgeRun(t *testing.T) {
 	share, kept := 0.05, 0.9 // error counts for every outcome, grounded only for those with an output
 	fell.Scores = append(fell.Scores, outcome.Stat{Name: "error", Mean: &share, N: 10, FailuresAsZero: &share, Pooled: &share},
 		outcome.Stat{Name: "grounded", Mean: &kept, N: 10, Pooled: &kept})
+	partly := withoutAnswers() // 2 of 10 items have no score in one of 2 trials
+	partly.Scores[0].N, partly.Scores[0].Failed, partly.Trials = 10, 0, &outcome.Trials{Count: 2, Items: 10}
 	unfinished := singleRun()
 	unfinished.Status, unfinished.Items = outcome.Interrupted, outcome.Items{Planned: 12, Scored: 8, Failed: 2}
 	tests := map[string]struct {
@@ -268,7 +270,8 @@ func TestGate_JudgeRun(t *testing.T) {
 		"no latency":           {singleRun(), "6", []string{"latency_p95 < 1s"}, []Answer{Inconclusive}, "not known", 6},
 		"unanswered": {withoutAnswers(), "6", []string{"f1 >= 0.1", "f1 < 2"}, []Answer{Inconclusive, Inconclusive},
 			"f1 has no value for 2 of 12 items: the evaluator gave none", 6},
-		"not complete": {unfinished, "6", []string{"f1 >= 0.1"}, []Answer{Inconclusive}, "2 of 12 outcomes are missing; so far: f1 is 0.64", 6},
+		"unanswered in a trial": {partly, "6", []string{"f1 >= 0.1"}, []Answer{Inconclusive}, "f1 has no value for 2 of 10 items: the evaluator gave none", 6},
+		"not complete":          {unfinished, "6", []string{"f1 >= 0.1"}, []Answer{Inconclusive}, "2 of 12 outcomes are missing; so far: f1 is 0.64", 6},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -335,7 +335,7 @@ func incomparableReason(name string, base, cand outcome.Summary) string {
 	for i, side := range []outcome.Summary{base, cand} {
 		if stat, ok := side.Scores.Lookup(name); ok && stat.Unanswered > 0 {
 			return fmt.Sprintf("has no value for %s of the %s: the evaluator gave none",
-				unansweredText(stat), []string{"base", "candidate"}[i])
+				unansweredText(stat, side), []string{"base", "candidate"}[i])
 		}
 	}
 	return ""
@@ -350,7 +350,11 @@ func customScorer(name string, s outcome.Summary) (outcome.CustomScorer, bool) {
 	return outcome.CustomScorer{}, false
 }
 
-// unansweredText says for how many items an evaluator gave no score.
-func unansweredText(s outcome.Stat) string {
-	return fmt.Sprintf("%d of %s", s.Unanswered, textutil.Counted(s.N+s.Failed+s.Unanswered, "item"))
+// unansweredText says for how many items an evaluator gave no score, with trials in any of them.
+func unansweredText(s outcome.Stat, run outcome.Summary) string {
+	items := s.N + s.Failed + s.Unanswered
+	if run.Trials != nil { // an item without a score in one trial may have one in another
+		items = run.Trials.Items
+	}
+	return fmt.Sprintf("%d of %s", s.Unanswered, textutil.Counted(items, "item"))
 }

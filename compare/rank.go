@@ -244,7 +244,8 @@ func rankWarnings(l Leaderboard) []string {
 			unknown++
 		}
 		if f := r.Summary.Items.Failed; f > 0 {
-			warn("%s: %d of %d outcomes failed and count as 0", r.Summary.Run.Name, f, r.Summary.Items.Planned)
+			warn("%s: %d of %d outcomes failed, and count as 0 wherever their expected output defines the score",
+				r.Summary.Run.Name, f, r.Summary.Items.Planned)
 		}
 	}
 	if slices.ContainsFunc(l.Runs, func(r Ranked) bool { return r.N < fewItems }) {

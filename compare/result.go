@@ -270,7 +270,8 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	}
 	warnOfAsking(base.Summary, cand.Summary, noun, warn)
 	if b, c := base.Summary.Items.Failed, cand.Summary.Items.Failed; b > 0 || c > 0 {
-		warn("%s failed in the base, %d in the candidate: they count as 0 in the differences and are left out of pooled values and types", textutil.Counted(b, noun), c)
+		warn("%s failed in the base, %d in the candidate: they count as 0 wherever their expected output defines the score, "+
+			"and are left out of pooled values and types", textutil.Counted(b, noun), c)
 	}
 	for _, s := range out.Scores {
 		if b, c := s.UndefinedBase, s.UndefinedCandidate; b+c > 0 {

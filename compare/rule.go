@@ -366,7 +366,7 @@ func (r Rule) judgeScore(s outcome.Summary) (out RuleResult, known bool) {
 		return out.inconclusive(r.name() + " is not defined for any item"), known
 	}
 	if stat.Unanswered > 0 { // the missing values could be anything
-		reason := fmt.Sprintf("%s has no value for %s: the evaluator gave none", r.name(), unansweredText(stat))
+		reason := fmt.Sprintf("%s has no value for %s: the evaluator gave none", r.name(), unansweredText(stat, s))
 		return out.inconclusive(reason), known
 	}
 	failed, all, noun := stat.Failed, stat.Failed+stat.N, "item"

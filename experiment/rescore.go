@@ -264,7 +264,7 @@ func (r *rescorer) rescoreOutcome(
 	ctx context.Context, before outcome.Outcome, item runstore.Item,
 ) (outcome.Outcome, error) {
 	o := before
-	o.Seq, o.Attempt, o.Class, o.Failure, o.Scores = 0, 1, outcome.OK, nil, nil
+	o.Seq, o.Class, o.Failure, o.Scores = 0, outcome.OK, nil, nil
 	o.Groups, o.Counts, o.Causes, o.Explanation = nil, nil, nil, nil
 	o.CostUSD, o.Calls, o.Judging = new(float64), r.cachedCalls(before.Calls), nil
 	o.Warnings = slices.DeleteFunc(slices.Clone(before.Warnings), isOfScoring) // scoring adds those that still hold

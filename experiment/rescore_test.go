@@ -66,7 +66,8 @@ func TestRescore(t *testing.T) {
 		noError(t, err)
 		class, known := want[o.Item]
 		delete(want, o.Item)
-		if !known || o.Class != class || o.Attempt != 1 || o.Latency != time.Second || *o.CostUSD != 0 || !o.Calls[0].Cached || *o.Calls[0].CostUSD != 0 {
+		attempt := map[string]int{"i00": 2}[o.Item] // of the copies too, a summary says how many were asked again
+		if !known || o.Class != class || o.Attempt != max(1, attempt) || o.Latency != time.Second || *o.CostUSD != 0 || !o.Calls[0].Cached || *o.Calls[0].CostUSD != 0 {
 			t.Errorf("%+v", o)
 		}
 		if len(o.Warnings) != 1 {

@@ -105,7 +105,7 @@ func (s *Summariser) Add(o Outcome) {
 		why := cmp.Or(primary.Reason, "their expected output is missing or says nothing of it")
 		s.whyWithout = min(cmp.Or(s.whyWithout, why), why)
 	}
-	if o.NothingExpected || primary.Vacuous {
+	if o.NothingExpected || primary.Vacuous && !slices.ContainsFunc(o.Scores, Score.counts) {
 		s.items.NothingToFind++
 	}
 	if o.Attempt > 1 {
@@ -125,6 +125,10 @@ func (s *Summariser) Add(o Outcome) {
 		s.latencies = append(s.latencies, float64(o.Latency)/float64(time.Millisecond))
 	}
 }
+
+// counts reports whether the score is a share of something. In outcomes of earlier versions, which do not say that
+// nothing was expected, no score is if nothing was.
+func (s Score) counts() bool { return !s.Boolean && s.Ratio.Usable() && s.Ratio.Den > 0 }
 
 // AddReplaced adds the cost of an attempt that a newer one replaced.
 func (s *Summariser) AddReplaced(o Outcome) {

@@ -42,6 +42,23 @@ func fourOutcomes() []Outcome {
 	}
 }
 
+// TestSummary_nothingToFind checks that an item of which only relationships are expected has something to find, also
+// if its primary score, of the entities, is vacuous.
+func TestSummary_nothingToFind(t *testing.T) {
+	vacuous := Score{Name: "f1", Value: new(1.0), Ratio: &Ratio{0, 0}, Vacuous: true}
+	ok := Score{Name: ErrorScore, Value: new(0.0), Ratio: &Ratio{0, 1}, Boolean: true}
+	for want, o := range map[int]Outcome{
+		0: {Item: "a", Scores: []Score{vacuous, ratio("relationship_recall", 0, 3), ok}},
+		1: {Item: "b", Scores: []Score{vacuous, ok}}, // as earlier versions recorded it
+	} {
+		s := NewSummariser(header(), SummaryConfig{})
+		s.Add(o)
+		if got := s.Summary().Items.NothingToFind; got != want {
+			t.Errorf("%s: %d, want %d", o.Item, got, want)
+		}
+	}
+}
+
 func TestSummary_byHand(t *testing.T) {
 	s := NewSummariser(header(), SummaryConfig{Order: []string{"f1", "never_seen", "f1"}})
 	for _, o := range fourOutcomes() {

@@ -11,7 +11,8 @@ import (
 
 // Trials sums up the trials of a run. Trials do not count as more items: the value of an item
 // is the mean over its trials. Here, a failed trial counts as 0 wherever the expected output
-// defines the score, so that every trial has the same items.
+// defines the score, and so does one without an answer of the evaluator, so that every trial has
+// the same items.
 type Trials struct {
 	Count  int     `json:"count"`
 	Items  int     `json:"items"`  // items with an outcome in any trial
@@ -96,7 +97,7 @@ type trialValues struct {
 
 type trialRun struct {
 	scored, failed int
-	means          map[string]stats.Moments // with failures as 0
+	means          map[string]stats.Moments // as trialValues.owed
 }
 
 // add adds an outcome.
@@ -135,15 +136,15 @@ func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
 	if hasValue {
 		v.values = append(v.values, *s.Value)
 		run.Add(*s.Value)
-	} else if failed {
+	} else if failed || external {
 		run.Add(0)
 	}
 }
 
-// moments returns the moments of the values and of that many zeros.
-func (v *trialValues) moments(zeros int) (m stats.Moments) {
-	m, _ = stats.MomentsOf(v.values)
-	for range zeros {
+// owed returns the moments of the values, with a 0 for each trial that failed or has no answer of the evaluator.
+func (v *trialValues) owed() stats.Moments {
+	m, _ := stats.MomentsOf(v.values)
+	for range v.failed + v.unanswered {
 		m.Add(0)
 	}
 	return m
@@ -157,10 +158,11 @@ func (t *trials) stat(s Stat, outputOnly bool) Stat {
 	var weighted WeightedSum
 	var counts absences // by what all trials of an item have; Unanswered is counted above
 	for _, v := range t.scores[s.Name] {
-		if mean, ok := v.moments(0).Mean(); ok {
+		values, _ := stats.MomentsOf(v.values)
+		if mean, ok := values.Mean(); ok {
 			means.Add(mean)
 		}
-		if mean, ok := v.moments(v.failed + v.unanswered).Mean(); ok {
+		if mean, ok := v.owed().Mean(); ok {
 			zeros.Add(mean)
 			weighted.Add(mean, v.weight)
 		}
@@ -205,7 +207,7 @@ func (i *trialItem) flaky(id string, v *trialValues) (FlakyItem, bool) {
 	if v == nil {
 		return FlakyItem{}, false
 	}
-	m := v.moments(v.failed)
+	m := v.owed()
 	least, top, ok := m.Range()
 	if !ok || top-least <= sameTolerance {
 		return FlakyItem{}, false
@@ -228,7 +230,7 @@ func (t *trials) spread(score string) Spread {
 		out.Least, out.Top, out.Between = &least, &top, &sd
 	}
 	for _, v := range t.scores[score] {
-		m := v.moments(v.failed)
+		m := v.owed()
 		if variance, ok := m.Variance(); ok {
 			within.Add(variance)
 			if least, top, _ := m.Range(); top-least <= sameTolerance {

@@ -38,7 +38,12 @@ func TestSummary_unanswered(t *testing.T) {
 		s.Add(o)
 	}
 	// a: 1, with its second trial as 0 (1+0)/2; b: none, 0: (0.5 + 0)/2 = 0.25
-	if stat, _ := s.Summary().Scores.Lookup("judge"); stat.N != 1 || *stat.Mean != 1 || *stat.FailuresAsZero != 0.25 || stat.Unanswered != 2 || stat.Undefined != 0 {
+	sum = s.Summary()
+	// trials: (1+0)/2 and (0+0)/2; variances 0.5 of a and 0 of b
+	if v := sum.Trials.Scores[0]; *v.Least != 0 || *v.Top != 0.5 || *v.Within != 0.5 || v.Consistent != 1 || v.N != 2 {
+		t.Errorf("%+v", v)
+	}
+	if stat, _ := sum.Scores.Lookup("judge"); stat.N != 1 || *stat.Mean != 1 || *stat.FailuresAsZero != 0.25 || stat.Unanswered != 2 || stat.Undefined != 0 {
 		t.Errorf("%+v", stat)
 	}
 }

@@ -166,10 +166,14 @@ func csvHead(v *ItemView) []string {
 	if o.CostUSD != nil { // a sum of products: the last digits are those of rounding
 		cost = strconv.FormatFloat(*o.CostUSD, 'g', 12, 64)
 	}
+	input, output := strconv.FormatInt(o.Usage.Input, 10), strconv.FormatInt(o.Usage.Output, 10)
+	if o.CostUSD == nil && o.Usage == (outcome.Usage{}) { // nothing is known of the calls
+		input, output = "", ""
+	}
 	return []string{
 		escapeFormula(v.Run), escapeFormula(v.Dataset), escapeFormula(o.Item), strconv.Itoa(o.Trial), strconv.Itoa(o.Attempt),
 		escapeFormula(string(o.Class)), escapeFormula(v.message()), started, plainNumber(&latency),
-		strconv.FormatInt(o.Usage.Input, 10), strconv.FormatInt(o.Usage.Output, 10), cost,
+		input, output, cost,
 	}
 }
 

@@ -139,6 +139,22 @@ func TestCSV_failed(t *testing.T) {
 	}
 }
 
+// TestCSV_tokens checks that unknown numbers of tokens are empty, and not 0 as those of an item that asked no model.
+func TestCSV_tokens(t *testing.T) {
+	none, unknown := itemView(), itemView()
+	none.Outcome.Usage, unknown.Outcome.Usage = outcome.Usage{}, outcome.Usage{}
+	none.Outcome.CostUSD, unknown.Outcome.CostUSD = new(0.0), nil
+	text := printed(t, func(w io.Writer) error { return CSV(w, []Run{runOf(outcome.Header{}, []ItemView{none, unknown})}) })
+	table, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || len(table) != 3 {
+		t.Fatal(table, err)
+	}
+	at := slices.Index(table[0], "input_tokens")
+	if got := slices.Concat(table[1][at:at+3], table[2][at:at+3]); !slices.Equal(got, []string{"0", "0", "0", "", "", ""}) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestCSV_everyField checks that any text is read back unchanged, and that no field is a formula
 // for a spreadsheet.
 func TestCSV_everyField(t *testing.T) {

@@ -129,17 +129,18 @@ const ofScored = "of scored"
 
 // ScoreTable has a row for each score.
 func (v SummaryView) ScoreTable() Table {
-	mean, scored := number("mean").strong(), number(hidden).wide(2)
+	mean, scored, theirs := number("mean").strong(), number(hidden).wide(2), ""
 	if v.Scores.AnyFailed() {
 		mean.Markdown, mean.Page, mean.Hint = "failed as 0", "failed as 0", "failed items count as 0"
 		unanswered := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 })
 		mean.Hint += textIf(unanswered, ", and those that an evaluator gave no score for")
 		scored.Text, scored.Title, scored.Hint = ofScored, "mean of scored", "the mean of the others, n of them"
+		theirs = "their least and largest value"
 	}
 	pooled := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Pooled != nil })
 	people := textIf(v.Ceiling == nil, hidden)
 	t := Table{Title: "Scores", Columns: []Column{name("score"), {Markdown: hidden, Page: hidden, cyan: true, Wide: 5}, mean, interval(), scored,
-		{Title: "range", Markdown: hidden, Page: hidden, Right: true, Wide: 4}, number("n"),
+		{Title: "range", Markdown: hidden, Page: hidden, Right: true, Wide: 4, Hint: theirs}, number("n"),
 		{Title: "pooled", Text: textIf(!pooled, hidden), Right: true, Wide: 3, Hint: "over the counts of all scored items"},
 		{Title: "human agreement", Text: people, Markdown: people, Page: people, Right: true}}}
 	if v.Ceiling != nil {

@@ -75,7 +75,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	config := system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: limits}
 	var opened system.System
 	cfg.Observer = observeRun(env, signals, slog.New(slog.DiscardHandler), c.Bool("quiet"), benches.CaseSuccess,
-		&config.Limits, &opened)
+		cfg.Trials, &config.Limits, &opened)
 	cfg.Answerer, opened, err = system.Opener{Env: env}.OpenBench(config)
 	if err != nil {
 		return signals.markStop(err)

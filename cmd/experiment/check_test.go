@@ -172,4 +172,9 @@ func TestCheck_refresh(t *testing.T) {
 			t.Errorf("%s: the output of the candidate is %.200s", name, output)
 		}
 	}
+	// Of the base, as many items may fail as of the candidate.
+	seed(line("one") + line("refused"))
+	if got := check(0, "gpt-4o-mini", "--refresh-base", "5", "--max-failures", "50%"); !refreshed.MatchString(got) {
+		t.Errorf("with a failed item: %s", got)
+	}
 }

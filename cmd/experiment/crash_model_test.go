@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,7 +35,7 @@ func newPaidModel(t testing.TB) *paidModel {
 	return m
 }
 
-// ServeHTTP answers with one entity, the first two words of the document.
+// ServeHTTP answers with one entity, the first two words of the document, and refuses one with the word "refused".
 func (m *paidModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	run, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	var body struct {
@@ -53,6 +54,10 @@ func (m *paidModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.asked[run+" "+document]++
 	m.mu.Unlock()
 	words := strings.Fields(document)
+	if slices.Contains(words, "refused") {
+		http.Error(w, "refused", http.StatusBadRequest)
+		return
+	}
 	answer, err := json.Marshal(map[string]any{
 		"entities": []any{map[string]string{"name": words[0] + " " + words[1], "type": "Person"}}, "relationships": []any{},
 	})

@@ -298,9 +298,12 @@ func environment(getenv func(string) string) []dryRunRow {
 
 // observeRun returns an observer that shows the progress of a run and of its publication. It adds to limits
 // that it also shows why the model waits. opened is set when the system is opened.
-func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, primary string, limits *system.Limits,
-	opened *system.System) experiment.Observer {
+func observeRun(env cli.Env, signals *signals, log *slog.Logger, quiet bool, primary string, trials int,
+	limits *system.Limits, opened *system.System) experiment.Observer {
 	view := runs.NewProgress(env, quiet, primary, log)
+	if trials > 1 {
+		view.Counting("outcome") // as the summary does
+	}
 	limits.OnWait = view.Waiting
 	observer := view.Observer()
 	observer.Opened = func(path string, begun bool, notes []string) {

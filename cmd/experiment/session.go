@@ -87,7 +87,8 @@ func (s session) engine(cfg *runConfig, opened *system.System) experiment.Config
 	maps.Copy(metadata, cfg.Header.Metadata)
 	cfg.Header.Metadata, cfg.Header.GitSHA, cfg.Header.Runner = metadata, s.git().String(), cli.Version()
 	cfg.Langfuse, cfg.Order, cfg.Log, cfg.Stop = &s.lf.Langfuse, runs.ScoreOrder(), s.log, s.signals.first.Done()
-	cfg.Observer = observeRun(s.env, s.signals, s.log, cfg.quiet, cfg.Header.Scorer.Primary, &cfg.system.Limits, opened)
+	cfg.Observer = observeRun(s.env, s.signals, s.log, cfg.quiet, cfg.Header.Scorer.Primary, cfg.Header.Trials,
+		&cfg.system.Limits, opened)
 	cfg.Accepts = s.env.Accepts
 	return cfg.Config
 }
@@ -230,7 +231,8 @@ func failureError(cfg runConfig, r experiment.Result) error {
 		return cli.Errorf(cli.ExitUnavailable, "the service never answered: %s; when it does, resume with %s", s.Failures[0].Items[0].Message, advice)
 	}
 	if cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
-		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, cfg.allowance)
+		noun := report.SummaryView{Summary: s}.Noun()
+		return cli.Errorf(cli.ExitFailures, "%d of %d %ss failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, noun, cfg.allowance)
 	}
 	return runs.UnansweredError(s)
 }

@@ -2,6 +2,7 @@ package html
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,9 +31,9 @@ const (
 // EXPERIMENT_BROWSER=required, as set by .ci/run, otherwise the main ones.
 func TestBrowser(t *testing.T) {
 	ctx := testkit.StartBrowser(t)
-	main := []string{"walk", "hostile text", "comparison", "hostile comparison"}
+	main := []string{"walk", "numbers", "hostile text", "comparison", "hostile comparison"}
 	for name, test := range map[string]func(*testing.T, context.Context){
-		"walk": walk, "keyboard": keyboard, "hostile text": hostileText, "many items": manyItems, "two runs": sideBySide, "telephone": narrowScreen,
+		"walk": walk, "numbers": numbers, "keyboard": keyboard, "hostile text": hostileText, "many items": manyItems, "two runs": sideBySide, "telephone": narrowScreen,
 		"answers": answerAlone, "answers compared": answersCompared, "citations": citations,
 		"comparison": compareWalk, "several candidates": compareSeveral, "hostile comparison": compareHostile,
 		"comparison on a telephone": compareNarrowScreen, "still pages": staticPages, "audit": auditKeyboard, "hostile audit": auditHostile,
@@ -45,6 +46,29 @@ func TestBrowser(t *testing.T) {
 			test(t, ctx)
 		})
 	}
+}
+
+// numbers checks that lists and item pages show each number as the tables and the terminal do.
+func numbers(t *testing.T, chromium context.Context) {
+	source, err := os.ReadFile("assets/dom.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls, texts []string
+	call := func(function string, v float64, text string) {
+		calls, texts = append(calls, fmt.Sprintf("%s(%v)", function, v)), append(texts, text)
+	}
+	for _, v := range []float64{0, 1. / 16, 5. / 16, 7. / 16, 13. / 16, .0005, .0015, 2. / 3, .99996, 1 - 1e-10, 1, 3.0625} {
+		call("ratio", v, report.Score(&v, 3))
+	}
+	for _, ms := range []float64{.0125, .9994, .9996, 2.25, 9.96, 12.5, 999.4, 1250, 99_949, 99_951, 125_300, 3_600_000, 3_725_499} {
+		call("milliseconds", ms, report.Milliseconds(ms))
+	}
+	for _, v := range []float64{0, .000025, .00125, .0156, .125, .375, .9951, 2.625, 1234.5} {
+		call("dollars", v, report.Dollars(v))
+	}
+	b := open(t, chromium, []report.Run{newRun("numbers", 1, nil)}, Config{})
+	want(b, fmt.Sprintf("(() => { %s; return [%s].join() })()", source, strings.Join(calls, ",")), strings.Join(texts, ","))
 }
 
 func walk(t *testing.T, chromium context.Context) {

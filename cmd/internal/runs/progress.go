@@ -70,6 +70,7 @@ type Progress struct {
 	lastAccepted                  time.Time // when Langfuse last accepted something, or the run ended
 	scoreSum                      float64   // of the primary score
 	scored, unscored              int       // items with the primary score, and failed items without
+	trials                        bool      // items have several outcomes
 	primary                       string
 	publishing, ended             bool
 	lastDone                      time.Time // when an item was last done
@@ -186,6 +187,7 @@ func (p *Progress) count(o outcome.Outcome) {
 	defer p.mu.Unlock()
 	p.done++
 	p.lastDone = time.Now()
+	p.trials = p.trials || o.Trial > 1
 	if o.Failed() {
 		p.failed++
 	}
@@ -300,14 +302,15 @@ func (p *Progress) pace() string {
 }
 
 // meanText formats the mean of the primary score with failed items as 0, and beside it the
-// mean of the scored items.
+// mean of the scored items. The summary of a run with trials takes the mean of each item first: that
+// of the scored is another number than here, and if items were not run in every trial, so is the first.
 func (p *Progress) meanText() string {
 	counted := p.scored + p.unscored
-	if counted == 0 {
+	if counted == 0 || p.trials && p.ended && p.done < p.total {
 		return ""
 	}
 	text := ", " + p.primary + " " + report.Score(new(p.scoreSum/float64(counted)), 3)
-	if p.unscored > 0 && p.scored > 0 && (p.width == 0 || p.width >= wideScreen) {
+	if p.unscored > 0 && p.scored > 0 && !p.trials && (p.width == 0 || p.width >= wideScreen) {
 		text += fmt.Sprintf(" (%s of %d scored)", report.Score(new(p.scoreSum/float64(p.scored)), 3), p.scored)
 	}
 	return text + p.sessionNote()

@@ -55,6 +55,23 @@ func TestProgress_resumed(t *testing.T) {
 	}
 }
 
+// TestProgress_trials: the summary of a run with trials takes the mean of each item first, so that the mean of the
+// outcomes that did not fail would be another number; and so is that of all where items were not run in every trial.
+func TestProgress_trials(t *testing.T) {
+	value := 0.2
+	for planned, want := range map[int]string{2: "0 in flight, entity_f1 0.100\n", 4: "0 in flight\n"} {
+		var b bytes.Buffer
+		p := NewProgress(cli.Env{Stderr: &b, Terminal: func() int { return 0 }}, false, "entity_f1", slog.New(slog.DiscardHandler))
+		p.Planned(planned, 0)
+		p.Done(outcome.Outcome{Item: "a", Trial: 1, Scores: []outcome.Score{{Name: "entity_f1", Value: &value}}})
+		p.Done(outcome.Outcome{Item: "a", Trial: 2, Class: outcome.Timeout, Scores: []outcome.Score{{Name: "entity_f1"}}})
+		p.Close()
+		if !strings.HasSuffix(b.String(), want) {
+			t.Errorf("%q does not end in %q", b.String(), want)
+		}
+	}
+}
+
 // TestProgress_waiting: each pause is shown once, also if several calls report it. Retried
 // requests are shown if no item was done for a while.
 func TestProgress_waiting(t *testing.T) {

@@ -18,9 +18,9 @@ import (
 )
 
 // planRefresh keeps what refreshBase needs of the settings of the candidate's run: those that select
-// items, and an environment without those that describe the system.
+// items and say how many may fail, and an environment without those that describe the system.
 func (c *check) planRefresh(runTable []settings.Setting, runValues settings.Values) {
-	for _, flag := range []string{"item", "filter", "limit"} {
+	for _, flag := range []string{"item", "filter", "limit", "max-failures"} {
 		for _, word := range runValues.All(flag) {
 			c.itemArgs = append(c.itemArgs, "--"+flag+"="+word)
 		}

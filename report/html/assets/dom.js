@@ -22,28 +22,35 @@ function svg(name, attributes, ...children) {
 const byId = (id) => document.getElementById(id);
 const bdi = (text) => el("bdi", null, text);
 
+// fixed is toFixed, but it rounds a half to the even digit, as the tables of the page do: 0.0625 is 0.062.
+function fixed(v, digits) {
+  const exact = v.toFixed(digits + 50);
+  return /[02468]\.?50{49}$/.test(exact) ? exact.slice(0, -50).replace(/\.$/, "") : v.toFixed(digits);
+}
+
 // ratio formats a score with three digits, or with more if it would look like a whole number but
 // is not one.
 function ratio(v, digits = 3) {
   if (v === null || v === undefined) return "–";
   const whole = Math.round(v);
   if (Math.abs(v - whole) <= 1e-9) return (whole + 0).toFixed(digits);
-  while (Number(v.toFixed(digits)) === whole) digits++;
-  return v.toFixed(digits);
+  while (Number(fixed(v, digits)) === whole) digits++;
+  return fixed(v, digits);
 }
 
 function milliseconds(ms) {
   if (!ms) return "–";
-  if (ms < 1) return Math.round(ms * 1000) + " µs";
-  if (ms < 9.95) return ms.toFixed(1) + " ms";
-  if (ms < 999.5) return Math.round(ms) + " ms";
-  return (ms / 1000).toFixed(1) + " s";
+  if (ms < 0.9995) return fixed(ms * 1000, 0) + " µs";
+  if (ms < 9.95) return fixed(ms, 1) + " ms";
+  if (ms < 999.5) return fixed(ms, 0) + " ms";
+  if (ms < 99950) return fixed(ms / 1000, 1) + " s";
+  const s = Math.round(ms / 1000), m = Math.floor(s / 60), h = Math.floor(m / 60);
+  return (h ? h + "h" : "") + (m % 60) + "m" + (s % 60) + "s";
 }
 
 function dollars(v) {
   if (v === null || v === undefined) return "–";
-  if (v === 0 || v >= 0.995) return "$" + v.toFixed(2);
-  return "$" + v.toFixed(Math.min(12, Math.max(2, 1 - Math.floor(Math.log10(v)))));
+  return "$" + fixed(v, v ? Math.min(12, Math.max(2, 1 - Math.floor(Math.log10(v)))) : 2);
 }
 
 const count = (n) => n.toLocaleString("en");

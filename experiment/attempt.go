@@ -113,14 +113,18 @@ func isCost(usd *float64) bool { return usd == nil || *usd >= 0 && *usd <= math.
 
 func negative(u outcome.Usage) bool { return min(u.Input, u.Output, u.Cached, u.Reasoning) < 0 }
 
-// recoverPanic turns a panic of f into a failure of class internal that has the location.
+// recoverPanic turns a panic of f, or of the text of its error, into a failure of class internal
+// that has the location.
 func recoverPanic[T any](f func() (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("panic: %v\n%s", p, panicLocation())}
 		}
 	}()
-	return f()
+	if result, err = f(); err != nil {
+		_ = err.Error() // here, where a panic can be recovered: the error may be a nil pointer
+	}
+	return result, err
 }
 
 // panicLocation returns the innermost three frames below the panic.

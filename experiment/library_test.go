@@ -394,3 +394,30 @@ func TestRun_panicAfterTimeout(t *testing.T) {
 		t.Errorf("%v: %+v, %+v", err, found["i00"].Failure, found["i01"].Failure)
 	}
 }
+
+// TestRun_nilError checks that an error that is a nil pointer, as of a function that returns a
+// *Failure, fails its item like a panic: its text cannot be read, and the other items go on.
+func TestRun_nilError(t *testing.T) {
+	nilIf := func(condition bool) error {
+		if condition {
+			return (*outcome.Failure)(nil)
+		}
+		return nil
+	}
+	for name, cfg := range map[string]experiment.RunnerConfig{
+		"task": {Scorer: half{}, Task: task(func(_ context.Context, item experiment.Item) (experiment.TaskResult, error) {
+			return experiment.TaskResult{Output: item.Input}, nilIf(item.ID == "i01")
+		})},
+		"gold":   {Task: task(echo), Scorer: half{judge: func(item dataset.Item) error { return nilIf(item.ID == "i01") }}},
+		"scorer": {Task: task(echo), Scorer: half{score: func(output json.RawMessage) error { return nilIf(string(output) == `{"n":1}`) }}},
+	} {
+		cfg.Run, cfg.Source = create(t), list(3)
+		found, _, err := carryOut(t, t.Context(), cfg)
+		if err != nil || len(found) != 3 || found["i00"].Failed() || found["i02"].Failed() {
+			t.Fatalf("%s: %v, %d outcomes", name, err, len(found))
+		}
+		if o := found["i01"]; o.Class != outcome.Internal || !strings.Contains(o.Failure.Message, "nil pointer") {
+			t.Errorf("%s: %q: %+v", name, o.Class, o.Failure)
+		}
+	}
+}

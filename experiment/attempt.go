@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"runtime/debug"
@@ -12,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -28,7 +28,7 @@ func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error)
 	o.NothingExpected = u.scorer.nothingExpected
 	o.Ended = o.Started.Add(done.Took)
 	o.Latency = max(0, done.Took-outcome.WaitsOf(done.Calls).Sum())
-	o.Output, o.Calls, o.Warnings, o.Worker = done.Output, done.Calls, done.Warnings, done.Worker
+	o.Calls, o.Warnings, o.Worker = done.Calls, done.Warnings, done.Worker
 	for _, call := range done.Calls {
 		o.Usage, o.Assumed = o.Usage.Add(call.Usage), o.Assumed.Add(call.Assumed)
 		if call.Cached {
@@ -36,8 +36,16 @@ func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error)
 		}
 	}
 	o.CostUSD = totalCost(done.Calls)
-	if done.Err != nil {
+	var notJSON error
+	if len(done.Output) > 0 {
+		o.Output, notJSON = textutil.CompactJSON(done.Output)
+	}
+	switch {
+	case done.Err != nil:
 		return withFailure(o, u.scorer.ItemScorer, outcome.FailureOf(done.Err, outcome.Provider)), nil
+	case notJSON != nil: // before a judging model is asked
+		invalid := outcome.Failure{Class: outcome.InvalidOutput, Message: "its output is not JSON: " + notJSON.Error()}
+		return withFailure(o, u.scorer.ItemScorer, invalid), nil
 	}
 	return scoreOutcome(ctx, o, u.scorer.ItemScorer, done.Decoded)
 }
@@ -88,9 +96,6 @@ func checkScores(scores []outcome.Score) error {
 // keeps what was used.
 func replaceInvalid(o outcome.Outcome, scorer ItemScorer, invalid error) outcome.Outcome {
 	f := outcome.Failure{Class: outcome.Internal, Message: invalid.Error()}
-	if len(o.Output) > 0 && !json.Valid(o.Output) {
-		f.Class = outcome.InvalidOutput
-	}
 	o.Output, o.Explanation, o.Calls = nil, nil, nil
 	o.Groups, o.Causes, o.Counts = nil, nil, nil
 	if !isCost(o.CostUSD) {

@@ -73,7 +73,8 @@ type Config struct {
 	// dataset and run.
 	Path string
 	// Resume continues the run of that name, or begins it if there is none, unless one of a similar
-	// name exists, which is probably meant; see CheckResumable. Retry implies
+	// name exists, which is probably meant; see CheckResumable. The project must be the one that it
+	// began with; without Langfuse, nothing is sent. Retry implies
 	// Resume, requires that the run exists, and gives a new attempt to every item whose newest
 	// attempt failed with one of RetryClasses (none means any class).
 	Resume, Retry bool

@@ -9,6 +9,7 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -379,6 +380,32 @@ func TestEstimate_nothingOpened(t *testing.T) {
 	}
 }
 
+// decoding is a Scorer that decodes the input for the task. It cannot read the expected output of i01.
+type decoding struct{ half }
+
+func (d decoding) ForItem(item dataset.Item) (experiment.ItemScorer, error) {
+	if item.ID == "i01" {
+		return nil, errors.New("no gold")
+	}
+	return d, nil
+}
+
+func (decoding) Decoded() any { return "decoded" }
+
+// TestEstimate_scorer checks that an item whose expected output cannot be read is unusable, as it fails
+// before the task in a run, and that the task gets what the scorer decoded.
+func TestEstimate_scorer(t *testing.T) {
+	var asked []string
+	cfg := experiment.Config{Header: outcome.Header{Name: "e"}, Source: list(3), Scorer: decoding{}, Task: task(func(_ context.Context, item experiment.Item) (experiment.TaskResult, error) {
+		asked = append(asked, item.ID+" "+item.Decoded.(string))
+		return experiment.TaskResult{}, nil
+	})}
+	e, err := experiment.Estimate(t.Context(), cfg, nil)
+	if err != nil || e.Items != 3 || e.Unusable != 1 || !slices.Equal(asked, []string{"i00 decoded", "i02 decoded"}) {
+		t.Errorf("%v, %+v, asked %q", err, e, asked)
+	}
+}
+
 // TestRun_panicAfterTimeout checks that a panic is reported as such even if the time of the item
 // is over, as that of a task that does not expect its context to end.
 func TestRun_panicAfterTimeout(t *testing.T) {
@@ -419,5 +446,67 @@ func TestRun_nilError(t *testing.T) {
 		if o := found["i01"]; o.Class != outcome.Internal || !strings.Contains(o.Failure.Message, "nil pointer") {
 			t.Errorf("%s: %q: %+v", name, o.Class, o.Failure)
 		}
+	}
+}
+
+// TestRun_resumedElsewhere checks that a run is not published to two projects: with a path of its own,
+// the file of a run is found whatever the project is.
+func TestRun_resumedElsewhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	lookup, done := startServer()
+	defer done()
+	env, _, err := langfuse.ConfigFromEnv(lookup)
+	noError(t, err)
+	lf, err := experiment.Connect(t.Context(), env)
+	noError(t, err)
+	defer lf.Client.CloseIdleConnections()
+	other := *lf
+	other.Server.Project.ID = "other"
+	for says, begunWith := range map[string]*experiment.Langfuse{`the Langfuse project "embedded"`: lf, "made without Langfuse": nil} {
+		cfg := experiment.Config{
+			Header: outcome.Header{Name: "r"}, Source: list(2), Task: task(echo), Scorer: half{}, Path: filepath.Join(t.TempDir(), "r.run"),
+			Langfuse: begunWith, Accepts: func(context.Context, string) error { return experiment.ErrInterrupted },
+		}
+		_, err := experiment.Run(t.Context(), cfg)
+		if !errors.Is(err, experiment.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		cfg.Accepts, cfg.Resume, cfg.Langfuse = nil, true, &other
+		if _, err = experiment.Run(t.Context(), cfg); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %s", err, says)
+		}
+		cfg.Langfuse = begunWith
+		if r, err := experiment.Run(t.Context(), cfg); err != nil || r.Summary.Items.Scored != 2 {
+			t.Errorf("%v, %+v", err, r.Summary.Items)
+		}
+	}
+}
+
+// TestRun_output checks that the scorer gets the output as the run file has it, so that Rescore gives
+// the same scores, and is not asked about an output that is not JSON.
+func TestRun_output(t *testing.T) {
+	var judged []string
+	scorer := half{score: func(output json.RawMessage) error {
+		judged = append(judged, string(output))
+		return nil
+	}}
+	outputs := map[string]string{"i00": " {\n \"a\" : \"b c\"\n}\n", "i01": "no JSON", "i02": "", "i03": "no JSON"}
+	cfg := experiment.RunnerConfig{Run: create(t), Source: list(4), Scorer: scorer, Task: task(func(_ context.Context, item experiment.Item) (experiment.TaskResult, error) {
+		result := experiment.TaskResult{Output: json.RawMessage(outputs[item.ID]), Calls: []outcome.Call{{Name: "step"}}}
+		if item.ID == "i03" {
+			return result, errors.New("cut off")
+		}
+		return result, nil
+	}), Concurrency: 1}
+	found, _, err := carryOut(t, t.Context(), cfg)
+	noError(t, err)
+	if want := []string{`{"a":"b c"}`, ""}; !slices.Equal(judged, want) {
+		t.Errorf("judged %q, want %q", judged, want)
+	}
+	if o := found["i01"]; o.Class != outcome.InvalidOutput || len(o.Calls) != 1 || len(o.Output) != 0 {
+		t.Errorf("%q, %+v", o.Class, o.Detail)
+	}
+	if o := found["i03"]; o.Class != outcome.Provider || o.Failure.Message != "cut off" {
+		t.Errorf("with an error: %q, %+v", o.Class, o.Failure)
 	}
 }

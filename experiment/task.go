@@ -83,10 +83,10 @@ const GoldWarning = "expected output: "
 
 // ItemScorer knows the expected output of one item.
 type ItemScorer interface {
-	// Score judges the output of the task. If the output is not valid, the error is an
-	// *outcome.Failure of class "invalid_output"; other errors have the class internal, and so
-	// have scores without a name of their own, that are not finite numbers, or not from 0 to 1
-	// although they have a Ratio.
+	// Score judges the output of the task, which is JSON without white space between tokens, as in
+	// the run file, or nil. If the output is not valid, the error is an *outcome.Failure of class
+	// "invalid_output"; other errors have the class internal, and so have scores without a name of
+	// their own, that are not finite numbers, or not from 0 to 1 although they have a Ratio.
 	Score(output json.RawMessage) (Scored, error)
 	// Undelivered returns the scores that the expected output defines, without values, for an
 	// item that failed. Scores that Score could not return, or a panic, are a warning of the item.

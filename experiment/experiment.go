@@ -121,7 +121,8 @@ type System struct {
 	// Concurrency.
 	Workers func(ctx context.Context, h outcome.Header) (Workers, error)
 	// Spent, if not nil, is called with the header and every outcome that the run and the other
-	// runs of its sweep already have; these count in its budget. Calls are read with evaluators.
+	// runs of its sweep already have; these count in its budget, which Open makes anew each time, or
+	// they would count twice. Calls are read with evaluators.
 	Spent func(outcome.Header, outcome.Outcome)
 	// Reached reports whether the model or service ever gave any response, errors included; nil
 	// if that is unknown.

@@ -156,7 +156,8 @@ type Observer struct {
 	Started, Answered func(item string)
 	// Done is called when the item's outcome is committed.
 	Done func(outcome.Outcome)
-	// Published is called with the number of outcomes in Langfuse; Withdrawing with the number
+	// Published is called with the number of outcomes that this call of Run or Publish has sent,
+	// without those that Langfuse had before; Withdrawing with the number
 	// of replaced attempts whose scores Langfuse has yet to delete, and with 0 when the wait
 	// ends.
 	Published, Withdrawing func(int)

@@ -114,7 +114,8 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	check(cfg.Verify && cfg.Langfuse == nil, "Verify needs Langfuse")
 	check(cfg.Overwrite && (cfg.Resume || cfg.Retry), "Overwrite begins the run again, which Resume continues")
-	check(cfg.Langfuse != nil && cfg.Langfuse.Client == nil, "Langfuse has no client: Connect returns one that has")
+	check(cfg.Langfuse != nil && (cfg.Langfuse.Client == nil || cfg.Langfuse.Server.Project.ID == ""),
+		"Langfuse has no client or no project: Connect returns one that has both")
 	if err := errors.Join(problems...); err != nil {
 		return cfg, cli.WithCode(cli.ExitUsage, err)
 	}

@@ -330,6 +330,10 @@ func TestPublish_without(t *testing.T) {
 	if err == nil || err.Error() != `the run "r" was made without Langfuse, and such runs are not published` {
 		t.Errorf("%v", err)
 	}
+	cfg.Langfuse, cfg.Path = lf, path+".other" // without its Server, spans would belong to no run
+	if _, err := experiment.Run(t.Context(), cfg); cli.ExitCode(err) != cli.ExitUsage || exists(cfg.Path) {
+		t.Errorf("a Langfuse that was not probed: %v", err)
+	}
 }
 
 // TestRun_unnamedCall checks that a call that a task did not name, or not in UTF-8, is published.

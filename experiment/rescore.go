@@ -24,9 +24,9 @@ import (
 
 // RescoreConfig is the configuration of Rescore. From, Name and Scorer are required.
 type RescoreConfig struct {
-	From   *runstore.Reader
-	Name   string // name of the new run
-	Path   string // its file; empty as in Config
+	From   *runstore.Reader // that of OpenRun
+	Name   string           // name of the new run
+	Path   string           // its file; empty as in Config
 	Scorer Scorer
 	// Pin describes Scorer, as Header.Scorer does: without a Version, no other run can be
 	// compared with the new one. Custom are the evaluators that are asked again.
@@ -50,8 +50,9 @@ var ErrSameGold = errors.New("the dataset still has the expected outputs that th
 // Rescore scores the results of a run again, into a new run file, and returns its header and
 // path. The task is not called: calls are copied, marked as cached, and cost nothing. The newest
 // of several attempts becomes attempt 1. Scores of external evaluators are copied, unless Pin
-// asks the evaluator again. If the name is taken, the error is a *NameTakenError; after any other
-// error, or a crash, there is no new run.
+// asks the evaluator again. If there is a file of that name, the error is a *NameTakenError; after any
+// other error, or a crash, there is no new run. Langfuse is not asked: Publish refuses a name that
+// another run has there.
 //
 // An item that failed stays failed with its class. Only failures of the classes invalid_output,
 // item and internal are judged again, if there is an output. What a run file cannot hold, such as a

@@ -18,8 +18,9 @@ type Estimated struct {
 }
 
 // Estimate passes every item once to the task, which should ask no model but count what it would
-// ask: a run of several trials asks as often for each. Once the system is open, Estimate calls ask with it, if not nil; if ask returns false, it
-// only counts the items. It writes nothing. Without items, the error is ErrNoItems.
+// ask: a run of several trials asks as often for each. Once the system is open, Estimate calls ask
+// with it, if not nil; if ask returns false, it only counts the items. It writes nothing. Without
+// items, the error is ErrNoItems.
 func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimated, err error) {
 	if cfg, err = cfg.withDefaults(); err != nil {
 		return e, err

@@ -155,8 +155,8 @@ func (s Site) checkName(ctx context.Context, header outcome.Header, trial int) e
 				return fmt.Errorf("looking for a run of that name: %w", err)
 			}
 			if item.TraceID != TraceID(header, outcome.Outcome{Item: item.ItemID, Trial: trial, Attempt: 1}) {
-				return &WrongServerError{fmt.Sprintf("the run %q is in Langfuse already, made by another run file; nothing was written; "+
-					"score again under another name", ref.Name)}
+				return &WrongServerError{fmt.Sprintf("the run %q is in Langfuse already, made by another run file; "+
+					"nothing was written; score again under another name", ref.Name)}
 			}
 			break
 		}

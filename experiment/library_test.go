@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"math"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
@@ -513,4 +516,31 @@ func TestRun_output(t *testing.T) {
 	if o := found["i03"]; o.Class != outcome.Provider || o.Failure.Message != "cut off" {
 		t.Errorf("with an error: %q, %+v", o.Class, o.Failure)
 	}
+}
+
+// TestRun_sharedSource carries out several runs at once over one pinned dataset, for the race detector.
+func TestRun_sharedSource(t *testing.T) {
+	t.Chdir(t.TempDir())
+	lookup, done := startServer()
+	defer done()
+	env, _, err := langfuse.ConfigFromEnv(lookup)
+	noError(t, err)
+	lf, err := experiment.Connect(t.Context(), env)
+	noError(t, err)
+	defer lf.Client.CloseIdleConnections()
+	source, err := experiment.Open(t.Context(), lf, "words")
+	noError(t, err)
+	var runs errgroup.Group
+	for i := range 4 {
+		runs.Go(func() error {
+			r, err := experiment.Run(t.Context(), experiment.Config{
+				Header: outcome.Header{Name: fmt.Sprintf("r%d", i)}, Dataset: "words", Source: source, Task: length{}, Scorer: exact{}, Langfuse: lf,
+			})
+			if err == nil && r.Summary.Items.Scored != 2 {
+				err = fmt.Errorf("%+v", r.Summary.Items)
+			}
+			return err
+		})
+	}
+	noError(t, runs.Wait())
 }

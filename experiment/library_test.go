@@ -544,3 +544,44 @@ func TestRun_sharedSource(t *testing.T) {
 	}
 	noError(t, runs.Wait())
 }
+
+// TestRun_overwrite checks that a run that Overwrite replaces stays until the new one has an outcome.
+func TestRun_overwrite(t *testing.T) {
+	folder := t.TempDir()
+	cfg := experiment.Config{Header: outcome.Header{Name: "r"}, Source: list(2), Task: task(echo), Scorer: half{}, Path: filepath.Join(folder, "r.run")}
+	first, err := experiment.Run(t.Context(), cfg)
+	noError(t, err)
+	cfg.Overwrite = true
+	uid := func() string {
+		run, err := runstore.Load(cfg.Path)
+		noError(t, err)
+		defer run.Close()
+		h, err := run.Header(t.Context())
+		noError(t, err)
+		return h.RunUID
+	}
+	for name, change := range map[string]func(cfg *experiment.Config){
+		"no items": func(cfg *experiment.Config) { cfg.Source = list(0) },
+		"not accepted": func(cfg *experiment.Config) {
+			cfg.Accepts = func(context.Context, string) error { return errors.New("no") }
+		},
+		"not opened": func(cfg *experiment.Config) {
+			cfg.Open = func(context.Context, bool) (experiment.System, error) {
+				return experiment.System{}, errors.New("no key")
+			}
+		},
+	} {
+		failing := cfg
+		change(&failing)
+		if _, err := experiment.Run(t.Context(), failing); err == nil || uid() != first.Header.RunUID {
+			t.Errorf("%s: %v, and the run is another", name, err)
+		}
+	}
+	again, err := experiment.Run(t.Context(), cfg)
+	if err != nil || uid() != again.Header.RunUID || uid() == first.Header.RunUID {
+		t.Errorf("replaced: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "*.run*")); err != nil || len(left) != 1 {
+		t.Errorf("%v, %q", err, left)
+	}
+}

@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"runtime/debug"
@@ -12,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -28,7 +28,7 @@ func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error)
 	o.NothingExpected = u.scorer.nothingExpected
 	o.Ended = o.Started.Add(done.Took)
 	o.Latency = max(0, done.Took-outcome.WaitsOf(done.Calls).Sum())
-	o.Output, o.Calls, o.Warnings, o.Worker = done.Output, done.Calls, done.Warnings, done.Worker
+	o.Calls, o.Warnings, o.Worker = done.Calls, done.Warnings, done.Worker
 	for _, call := range done.Calls {
 		o.Usage, o.Assumed = o.Usage.Add(call.Usage.Bounded()), o.Assumed.Add(call.Assumed.Bounded())
 		if call.Cached {
@@ -36,8 +36,16 @@ func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error)
 		}
 	}
 	o.CostUSD = totalCost(done.Calls)
-	if done.Err != nil {
+	var notJSON error
+	if len(done.Output) > 0 {
+		o.Output, notJSON = textutil.CompactJSON(done.Output)
+	}
+	switch {
+	case done.Err != nil:
 		return withFailure(o, u.scorer.ItemScorer, outcome.FailureOf(done.Err, outcome.Provider)), nil
+	case notJSON != nil: // before a judging model is asked
+		invalid := outcome.Failure{Class: outcome.InvalidOutput, Message: "its output is not JSON: " + notJSON.Error()}
+		return withFailure(o, u.scorer.ItemScorer, invalid), nil
 	}
 	return scoreOutcome(ctx, o, u.scorer.ItemScorer, done.Decoded)
 }
@@ -88,9 +96,6 @@ func checkScores(scores []outcome.Score) error {
 // keeps what was used.
 func replaceInvalid(o outcome.Outcome, scorer ItemScorer, invalid error) outcome.Outcome {
 	f := outcome.Failure{Class: outcome.Internal, Message: invalid.Error()}
-	if len(o.Output) > 0 && !json.Valid(o.Output) {
-		f.Class = outcome.InvalidOutput
-	}
 	o.Output, o.Explanation, o.Calls = nil, nil, nil
 	o.Groups, o.Causes, o.Counts = nil, nil, nil
 	if !isCost(o.CostUSD) {
@@ -105,14 +110,18 @@ func replaceInvalid(o outcome.Outcome, scorer ItemScorer, invalid error) outcome
 // isCost reports whether a cost is unknown or a finite number that is not negative.
 func isCost(usd *float64) bool { return usd == nil || *usd >= 0 && *usd <= math.MaxFloat64 }
 
-// recoverPanic turns a panic of f into a failure of class internal that has the location.
+// recoverPanic turns a panic of f, or of the text of its error, into a failure of class internal
+// that has the location.
 func recoverPanic[T any](f func() (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("panic: %v\n%s", p, panicLocation())}
 		}
 	}()
-	return f()
+	if result, err = f(); err != nil {
+		_ = err.Error() // here, where a panic can be recovered: the error may be a nil pointer
+	}
+	return result, err
 }
 
 // panicLocation returns the innermost three frames below the panic.

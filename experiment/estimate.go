@@ -3,20 +3,24 @@ package experiment
 import (
 	"context"
 	"errors"
+
+	"extraction-experiment/dataset"
 )
 
 // Estimated is what a run would take, as far as that can be computed from the items.
 type Estimated struct {
 	Items int
-	// Unusable is the number of items that fail before a model is asked.
+	// Unusable is the number of items that fail before a model is asked. If the system has no
+	// scorer, those whose expected output cannot be read are not among them.
 	Unusable int
 	// ExpectedBytes is the total size of the expected outputs.
 	ExpectedBytes int64
 }
 
-// Estimate passes every item to the task, which should ask no model but count what it would
-// ask. Once the system is open, Estimate calls ask with it, if not nil; if ask returns false, it
-// only counts the items. It writes nothing. Without items, the error is ErrNoItems.
+// Estimate passes every item once to the task, which should ask no model but count what it would
+// ask: a run of several trials asks as often for each. Once the system is open, Estimate calls ask
+// with it, if not nil; if ask returns false, it only counts the items. It writes nothing. Without
+// items, the error is ErrNoItems.
 func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimated, err error) {
 	if cfg, err = cfg.withDefaults(); err != nil {
 		return e, err
@@ -43,9 +47,7 @@ func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimat
 			if !asksModel {
 				continue
 			}
-			_, err := recoverPanic(func() (TaskResult, error) {
-				return run.system.Task.Do(ctx, Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata, Trial: 1, Attempt: 1})
-			})
+			err := estimateItem(ctx, run.system, item)
 			if ctx.Err() != nil {
 				return e, ctx.Err()
 			}
@@ -58,4 +60,22 @@ func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimat
 		return e, ErrNoItems
 	}
 	return e, nil
+}
+
+// estimateItem passes an item to the task as a run does. An error means that a run would not ask a model
+// about it.
+func estimateItem(ctx context.Context, system System, item dataset.Item) error {
+	var scorer itemScorer
+	if system.Scorer != nil {
+		var err error
+		if scorer, err = itemScorerOf(system.Scorer, item); err != nil {
+			return err
+		}
+	}
+	_, err := recoverPanic(func() (TaskResult, error) {
+		return system.Task.Do(ctx, Item{
+			ID: item.ID, Input: item.Input, Metadata: item.Metadata, Trial: 1, Attempt: 1, Decoded: scorer.decoded,
+		})
+	})
+	return err
 }

@@ -166,8 +166,9 @@ func (e *scoreEvaluator) score(ctx context.Context, c evaluator.Case) (s outcome
 	if err == nil && !(verdict.Score >= 0 && verdict.Score <= 1) {
 		err = fmt.Errorf("%g is not a score from 0 to 1", verdict.Score)
 	}
-	if call = verdict.Call; call != nil {
-		call.Name = e.Name
+	if verdict.Call != nil {
+		named := *verdict.Call // the evaluator may keep it
+		named.Name, call = e.Name, &named
 	}
 	var fault *evaluator.Fault
 	switch {

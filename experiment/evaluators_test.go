@@ -88,6 +88,21 @@ func TestScorer_outOfRange(t *testing.T) {
 	}
 }
 
+// TestScorer_sharedCall checks that the call of an evaluator that remembers its verdicts is copied: items
+// that are judged at once, and scores of one evaluator, share it.
+func TestScorer_sharedCall(t *testing.T) {
+	kept := evaluator.Verdict{Score: 1, Call: &outcome.Call{Kind: outcome.JudgingKind}}
+	remembers := evaluatorFunc(func(context.Context, evaluator.Case) (evaluator.Verdict, error) { return kept, nil })
+	s, err := experiment.WithEvaluators(base{}, nil, experiment.Evaluated{Name: "kind", Evaluator: remembers}, experiment.Evaluated{Name: "short", Evaluator: remembers})
+	noError(t, err)
+	j, err := s.ForItem(item)
+	noError(t, err)
+	scored, err := j.Score(json.RawMessage(`{}`))
+	if err != nil || len(scored.Calls) != 2 || scored.Calls[0].Name != "kind" || scored.Calls[1].Name != "short" || kept.Call.Name != "" {
+		t.Errorf("%v, %+v, kept %+v", err, scored.Calls, kept.Call)
+	}
+}
+
 func TestScorer_baseFails(t *testing.T) {
 	asked := false
 	s, err := experiment.WithEvaluators(base{errors.New("no extraction")}, nil, experiment.Evaluated{Name: "x", Evaluator: evaluatorFunc(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {

@@ -73,15 +73,17 @@ type Config struct {
 	// dataset and run.
 	Path string
 	// Resume continues the run of that name, or begins it if there is none, unless one of a similar
-	// name exists, which is probably meant; see CheckResumable. Retry implies
+	// name exists, which is probably meant; see CheckResumable. The project must be the one that it
+	// began with; without Langfuse, nothing is sent. Retry implies
 	// Resume, requires that the run exists, and gives a new attempt to every item whose newest
 	// attempt failed with one of RetryClasses (none means any class).
 	Resume, Retry bool
 	RetryClasses  []outcome.Class
 	// Keep names settings that a resumed run keeps, since they were not given.
 	Keep Keep
-	// Overwrite replaces the run of that name. It is an error if that run is published to a
-	// server other than the embedded one.
+	// Overwrite replaces the run of that name, which keeps it if the new one ends without an outcome
+	// and cannot be resumed (Result.Removed). It is an error if that run is published to a server
+	// other than the embedded one.
 	Overwrite bool
 	// Verify reads the run back from Langfuse after it is published.
 	Verify bool
@@ -120,7 +122,8 @@ type System struct {
 	// Concurrency.
 	Workers func(ctx context.Context, h outcome.Header) (Workers, error)
 	// Spent, if not nil, is called with the header and every outcome that the run and the other
-	// runs of its sweep already have; these count in its budget. Calls are read with evaluators.
+	// runs of its sweep already have; these count in its budget, which Open makes anew each time, or
+	// they would count twice. Calls are read with evaluators.
 	Spent func(outcome.Header, outcome.Outcome)
 	// Reached reports whether the model or service ever gave any response, errors included; nil
 	// if that is unknown.
@@ -154,7 +157,8 @@ type Observer struct {
 	Started, Answered func(item string)
 	// Done is called when the item's outcome is committed.
 	Done func(outcome.Outcome)
-	// Published is called with the number of outcomes in Langfuse.
+	// Published is called with the number of outcomes that this call of Run or Publish has sent,
+	// without those that Langfuse had before.
 	Published func(int)
 	// Sending is called when only publishing is left, Ended when publishing has ended.
 	Sending, Ended func()
@@ -224,6 +228,7 @@ type execution struct {
 	summariser *outcome.Summariser
 	summary    func() (outcome.Summary, error) // the summary at the end, computed once
 	result     Result
+	replaced   string // path of the run that Overwrite replaces, until this one has an outcome
 
 	workers       Workers
 	tracesShowAll bool // traces show whole outputs
@@ -310,14 +315,14 @@ func (e *execution) finish() {
 	if r.Stopped != nil && e.removable() {
 		r.Removed = true
 		_, _ = e.summary() // it may be reading the file
-		r.Fault = errors.Join(e.run.Remove(), e.system.close())
+		r.Fault = errors.Join(e.run.Remove(), e.endReplacing(true), e.system.close())
 		return
 	}
 	var err error
 	if r.Summary, err = e.summary(); err == nil {
 		err = fillPublication(context.Background(), e.run.Reader, &r.Summary)
 	}
-	r.Fault = errors.Join(err, e.run.Close(), e.system.close())
+	r.Fault = errors.Join(err, e.run.Close(), e.endReplacing(false), e.system.close())
 }
 
 // removable reports whether this process created the run and it has no outcome, for a permanent

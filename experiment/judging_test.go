@@ -32,17 +32,17 @@ func (j judgingScorer) ScoreContext(context.Context, json.RawMessage, any) (expe
 	}, nil
 }
 
-// TestRunner_judgingInvalid: the cost of a judge is kept when the output cannot be stored.
+// TestRunner_judgingInvalid: the cost of a judge is kept when the outcome cannot be stored.
 func TestRunner_judgingInvalid(t *testing.T) {
 	calls := 1
 	broken := func(context.Context, experiment.Item) (experiment.TaskResult, error) {
-		return experiment.TaskResult{Output: json.RawMessage("{no json")}, nil
+		return experiment.TaskResult{Output: json.RawMessage("{}"), Calls: []outcome.Call{{Usage: outcome.Usage{Input: -1}}}}, nil
 	}
 	cfg := experiment.RunnerConfig{Run: create(t), Source: list(1), Task: task(broken), Scorer: judgingScorer{calls: &calls}, Concurrency: 1}
 	found, _, err := carryOut(t, t.Context(), cfg)
 	noError(t, err)
 	for _, o := range found {
-		if o.Class != outcome.InvalidOutput || o.Judging == nil || *o.Judging.CostUSD != 0.25 {
+		if o.Class != outcome.Internal || o.Judging == nil || *o.Judging.CostUSD != 0.25 {
 			t.Errorf("%+v", o)
 		}
 	}

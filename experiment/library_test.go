@@ -4,14 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"math"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
@@ -329,6 +333,10 @@ func TestPublish_without(t *testing.T) {
 	if err == nil || err.Error() != `the run "r" was made without Langfuse, and such runs are not published` {
 		t.Errorf("%v", err)
 	}
+	cfg.Langfuse, cfg.Path = lf, path+".other" // without its Server, spans would belong to no run
+	if _, err := experiment.Run(t.Context(), cfg); cli.ExitCode(err) != cli.ExitUsage || exists(cfg.Path) {
+		t.Errorf("a Langfuse that was not probed: %v", err)
+	}
 }
 
 // TestRun_unnamedCall checks that a call that a task did not name, or not in UTF-8, is published.
@@ -379,6 +387,32 @@ func TestEstimate_nothingOpened(t *testing.T) {
 	}
 }
 
+// decoding is a Scorer that decodes the input for the task. It cannot read the expected output of i01.
+type decoding struct{ half }
+
+func (d decoding) ForItem(item dataset.Item) (experiment.ItemScorer, error) {
+	if item.ID == "i01" {
+		return nil, errors.New("no gold")
+	}
+	return d, nil
+}
+
+func (decoding) Decoded() any { return "decoded" }
+
+// TestEstimate_scorer checks that an item whose expected output cannot be read is unusable, as it fails
+// before the task in a run, and that the task gets what the scorer decoded.
+func TestEstimate_scorer(t *testing.T) {
+	var asked []string
+	cfg := experiment.Config{Header: outcome.Header{Name: "e"}, Source: list(3), Scorer: decoding{}, Task: task(func(_ context.Context, item experiment.Item) (experiment.TaskResult, error) {
+		asked = append(asked, item.ID+" "+item.Decoded.(string))
+		return experiment.TaskResult{}, nil
+	})}
+	e, err := experiment.Estimate(t.Context(), cfg, nil)
+	if err != nil || e.Items != 3 || e.Unusable != 1 || !slices.Equal(asked, []string{"i00 decoded", "i02 decoded"}) {
+		t.Errorf("%v, %+v, asked %q", err, e, asked)
+	}
+}
+
 // TestRun_panicAfterTimeout checks that a panic is reported as such even if the time of the item
 // is over, as that of a task that does not expect its context to end.
 func TestRun_panicAfterTimeout(t *testing.T) {
@@ -392,5 +426,162 @@ func TestRun_panicAfterTimeout(t *testing.T) {
 	found, _, err := carryOut(t, t.Context(), cfg)
 	if err != nil || found["i00"].Class != outcome.Timeout || found["i01"].Class != outcome.Internal || !strings.Contains(found["i01"].Failure.Message, "boom") {
 		t.Errorf("%v: %+v, %+v", err, found["i00"].Failure, found["i01"].Failure)
+	}
+}
+
+// TestRun_nilError checks that an error that is a nil pointer, as of a function that returns a
+// *Failure, fails its item like a panic: its text cannot be read, and the other items go on.
+func TestRun_nilError(t *testing.T) {
+	nilIf := func(condition bool) error {
+		if condition {
+			return (*outcome.Failure)(nil)
+		}
+		return nil
+	}
+	for name, cfg := range map[string]experiment.RunnerConfig{
+		"task": {Scorer: half{}, Task: task(func(_ context.Context, item experiment.Item) (experiment.TaskResult, error) {
+			return experiment.TaskResult{Output: item.Input}, nilIf(item.ID == "i01")
+		})},
+		"gold":   {Task: task(echo), Scorer: half{judge: func(item dataset.Item) error { return nilIf(item.ID == "i01") }}},
+		"scorer": {Task: task(echo), Scorer: half{score: func(output json.RawMessage) error { return nilIf(string(output) == `{"n":1}`) }}},
+	} {
+		cfg.Run, cfg.Source = create(t), list(3)
+		found, _, err := carryOut(t, t.Context(), cfg)
+		if err != nil || len(found) != 3 || found["i00"].Failed() || found["i02"].Failed() {
+			t.Fatalf("%s: %v, %d outcomes", name, err, len(found))
+		}
+		if o := found["i01"]; o.Class != outcome.Internal || !strings.Contains(o.Failure.Message, "nil pointer") {
+			t.Errorf("%s: %q: %+v", name, o.Class, o.Failure)
+		}
+	}
+}
+
+// TestRun_resumedElsewhere checks that a run is not published to two projects: with a path of its own,
+// the file of a run is found whatever the project is.
+func TestRun_resumedElsewhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	lookup, done := startServer()
+	defer done()
+	env, _, err := langfuse.ConfigFromEnv(lookup)
+	noError(t, err)
+	lf, err := experiment.Connect(t.Context(), env)
+	noError(t, err)
+	defer lf.Client.CloseIdleConnections()
+	other := *lf
+	other.Server.Project.ID = "other"
+	for says, begunWith := range map[string]*experiment.Langfuse{`the Langfuse project "embedded"`: lf, "made without Langfuse": nil} {
+		cfg := experiment.Config{
+			Header: outcome.Header{Name: "r"}, Source: list(2), Task: task(echo), Scorer: half{}, Path: filepath.Join(t.TempDir(), "r.run"),
+			Langfuse: begunWith, Accepts: func(context.Context, string) error { return experiment.ErrInterrupted },
+		}
+		_, err := experiment.Run(t.Context(), cfg)
+		if !errors.Is(err, experiment.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		cfg.Accepts, cfg.Resume, cfg.Langfuse = nil, true, &other
+		if _, err = experiment.Run(t.Context(), cfg); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %s", err, says)
+		}
+		cfg.Langfuse = begunWith
+		if r, err := experiment.Run(t.Context(), cfg); err != nil || r.Summary.Items.Scored != 2 {
+			t.Errorf("%v, %+v", err, r.Summary.Items)
+		}
+	}
+}
+
+// TestRun_output checks that the scorer gets the output as the run file has it, so that Rescore gives
+// the same scores, and is not asked about an output that is not JSON.
+func TestRun_output(t *testing.T) {
+	var judged []string
+	scorer := half{score: func(output json.RawMessage) error {
+		judged = append(judged, string(output))
+		return nil
+	}}
+	outputs := map[string]string{"i00": " {\n \"a\" : \"b c\"\n}\n", "i01": "no JSON", "i02": "", "i03": "no JSON"}
+	cfg := experiment.RunnerConfig{Run: create(t), Source: list(4), Scorer: scorer, Task: task(func(_ context.Context, item experiment.Item) (experiment.TaskResult, error) {
+		result := experiment.TaskResult{Output: json.RawMessage(outputs[item.ID]), Calls: []outcome.Call{{Name: "step"}}}
+		if item.ID == "i03" {
+			return result, errors.New("cut off")
+		}
+		return result, nil
+	}), Concurrency: 1}
+	found, _, err := carryOut(t, t.Context(), cfg)
+	noError(t, err)
+	if want := []string{`{"a":"b c"}`, ""}; !slices.Equal(judged, want) {
+		t.Errorf("judged %q, want %q", judged, want)
+	}
+	if o := found["i01"]; o.Class != outcome.InvalidOutput || len(o.Calls) != 1 || len(o.Output) != 0 {
+		t.Errorf("%q, %+v", o.Class, o.Detail)
+	}
+	if o := found["i03"]; o.Class != outcome.Provider || o.Failure.Message != "cut off" {
+		t.Errorf("with an error: %q, %+v", o.Class, o.Failure)
+	}
+}
+
+// TestRun_sharedSource carries out several runs at once over one pinned dataset, for the race detector.
+func TestRun_sharedSource(t *testing.T) {
+	t.Chdir(t.TempDir())
+	lookup, done := startServer()
+	defer done()
+	env, _, err := langfuse.ConfigFromEnv(lookup)
+	noError(t, err)
+	lf, err := experiment.Connect(t.Context(), env)
+	noError(t, err)
+	defer lf.Client.CloseIdleConnections()
+	source, err := experiment.Open(t.Context(), lf, "words")
+	noError(t, err)
+	var runs errgroup.Group
+	for i := range 4 {
+		runs.Go(func() error {
+			r, err := experiment.Run(t.Context(), experiment.Config{
+				Header: outcome.Header{Name: fmt.Sprintf("r%d", i)}, Dataset: "words", Source: source, Task: length{}, Scorer: exact{}, Langfuse: lf,
+			})
+			if err == nil && r.Summary.Items.Scored != 2 {
+				err = fmt.Errorf("%+v", r.Summary.Items)
+			}
+			return err
+		})
+	}
+	noError(t, runs.Wait())
+}
+
+// TestRun_overwrite checks that a run that Overwrite replaces stays until the new one has an outcome.
+func TestRun_overwrite(t *testing.T) {
+	folder := t.TempDir()
+	cfg := experiment.Config{Header: outcome.Header{Name: "r"}, Source: list(2), Task: task(echo), Scorer: half{}, Path: filepath.Join(folder, "r.run")}
+	first, err := experiment.Run(t.Context(), cfg)
+	noError(t, err)
+	cfg.Overwrite = true
+	uid := func() string {
+		run, err := runstore.Load(cfg.Path)
+		noError(t, err)
+		defer run.Close()
+		h, err := run.Header(t.Context())
+		noError(t, err)
+		return h.RunUID
+	}
+	for name, change := range map[string]func(cfg *experiment.Config){
+		"no items": func(cfg *experiment.Config) { cfg.Source = list(0) },
+		"not accepted": func(cfg *experiment.Config) {
+			cfg.Accepts = func(context.Context, string) error { return errors.New("no") }
+		},
+		"not opened": func(cfg *experiment.Config) {
+			cfg.Open = func(context.Context, bool) (experiment.System, error) {
+				return experiment.System{}, errors.New("no key")
+			}
+		},
+	} {
+		failing := cfg
+		change(&failing)
+		if _, err := experiment.Run(t.Context(), failing); err == nil || uid() != first.Header.RunUID {
+			t.Errorf("%s: %v, and the run is another", name, err)
+		}
+	}
+	again, err := experiment.Run(t.Context(), cfg)
+	if err != nil || uid() != again.Header.RunUID || uid() == first.Header.RunUID {
+		t.Errorf("replaced: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "*.run*")); err != nil || len(left) != 1 {
+		t.Errorf("%v, %q", err, left)
 	}
 }

@@ -54,12 +54,13 @@ type Queue interface {
 	// Deliver hands in the result of a unit.
 	Deliver(ctx context.Context, u *Unit, done Done) error
 	// GiveBack returns a unit that was not tried. The cause is why no other unit can be tried
-	// either, see limit.StopsRun, or ErrInterrupted if the run was stopped.
+	// either, see limit.StopsRun, or ErrInterrupted (or nil) if the run was stopped.
 	GiveBack(ctx context.Context, u *Unit, cause error) error
 }
 
 // Workers work on a queue until it is empty or ctx is done. If ctx is done, they return its
-// error, and give up the units in flight.
+// error, and give up the units in flight. If they return nil before the queue is empty, or finish
+// fewer units than they took, the run ends with ErrInterrupted.
 type Workers interface {
 	Work(ctx context.Context, q Queue) error
 }
@@ -69,10 +70,16 @@ type Workers interface {
 // limits; an item whose task then returns an error fails with class timeout.
 type Pool struct {
 	Task        Task
-	Concurrency int
-	Timeout     time.Duration
-	Now         func() time.Time
+	Concurrency int              // 0 means 4
+	Timeout     time.Duration    // 0 means 5 minutes
+	Now         func() time.Time // nil means time.Now
 }
+
+// The defaults of a Pool and of a Config.
+const (
+	defaultConcurrency = 4
+	defaultTimeout     = 5 * time.Minute
+)
 
 // maxDelivering is the number of units at most that are delivered while the task works on
 // others. It is large enough to share commits, and bounded since each has a goroutine whose
@@ -84,6 +91,10 @@ var errGoexit = errors.New("the task or scorer called runtime.Goexit, as testing
 
 // Work takes units from the queue until there are none; see Workers.
 func (p Pool) Work(ctx context.Context, q Queue) error {
+	p.Concurrency, p.Timeout = cmp.Or(p.Concurrency, defaultConcurrency), cmp.Or(p.Timeout, defaultTimeout)
+	if p.Now == nil {
+		p.Now = time.Now
+	}
 	group, workCtx := errgroup.WithContext(ctx)
 	slots := make(chan struct{}, p.Concurrency)
 	for range p.Concurrency + min(p.Concurrency-1, maxDelivering) {
@@ -206,7 +217,7 @@ func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {
 // GiveBack leaves the unit to the next session of the run, and stops this session gracefully.
 func (q *fileQueue) GiveBack(_ context.Context, _ *Unit, cause error) error {
 	q.run.Expect(-1)
-	q.halt(cause)
+	q.halt(cmp.Or(cause, ErrInterrupted))
 	return nil
 }
 

@@ -24,9 +24,9 @@ import (
 
 // RescoreConfig is the configuration of Rescore. From, Name and Scorer are required.
 type RescoreConfig struct {
-	From   *runstore.Reader
-	Name   string // name of the new run
-	Path   string // its file; empty as in Config
+	From   *runstore.Reader // that of OpenRun
+	Name   string           // name of the new run
+	Path   string           // its file; empty as in Config
 	Scorer Scorer
 	// Pin describes Scorer, as Header.Scorer does: without a Version, no other run can be
 	// compared with the new one. Custom are the evaluators that are asked again.
@@ -50,12 +50,14 @@ var ErrSameGold = errors.New("the dataset still has the expected outputs that th
 // Rescore scores the results of a run again, into a new run file, and returns its header and
 // path. The task is not called: calls are copied, marked as cached, and cost nothing. The newest
 // of several attempts becomes attempt 1. Scores of external evaluators are copied, unless Pin
-// asks the evaluator again. If the name is taken, the error is a *NameTakenError; after any other
-// error, or a crash, there is no new run.
+// asks the evaluator again. If there is a file of that name, the error is a *NameTakenError; after any
+// other error, or a crash, there is no new run. Langfuse is not asked: Publish refuses a name that
+// another run has there.
 //
 // An item that failed stays failed with its class. Only failures of the classes invalid_output,
-// item and internal are judged again, if there is an output. Rescore needs memory for a page of
-// items, one outcome per processor, and 16 MiB of outcomes that are being committed.
+// item and internal are judged again, if there is an output. What a run file cannot hold, such as a
+// score that is not a finite number, fails the item in Run, and is an error here. Rescore needs memory
+// for a page of items, one outcome per processor, and 16 MiB of outcomes that are being committed.
 func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path string, err error) {
 	if cfg.From == nil || cfg.Name == "" || cfg.Scorer == nil {
 		return h, "", cli.Usage("experiment: RescoreConfig needs From, Name and Scorer")
@@ -273,7 +275,7 @@ func (r *rescorer) rescoreOutcome(
 	switch {
 	case err != nil:
 		o = withFailure(o, nil, outcome.FailureOf(err, outcome.Item))
-	case before.Failed() && (len(before.Output) == 0 || isTaskFailure(before.Class)):
+	case before.Failed() && (len(before.Output) == 0 || !isScoringFailure(before.Class)):
 		o = withFailure(o, scorer.ItemScorer, *before.Failure)
 	default:
 		if o, err = scoreOutcome(ctx, o, scorer.ItemScorer, nil); err != nil {
@@ -318,9 +320,9 @@ func (r *rescorer) carriedScores(before outcome.Outcome, failed bool) []outcome.
 	return scores
 }
 
-// isTaskFailure reports whether a class of failure is the task's, not the scoring's.
-func isTaskFailure(class outcome.Class) bool {
-	return class == outcome.Timeout || class == outcome.RateLimited || class == outcome.Provider
+// isScoringFailure reports whether a class of failure may be the scoring's, and not the task's.
+func isScoringFailure(class outcome.Class) bool {
+	return class == outcome.InvalidOutput || class == outcome.Item || class == outcome.Internal
 }
 
 // finish writes the footer.

@@ -142,6 +142,25 @@ func TestRescore_failed(t *testing.T) {
 	}
 }
 
+// TestRescore_ownClass checks that an item that failed with a class of the task's own stays failed,
+// although there is an output.
+func TestRescore_ownClass(t *testing.T) {
+	from, to := create(t), create(t)
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 1)))
+	noError(t, from.CompleteListing(t.Context(), "print"))
+	failure := outcome.Failure{Class: "quota", Message: "none left"}
+	o := outcome.Outcome{Item: "i00", Trial: 1, Attempt: 1, Class: failure.Class, Detail: outcome.Detail{Output: json.RawMessage(`{}`), Failure: &failure}}
+	noError(t, from.Commit(t.Context(), o))
+	_, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: half{}}, to, nil)
+	noError(t, err)
+	for o, err := range to.Outcomes(t.Context(), runstore.Query{Depth: runstore.Full}) {
+		noError(t, err)
+		if o.Class != failure.Class {
+			t.Errorf("%q, %+v", o.Class, o.Scores)
+		}
+	}
+}
+
 // TestRescore_ends scores a run that ends meanwhile. The last outcome is committed behind those that
 // were read, so that the new run is not complete.
 func TestRescore_ends(t *testing.T) {

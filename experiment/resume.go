@@ -36,6 +36,9 @@ func (e *execution) resume() (listed bool, err error) {
 	if err == nil {
 		err = checkSameExperiment(header, h, e.cfg.Keep)
 	}
+	if err == nil && e.cfg.Langfuse != nil && header.Dataset.Fingerprint != "" {
+		err = e.cfg.Langfuse.checkProject(context.Background(), run.Reader)
+	}
 	if err != nil {
 		return false, errors.Join(err, run.Close())
 	}

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (e *execution) runItems(ctx context.Context) error {
 	failed := func(ctx context.Context, trial int, after int64, limit int) ([]runstore.Item, error) {
 		return e.run.Failed(ctx, trial, e.cfg.RetryClasses, after, limit)
 	}
-	planned, err := e.plan(ctx)
+	err := e.plan(ctx)
 	for trial := 1; err == nil && trial <= max(1, e.result.Header.Trials); trial++ {
 		if e.cfg.Retry { // before items without an outcome, whose failures would be retried at once
 			err = e.runPass(ctx, trial, failed)
@@ -60,24 +61,24 @@ func (e *execution) runItems(ctx context.Context) error {
 			err = e.runPass(ctx, trial, e.run.WithoutOutcome)
 		}
 	}
-	return e.writeFooter(planned, err)
+	return e.writeFooter(err)
 }
 
-// writeFooter writes the footer, which says whether the run is complete, and returns cause,
-// joined with an error of writing. A footer of a complete run to which nothing was added stays:
-// nothing was left to do, or the run was stopped before an item was tried again.
-func (e *execution) writeFooter(planned int, cause error) error {
+// writeFooter writes the footer, which says whether the run is complete, and returns cause, joined
+// with an error of writing. Without a cause, it is ErrInterrupted if outcomes are missing, because the
+// workers lost units. A footer of a complete run to which nothing was added stays: nothing was left to
+// do, or the run was stopped before an item was tried again.
+func (e *execution) writeFooter(cause error) error {
 	ctx := context.Background()
 	if footer, ok, err := e.run.Footer(ctx); err == nil && ok && footer.Status == outcome.Complete {
 		return cause
 	}
-	if planned == 0 { // plan failed: use what an earlier process planned
-		if counts, err := e.run.Counts(ctx); err == nil {
-			planned = int(counts.Planned)
-		}
+	counts, err := e.run.Counts(ctx)
+	if cause == nil && err == nil && counts.Done < counts.Planned {
+		cause = ErrInterrupted
 	}
-	footer := outcome.Footer{Status: outcome.Complete, Planned: planned, Ended: e.cfg.Now().UTC()}
-	if cause != nil {
+	footer := outcome.Footer{Status: outcome.Complete, Planned: int(counts.Planned), Ended: e.cfg.Now().UTC()}
+	if cause = cmp.Or(cause, err); cause != nil {
 		footer.Status = outcome.Interrupted
 	}
 	return cli.JoinDistinct(cause, e.run.Finish(ctx, footer))
@@ -86,10 +87,10 @@ func (e *execution) writeFooter(planned int, cause error) error {
 // ErrNoItems is returned if there are no items to run. Its exit code is 64.
 var ErrNoItems = cli.Usage("no items to run: the dataset is empty, or the filters leave nothing of it")
 
-// plan lists the items into the run file, unless an earlier process finished that, and returns
-// the number of outcomes that the run will have. If the run has no outcomes, the summary is
-// added up while outcomes are committed, which saves reading them at the end.
-func (e *execution) plan(ctx context.Context) (int, error) {
+// plan lists the items into the run file, unless an earlier process finished that. If the run has
+// no outcomes, the summary is added up while outcomes are committed, which saves reading them at the
+// end.
+func (e *execution) plan(ctx context.Context) error {
 	var header outcome.Header
 	var counts runstore.Counts
 	var retries int64
@@ -110,7 +111,7 @@ func (e *execution) plan(ctx context.Context) (int, error) {
 		retries, err = e.run.CountFailed(ctx, e.cfg.RetryClasses)
 	}
 	if err != nil {
-		return 0, asInterrupted(ctx, err)
+		return asInterrupted(ctx, err)
 	}
 	if counts.Done == 0 {
 		e.summariser = outcome.NewSummariser(header, outcome.SummaryConfig{Order: e.cfg.Order})
@@ -118,7 +119,7 @@ func (e *execution) plan(ctx context.Context) (int, error) {
 	if planned := e.cfg.Observer.Planned; planned != nil {
 		planned(int(counts.Planned), int(counts.Done-retries))
 	}
-	return int(counts.Planned), nil
+	return nil
 }
 
 // listItems writes the items of the source into the run file, and then their fingerprint, which
@@ -171,23 +172,28 @@ func (e *execution) runPass(ctx context.Context, trial int, next nextItems) erro
 	units := make(chan *Unit)
 	haltCtx, halt := context.WithCancelCause(context.Background()) // graceful stop: nothing more can be tried
 	defer halt(nil)
+	worked := fmt.Errorf("the workers ended: %w", ErrInterrupted) // as they do at the end of the queue
 	var complete bool
 	group.Go(func() (err error) {
 		defer close(units)
 		complete, err = e.handOut(workCtx, trial, next, units, haltCtx.Done())
 		return err
 	})
-	group.Go(func() error { return e.workers.Work(workCtx, &fileQueue{e, units, halt}) })
+	group.Go(func() error {
+		defer halt(worked) // nobody takes a unit any more
+		return e.workers.Work(workCtx, &fileQueue{e, units, halt})
+	})
 	if err := group.Wait(); err != nil {
 		return asInterrupted(ctx, err)
 	}
-	if cause := context.Cause(haltCtx); cause != nil && !errors.Is(cause, ErrInterrupted) {
-		return &StoppedError{cause}
-	}
-	if !complete || haltCtx.Err() != nil { // a unit that was handed out may have been given back
+	cause := context.Cause(haltCtx)
+	switch {
+	case cause == worked && complete:
+		return nil
+	case errors.Is(cause, ErrInterrupted): // a unit that was handed out may have been given back
 		return ErrInterrupted
 	}
-	return nil
+	return &StoppedError{cause}
 }
 
 // handOut gives the items that next returns to the workers, and reports whether it gave out all

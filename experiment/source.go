@@ -133,8 +133,8 @@ func DatasetName(name string) string {
 }
 
 // Open returns the items of a dataset: of the file with that name, or of the dataset in
-// Langfuse, pinned to its current version. If Langfuse has no such dataset, the error is a
-// *DatasetError.
+// Langfuse, pinned to its current version. Several runs may read them at once. If Langfuse has no such
+// dataset, the error is a *DatasetError.
 func Open(ctx context.Context, lf *Langfuse, name string) (Source, error) {
 	if IsFile(name) {
 		if info, err := os.Stat(name); err != nil || info.IsDir() {

@@ -98,6 +98,44 @@ func TestRunner_givenBack(t *testing.T) {
 	}
 }
 
+// workFunc is a function that is Workers.
+type workFunc func(ctx context.Context, q experiment.Queue) error
+
+func (f workFunc) Work(ctx context.Context, q experiment.Queue) error { return f(ctx, q) }
+
+// TestRunner_unfinishedWork checks that a run whose workers leave units in the queue, or lose one or
+// all that they took, ends and is not complete. Another session finishes it.
+func TestRunner_unfinishedWork(t *testing.T) {
+	for name, work := range map[string]workFunc{
+		"left": func(context.Context, experiment.Queue) error { return nil },
+		"lost": func(ctx context.Context, q experiment.Queue) error {
+			for {
+				if _, err := q.Take(ctx); err != nil {
+					return nil
+				}
+			}
+		},
+		"given back without a cause": func(ctx context.Context, q experiment.Queue) error {
+			u, err := q.Take(ctx)
+			return errors.Join(err, q.GiveBack(ctx, u, nil))
+		},
+	} {
+		cfg := experiment.RunnerConfig{Run: create(t), Source: list(3), Task: task(echo), Scorer: half{}, Workers: work}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		found, footer, err := carryOut(t, ctx, cfg)
+		cancel()
+		var stopped *experiment.StoppedError
+		if !errors.Is(err, experiment.ErrInterrupted) || errors.As(err, &stopped) || ctx.Err() != context.Canceled ||
+			len(found) != 0 || footer.Status != outcome.Interrupted {
+			t.Errorf("%s: %v, %d outcomes, %+v, context: %v", name, err, len(found), footer, ctx.Err())
+		}
+		cfg.Workers = experiment.Pool{Task: cfg.Task} // its zero fields are defaults
+		if found, footer, err = carryOut(t, t.Context(), cfg); err != nil || len(found) != 3 || footer.Status != outcome.Complete {
+			t.Errorf("%s, resumed: %v, %d outcomes, %+v", name, err, len(found), footer)
+		}
+	}
+}
+
 // TestRunner_waitingIsNoLatency checks that time spent waiting for limits counts neither for
 // the timeout nor as latency.
 func TestRunner_waitingIsNoLatency(t *testing.T) {

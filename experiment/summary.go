@@ -131,7 +131,7 @@ func (a FailureLimit) Exceeded(failed, planned int) bool {
 	number, isShare := strings.CutSuffix(string(a), "%")
 	// Exact decimals: in float64, 0.57*10000 is less than 5700.
 	allowed, ok := new(big.Rat).SetString(strings.TrimSpace(number))
-	if !ok {
+	if _, err := ParseFailureLimit(string(a)); err != nil || !ok {
 		return failed > 0
 	}
 	if isShare {

@@ -35,9 +35,12 @@ func TestAllowance(t *testing.T) {
 			t.Errorf("%s is written %s", tt.text, a)
 		}
 	}
-	for _, text := range []string{"", "-1", "3.5", "x", "101%", "-1%", "NaN%", "%"} {
+	for _, text := range []string{"", "-1", "3.5", "x", "101%", "-1%", "NaN%", "%", "1e3", "7/2"} {
 		if _, err := experiment.ParseFailureLimit(text); err == nil {
 			t.Errorf("%q was accepted", text)
+		}
+		if a := experiment.FailureLimit(text); a.Exceeded(0, 10) || !a.Exceeded(1, 10) {
+			t.Errorf("%q does not count as 0", text)
 		}
 	}
 }

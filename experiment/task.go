@@ -11,13 +11,14 @@ import (
 )
 
 // Source lists the items of a dataset in pages, each item once, in any order. A run reads it
-// once, from the start, even if it is resumed after an interruption while listing.
+// once, from the start, even if it is resumed after an interruption while listing. It reads the next
+// page while it writes one, so that what was yielded, bytes included, must not be changed any more.
 type Source interface {
 	Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error]
 }
 
 // Item is the part of a dataset item that a task receives: everything except the expected
-// output, so that it cannot leak.
+// output, so that it cannot leak. Scorer and publisher share its values: the task must not change them.
 type Item struct {
 	ID       string          `json:"id"`
 	Input    json.RawMessage `json:"input"`
@@ -31,7 +32,7 @@ type Item struct {
 	Decoded any `json:"-"`
 }
 
-// TaskResult is the result of a task for one item.
+// TaskResult is the result of a task for one item, which must not be changed after Do has returned.
 type TaskResult struct {
 	// Output is JSON. Nil is no output, which the scorer judges as such: it is no failure.
 	Output json.RawMessage `json:"output,omitempty"`
@@ -83,10 +84,10 @@ const GoldWarning = "expected output: "
 
 // ItemScorer knows the expected output of one item.
 type ItemScorer interface {
-	// Score judges the output of the task. If the output is not valid, the error is an
-	// *outcome.Failure of class "invalid_output"; other errors have the class internal, and so
-	// have scores without a name of their own, that are not finite numbers, or not from 0 to 1
-	// although they have a Ratio.
+	// Score judges the output of the task, which is JSON without white space between tokens, as in
+	// the run file, or nil. If the output is not valid, the error is an *outcome.Failure of class
+	// "invalid_output"; other errors have the class internal, and so have scores without a name of
+	// their own, that are not finite numbers, or not from 0 to 1 although they have a Ratio.
 	Score(output json.RawMessage) (Scored, error)
 	// Undelivered returns the scores that the expected output defines, without values, for an
 	// item that failed. Scores that Score could not return, or a panic, are a warning of the item.

@@ -26,7 +26,7 @@ var (
 	ErrUnauthorized = errors.New("not authorised")
 	// ErrRateLimited: the server rejected the request for now, after all retries (429).
 	ErrRateLimited = errors.New("rate limited")
-	// ErrTooLarge: the request or its response is too large (413, 422, or a limit of the
+	// ErrTooLarge: the request or its response is too large (413, a 422 that says so, or a limit of the
 	// client). Send or request less.
 	ErrTooLarge = errors.New("too large")
 	// ErrConflict: an id or name belongs to something else, or another writer was faster (409).

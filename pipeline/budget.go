@@ -83,7 +83,8 @@ type amount struct {
 
 func (a amount) add(b amount) amount { return amount{a.usd + b.usd, a.tokens + b.tokens} }
 
-// NewBudget makes a budget. A bound in USD for a model without a known price is an error of
+// NewBudget makes a budget of which nothing is spent yet: what earlier sessions of a run spent must be
+// booked, see experiment.System.Spent. A bound in USD for a model without a known price is an error of
 // exit code 64, and so are bounds that BudgetConfig does not allow.
 func NewBudget(cfg BudgetConfig) (*Budget, error) {
 	if !(cfg.USD >= 0 && cfg.USD <= math.MaxFloat64) || cfg.Tokens < 0 || cfg.USD == 0 && cfg.Tokens == 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"extraction-experiment/dataset"
@@ -18,14 +19,14 @@ import (
 // pageSize is the number of dataset items in one request.
 const pageSize = 100
 
-// Dataset is a Langfuse dataset, pinned to one version of its items.
+// Dataset is a Langfuse dataset, pinned to one version of its items. It is safe for concurrent use.
 type Dataset struct {
 	client  *langfuse.Client
 	name    string
 	id      string
 	version langfuse.DatasetVersion
 	// prefetched is the list of items whose first pages Begin requested, or nil.
-	prefetched *langfuse.DatasetItems
+	prefetched atomic.Pointer[langfuse.DatasetItems]
 }
 
 // OpenDataset finds a dataset and pins it to its current items. The error for an unknown
@@ -65,13 +66,15 @@ func (d *Dataset) Version() string { return langfuse.FormatTime(d.version.At) }
 
 // Begin requests the first pages in advance for the next call of Pages. It requests no more
 // pages than limit items need; 0 means all items. Calling Begin is optional, and if it fails
-// Pages requests the items itself. Begin must not run concurrently with Pages.
+// Pages requests the items itself.
 func (d *Dataset) Begin(ctx context.Context, limit int) {
 	wanted := d.version
 	if limit > 0 {
 		wanted.Items = min(wanted.Items, limit)
 	}
-	d.prefetched, _ = d.list(ctx, wanted)
+	if list, err := d.list(ctx, wanted); err == nil {
+		d.prefetched.Store(list)
+	}
 }
 
 func (d *Dataset) list(ctx context.Context, v langfuse.DatasetVersion) (*langfuse.DatasetItems, error) {
@@ -82,8 +85,7 @@ func (d *Dataset) list(ctx context.Context, v langfuse.DatasetVersion) (*langfus
 // yields the same items.
 func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) {
-		list := d.prefetched
-		d.prefetched = nil // frees its pages, which may be large
+		list := d.prefetched.Swap(nil) // frees its pages, which may be large
 		if list == nil {
 			var err error
 			if list, err = d.list(ctx, langfuse.DatasetVersion{At: d.version.At}); err != nil {

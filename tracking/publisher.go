@@ -226,6 +226,9 @@ func (p *publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 	}
 	id := digest(8, h.RunUID, "experiment", RunName(h, trial))
 	if h.Dataset.ID != "" {
+		if err := p.cfg.checkName(ctx, h, trial); err != nil {
+			return "", err
+		}
 		if id, err = p.sendLink(ctx, *o, Metadata(h, trial)); err != nil {
 			return "", fmt.Errorf("opening the run in Langfuse: %w", err)
 		}

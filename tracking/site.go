@@ -48,7 +48,8 @@ func (s Site) place() string {
 }
 
 // WrongServerError reports that a run does not belong to the current server: it was published
-// to another server, or the dataset of that name has another id on this one.
+// to another server, the dataset of that name has another id on this one, or its name belongs to
+// another run there.
 type WrongServerError struct{ reason string }
 
 // Error names the variables to set for the right server, or describes the dataset.
@@ -136,6 +137,29 @@ func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
 		return &WrongServerError{fmt.Sprintf("the run %q was made over the dataset %q with the id %s, and on %s the dataset of that name has the id %s: "+
 			"it was deleted and made again, or this is another server; nothing was written; run again over this dataset, or set %s to the server of the run",
 			header.Name, header.Dataset.Name, header.Dataset.ID, serverLabel(s.place()), found.ID, langfuse.EnvBaseURL)}
+	}
+	return nil
+}
+
+// checkName returns a *WrongServerError if a run that was scored again has the name of another run
+// of the dataset, which would then have the traces of both. Other runs reserve their names before they
+// begin. If the server has only the beginning of this run, there is no error.
+func (s Site) checkName(ctx context.Context, header outcome.Header, trial int) error {
+	if header.Rescored == nil {
+		return nil
+	}
+	ref := langfuse.RunRef{DatasetID: header.Dataset.ID, Name: RunName(header, trial)}
+	for _, view := range s.Server.Views() {
+		for item, err := range s.Client.ListRunItems(ctx, s.Server, view, ref) {
+			if err != nil {
+				return fmt.Errorf("looking for a run of that name: %w", err)
+			}
+			if item.TraceID != TraceID(header, outcome.Outcome{Item: item.ItemID, Trial: trial, Attempt: 1}) {
+				return &WrongServerError{fmt.Sprintf("the run %q is in Langfuse already, made by another run file; "+
+					"nothing was written; score again under another name", ref.Name)}
+			}
+			break
+		}
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
+	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/secret"
@@ -202,7 +203,8 @@ func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate
 	var opened system.System
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
 		opened, err = s.opener().Open(ctx, cfg.system)
-		return opened.Measured(&harness.Task{Extractor: opened.Extractor}, nil), err
+		gold := harness.Scorer{Documents: new(extraction.Decoder)} // it reads the gold and scores nothing
+		return opened.Measured(&harness.Task{Extractor: opened.Extractor}, gold), err
 	}
 	e = report.Estimate{Dataset: cfg.Dataset, Stages: 1, Trials: cfg.Header.Trials}
 	if cfg.system.TwoStages {

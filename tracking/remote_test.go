@@ -189,6 +189,35 @@ func TestReadRun_level(t *testing.T) {
 	}
 }
 
+// TestReadRun_twoOfOneName: of two runs that began at once under one name, no mixture is read as a
+// complete run, also if the scores of one of them on the run were deleted.
+func TestReadRun_twoOfOneName(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorldIn(t, mode)
+			first := w.newRun(t, "base", 7)
+			w.uid = strings.Repeat("cd", 16)
+			second := w.newRun(t, "base", 7)
+			for _, run := range []*runstore.Run{first, second} {
+				finish(t, run, start.Add(time.Minute))
+				w.mustPublish(t, run)
+			}
+			check := func(when string) {
+				if got := w.read(t, "base").Footer.Status; !strings.Contains(string(got), "two runs") {
+					t.Errorf("%s: status %q", when, got)
+				}
+			}
+			check("published")
+			if mode == embedded.ModeV4 { // elsewhere all links lead to the second then
+				if _, _, err := w.repair(t, second); err != nil {
+					t.Fatal(err)
+				}
+				check("repaired")
+			}
+		})
+	}
+}
+
 // TestReadRun_clockStep: an attempt after a step back of the clock is the newest one.
 func TestReadRun_clockStep(t *testing.T) {
 	for _, mode := range embedded.Modes() {

@@ -158,13 +158,10 @@ func (t *traceSeeder) writeReview(ctx context.Context, trace string, out mappedI
 			return nil
 		}
 	}
-	if stored := t.seeder.existing[old.ID]; !t.cfg.DryRun && digestOf(located.Item) != stored {
-		now, err := t.seeder.find(ctx, old.ID) // an error is that of the write, too
-		if err == nil && now != nil && digestOf(itemOf(*now)) != stored {
-			t.refuse(trace, []Finding{{Kind: GoldChanged, Message: "the item " + old.ID +
-				" was changed while this command ran: nothing is changed; run the same command again"}})
-			return nil
-		}
+	written := digestOf(located.Item)
+	if written != t.seeder.existing[old.ID] && t.seeder.changedMeanwhile(ctx, old.ID, written) {
+		t.refuse(trace, []Finding{{Kind: GoldChanged, Message: "the item " + old.ID + " " + changedMeanwhile}})
+		return nil
 	}
 	t.result.Evidence[out.evidence.Kind]++
 	return t.seeder.writeItem(ctx, located)

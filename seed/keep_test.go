@@ -2,15 +2,18 @@ package seed
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -136,6 +139,51 @@ func TestCorrections_changedMeanwhile(t *testing.T) {
 		if why := result.refusals()[trace]; result.Refused != 1 || !strings.Contains(why, want) ||
 			!bytes.Contains(s.onlyItem().ExpectedOutput, []byte("Oslo")) {
 			t.Errorf("%q, want %q: %+v\n%s", why, want, result.Result, s.onlyItem().ExpectedOutput)
+		}
+	}
+}
+
+// TestFromTraces_changedMeanwhile checks that an item of a trace is not written over what a person did
+// after the dataset was listed, and that the same call again keeps the review.
+func TestFromTraces_changedMeanwhile(t *testing.T) {
+	for _, archived := range []bool{false, true} {
+		s := newServer(t)
+		trace := s.sendExtraction(1, "Ada left Oslo for Paris.", gold("Ada", "London"))
+		s.complete(s.newQueue("review"), trace, "TRACE")
+		selection := Selection{Queue: "review"}
+		s.mustSeedTraces(selection, TraceConfig{})
+		before := s.onlyItem()
+		s.correct(trace, gold("Ada", "Paris"))
+		edited := before
+		edited.ExpectedOutput = json.RawMessage(strings.Replace(string(before.ExpectedOutput), "London", "Oslo", 1))
+		edited.Metadata = json.RawMessage(`{"review":[{"verdict":"corrected","gold":"g","at":"2126-11-20T09:00:00Z"}]}`)
+		if archived {
+			edited = before
+			edited.Status = langfuse.ItemArchived
+		}
+		var listed, done atomic.Bool
+		s.setIntercept(func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+			items := strings.HasPrefix(r.URL.Path, "/api/public/dataset-items")
+			if items && listed.Load() && done.CompareAndSwap(false, true) {
+				if _, err := s.Client.UpsertDatasetItem(t.Context(), edited); err != nil {
+					t.Error(err)
+				}
+			}
+			if items && r.URL.Query().Get("limit") != "1" {
+				listed.Store(true)
+			}
+			return false
+		})
+		for _, want := range []string{"changed while this command ran", ""} {
+			result := s.mustSeedTraces(selection, TraceConfig{})
+			now, err := s.Client.GetDatasetItem(t.Context(), before.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := result.refusals()[trace]; !strings.Contains(why, want) || (want == "") != (why == "") ||
+				now.Status != edited.Status || string(now.ExpectedOutput) != string(edited.ExpectedOutput) {
+				t.Errorf("archived %v: %q, want %q: %s %s", archived, why, want, now.Status, now.ExpectedOutput)
+			}
 		}
 	}
 }

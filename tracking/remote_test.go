@@ -3,6 +3,7 @@ package tracking_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -198,6 +199,16 @@ func TestReadRun_twoOfOneName(t *testing.T) {
 			first := w.newRun(t, "base", 7)
 			w.uid = strings.Repeat("cd", 16)
 			second := w.newRun(t, "base", 7)
+			w.mustPublish(t, first)
+			w.intercept(func(rw http.ResponseWriter, r *http.Request) bool { // nothing is there yet
+				if r.Method == http.MethodGet {
+					rw.Header().Set("Content-Type", "application/json")
+					fmt.Fprint(rw, `{"data": [], "meta": {"page": 1, "limit": 100, "totalItems": 0, "totalPages": 0}}`)
+				}
+				return r.Method == http.MethodGet
+			})
+			w.mustPublish(t, second)
+			w.intercept(func(http.ResponseWriter, *http.Request) bool { return false })
 			for _, run := range []*runstore.Run{first, second} {
 				finish(t, run, start.Add(time.Minute))
 				w.mustPublish(t, run)

@@ -140,6 +140,34 @@ func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
 	return nil
 }
 
+// ErrNameTaken is the error for a run that is not published because Langfuse has another one of its name.
+var ErrNameTaken = errors.New("is the name of another run")
+
+// checkName returns ErrNameTaken if the server has a run with the name of this trial that is not this one: of
+// two that began at once, or a copy made elsewhere. The first item listed shows whose it is, since this run may
+// have been opened by a process that could not commit its id.
+func (s Site) checkName(ctx context.Context, h outcome.Header, trial int) error {
+	ref := langfuse.RunRef{DatasetID: h.Dataset.ID, Name: RunName(h, trial)}
+	for _, view := range s.Server.Views() {
+		for item, err := range s.Client.ListRunItems(ctx, s.Server, view, ref) {
+			if errors.Is(err, langfuse.ErrNotFound) {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("looking for another run of that name: %w", err)
+			}
+			for attempt := 1; attempt <= maxOwnAttempts; attempt++ {
+				if (identity{h.RunUID, item.ItemID, trial, attempt}).trace() == item.TraceID {
+					return nil
+				}
+			}
+			return cli.Usage("%q %w in Langfuse (%s): nothing was written; experiment rescore %s --name NEW copies this run, "+
+				"and experiment publish NEW sends the copy", ref.Name, ErrNameTaken, serverLabel(s.place()), cli.Quote(h.Name))
+		}
+	}
+	return nil
+}
+
 // find looks for a run by its name in the views of the server, and returns the first view
 // that has it.
 func (s Site) find(ctx context.Context, ref langfuse.RunRef) (run langfuse.Run, in langfuse.View, err error) {

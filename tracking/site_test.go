@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/runstore"
@@ -171,4 +172,36 @@ func TestModes_otherDataset(t *testing.T) {
 		})
 		checkRefused[*tracking.WrongServerError](s, s.world, false, `id made-again`, "deleted and made again", "nothing was written")
 	})
+}
+
+// TestPublish_nameTaken: a run is not published into another one of its name, but into what an earlier
+// process of its own opened and did not record.
+func TestPublish_nameTaken(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorldIn(t, mode)
+			first := w.newRun(t, "base", 3)
+			header, err := first.Header(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if w.server.StoresLinks() {
+				_, err := w.client.CreateDatasetRunItem(t.Context(), langfuse.DatasetRunItemCreate{
+					RunName: "base", DatasetItemID: itemID(1), TraceID: tracking.TraceID(header, outcomeAt(1)),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.mustPublish(t, first)
+			w.uid = strings.Repeat("cd", 16)
+			second := w.newRun(t, "base", 3)
+			w.routes.Clear()
+			err = w.publish(t, second)
+			if !errors.Is(err, tracking.ErrNameTaken) || cli.ExitCode(err) != cli.ExitUsage || len(w.writes()) > 0 {
+				t.Errorf("%v, exit code %d, writes %v", err, cli.ExitCode(err), w.writes())
+			}
+			w.mustPublish(t, first)
+		})
+	}
 }

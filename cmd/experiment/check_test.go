@@ -124,7 +124,7 @@ func TestCheck_refresh(t *testing.T) {
 		c := f.run(t, code, append([]string{"check", "--dataset", "d", "--model", "openai/" + name, "--temperature", "0.5", "--max-tokens", "200", "--base", "base-" + name}, args...)...)
 		return c.stdout.String()
 	}
-	if got := check(2, "gpt-4o-mini"); !strings.Contains(got, "fingerprint of the dataset") {
+	if got := check(2, "gpt-4o-mini"); !strings.Contains(got, "fingerprint of the dataset") || !strings.Contains(got, "--refresh-base USD") {
 		t.Errorf("other items are compared: %s", got)
 	}
 	if got := check(2, "gpt-4o-mini", "--refresh-base", "0.0000001"); !strings.Contains(got, "would cost ") {

@@ -262,3 +262,35 @@ func TestSweep_oneBudget(t *testing.T) {
 		t.Errorf("exit %d after %d requests, %v: %s", code, server.asked, err, stderr)
 	}
 }
+
+// TestSweep_movedLabel: all runs of a sweep have the version of the prompt that its label was on when the
+// sweep began, also those that are added later.
+func TestSweep_movedLabel(t *testing.T) {
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	b.seed("docs", fiveItems())
+	version := func() {
+		b.prompt(langfuse.Prompt{Name: "p", Type: langfuse.PromptText, Labels: []string{"production"},
+			Prompt: json.RawMessage(fmt.Sprintf(`"after %d requests: {{document_text}}"`, server.asked))})
+	}
+	version()
+	server.refuse = func(asked int) int {
+		if asked == 2 {
+			version()
+		}
+		return 0
+	}
+	for _, more := range [][]string{{"--temperature", "0,1"}, {"--temperature", "0,1,0.5", "--resume"}} {
+		stdout, _ := b.succeed(env, append([]string{"--dataset", "docs", "--name", "s", "--model", "openai/gpt-test", "--prompt", "p",
+			"--max-tokens", "50", "--concurrency", "1", "--json"}, more...)...)
+		var board leaderboard
+		if err := json.Unmarshal([]byte(stdout), &board); err != nil || len(board.Runs) < 2 {
+			t.Fatal(stdout, err)
+		}
+		for _, r := range board.Runs {
+			if got := r.Summary.Run.PromptVersion; got != 1 {
+				t.Errorf("%s has version %d", r.Summary.Run.Name, got)
+			}
+		}
+	}
+}

@@ -42,6 +42,8 @@ type benchmarkJob struct {
 	base    *answers.BenchmarkReport
 	runErrs []error // errors of runs after which the benchmark went on
 	sweep   *experiment.Sweep
+	// labelled has the prompts that the labels of the benchmark stand for.
+	labelled labelledPrompts
 }
 
 func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) error {
@@ -125,8 +127,12 @@ func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
 // problems are reported before anything is paid.
 func (b *benchmarkJob) prepare(ctx context.Context, s session) error {
 	b.sweep = &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: b.cfg.Resume, Retry: b.cfg.Retry, What: "the benchmark", Note: s.note}
+	b.labelled = labelledPrompts{}
 	for _, d := range b.file.Datasets {
 		for n := 1; n <= b.file.Runs; n++ {
+			cfg := b.cfg.runConfig
+			cfg.Dataset, cfg.Header.Name = d.Questions, b.runName(d, n)
+			b.labelled.add(*s.began(ctx, cfg))
 			b.sweep.Runs = append(b.sweep.Runs, experiment.SweepRun{Name: b.runName(d, n), Dataset: d.Questions, Trials: b.cfg.Header.Trials})
 		}
 	}
@@ -211,10 +217,12 @@ func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.
 	began := time.Now()
 	var opened system.System
 	var r experiment.Result
+	cfg.system = b.labelled.pin(cfg.system)
 	config, runErr := s.answers(ctx, cfg, &opened)
 	if runErr == nil {
 		r, runErr = b.sweep.Run(ctx, at, config)
 	}
+	b.labelled.add(opened.Header.Prompt)
 	run.Path, runErr = r.Path, s.finish(cfg.runConfig, opened, r, runErr)
 	run.Seconds = time.Since(began).Seconds()
 	if runErr != nil {

@@ -294,3 +294,30 @@ func TestSweep_movedLabel(t *testing.T) {
 		}
 	}
 }
+
+// TestBenchmark_movedLabel: the same holds for the runs of a benchmark of answers.
+func TestBenchmark_movedLabel(t *testing.T) {
+	pdf, questions := samplePath(t, "manual.pdf"), samplePath(t, "manual.jsonl")
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	version := func(text string) {
+		b.prompt(langfuse.Prompt{Name: "p", Type: langfuse.PromptText, Labels: []string{"production"},
+			Prompt: json.RawMessage(`"` + text + `: {{question}} {{passages}}"`)})
+	}
+	version("first")
+	server.refuse = func(asked int) int {
+		if asked == 2 {
+			version("second")
+		}
+		return 0
+	}
+	config := "name: b\nruns: 2\ndatasets:\n  - {id: d, pdf: " + pdf + ", questions: " + questions + "}\n"
+	must(t, os.WriteFile("benchmark.yaml", []byte(config), 0o600))
+	b.succeed(env, "answers", "benchmark", "--config", "benchmark.yaml", "--name", "b", "--model", "openai/gpt-test",
+		"--prompt", "p", "--max-tokens", "50", "--concurrency", "1", "--quiet")
+	for _, run := range []string{"b-d-1", "b-d-2"} {
+		if stdout, _ := b.succeed(nil, "show", run, "--json"); !strings.Contains(stdout, `"prompt_version":1,`) {
+			t.Errorf("%s: %s", run, stdout)
+		}
+	}
+}

@@ -91,7 +91,19 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 			cfgs[0].Source = found
 		}
 	}
-	work := func(ctx context.Context, s session) error { return s.runAll(ctx, cfgs, rules) }
+	work := func(ctx context.Context, s session) error {
+		if env.DatasetVersion != "" {
+			source, err := experiment.Open(ctx, &s.lf.Langfuse, cfgs[0].Dataset)
+			if now, ok := source.(*tracking.Dataset); ok {
+				source, err = tracking.ReopenDataset(s.lf.Client, now.ID(), cfgs[0].Dataset, env.DatasetVersion)
+			}
+			if err != nil {
+				return err
+			}
+			cfgs[0].Source = source
+		}
+		return s.runAll(ctx, cfgs, rules)
+	}
 	return withSession(c.Context, env, cfgs[0], ask, work)
 }
 

@@ -34,10 +34,13 @@ type Env struct {
 	// Accepts, if not nil, is called with the file of a run once its items are listed, before it
 	// costs anything; an error ends the run.
 	Accepts func(ctx context.Context, path string) error
-	Stdin   io.Reader
-	Stdout  io.Writer
-	Stderr  io.Writer
-	Getenv  func(string) string
+	// DatasetVersion, if not empty, is the version of the dataset in Langfuse that a new run reads.
+	DatasetVersion string
+
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	Getenv func(string) string
 	// Terminal returns the width of the terminal of Stderr, 0 if there is none or if its cursor
 	// cannot be moved (TERM=dumb). The width may change between calls.
 	Terminal func() int

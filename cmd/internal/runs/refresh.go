@@ -46,6 +46,7 @@ func (c *check) refreshBase(ctx context.Context) error {
 	if err = cmp.Or(err, c.checkRefresh(candidate.Header)); err != nil || !c.isOutdated(candidate.Header) {
 		return err
 	}
+	c.baseEnv.DatasetVersion = candidate.Header.Dataset.Version // whatever was changed since the candidate began
 	name, model := GeneratedName(h.Name+"-refreshed"), h.System.Model
 	if h.System.Provider != model { // for the baseline extractor they are equal
 		model = h.System.Provider + "/" + model

@@ -143,6 +143,41 @@ func TestCorrections_changedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestCorrections_ofTwoTraces checks that of two corrections of an item in traces that were queued by hand, one
+// does not replace the other, unless it is later than what the other made.
+func TestCorrections_ofTwoTraces(t *testing.T) {
+	s := newServer(t)
+	data := s.mustSeed(goldItem("one", "London"), Config{Dataset: "gold"}).Dataset
+	queue := s.newQueue("doubts")
+	var traces []string
+	for n, city := range []string{"Paris", "Oslo"} {
+		traces = append(traces, s.sendExperiment(n+1, data, "run", "one", gold("Ada", "Rome")))
+		s.correct(traces[n], gold("Ada", city))
+		s.complete(queue, traces[n], "TRACE")
+	}
+	seed := func(refused int) string {
+		t.Helper()
+		result := s.mustSeedTraces(Selection{Queue: "doubts"}, TraceConfig{Corrections: true})
+		if result.Refused != refused || refused == 1 && !strings.Contains(fmt.Sprint(result.refusals()), "was corrected in the trace") {
+			t.Errorf("%d refused: %v", result.Refused, result.refusals())
+		}
+		return string(s.onlyItem().ExpectedOutput)
+	}
+	first := seed(1)
+	if again := seed(1); again != first {
+		t.Errorf("%s, and then %s", first, again)
+	}
+	other := traces[0]
+	if strings.Contains(first, "Paris") {
+		other = traces[1]
+	}
+	s.correct(other, gold("Ada", "Bergen"))
+	if later := seed(0); !strings.Contains(later, "Bergen") {
+		t.Errorf("a later correction is not taken: %s", later)
+	}
+	seed(0)
+}
+
 // TestFromTraces_changedMeanwhile checks that an item of a trace is not written over what a person did
 // after the dataset was listed, and that the same call again keeps the review.
 func TestFromTraces_changedMeanwhile(t *testing.T) {

@@ -227,10 +227,11 @@ func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
 			"nothing is changed; look at it again, in a trace of a newer run, and take this one out of the queue",
 			item.ID, cmp.Or(oldHash, "none"), cmp.Or(review.Gold, "none"))
 	}
-	// Without a doubt, only its time shows that a correction is about the gold of now.
+	// Without a doubt, only its time shows that a review is about the gold of now.
 	older := item.changed || item.storedAt.After(review.At)
 	for _, r := range reviews {
-		if doubt == nil && !known && newHash != oldHash && older && r.Verdict == Corrected && r.Trace != c.id {
+		other := r.Verdict == Corrected && r.Trace != c.id && (newHash != oldHash || !corrected)
+		if doubt == nil && !known && older && other {
 			return out, refuse(GoldChanged, "", "the item %s was corrected in the trace %s, in another way: nothing is changed; "+
 				"let the two agree, or take one out of the queue", item.ID, r.Trace)
 		}

@@ -144,11 +144,15 @@ func TestCorrections_changedMeanwhile(t *testing.T) {
 }
 
 // TestCorrections_ofTwoTraces checks that of two corrections of an item in traces that were queued by hand, one
-// does not replace the other, unless it is later than what the other made.
+// does not replace the other, unless it is later than what the other made. Nor does what was confirmed before
+// count for the corrected gold.
 func TestCorrections_ofTwoTraces(t *testing.T) {
 	s := newServer(t)
 	data := s.mustSeed(goldItem("one", "London"), Config{Dataset: "gold"}).Dataset
 	queue := s.newQueue("doubts")
+	early := s.sendExperiment(4, data, "run", "one", gold("Ada", "Rome"))
+	s.complete(queue, early, "TRACE")
+	time.Sleep(2 * time.Millisecond) // the queue lists the newest first
 	var traces []string
 	for n, city := range []string{"Paris", "Oslo"} {
 		traces = append(traces, s.sendExperiment(n+1, data, "run", "one", gold("Ada", "Rome")))
@@ -158,24 +162,30 @@ func TestCorrections_ofTwoTraces(t *testing.T) {
 	seed := func(refused int) string {
 		t.Helper()
 		result := s.mustSeedTraces(Selection{Queue: "doubts"}, TraceConfig{Corrections: true})
-		if result.Refused != refused || refused == 1 && !strings.Contains(fmt.Sprint(result.refusals()), "was corrected in the trace") {
+		if result.Refused != refused || refused > 0 && !strings.Contains(fmt.Sprint(result.refusals()), "was corrected in the trace") {
 			t.Errorf("%d refused: %v", result.Refused, result.refusals())
 		}
 		return string(s.onlyItem().ExpectedOutput)
 	}
-	first := seed(1)
-	if again := seed(1); again != first {
+	first := seed(2)
+	if again := seed(2); again != first {
 		t.Errorf("%s, and then %s", first, again)
+	}
+	confirmed := s.sendExperiment(3, data, "run", "one", gold("Ada", "Rome"))
+	s.complete(queue, confirmed, "TRACE")
+	seed(2) // it is later than the correction that was taken
+	if last := Reviews(s.onlyItem().Metadata); last[len(last)-1].Trace != confirmed {
+		t.Errorf("%+v", last)
 	}
 	other := traces[0]
 	if strings.Contains(first, "Paris") {
 		other = traces[1]
 	}
 	s.correct(other, gold("Ada", "Bergen"))
-	if later := seed(0); !strings.Contains(later, "Bergen") {
+	if later := seed(1); !strings.Contains(later, "Bergen") {
 		t.Errorf("a later correction is not taken: %s", later)
 	}
-	seed(0)
+	seed(1)
 }
 
 // TestFromTraces_changedMeanwhile checks that an item of a trace is not written over what a person did

@@ -220,6 +220,9 @@ func (m Mismatch) text(base, candidate string) string {
 	return text
 }
 
+// OtherItems is Mismatch.What for runs over other items, or other content of them.
+const OtherItems = "fingerprint of the dataset"
+
 // valueMismatch returns a Mismatch of two different values; an empty value is unknown.
 func valueMismatch(what, base, cand string) Mismatch {
 	return Mismatch{What: what, Base: cmp.Or(base, "unknown"), Candidate: cmp.Or(cand, "unknown")}
@@ -237,7 +240,7 @@ func compareHeaders(base, cand outcome.Header) []Mismatch {
 	b, c := base.Dataset, cand.Dataset
 	sameData := b.Fingerprint == c.Fingerprint && b.Fingerprint != ""
 	check(base.Harness == cand.Harness, "harness", base.Harness, cand.Harness)
-	check(sameData, "fingerprint of the dataset", b.Fingerprint, c.Fingerprint)
+	check(sameData, OtherItems, b.Fingerprint, c.Fingerprint)
 	check(b.Fingerprint == c.Fingerprint || b.Selection == c.Selection, "selection of items",
 		cmp.Or(b.Selection, "all"), cmp.Or(c.Selection, "all"))
 	scorers := CompareScorers(base.Scorer, cand.Scorer)

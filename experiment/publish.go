@@ -42,8 +42,8 @@ func (l *Langfuse) publishConfig(run *runstore.Run, log *slog.Logger, obs Observ
 
 // Publish sends what Langfuse has not acknowledged of a run, and returns the counts of the run
 // afterwards. If Langfuse does not accept everything, the error is a *tracking.UnpublishedError, and
-// nothing is lost. If the run does not belong to this server, or its name belongs to another run there, it
-// is a *tracking.WrongServerError. Publish may be repeated.
+// nothing is lost. If the run does not belong to this server, it is a *tracking.WrongServerError; if
+// another run has its name there, it matches tracking.ErrNameTaken. Publish may be repeated.
 func Publish(ctx context.Context, lf *Langfuse, path string, log *slog.Logger, obs Observer) (counts runstore.Counts, err error) {
 	run, err := runstore.Open(path)
 	if err != nil {

@@ -158,13 +158,10 @@ func (t *traceSeeder) writeReview(ctx context.Context, trace string, out mappedI
 			return nil
 		}
 	}
-	if stored := t.seeder.existing[old.ID]; !t.cfg.DryRun && digestOf(located.Item) != stored {
-		now, err := t.seeder.find(ctx, old.ID) // an error is that of the write, too
-		if err == nil && now != nil && digestOf(itemOf(*now)) != stored {
-			t.refuse(trace, []Finding{{Kind: GoldChanged, Message: "the item " + old.ID +
-				" was changed while this command ran: nothing is changed; run the same command again"}})
-			return nil
-		}
+	written := digestOf(located.Item)
+	if written != t.seeder.existing[old.ID] && t.seeder.changedMeanwhile(ctx, old.ID, written) {
+		t.refuse(trace, []Finding{{Kind: GoldChanged, Message: "the item " + old.ID + " " + changedMeanwhile}})
+		return nil
 	}
 	t.result.Evidence[out.evidence.Kind]++
 	return t.seeder.writeItem(ctx, located)
@@ -229,6 +226,15 @@ func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
 		return out, refuse(GoldChanged, "", "the gold of the item %s changed since it was queued (it is %s, and was %s): "+
 			"nothing is changed; look at it again, in a trace of a newer run, and take this one out of the queue",
 			item.ID, cmp.Or(oldHash, "none"), cmp.Or(review.Gold, "none"))
+	}
+	// Without a doubt, only its time shows that a review is about the gold of now.
+	older := item.changed || item.storedAt.After(review.At)
+	for _, r := range reviews {
+		other := r.Verdict == Corrected && r.Trace != c.id && (newHash != oldHash || !corrected)
+		if doubt == nil && !known && older && other {
+			return out, refuse(GoldChanged, "", "the item %s was corrected in the trace %s, in another way: nothing is changed; "+
+				"let the two agree, or take one out of the queue", item.ID, r.Trace)
+		}
 	}
 	if newHash != oldHash || review.Gold != oldHash {
 		review.Verdict = Corrected

@@ -2,15 +2,18 @@ package seed
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -136,6 +139,96 @@ func TestCorrections_changedMeanwhile(t *testing.T) {
 		if why := result.refusals()[trace]; result.Refused != 1 || !strings.Contains(why, want) ||
 			!bytes.Contains(s.onlyItem().ExpectedOutput, []byte("Oslo")) {
 			t.Errorf("%q, want %q: %+v\n%s", why, want, result.Result, s.onlyItem().ExpectedOutput)
+		}
+	}
+}
+
+// TestCorrections_ofTwoTraces checks that of two corrections of an item in traces that were queued by hand, one
+// does not replace the other, unless it is later than what the other made. Nor does what was confirmed before
+// count for the corrected gold.
+func TestCorrections_ofTwoTraces(t *testing.T) {
+	s := newServer(t)
+	data := s.mustSeed(goldItem("one", "London"), Config{Dataset: "gold"}).Dataset
+	queue := s.newQueue("doubts")
+	early := s.sendExperiment(4, data, "run", "one", gold("Ada", "Rome"))
+	s.complete(queue, early, "TRACE")
+	time.Sleep(2 * time.Millisecond) // the queue lists the newest first
+	var traces []string
+	for n, city := range []string{"Paris", "Oslo"} {
+		traces = append(traces, s.sendExperiment(n+1, data, "run", "one", gold("Ada", "Rome")))
+		s.correct(traces[n], gold("Ada", city))
+		s.complete(queue, traces[n], "TRACE")
+	}
+	seed := func(refused int) string {
+		t.Helper()
+		result := s.mustSeedTraces(Selection{Queue: "doubts"}, TraceConfig{Corrections: true})
+		if result.Refused != refused || refused > 0 && !strings.Contains(fmt.Sprint(result.refusals()), "was corrected in the trace") {
+			t.Errorf("%d refused: %v", result.Refused, result.refusals())
+		}
+		return string(s.onlyItem().ExpectedOutput)
+	}
+	first := seed(2)
+	if again := seed(2); again != first {
+		t.Errorf("%s, and then %s", first, again)
+	}
+	confirmed := s.sendExperiment(3, data, "run", "one", gold("Ada", "Rome"))
+	s.complete(queue, confirmed, "TRACE")
+	seed(2) // it is later than the correction that was taken
+	if last := Reviews(s.onlyItem().Metadata); last[len(last)-1].Trace != confirmed {
+		t.Errorf("%+v", last)
+	}
+	other := traces[0]
+	if strings.Contains(first, "Paris") {
+		other = traces[1]
+	}
+	s.correct(other, gold("Ada", "Bergen"))
+	if later := seed(1); !strings.Contains(later, "Bergen") {
+		t.Errorf("a later correction is not taken: %s", later)
+	}
+	seed(1)
+}
+
+// TestFromTraces_changedMeanwhile checks that an item of a trace is not written over what a person did
+// after the dataset was listed, and that the same call again keeps the review.
+func TestFromTraces_changedMeanwhile(t *testing.T) {
+	for _, archived := range []bool{false, true} {
+		s := newServer(t)
+		trace := s.sendExtraction(1, "Ada left Oslo for Paris.", gold("Ada", "London"))
+		s.complete(s.newQueue("review"), trace, "TRACE")
+		selection := Selection{Queue: "review"}
+		s.mustSeedTraces(selection, TraceConfig{})
+		before := s.onlyItem()
+		s.correct(trace, gold("Ada", "Paris"))
+		edited := before
+		edited.ExpectedOutput = json.RawMessage(strings.Replace(string(before.ExpectedOutput), "London", "Oslo", 1))
+		edited.Metadata = json.RawMessage(`{"review":[{"verdict":"corrected","gold":"g","at":"2126-11-20T09:00:00Z"}]}`)
+		if archived {
+			edited = before
+			edited.Status = langfuse.ItemArchived
+		}
+		var listed, done atomic.Bool
+		s.setIntercept(func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+			items := strings.HasPrefix(r.URL.Path, "/api/public/dataset-items")
+			if items && listed.Load() && done.CompareAndSwap(false, true) {
+				if _, err := s.Client.UpsertDatasetItem(t.Context(), edited); err != nil {
+					t.Error(err)
+				}
+			}
+			if items && r.URL.Query().Get("limit") != "1" {
+				listed.Store(true)
+			}
+			return false
+		})
+		for _, want := range []string{"changed while this command ran", ""} {
+			result := s.mustSeedTraces(selection, TraceConfig{})
+			now, err := s.Client.GetDatasetItem(t.Context(), before.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := result.refusals()[trace]; !strings.Contains(why, want) || (want == "") != (why == "") ||
+				now.Status != edited.Status || string(now.ExpectedOutput) != string(edited.ExpectedOutput) {
+				t.Errorf("archived %v: %q, want %q: %s %s", archived, why, want, now.Status, now.ExpectedOutput)
+			}
 		}
 	}
 }

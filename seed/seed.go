@@ -280,7 +280,8 @@ func (s *seeder) unanswered() error {
 // writeItem writes one item if the dataset does not have it in this form.
 func (s *seeder) writeItem(ctx context.Context, located dataset.Located) error {
 	change := Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: Created}
-	stored, known := s.existing[change.Item]
+	stored, listed := s.existing[change.Item]
+	known := listed
 	reviews, archived := Reviews(s.reviewed[change.Item].Metadata), false
 	if !known && (s.cfg.DryRun || !s.result.DatasetCreated) {
 		found, err := s.find(ctx, change.Item)
@@ -311,6 +312,10 @@ func (s *seeder) writeItem(ctx context.Context, located dataset.Located) error {
 			s.warn(located, KeptField, field, "is absent here, and stays in Langfuse as it is: nothing can be cleared through its API")
 		}
 	}
+	if listed && changes && s.fromTraces() && s.changedMeanwhile(ctx, change.Item, written) {
+		s.refuse(located, change, changedMeanwhile)
+		return nil
+	}
 	if change.Action != Unchanged && !s.cfg.DryRun {
 		if _, err := s.client.UpsertDatasetItem(ctx, s.cfg.upsert(located.Item)); err != nil {
 			return s.handleError(ctx, located, change, err)
@@ -329,6 +334,22 @@ func (s *seeder) writeItem(ctx context.Context, located dataset.Located) error {
 	}
 	s.count(located, change)
 	return nil
+}
+
+const changedMeanwhile = "was changed while this command ran: nothing is changed; run the same command again"
+
+// changedMeanwhile reports whether somebody changed or archived an item since it was listed, so that
+// writing it would undo that.
+func (s *seeder) changedMeanwhile(ctx context.Context, id string, written digest) bool {
+	if s.cfg.DryRun {
+		return false
+	}
+	now, err := s.find(ctx, id)
+	if err != nil || now == nil { // an error is that of the write, too
+		return false
+	}
+	found := digestOf(itemOf(*now))
+	return now.Status == langfuse.ItemArchived || found != s.existing[id] && found != written
 }
 
 // find returns the item with an id, of any dataset and status, or nil. It does not look for an id

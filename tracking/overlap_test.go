@@ -61,7 +61,7 @@ func TestModes_roundsOverlap(t *testing.T) {
 		links, exports := newArrivals(201), newArrivals(2) // the spans of 200 outcomes fill one request
 		w.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 			switch {
-			case strings.HasSuffix(r.URL.Path, "/dataset-run-items"):
+			case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/dataset-run-items"):
 				links.add()
 			case strings.HasSuffix(r.URL.Path, "/v1/traces"):
 				exports.add()
@@ -131,7 +131,7 @@ func lastRound(t *testing.T, first, all int) {
 	var opened atomic.Bool
 	w.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		switch {
-		case strings.HasSuffix(r.URL.Path, "/dataset-run-items"):
+		case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/dataset-run-items"):
 			links.add()
 			rest.add()
 			if opened.Swap(true) {

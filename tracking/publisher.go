@@ -89,8 +89,9 @@ type publisher struct {
 // once. It sets aside outcomes that Langfuse refuses for good, and publishes the rest. The
 // error is an *UnpublishedError, which may wrap the cause of the end of ctx. If the run was
 // published to another server, or if the dataset of that name has another id on this one,
-// the error is a *WrongServerError, and if the run is to be published in a form of a later
-// version it matches runstore.ErrNewer; nothing was sent.
+// the error is a *WrongServerError; if another run has its name, it matches ErrNameTaken; and
+// if the run is to be published in a form of a later version, it matches runstore.ErrNewer;
+// nothing was sent.
 //
 // There must be at most one call for a run at a time. Publish never blocks the workers.
 func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
@@ -129,7 +130,7 @@ func (p *publisher) follow(ctx context.Context) error {
 		case ctx.Err() != nil:
 			_ = p.waitAll(nil) // unpublishedError counts the rest
 			return p.unpublishedError(context.Cause(ctx))
-		case errors.As(err, new(*WrongServerError)), errors.Is(err, runstore.ErrNewer):
+		case errors.As(err, new(*WrongServerError)), errors.Is(err, ErrNameTaken), errors.Is(err, runstore.ErrNewer):
 			return err
 		case errors.Is(err, langfuse.ErrUnauthorized):
 			return p.unpublishedError(err)
@@ -226,7 +227,7 @@ func (p *publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 	}
 	id := digest(8, h.RunUID, "experiment", RunName(h, trial))
 	if h.Dataset.ID != "" {
-		if err := p.cfg.checkName(ctx, h, trial); err != nil {
+		if err = p.cfg.checkName(ctx, h, trial); err != nil {
 			return "", err
 		}
 		if id, err = p.sendLink(ctx, *o, Metadata(h, trial)); err != nil {

@@ -1,6 +1,7 @@
 package tracking_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,6 +50,8 @@ type world struct {
 	routes sync.Map
 	// publication is the form of the runs that newRun makes.
 	publication outcome.Publication
+	// uid is that of the runs that newRun makes, if it is not empty.
+	uid string
 	// drop selects what the server accepts and loses.
 	drop  atomic.Pointer[func(kind, id string) bool]
 	store *embedded.Server
@@ -188,7 +191,7 @@ func (w *world) newRunOf(t *testing.T, name string, n, done int) *runstore.Run {
 		t.Fatal(err)
 	}
 	run, err := runstore.Create(filepath.Join(t.TempDir(), "r.run"), outcome.Header{
-		RunUID: strings.Repeat("ab", 16), Name: name, Trials: 1, Environment: outcome.SpanEnvironment,
+		RunUID: cmp.Or(w.uid, strings.Repeat("ab", 16)), Name: name, Trials: 1, Environment: outcome.SpanEnvironment,
 		Publication: w.publication, Harness: "extraction", Scorer: outcome.Scorer{Version: "1", Primary: "entity_f1"},
 		Dataset: outcome.Dataset{ID: source.ID(), Name: "d", Version: source.Version()},
 		System:  outcome.System{Model: "m", Provider: "p"}, Project: w.server.Project.ID,

@@ -80,6 +80,8 @@ type remoteReader struct {
 	Remote
 	// unrecorded holds the indexes of the outcomes that are built from scores.
 	unrecorded []int
+	// mixed is true if two runs have the name: their items cannot be told apart.
+	mixed bool
 }
 
 // read reads one trial, as a view shows it.
@@ -99,7 +101,11 @@ func (r *remoteReader) read(ctx context.Context, view langfuse.View, ref langfus
 			if a.outcome, a.recorded = decodeRecord(root, item.ItemID, trial); !a.recorded {
 				a.outcome.Output = root.Output
 			}
-			if known, there := newest[item.ItemID]; !there || a.follows(known) {
+			known, there := newest[item.ItemID]
+			if a.recorded && known.recorded && a.outcome.Attempt == known.outcome.Attempt && trace != known.item.TraceID {
+				r.mixed = true
+			}
+			if !there || a.follows(known) {
 				newest[item.ItemID] = a
 			}
 		}
@@ -174,6 +180,9 @@ func (r *remoteReader) complete(ctx context.Context, ref langfuse.RunRef, trial,
 			return err
 		}
 		if n, ok := s.Value.Number(); ok {
+			_, again := scores[s.Name]
+			own := s.Name == itemsPlanned || s.Name == scoreName(r.Header.Scorer.Primary)+asZeroSuffix
+			r.mixed = r.mixed || again && own && fromAPI(s)
 			scores[s.Name] = n
 		}
 		r.Footer.Ended = latest(r.Footer.Ended, s.Timestamp)
@@ -182,6 +191,8 @@ func (r *remoteReader) complete(ctx context.Context, ref langfuse.RunRef, trial,
 	r.Footer.Planned += max(items, int(min(planned, 1<<31)))
 	switch {
 	case r.Footer.Status != outcome.Complete: // an earlier trial is incomplete
+	case r.mixed:
+		r.Footer.Status = "not known: two runs have this name there, and their items are mixed"
 	case !ok:
 		r.Footer.Status = outcome.Status(fmt.Sprintf("not known: trial %d has no score %s", trial, itemsPlanned))
 	case int(planned) != items || int(scores[itemsScored]+scores[itemsFailed]) != items:

@@ -3,6 +3,7 @@ package tracking_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -184,6 +185,45 @@ func TestReadRun_level(t *testing.T) {
 				if o.Failed() != (i == 1) || (f1.Value == nil) != (i == 1) {
 					t.Errorf("%s: class %q, %+v", o.Item, o.Class, o.Scores)
 				}
+			}
+		})
+	}
+}
+
+// TestReadRun_twoOfOneName: of two runs that began at once under one name, no mixture is read as a
+// complete run, also if the scores of one of them on the run were deleted.
+func TestReadRun_twoOfOneName(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorldIn(t, mode)
+			first := w.newRun(t, "base", 7)
+			w.uid = strings.Repeat("cd", 16)
+			second := w.newRun(t, "base", 7)
+			w.mustPublish(t, first)
+			w.intercept(func(rw http.ResponseWriter, r *http.Request) bool { // nothing is there yet
+				if r.Method == http.MethodGet {
+					rw.Header().Set("Content-Type", "application/json")
+					fmt.Fprint(rw, `{"data": [], "meta": {"page": 1, "limit": 100, "totalItems": 0, "totalPages": 0}}`)
+				}
+				return r.Method == http.MethodGet
+			})
+			w.mustPublish(t, second)
+			w.intercept(func(http.ResponseWriter, *http.Request) bool { return false })
+			for _, run := range []*runstore.Run{first, second} {
+				finish(t, run, start.Add(time.Minute))
+				w.mustPublish(t, run)
+			}
+			check := func(when string) {
+				if got := w.read(t, "base").Footer.Status; !strings.Contains(string(got), "two runs") {
+					t.Errorf("%s: status %q", when, got)
+				}
+			}
+			check("published")
+			if mode == embedded.ModeV4 { // elsewhere all links lead to the second then
+				if _, _, err := w.repair(t, second); err != nil {
+					t.Fatal(err)
+				}
+				check("repaired")
 			}
 		})
 	}

@@ -48,8 +48,7 @@ func (s Site) place() string {
 }
 
 // WrongServerError reports that a run does not belong to the current server: it was published
-// to another server, the dataset of that name has another id on this one, or its name belongs to
-// another run there.
+// to another server, or the dataset of that name has another id on this one.
 type WrongServerError struct{ reason string }
 
 // Error names the variables to set for the right server, or describes the dataset.
@@ -141,24 +140,29 @@ func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
 	return nil
 }
 
-// checkName returns a *WrongServerError if a run that was scored again has the name of another run
-// of the dataset, which would then have the traces of both. Other runs reserve their names before they
-// begin. If the server has only the beginning of this run, there is no error.
-func (s Site) checkName(ctx context.Context, header outcome.Header, trial int) error {
-	if header.Rescored == nil {
-		return nil
-	}
-	ref := langfuse.RunRef{DatasetID: header.Dataset.ID, Name: RunName(header, trial)}
+// ErrNameTaken is the error for a run that is not published because Langfuse has another one of its name.
+var ErrNameTaken = errors.New("is the name of another run")
+
+// checkName returns ErrNameTaken if the server has a run with the name of this trial that is not this one: of
+// two that began at once, or a copy made elsewhere. The first item listed shows whose it is, since this run may
+// have been opened by a process that could not commit its id.
+func (s Site) checkName(ctx context.Context, h outcome.Header, trial int) error {
+	ref := langfuse.RunRef{DatasetID: h.Dataset.ID, Name: RunName(h, trial)}
 	for _, view := range s.Server.Views() {
 		for item, err := range s.Client.ListRunItems(ctx, s.Server, view, ref) {
+			if errors.Is(err, langfuse.ErrNotFound) {
+				break
+			}
 			if err != nil {
-				return fmt.Errorf("looking for a run of that name: %w", err)
+				return fmt.Errorf("looking for another run of that name: %w", err)
 			}
-			if item.TraceID != TraceID(header, outcome.Outcome{Item: item.ItemID, Trial: trial, Attempt: 1}) {
-				return &WrongServerError{fmt.Sprintf("the run %q is in Langfuse already, made by another run file; "+
-					"nothing was written; score again under another name", ref.Name)}
+			for attempt := 1; attempt <= maxOwnAttempts; attempt++ {
+				if (identity{h.RunUID, item.ItemID, trial, attempt}).trace() == item.TraceID {
+					return nil
+				}
 			}
-			break
+			return cli.Usage("%q %w in Langfuse (%s): nothing was written; experiment rescore %s --name NEW copies this run, "+
+				"and experiment publish NEW sends the copy", ref.Name, ErrNameTaken, serverLabel(s.place()), cli.Quote(h.Name))
 		}
 	}
 	return nil

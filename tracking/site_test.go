@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
-	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
@@ -65,54 +62,6 @@ func TestModes_elsewhere(t *testing.T) {
 		other.newRun(t, "theirs", 6)
 		checkRefused[*tracking.WrongServerError](s, other, true,
 			"published to "+s.client.BaseURL(), "this is "+other.client.BaseURL(), "set LANGFUSE_BASE_URL to "+s.client.BaseURL(), "nothing was written")
-	})
-}
-
-// copyScoredAgain makes the file of a run with the items and outcomes of another, as scoring it again
-// makes one.
-func copyScoredAgain(t *testing.T, from *runstore.Run, name, uid string) *runstore.Run {
-	t.Helper()
-	h := headerOf(t, from)
-	h.Rescored = &outcome.Origin{Name: h.Name, RunUID: h.RunUID}
-	h.Name, h.RunUID = name, uid
-	run, err := runstore.Create(filepath.Join(t.TempDir(), "again.run"), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = run.Close() })
-	items := cli.Each(collect(t, from.Items(t.Context())), func(item runstore.Item) dataset.Item { return item.Item })
-	err = run.AddItems(t.Context(), items)
-	for _, o := range collect(t, from.Outcomes(t.Context(), runstore.Query{Newest: true, Depth: runstore.Full})) {
-		err = errors.Join(err, run.Commit(t.Context(), o))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
-}
-
-// TestModes_nameTaken: a run that was scored again is not added to a run of that name that another
-// machine has published. It is published if Langfuse has the beginning of the same run.
-func TestModes_nameTaken(t *testing.T) {
-	inModes(t, modesOrSample(), func(t *testing.T, mode embedded.Mode) {
-		t.Parallel()
-		w := newWorldIn(t, mode)
-		base := w.newRun(t, "base", 3)
-		w.mustPublish(t, base)
-		theirs := copyScoredAgain(t, base, "base-rescored", strings.Repeat("cd", 16))
-		w.mustPublish(t, theirs)
-		w.routes.Clear()
-		err := w.publish(t, copyScoredAgain(t, base, "base-rescored", strings.Repeat("ef", 16)))
-		if !errors.As(err, new(*tracking.WrongServerError)) || !strings.Contains(err.Error(), `"base-rescored" is in Langfuse already`) {
-			t.Errorf("%v", err)
-		}
-		if n := len(w.writes()); n > 0 {
-			t.Errorf("written: %v", w.writes())
-		}
-		w.mustPublish(t, copyScoredAgain(t, base, "base-rescored", strings.Repeat("cd", 16)))
-		if verification, err := w.verify(t, theirs); err != nil || !verification.OK() {
-			t.Errorf("%+v %v", verification, err)
-		}
 	})
 }
 
@@ -223,4 +172,36 @@ func TestModes_otherDataset(t *testing.T) {
 		})
 		checkRefused[*tracking.WrongServerError](s, s.world, false, `id made-again`, "deleted and made again", "nothing was written")
 	})
+}
+
+// TestPublish_nameTaken: a run is not published into another one of its name, but into what an earlier
+// process of its own opened and did not record.
+func TestPublish_nameTaken(t *testing.T) {
+	for _, mode := range embedded.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorldIn(t, mode)
+			first := w.newRun(t, "base", 3)
+			header, err := first.Header(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if w.server.StoresLinks() {
+				_, err := w.client.CreateDatasetRunItem(t.Context(), langfuse.DatasetRunItemCreate{
+					RunName: "base", DatasetItemID: itemID(1), TraceID: tracking.TraceID(header, outcomeAt(1)),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.mustPublish(t, first)
+			w.uid = strings.Repeat("cd", 16)
+			second := w.newRun(t, "base", 3)
+			w.routes.Clear()
+			err = w.publish(t, second)
+			if !errors.Is(err, tracking.ErrNameTaken) || cli.ExitCode(err) != cli.ExitUsage || len(w.writes()) > 0 {
+				t.Errorf("%v, exit code %d, writes %v", err, cli.ExitCode(err), w.writes())
+			}
+			w.mustPublish(t, first)
+		})
+	}
 }

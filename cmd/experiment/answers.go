@@ -78,6 +78,8 @@ type answersConfig struct {
 	runConfig
 	pdf, command, url string
 	passages          int
+	// pinned has the version of the dataset to read the questions from; "" is that of now.
+	pinned outcome.Dataset
 }
 
 // readAnswers parses the settings. The error contains every problem.
@@ -170,8 +172,13 @@ func runAnswersAction(c *urfave.Context, env cli.Env, values settings.Values) er
 // answers reads document and questions and returns the configuration of a run of answers. opened
 // is set when the system is opened.
 func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.System) (config experiment.Config, err error) {
+	if cfg.Resume || cfg.Retry {
+		if began := s.header(ctx, cfg.runConfig).Dataset; began.Version != "" {
+			cfg.pinned = began
+		}
+	}
 	// Before the document, which takes long.
-	questions, err := s.questions(ctx, cfg.Dataset, &cfg.Header.Dataset)
+	questions, err := s.questions(ctx, cfg.Dataset, cfg.pinned, &cfg.Header.Dataset)
 	if err != nil {
 		return config, err
 	}
@@ -237,17 +244,23 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 }
 
 // questions reads the questions from a file, or from a dataset in Langfuse, whose id and version
-// it stores in info.
-func (s session) questions(ctx context.Context, name string, info *outcome.Dataset) (answers.Questions, error) {
+// it stores in info: those of pinned if it has a version, else those of now.
+func (s session) questions(ctx context.Context, name string, pinned outcome.Dataset, info *outcome.Dataset) (
+	q answers.Questions, err error) {
 	if experiment.IsFile(name) {
 		return answers.ReadFile(ctx, name)
 	}
-	source, err := experiment.Open(ctx, &s.lf.Langfuse, name)
-	if err != nil {
-		return answers.Questions{}, err
+	var source experiment.Source
+	if pinned.Version != "" {
+		source, err = tracking.ReopenDataset(s.lf.Client, pinned.ID, name, pinned.Version)
+	} else {
+		source, err = experiment.Open(ctx, &s.lf.Langfuse, name)
 	}
-	if pinned, ok := source.(*tracking.Dataset); ok {
-		info.ID, info.Version = pinned.ID(), pinned.Version()
+	if err != nil {
+		return q, err
+	}
+	if found, ok := source.(*tracking.Dataset); ok {
+		info.ID, info.Version = found.ID(), found.Version()
 	}
 	return answers.Collect(ctx, source)
 }

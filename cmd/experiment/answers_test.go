@@ -2,12 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
@@ -177,6 +181,55 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 	env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1"
 	if code, _, stderr := b.with(env, append(args, "--out", "r", "--resume", "--retry-failed")...); code != cli.ExitUsage || !strings.Contains(stderr, "server of the model: began with 127.0.0.1:") || !strings.Contains(stderr, "now 127.0.0.1:1~") {
 		t.Errorf("at another server it is another experiment: exit %d: %s", code, stderr)
+	}
+}
+
+// TestAnswers_changedQuestions: a run over a dataset in Langfuse is resumed, and repeated in a benchmark, with
+// the questions that it began with, whatever somebody has made of them since.
+func TestAnswers_changedQuestions(t *testing.T) {
+	pdf := samplePath(t, "manual.pdf")
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	change := func(weight int) {
+		b.langfuse(func(client *langfuse.Client) {
+			_, err := client.UpsertDataset(t.Context(), langfuse.DatasetUpsert{Name: "asked"})
+			must(t, err)
+			for _, id := range []string{"one", "two", "three"} {
+				_, err := client.UpsertDatasetItem(t.Context(), langfuse.DatasetItem{ID: id, DatasetName: "asked", Input: json.RawMessage(`"ok"`),
+					ExpectedOutput: json.RawMessage(fmt.Sprintf(`{"must_include":["Ada"],"weight":%d}`, weight))})
+				must(t, err)
+			}
+		})
+	}
+	change(1)
+	keyRefused := http.StatusUnauthorized
+	server.refuse = func(asked int) (status int) {
+		switch asked {
+		case 2:
+			time.Sleep(2 * time.Millisecond) // two versions of a dataset are at least a millisecond apart
+			change(2)
+		case 3:
+			status, keyRefused = keyRefused, 0
+		}
+		return status
+	}
+	common := []string{"--model", "openai/gpt-test", "--concurrency", "1", "--max-tokens", "50", "--quiet"}
+	run := append([]string{"answers", "run", "--pdf", pdf, "--questions", "asked", "--name", "r"}, common...)
+	if code, _, stderr := b.with(env, run...); code != cli.ExitUnavailable || server.asked != 3 {
+		t.Fatalf("exit %d after %d requests: %s", code, server.asked, stderr)
+	}
+	b.succeed(env, append(run, "--resume")...)
+
+	server.asked = 0
+	change(3)
+	must(t, os.WriteFile("benchmark.yaml", []byte("name: b\nruns: 2\ndatasets:\n  - {id: d, pdf: "+pdf+", questions: asked}\n"), 0o600))
+	b.succeed(env, append([]string{"answers", "benchmark", "--config", "benchmark.yaml", "--name", "b", "--out", "b.json"}, common...)...)
+	raw, err := os.ReadFile("b.json")
+	must(t, err)
+	var report answers.BenchmarkReport
+	must(t, json.Unmarshal(raw, &report))
+	if runs := report.Datasets[0].Runs; len(runs) != 2 || runs[0].QuestionsSHA256 != runs[1].QuestionsSHA256 {
+		t.Errorf("%+v", runs)
 	}
 }
 

@@ -41,6 +41,10 @@ type benchmarkJob struct {
 	base    *answers.BenchmarkReport
 	runErrs []error // errors of runs after which the benchmark went on
 	sweep   *experiment.Sweep
+	// labelled has the prompts that the labels of the benchmark stand for, and pinned the versions of
+	// its datasets in Langfuse, by name.
+	labelled labelledPrompts
+	pinned   map[string]outcome.Dataset
 }
 
 func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) error {
@@ -116,8 +120,14 @@ func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
 // problems are reported before anything is paid.
 func (b *benchmarkJob) prepare(ctx context.Context, s session) error {
 	b.sweep = &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: b.cfg.Resume, Retry: b.cfg.Retry, What: "the benchmark", Note: s.note}
+	b.labelled, b.pinned = labelledPrompts{}, map[string]outcome.Dataset{}
 	for _, d := range b.file.Datasets {
 		for n := 1; n <= b.file.Runs; n++ {
+			cfg := b.cfg.runConfig
+			cfg.Dataset, cfg.Header.Name = d.Questions, b.runName(d, n)
+			began := s.header(ctx, cfg)
+			b.labelled.add(began.System.Prompt)
+			b.pin(d, began.Dataset)
 			b.sweep.Runs = append(b.sweep.Runs, experiment.SweepRun{Name: b.runName(d, n), Dataset: d.Questions, Trials: b.cfg.Header.Trials})
 		}
 	}
@@ -145,7 +155,7 @@ func (b *benchmarkJob) plan(ctx context.Context, s session) (answers.BenchmarkRe
 		doc, err := readDocument(ctx, d.PDF, s.env.Getenv)
 		if err == nil {
 			var questions answers.Questions
-			questions, err = s.questions(ctx, d.Questions, &outcome.Dataset{})
+			questions, err = s.questions(ctx, d.Questions, b.pinned[d.Questions], &outcome.Dataset{})
 			run = answers.BenchmarkRun{PDFSHA256: doc.SHA256, QuestionsSHA256: questions.SHA256}
 		}
 		if err != nil {
@@ -159,6 +169,13 @@ func (b *benchmarkJob) plan(ctx context.Context, s session) (answers.BenchmarkRe
 // runName returns the name of the n-th run of a dataset.
 func (b *benchmarkJob) runName(d configs.BenchmarkDataset, n int) string {
 	return fmt.Sprintf("%s-%s-%d", b.cfg.Header.Name, d.ID, n)
+}
+
+// pin makes the version of a dataset that of all its runs, unless an earlier run has decided.
+func (b *benchmarkJob) pin(d configs.BenchmarkDataset, version outcome.Dataset) {
+	if b.pinned[d.Questions].Version == "" && version.Version != "" {
+		b.pinned[d.Questions] = version
+	}
 }
 
 // runAll runs every dataset as often as configured. A dataset that it does not reach has no
@@ -202,10 +219,13 @@ func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.
 	began := time.Now()
 	var opened system.System
 	var r experiment.Result
+	cfg.system, cfg.pinned = b.labelled.pin(cfg.system), b.pinned[d.Questions]
 	config, runErr := s.answers(ctx, cfg, &opened)
 	if runErr == nil {
+		b.pin(d, config.Header.Dataset)
 		r, runErr = b.sweep.Run(ctx, at, config)
 	}
+	b.labelled.add(opened.Header.Prompt)
 	run.Path, runErr = r.Path, s.finish(cfg.runConfig, opened, r, runErr)
 	run.Seconds = time.Since(began).Seconds()
 	if runErr != nil {

@@ -124,7 +124,7 @@ func TestCheck_refresh(t *testing.T) {
 		c := f.run(t, code, append([]string{"check", "--dataset", "d", "--model", "openai/" + name, "--temperature", "0.5", "--max-tokens", "200", "--base", "base-" + name}, args...)...)
 		return c.stdout.String()
 	}
-	if got := check(2, "gpt-4o-mini"); !strings.Contains(got, "fingerprint of the dataset") {
+	if got := check(2, "gpt-4o-mini"); !strings.Contains(got, "fingerprint of the dataset") || !strings.Contains(got, "--refresh-base USD") {
 		t.Errorf("other items are compared: %s", got)
 	}
 	if got := check(2, "gpt-4o-mini", "--refresh-base", "0.0000001"); !strings.Contains(got, "would cost ") {
@@ -139,6 +139,12 @@ func TestCheck_refresh(t *testing.T) {
 	if got := check(0, "gpt-4o-mini", "--base", "base-two", "--refresh-base", "5"); !strings.Contains(got, "base `base-two-refreshed-") {
 		t.Errorf("in two stages, with a variable: %s", got)
 	}
+	check(2, "gpt-4o-mini", "--name", "judged-later")
+	seed(line("one") + line("two") + line("three"))
+	if got := check(0, "gpt-4o-mini", "--name", "judged-later", "--resume", "--refresh-base", "5"); !strings.Contains(got, "2 items") {
+		t.Errorf("over the items of the candidate, not those of now: %s", got)
+	}
+	f.run(t, 0, "seed", "--dataset", "d", "--archive", "three")
 	away := f.with("OPENAI_BASE_URL=" + model.url + "/other")
 	c := away.run(t, 2, "check", "--dataset", "d", "--model", "openai/gpt-4o-mini", "--base", "base-two", "--refresh-base", "5")
 	if got := c.stdout.String(); !strings.Contains(got, "another server of its model") {

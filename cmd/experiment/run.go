@@ -88,7 +88,19 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 			cfgs[0].Source = found
 		}
 	}
-	work := func(ctx context.Context, s session) error { return s.runAll(ctx, cfgs, rules) }
+	work := func(ctx context.Context, s session) error {
+		if env.DatasetVersion != "" {
+			source, err := experiment.Open(ctx, &s.lf.Langfuse, cfgs[0].Dataset)
+			if now, ok := source.(*tracking.Dataset); ok {
+				source, err = tracking.ReopenDataset(s.lf.Client, now.ID(), cfgs[0].Dataset, env.DatasetVersion)
+			}
+			if err != nil {
+				return err
+			}
+			cfgs[0].Source = source
+		}
+		return s.runAll(ctx, cfgs, rules)
+	}
 	return withSession(c.Context, env, cfgs[0], ask, work)
 }
 
@@ -146,16 +158,20 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 	return config
 }
 
-// began returns the prompt that a run to be resumed began with; an empty one if its file cannot be
-// read, which is an error later on.
+// began returns the prompt that a run to be resumed began with; see header.
 func (s session) began(ctx context.Context, cfg runConfig) *outcome.Prompt {
+	return new(s.header(ctx, cfg).System.Prompt)
+}
+
+// header returns the header of a run that has begun; an empty one if its file cannot be read, which
+// is an error later on.
+func (s session) header(ctx context.Context, cfg runConfig) (h outcome.Header) {
 	path := runstore.Path(settings.Folder, s.lf.Server.Project.ID, experiment.DatasetName(cfg.Dataset), cfg.Header.Name)
-	var h outcome.Header
 	if run, err := runstore.Load(path); err == nil {
 		h, _ = run.Header(ctx)
 		_ = run.Close() // closing a file that was only read loses nothing
 	}
-	return &h.System.Prompt
+	return h
 }
 
 // bytesPerToken converts the size of the expected output to tokens of an answer, with the same

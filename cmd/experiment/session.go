@@ -419,7 +419,7 @@ func resumeAdvice(args []string, err error) string {
 // for good.
 func advisePublish(err error, run string) error {
 	var unpublished *tracking.UnpublishedError
-	if err == nil || errors.As(err, &unpublished) && unpublished.Refused {
+	if err == nil || errors.Is(err, tracking.ErrNameTaken) || errors.As(err, &unpublished) && unpublished.Refused {
 		return err
 	}
 	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", err, cli.Arguments(run))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 	"extraction-experiment/report"
 	"extraction-experiment/report/html"
 	"extraction-experiment/tracking"
@@ -27,10 +30,15 @@ import (
 // that has failures or does not pass its gate.
 func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Rules) error {
 	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].Resume, Retry: cfgs[0].Retry, Note: s.note}
+	labelled := labelledPrompts{}
+	for _, cfg := range cfgs {
+		labelled.add(*s.began(ctx, cfg))
+	}
 	for _, cfg := range cfgs {
 		check := func(ctx context.Context) error {
-			opened, err := s.opener().Open(ctx, cfg.system)
+			opened, err := s.opener().Open(ctx, labelled.pin(cfg.system))
 			if err == nil {
+				labelled.add(opened.Header.Prompt)
 				err = opened.Close()
 			}
 			return err
@@ -54,6 +62,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 			fmt.Fprintf(s.env.Stderr, "run %d of %d: %s\n", i+1, len(cfgs), cfg.Header.Name)
 		}
 		var opened system.System
+		cfg.system = labelled.pin(cfg.system)
 		r, err := sweep.Run(ctx, i, s.extraction(cfg, rules, &opened))
 		ids[cfg.Header.Name] = r.Summary.Run.ID
 		err = s.finish(cfg, opened, r, err)
@@ -70,6 +79,27 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 		}
 	}
 	return errors.Join(append(problems, s.rank(ctx, sweep, cfgs[0], ids))...)
+}
+
+// labelledPrompts holds the prompts of a sweep by name and label. A label that moves during a sweep, or until
+// it is resumed, stands for the version that the first run has: runs of one label differ in nothing else.
+type labelledPrompts map[[2]string]outcome.Prompt
+
+// add adds a prompt, unless the sweep has that label already.
+func (l labelledPrompts) add(p outcome.Prompt) {
+	key := [2]string{p.Name, p.Label}
+	if _, known := l[key]; !known && p.Label != "" {
+		l[key] = p
+	}
+}
+
+// pin returns the configuration with the prompt that its label stands for, if that is known.
+func (l labelledPrompts) pin(cfg system.Config) system.Config {
+	key := [2]string{cmp.Or(cfg.Prompt.Name, pipeline.DefaultPromptName), cmp.Or(cfg.Prompt.Label, "production")}
+	if p, known := l[key]; known && cfg.PromptFile == "" {
+		cfg.Began = &p
+	}
+	return cfg
 }
 
 func (s session) sweepInterrupted(done, all int) error {

@@ -262,3 +262,62 @@ func TestSweep_oneBudget(t *testing.T) {
 		t.Errorf("exit %d after %d requests, %v: %s", code, server.asked, err, stderr)
 	}
 }
+
+// TestSweep_movedLabel: all runs of a sweep have the version of the prompt that its label was on when the
+// sweep began, also those that are added later.
+func TestSweep_movedLabel(t *testing.T) {
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	b.seed("docs", fiveItems())
+	version := func() {
+		b.prompt(langfuse.Prompt{Name: "p", Type: langfuse.PromptText, Labels: []string{"production"},
+			Prompt: json.RawMessage(fmt.Sprintf(`"after %d requests: {{document_text}}"`, server.asked))})
+	}
+	version()
+	server.refuse = func(asked int) int {
+		if asked == 2 {
+			version()
+		}
+		return 0
+	}
+	for _, more := range [][]string{{"--temperature", "0,1"}, {"--temperature", "0,1,0.5", "--resume"}} {
+		stdout, _ := b.succeed(env, append([]string{"--dataset", "docs", "--name", "s", "--model", "openai/gpt-test", "--prompt", "p",
+			"--max-tokens", "50", "--concurrency", "1", "--json"}, more...)...)
+		var board leaderboard
+		if err := json.Unmarshal([]byte(stdout), &board); err != nil || len(board.Runs) < 2 {
+			t.Fatal(stdout, err)
+		}
+		for _, r := range board.Runs {
+			if got := r.Summary.Run.PromptVersion; got != 1 {
+				t.Errorf("%s has version %d", r.Summary.Run.Name, got)
+			}
+		}
+	}
+}
+
+// TestBenchmark_movedLabel: the same holds for the runs of a benchmark of answers.
+func TestBenchmark_movedLabel(t *testing.T) {
+	pdf, questions := samplePath(t, "manual.pdf"), samplePath(t, "manual.jsonl")
+	b := newBench(t)
+	server, env := newLimitedServer(t)
+	version := func(text string) {
+		b.prompt(langfuse.Prompt{Name: "p", Type: langfuse.PromptText, Labels: []string{"production"},
+			Prompt: json.RawMessage(`"` + text + `: {{question}} {{passages}}"`)})
+	}
+	version("first")
+	server.refuse = func(asked int) int {
+		if asked == 2 {
+			version("second")
+		}
+		return 0
+	}
+	config := "name: b\nruns: 2\ndatasets:\n  - {id: d, pdf: " + pdf + ", questions: " + questions + "}\n"
+	must(t, os.WriteFile("benchmark.yaml", []byte(config), 0o600))
+	b.succeed(env, "answers", "benchmark", "--config", "benchmark.yaml", "--name", "b", "--model", "openai/gpt-test",
+		"--prompt", "p", "--max-tokens", "50", "--concurrency", "1", "--quiet")
+	for _, run := range []string{"b-d-1", "b-d-2"} {
+		if stdout, _ := b.succeed(nil, "show", run, "--json"); !strings.Contains(stdout, `"prompt_version":1,`) {
+			t.Errorf("%s: %s", run, stdout)
+		}
+	}
+}

@@ -36,6 +36,9 @@ type Env struct {
 	Accepts func(ctx context.Context, path string) error
 	// Failed, if not nil, is called with the error of the command, which is not printed then.
 	Failed func(error)
+	// DatasetVersion, if not empty, is the version of the dataset in Langfuse that a new run reads.
+	DatasetVersion string
+
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer

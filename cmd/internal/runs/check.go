@@ -383,6 +383,7 @@ func (c *check) compare(ctx context.Context) (err error) {
 		return err
 	}
 	WarnOfAge(&result, c.values.Text("base-max-age"))
+	c.adviseRefresh(result.Candidates[0].Incompatible)
 	c.Comparison, c.Candidate, c.Base = &result, result.Candidates[0].Candidate.Summary, c.base.Header.Name+", "+c.base.Age(time.Now())
 	c.Gate = result.Candidates[0].Gate
 	c.addLinks(ctx)

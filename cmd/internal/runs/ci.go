@@ -179,28 +179,43 @@ func Comment(ctx context.Context, getenv func(string) string, body, marker strin
 	}
 	ctx, cancel := context.WithTimeout(ctx, 6*hostTimeout)
 	defer cancel()
-	author, err := api.tokenUser(ctx)
+	for pause := time.Second; ; pause *= 2 {
+		action, err := api.post(ctx, body, marker)
+		if err == nil || errors.Is(err, errDenied) || pause > 2*time.Second {
+			return action, err
+		}
+		select {
+		case <-ctx.Done():
+			return action, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// post posts a comment, or replaces that of the author with the marker. It can be repeated.
+func (a *commentAPI) post(ctx context.Context, body, marker string) (string, error) {
+	author, err := a.tokenUser(ctx)
 	if err != nil {
 		return "", err
 	}
-	found, err := api.findMarked(ctx, marker, author)
+	found, err := a.findMarked(ctx, marker, author)
 	if err != nil {
 		return "", err
 	}
 	action := "updated"
 	content, _ := json.Marshal(map[string]string{"body": body}) // strings cannot fail
 	if len(found) == 0 {
-		if err := api.call(ctx, http.MethodPost, api.listURL, content, nil); err != nil {
+		if err := a.call(ctx, http.MethodPost, a.listURL, content, nil); err != nil {
 			return "", err
 		}
-		if found, err = api.findMarked(ctx, marker, author); err != nil || len(found) < 2 {
+		if found, err = a.findMarked(ctx, marker, author); err != nil || len(found) < 2 {
 			return "created", nil // even if the host does not list it
 		}
 		action = "updated, as another job had posted it"
 	}
-	err = api.call(ctx, api.updateMethod, api.commentURL+fmt.Sprint(found[0].ID), content, nil)
+	err = a.call(ctx, a.updateMethod, a.commentURL+fmt.Sprint(found[0].ID), content, nil)
 	for _, other := range found[1:] {
-		err = errors.Join(err, api.call(ctx, http.MethodDelete, api.commentURL+fmt.Sprint(other.ID), nil, nil))
+		err = errors.Join(err, a.call(ctx, http.MethodDelete, a.commentURL+fmt.Sprint(other.ID), nil, nil))
 	}
 	return action, err
 }

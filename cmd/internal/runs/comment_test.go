@@ -160,16 +160,44 @@ func TestComment_app(t *testing.T) {
 	}
 }
 
+// TestComment_again: a host that fails for a moment does not keep the comment of an earlier job, and one
+// that posts without an answer gets no second comment.
+func TestComment_again(t *testing.T) {
+	t.Parallel()
+	failures := 2
+	f := &fakeHost{}
+	env := githubEnv(t, f, pull)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || failures == 0 {
+			f.ServeHTTP(w, r)
+			return
+		}
+		if failures--; failures == 0 {
+			f.ServeHTTP(httptest.NewRecorder(), r) // and no answer
+			panic(http.ErrAbortHandler)
+		}
+		http.Error(w, "bad gateway", http.StatusBadGateway)
+	}))
+	t.Cleanup(server.Close)
+	env["GITHUB_API_URL"] = server.URL
+	action, err := Comment(t.Context(), func(n string) string { return env[n] }, "x"+commentMarker("a"), commentMarker("a"))
+	if err != nil || action != "updated" || len(f.comments) != 1 {
+		t.Errorf("%q, %v: %v", action, err, f.comments)
+	}
+}
+
 // TestComment_limited: a rate limit, which has the status of a refusal, is not called one.
 func TestComment_limited(t *testing.T) {
-	t.Parallel()
 	for _, f := range []*fakeHost{{status: http.StatusForbidden, after: "60"},
 		{status: http.StatusForbidden, message: "You have exceeded a secondary rate limit."}} {
-		env := githubEnv(t, f, pull)
-		_, err := Comment(t.Context(), func(n string) string { return env[n] }, "x"+commentMarker("a"), commentMarker("a"))
-		if err == nil || errors.Is(err, errDenied) || !strings.Contains(err.Error(), "403 Forbidden") {
-			t.Errorf("got %v", err)
-		}
+		t.Run(f.after, func(t *testing.T) {
+			t.Parallel()
+			env := githubEnv(t, f, pull)
+			_, err := Comment(t.Context(), func(n string) string { return env[n] }, "x"+commentMarker("a"), commentMarker("a"))
+			if err == nil || errors.Is(err, errDenied) || !strings.Contains(err.Error(), "403 Forbidden") {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/compare"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/provider"
@@ -45,6 +46,7 @@ func (c *check) refreshBase(ctx context.Context) error {
 	if err = cmp.Or(err, c.checkRefresh(candidate.Header)); err != nil || !c.isOutdated(candidate.Header) {
 		return err
 	}
+	c.baseEnv.DatasetVersion = candidate.Header.Dataset.Version // whatever was changed since the candidate began
 	name, model := GeneratedName(h.Name+"-refreshed"), h.System.Model
 	if h.System.Provider != model { // for the baseline extractor they are equal
 		model = h.System.Provider + "/" + model
@@ -83,6 +85,18 @@ func (c *check) refreshBase(ctx context.Context) error {
 // isOutdated reports whether the base is over other items than the candidate.
 func (c *check) isOutdated(candidate outcome.Header) bool {
 	return c.base.Header.Dataset.Fingerprint != candidate.Dataset.Fingerprint
+}
+
+// adviseRefresh adds to the mismatch of the datasets what makes the base comparable.
+func (c *check) adviseRefresh(mismatches []compare.Mismatch) {
+	i := slices.IndexFunc(mismatches, func(m compare.Mismatch) bool { return m.What == compare.OtherItems })
+	if i < 0 || c.refresh != nil {
+		return
+	}
+	mismatches[i].Advice = "--refresh-base USD (refresh_base in the file) runs the base again over the items of the candidate"
+	if err := c.checkRefresh(outcome.Header{}); err != nil {
+		mismatches[i].Advice = err.Error()
+	}
 }
 
 // checkRefresh returns an error if the base would have to be run again, and cannot be.

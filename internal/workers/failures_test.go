@@ -771,3 +771,19 @@ func TestPermitServer_closedAtTheLease(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestJob_exchange checks that a request for a permit is not kept for the time when the server is
+// back: nobody waits for its answer then.
+func TestJob_exchange(t *testing.T) {
+	t.Parallel()
+	f := newServerFixture(t, time.Second)
+	j := &job{worker: &worker{conn: f.connect("1")}, run: Run{ID: "0123"}}
+	f.server.Stop()
+	waitFor(t, "the end of the connection", func() bool { return !j.conn.nats.IsConnected() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := j.exchange(ctx, []byte("{}"))
+	if n, failed := j.conn.nats.Buffered(); err == nil || ctx.Err() != nil || n != 0 || failed != nil {
+		t.Errorf("%d bytes are kept, %v, %v", n, err, failed)
+	}
+}

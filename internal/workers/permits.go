@@ -80,7 +80,6 @@ type Permits struct {
 	endWaits context.CancelFunc
 	lastID   int64
 	state    limit.State
-	stop     error // why nothing more is sent
 }
 
 // permit is a call of Admit and the permit that it got.
@@ -89,6 +88,7 @@ type permit struct {
 	id           int64
 	finished     bool
 	acknowledged chan struct{} // closed when the server has the result
+	stop         error         // why nothing more is sent; set before acknowledged is closed
 }
 
 // NewPermits starts to send heartbeats for the permits of a LimitGroup. The worker's name is for
@@ -174,17 +174,15 @@ func (c *permit) Done(ctx context.Context, e pipeline.RequestResult) error {
 	if p.ctx.Err() == nil { // otherwise the server soon takes this worker for dead
 		p.finish(c, e)
 	}
-	stop, waits := p.stop, p.waits
+	waits := p.waits
 	p.mu.Unlock()
-	if stop != nil || e.Kind == limit.Answered && e.Reason == "" || e.Kind == limit.Abandoned {
-		return stop
+	if e.Kind == limit.Answered && e.Reason == "" || e.Kind == limit.Abandoned {
+		return nil
 	}
 	defer limit.PauseTimeout(ctx)()
 	select {
 	case <-c.acknowledged:
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.stop
+		return c.stop
 	case <-waits.Done():
 		return limit.ErrStopped
 	case <-ctx.Done():
@@ -202,7 +200,8 @@ func (p *Permits) finish(c *permit, e pipeline.RequestResult) {
 		e.Reason = strings.ToValidUTF8(e.Reason[:maxReason], "") + "…"
 	}
 	p.running.Go(func() {
-		if _, err := p.ask(p.reporting, permitRequest{ID: c.id, Ended: &e}); err == nil { // else Close has given up
+		if reply, err := p.ask(p.reporting, permitRequest{ID: c.id, Ended: &e}); err == nil { // else Close has given up
+			c.stop = reply.Stop.err()
 			close(c.acknowledged)
 		}
 	})
@@ -243,9 +242,6 @@ func (p *Permits) send(ctx context.Context, req permitRequest) (reply permitRepl
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if reply.Stop != nil {
-		p.stop = reply.Stop.err()
-	}
 	now := time.Now()
 	p.state = limit.State{Answers: reply.Answers, PausedUntil: now.Add(reply.Paused)}
 	if reply.GivesUp > 0 {

@@ -653,3 +653,33 @@ func TestPermits_stopBesideGrant(t *testing.T) {
 		server.Close()
 	})
 }
+
+// TestPermits_anotherCoordinator checks that what stopped a coordinator does not stop the next one, to
+// which the same worker reports a failure.
+func TestPermits_anotherCoordinator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var server atomic.Pointer[workers.PermitServer]
+		exchange := func(ctx context.Context, request []byte) ([]byte, error) {
+			return server.Load().Answer(ctx, request), nil
+		}
+		permits := workers.NewPermits(exchange, "m", "w")
+		defer permits.Close()
+		fail := func(r limit.Result) error {
+			s := newPermitServer(t.Context(), pipeline.NewAdmission(newLimiter(t, limit.Config{}), nil))
+			server.Store(s)
+			defer s.Close()
+			permit, err := permits.Admit(t.Context(), pipeline.Estimate{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return permit.Done(t.Context(), pipeline.RequestResult{Result: r})
+		}
+		var tripped *limit.TrippedError
+		if err := fail(limit.Result{Kind: limit.Refused, Fatal: true, Reason: "401"}); !errors.As(err, &tripped) {
+			t.Error(err)
+		}
+		if err := fail(limit.Result{Kind: limit.Failed, Reason: "500"}); err != nil {
+			t.Errorf("at the next coordinator: %v", err)
+		}
+	})
+}

@@ -41,10 +41,12 @@ func LimitGroup(model, host, key string) string {
 }
 
 // permitRequest asks for a permit, reports its end, or, without an ID, is only a sign of life. It
-// is safe to repeat: an ID names one permit, which is granted and ended once.
+// is safe to repeat: an ID names one permit, which is granted and ended once. The server ignores a request
+// that one sent exchangeTime later overtook.
 type permitRequest struct {
 	Group    string
 	Worker   string
+	Sent     time.Duration           // by the worker's clock, since NewPermits
 	ID       int64                   `json:",omitempty"`
 	Estimate *pipeline.Estimate      `json:",omitempty"` // of a request that waits for its permit
 	Ended    *pipeline.RequestResult `json:",omitempty"`
@@ -69,6 +71,7 @@ type permitReply struct {
 type Permits struct {
 	exchange      Exchange
 	group, worker string
+	began         time.Time
 	ctx           context.Context
 	cancel        context.CancelFunc
 	reporting     context.Context // of the reports of ended permits, which outlive ctx in Close
@@ -94,7 +97,7 @@ type permit struct {
 // NewPermits starts to send heartbeats for the permits of a LimitGroup. The worker's name is for
 // people and need not be unique. Call Close at the end.
 func NewPermits(exchange Exchange, group, worker string) *Permits {
-	p := &Permits{exchange: exchange, group: group, worker: worker + " " + rand.Text()}
+	p := &Permits{exchange: exchange, group: group, worker: worker + " " + rand.Text(), began: time.Now()}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.waits, p.endWaits = context.WithCancel(p.ctx)
 	p.reporting, p.stopReporting = context.WithCancel(context.Background())
@@ -227,7 +230,7 @@ func (p *Permits) ask(ctx context.Context, req permitRequest) (permitReply, erro
 
 // send sends a request once, and takes the state from the reply.
 func (p *Permits) send(ctx context.Context, req permitRequest) (reply permitReply, err error) {
-	req.Group, req.Worker = p.group, p.worker
+	req.Group, req.Worker, req.Sent = p.group, p.worker, time.Since(p.began)
 	raw, err := json.Marshal(req)
 	if err != nil {
 		return reply, err

@@ -683,3 +683,32 @@ func TestPermits_anotherCoordinator(t *testing.T) {
 		}
 	})
 }
+
+// TestPermitServer_late checks that a request that arrives a minute late, when its permit has ended and
+// is forgotten, gets no permit: its worker does not wait for one and would never return it.
+func TestPermitServer_late(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, limit.Config{})
+		server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, nil))
+		defer server.Close()
+		var first []byte
+		permits := workers.NewPermits(func(ctx context.Context, request []byte) ([]byte, error) {
+			if first == nil {
+				first = request
+			}
+			return server.Answer(ctx, request), nil
+		}, "m", "w")
+		defer permits.Close()
+		permit, err := permits.Admit(t.Context(), pipeline.Estimate{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		permit.Done(t.Context(), pipeline.RequestResult{})
+		time.Sleep(time.Minute)
+		server.Answer(t.Context(), first)
+		time.Sleep(time.Minute)
+		if s := limiter.State(); s.UnderWay != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}

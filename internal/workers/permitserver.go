@@ -128,6 +128,7 @@ type permitWorker struct {
 	permits map[int64]*workerPermit // by id
 	turn    chan struct{}           // holds whoever is asking the Admission, so that workers are served in turn
 	timer   *time.Timer             // drops the worker
+	newest  time.Duration           // the latest permitRequest.Sent
 }
 
 // workerPermit is a permit that a worker waits for, was granted or refused, or that ended not long
@@ -149,6 +150,10 @@ func (g *permitGroup) answer(ctx context.Context, req permitRequest) (reply perm
 		return reply, err
 	}
 	w := g.worker(req.Worker)
+	if w.newest-req.Sent > exchangeTime { // nobody waits for the reply: the worker has asked again since
+		return reply, nil
+	}
+	w.newest = max(w.newest, req.Sent)
 	w.timer.Reset(leaseTime)
 	switch {
 	case req.Ended != nil:

@@ -714,3 +714,76 @@ func TestPermitServer_backAgain(t *testing.T) {
 		s.Close()
 	})
 }
+
+// TestPermitServer_lateTimer checks that a permit that ends is remembered for leaseTime also if its
+// timer for a silent worker ran out at that moment.
+func TestPermitServer_lateTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := limit.New(limit.Config{})
+		s := NewPermitServer(t.Context(), func(string) pipeline.Admission { return pipeline.NewAdmission(limiter, nil) })
+		defer s.Close()
+		g := s.group("m")
+		ask := func() bool {
+			reply, err := g.answer(t.Context(), permitRequest{Worker: "w", ID: 1, Estimate: &pipeline.Estimate{}})
+			if err != nil {
+				t.Error(err)
+			}
+			return reply.Granted
+		}
+		if !ask() {
+			t.Fatal("not granted")
+		}
+		g.mu.Lock()
+		time.Sleep(longPoll + grantGrace) // the timer waits for the mutex
+		g.end(g.workers["w"], 1, pipeline.RequestResult{})
+		g.mu.Unlock()
+		synctest.Wait()
+		if ask() || limiter.State().UnderWay != 0 {
+			t.Errorf("a late request got the permit again: %+v", limiter.State())
+		}
+	})
+}
+
+// slowPermit is an Admission whose first permit takes a second to return.
+type slowPermit struct {
+	limits
+	first *sync.Once
+}
+
+func (s slowPermit) Admit(context.Context, pipeline.Estimate) (pipeline.Permit, error) { return s, nil }
+
+func (s slowPermit) Done(context.Context, pipeline.RequestResult) error {
+	s.first.Do(func() { time.Sleep(time.Second) })
+	return nil
+}
+
+// TestPermitServer_closedAtTheLease checks that Close may drop a worker whose lease ends meanwhile.
+func TestPermitServer_closedAtTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewPermitServer(t.Context(), func(string) pipeline.Admission { return slowPermit{first: new(sync.Once)} })
+		for _, name := range []string{"a", "b"} {
+			if _, err := s.group("m").answer(t.Context(), permitRequest{Worker: name, ID: 1, Estimate: &pipeline.Estimate{}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(leaseTime - time.Second)
+		s.Close() // drops one worker; a second later, the timer of the other one waits for the mutex
+		synctest.Wait()
+	})
+}
+
+// TestJob_exchange checks that a request for a permit is not kept for the time when the server is
+// back: nobody waits for its answer then.
+func TestJob_exchange(t *testing.T) {
+	t.Parallel()
+	f := newServerFixture(t, time.Second)
+	j := &job{worker: &worker{conn: f.connect("1")}, run: Run{ID: "0123"}}
+	f.server.Stop()
+	waitFor(t, "the end of the connection", func() bool { return !j.conn.nats.IsConnected() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := j.exchange(ctx, []byte("{}"))
+	if n, failed := j.conn.nats.Buffered(); err == nil || ctx.Err() != nil || n != 0 || failed != nil {
+		t.Errorf("%d bytes are kept, %v, %v", n, err, failed)
+	}
+}

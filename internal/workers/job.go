@@ -43,6 +43,19 @@ func (j *job) coordinatorLost() bool {
 	return j.silence > j.conn.cfg.lostAfter()
 }
 
+// exchange sends a request for a permit to the coordinator. While the server is away, it fails: NATS
+// would keep each try and send all of them when nobody waits for their answers.
+func (j *job) exchange(ctx context.Context, request []byte) ([]byte, error) {
+	if !j.conn.nats.IsConnected() {
+		return nil, nats.ErrDisconnected
+	}
+	reply, err := j.conn.nats.RequestWithContext(ctx, permitSubject+j.run.ID, request)
+	if err != nil {
+		return nil, err
+	}
+	return reply.Data, nil
+}
+
 // Take waits for a free slot and takes a unit from the server, until the run ends or the worker
 // is told to stop. It takes none while the coordinator is lost.
 func (j *job) Take(ctx context.Context) (*experiment.Unit, error) {

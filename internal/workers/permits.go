@@ -41,10 +41,12 @@ func LimitGroup(model, host, key string) string {
 }
 
 // permitRequest asks for a permit, reports its end, or, without an ID, is only a sign of life. It
-// is safe to repeat: an ID names one permit, which is granted and ended once.
+// is safe to repeat: an ID names one permit, which is granted and ended once. The server ignores a request
+// that one sent exchangeTime later overtook.
 type permitRequest struct {
 	Group    string
 	Worker   string
+	Sent     time.Duration           // by the worker's clock, since NewPermits
 	ID       int64                   `json:",omitempty"`
 	Estimate *pipeline.Estimate      `json:",omitempty"` // of a request that waits for its permit
 	Ended    *pipeline.RequestResult `json:",omitempty"`
@@ -69,6 +71,7 @@ type permitReply struct {
 type Permits struct {
 	exchange      Exchange
 	group, worker string
+	began         time.Time
 	ctx           context.Context
 	cancel        context.CancelFunc
 	reporting     context.Context // of the reports of ended permits, which outlive ctx in Close
@@ -80,7 +83,6 @@ type Permits struct {
 	endWaits context.CancelFunc
 	lastID   int64
 	state    limit.State
-	stop     error // why nothing more is sent
 }
 
 // permit is a call of Admit and the permit that it got.
@@ -89,12 +91,13 @@ type permit struct {
 	id           int64
 	finished     bool
 	acknowledged chan struct{} // closed when the server has the result
+	stop         error         // why nothing more is sent; set before acknowledged is closed
 }
 
 // NewPermits starts to send heartbeats for the permits of a LimitGroup. The worker's name is for
 // people and need not be unique. Call Close at the end.
 func NewPermits(exchange Exchange, group, worker string) *Permits {
-	p := &Permits{exchange: exchange, group: group, worker: worker + " " + rand.Text()}
+	p := &Permits{exchange: exchange, group: group, worker: worker + " " + rand.Text(), began: time.Now()}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.waits, p.endWaits = context.WithCancel(p.ctx)
 	p.reporting, p.stopReporting = context.WithCancel(context.Background())
@@ -174,17 +177,15 @@ func (c *permit) Done(ctx context.Context, e pipeline.RequestResult) error {
 	if p.ctx.Err() == nil { // otherwise the server soon takes this worker for dead
 		p.finish(c, e)
 	}
-	stop, waits := p.stop, p.waits
+	waits := p.waits
 	p.mu.Unlock()
-	if stop != nil || e.Kind == limit.Answered && e.Reason == "" || e.Kind == limit.Abandoned {
-		return stop
+	if e.Kind == limit.Answered && e.Reason == "" || e.Kind == limit.Abandoned {
+		return nil
 	}
 	defer limit.PauseTimeout(ctx)()
 	select {
 	case <-c.acknowledged:
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.stop
+		return c.stop
 	case <-waits.Done():
 		return limit.ErrStopped
 	case <-ctx.Done():
@@ -202,7 +203,8 @@ func (p *Permits) finish(c *permit, e pipeline.RequestResult) {
 		e.Reason = strings.ToValidUTF8(e.Reason[:maxReason], "") + "…"
 	}
 	p.running.Go(func() {
-		if _, err := p.ask(p.reporting, permitRequest{ID: c.id, Ended: &e}); err == nil { // else Close has given up
+		if reply, err := p.ask(p.reporting, permitRequest{ID: c.id, Ended: &e}); err == nil { // else Close has given up
+			c.stop = reply.Stop.err()
 			close(c.acknowledged)
 		}
 	})
@@ -228,7 +230,7 @@ func (p *Permits) ask(ctx context.Context, req permitRequest) (permitReply, erro
 
 // send sends a request once, and takes the state from the reply.
 func (p *Permits) send(ctx context.Context, req permitRequest) (reply permitReply, err error) {
-	req.Group, req.Worker = p.group, p.worker
+	req.Group, req.Worker, req.Sent = p.group, p.worker, time.Since(p.began)
 	raw, err := json.Marshal(req)
 	if err != nil {
 		return reply, err
@@ -243,9 +245,6 @@ func (p *Permits) send(ctx context.Context, req permitRequest) (reply permitRepl
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if reply.Stop != nil {
-		p.stop = reply.Stop.err()
-	}
 	now := time.Now()
 	p.state = limit.State{Answers: reply.Answers, PausedUntil: now.Add(reply.Paused)}
 	if reply.GivesUp > 0 {

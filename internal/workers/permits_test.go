@@ -653,3 +653,62 @@ func TestPermits_stopBesideGrant(t *testing.T) {
 		server.Close()
 	})
 }
+
+// TestPermits_anotherCoordinator checks that what stopped a coordinator does not stop the next one, to
+// which the same worker reports a failure.
+func TestPermits_anotherCoordinator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var server atomic.Pointer[workers.PermitServer]
+		exchange := func(ctx context.Context, request []byte) ([]byte, error) {
+			return server.Load().Answer(ctx, request), nil
+		}
+		permits := workers.NewPermits(exchange, "m", "w")
+		defer permits.Close()
+		fail := func(r limit.Result) error {
+			s := newPermitServer(t.Context(), pipeline.NewAdmission(newLimiter(t, limit.Config{}), nil))
+			server.Store(s)
+			defer s.Close()
+			permit, err := permits.Admit(t.Context(), pipeline.Estimate{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return permit.Done(t.Context(), pipeline.RequestResult{Result: r})
+		}
+		var tripped *limit.TrippedError
+		if err := fail(limit.Result{Kind: limit.Refused, Fatal: true, Reason: "401"}); !errors.As(err, &tripped) {
+			t.Error(err)
+		}
+		if err := fail(limit.Result{Kind: limit.Failed, Reason: "500"}); err != nil {
+			t.Errorf("at the next coordinator: %v", err)
+		}
+	})
+}
+
+// TestPermitServer_late checks that a request that arrives a minute late, when its permit has ended and
+// is forgotten, gets no permit: its worker does not wait for one and would never return it.
+func TestPermitServer_late(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, limit.Config{})
+		server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, nil))
+		defer server.Close()
+		var first []byte
+		permits := workers.NewPermits(func(ctx context.Context, request []byte) ([]byte, error) {
+			if first == nil {
+				first = request
+			}
+			return server.Answer(ctx, request), nil
+		}, "m", "w")
+		defer permits.Close()
+		permit, err := permits.Admit(t.Context(), pipeline.Estimate{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		permit.Done(t.Context(), pipeline.RequestResult{})
+		time.Sleep(time.Minute)
+		server.Answer(t.Context(), first)
+		time.Sleep(time.Minute)
+		if s := limiter.State(); s.UnderWay != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}

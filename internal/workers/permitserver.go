@@ -128,13 +128,14 @@ type permitWorker struct {
 	permits map[int64]*workerPermit // by id
 	turn    chan struct{}           // holds whoever is asking the Admission, so that workers are served in turn
 	timer   *time.Timer             // drops the worker
+	newest  time.Duration           // the latest permitRequest.Sent
 }
 
 // workerPermit is a permit that a worker waits for, was granted or refused, or that ended not long
 // ago: late messages and repeated ones must not begin it anew.
 type workerPermit struct {
 	cancel  context.CancelFunc // ends the wait
-	timer   *time.Timer        // ends the wait unless the worker asks again; removes the permit after its end
+	timer   *time.Timer        // ends the wait unless the worker asks again
 	decided chan struct{}      // closed at the end of the wait
 	granted pipeline.Permit    // nil after its end
 	refused error
@@ -149,10 +150,15 @@ func (g *permitGroup) answer(ctx context.Context, req permitRequest) (reply perm
 		return reply, err
 	}
 	w := g.worker(req.Worker)
+	if w.newest-req.Sent > exchangeTime { // nobody waits for the reply: the worker has asked again since
+		return reply, nil
+	}
+	w.newest = max(w.newest, req.Sent)
 	w.timer.Reset(leaseTime)
 	switch {
 	case req.Ended != nil:
-		g.end(g.permit(w, req), *req.Ended)
+		g.permit(w, req)
+		g.end(w, req.ID, *req.Ended)
 	case req.Estimate != nil:
 		p := g.permit(w, req)
 		if !p.ended {
@@ -184,7 +190,9 @@ func (g *permitGroup) worker(name string) *permitWorker {
 	w.timer = time.AfterFunc(leaseTime, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.drop(name)
+		if g.workers[name] == w { // otherwise Close dropped it just before
+			g.drop(name)
+		}
 	})
 	g.workers[name] = w
 	return w
@@ -195,8 +203,8 @@ func (g *permitGroup) drop(name string) {
 	w := g.workers[name]
 	delete(g.workers, name)
 	w.timer.Stop() // a request may have set it again meanwhile
-	for _, p := range w.permits {
-		g.end(p, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}, Lost: true})
+	for id := range w.permits {
+		g.end(w, id, pipeline.RequestResult{Result: limit.Result{Kind: limit.Abandoned}, Lost: true})
 	}
 }
 
@@ -209,13 +217,7 @@ func (g *permitGroup) permit(w *permitWorker, req permitRequest) *workerPermit {
 	ctx, cancel := context.WithCancel(g.ctx)
 	p = &workerPermit{cancel: cancel, decided: make(chan struct{})}
 	w.permits[req.ID] = p
-	p.timer = time.AfterFunc(longPoll+grantGrace, func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if p.cancel(); p.ended {
-			delete(w.permits, req.ID)
-		}
-	})
+	p.timer = time.AfterFunc(longPoll+grantGrace, cancel)
 	if req.Ended == nil {
 		g.running.Go(func() { g.admit(ctx, w, req.ID, p, *req.Estimate) })
 	}
@@ -236,7 +238,7 @@ func (g *permitGroup) admit(ctx context.Context, w *permitWorker, id int64, p *w
 		}
 	case ctx.Err() == nil:
 		p.refused = err
-		g.end(p, pipeline.RequestResult{})
+		g.end(w, id, pipeline.RequestResult{})
 	case !p.ended: // the worker may ask again
 		delete(w.permits, id)
 	}
@@ -262,14 +264,21 @@ func (g *permitGroup) admitInTurn(ctx context.Context, w *permitWorker, e pipeli
 	return g.admission.Admit(ctx, e)
 }
 
-// end ends a permit or the wait for it. Only the first call counts. The mutex is held.
-func (g *permitGroup) end(p *workerPermit, e pipeline.RequestResult) {
+// end ends a permit or the wait for it, and forgets it after leaseTime. Only the first call counts.
+// The mutex is held.
+func (g *permitGroup) end(w *permitWorker, id int64, e pipeline.RequestResult) {
+	p := w.permits[id]
 	if p.ended {
 		return
 	}
 	p.ended = true
 	p.cancel()
-	p.timer.Reset(leaseTime)
+	p.timer.Stop()
+	time.AfterFunc(leaseTime, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(w.permits, id)
+	})
 	if p.granted != nil {
 		g.done(p, e)
 	}

@@ -220,15 +220,8 @@ func (w *worker) runJob(ctx context.Context, j *job) {
 			w.refuse(j.run, refused)
 		}
 	}
-	exchange := func(ctx context.Context, request []byte) ([]byte, error) { // asks the coordinator
-		reply, err := w.conn.nats.RequestWithContext(ctx, permitSubject+j.run.ID, request)
-		if err != nil {
-			return nil, err
-		}
-		return reply.Data, nil
-	}
 	opened, err := w.cfg.Open(ctx, j.run, func(group string) pipeline.Admission {
-		p := NewPermits(exchange, group, w.cfg.Name)
+		p := NewPermits(j.exchange, group, w.cfg.Name)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		j.permits = append(j.permits, p)

@@ -48,8 +48,8 @@ type RescoreConfig struct {
 var ErrSameGold = errors.New("the dataset still has the expected outputs that the run was scored with")
 
 // Rescore scores the results of a run again, into a new run file, and returns its header and
-// path. The task is not called: calls are copied, marked as cached, and cost nothing. The newest
-// of several attempts becomes attempt 1. Scores of external evaluators are copied, unless Pin
+// path. The task is not called: calls are copied, marked as cached, and cost nothing. Of several
+// attempts, the newest is copied with its number. Scores of external evaluators are copied, unless Pin
 // asks the evaluator again. If there is a file of that name, the error is a *NameTakenError; after any
 // other error, or a crash, there is no new run. Langfuse is not asked: Publish refuses a name that
 // another run has there.

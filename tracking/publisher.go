@@ -226,7 +226,7 @@ func (p *publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 	}
 	id := digest(8, h.RunUID, "experiment", RunName(h, trial))
 	if h.Dataset.ID != "" {
-		if err := p.cfg.checkName(ctx, h, trial); err != nil {
+		if err := p.cfg.checkName(ctx, p.cfg.Run.Reader, h, trial); err != nil {
 			return "", err
 		}
 		if id, err = p.sendLink(ctx, *o, Metadata(h, trial)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
@@ -144,7 +145,7 @@ func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
 // checkName returns a *WrongServerError if a run that was scored again has the name of another run
 // of the dataset, which would then have the traces of both. Other runs reserve their names before they
 // begin. If the server has only the beginning of this run, there is no error.
-func (s Site) checkName(ctx context.Context, header outcome.Header, trial int) error {
+func (s Site) checkName(ctx context.Context, run *runstore.Reader, header outcome.Header, trial int) error {
 	if header.Rescored == nil {
 		return nil
 	}
@@ -154,7 +155,12 @@ func (s Site) checkName(ctx context.Context, header outcome.Header, trial int) e
 			if err != nil {
 				return fmt.Errorf("looking for a run of that name: %w", err)
 			}
-			if item.TraceID != TraceID(header, outcome.Outcome{Item: item.ItemID, Trial: trial, Attempt: 1}) {
+			attempts, err := run.Attempts(ctx, item.ItemID, trial)
+			if err != nil {
+				return err
+			}
+			isOwn := func(o runstore.Pending) bool { return TraceID(header, o.Outcome) == item.TraceID }
+			if !slices.ContainsFunc(attempts, isOwn) {
 				return &WrongServerError{fmt.Sprintf("the run %q is in Langfuse already, made by another run file; "+
 					"nothing was written; score again under another name", ref.Name)}
 			}

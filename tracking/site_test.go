@@ -83,6 +83,7 @@ func copyScoredAgain(t *testing.T, from *runstore.Run, name, uid string) *runsto
 	items := cli.Each(collect(t, from.Items(t.Context())), func(item runstore.Item) dataset.Item { return item.Item })
 	err = run.AddItems(t.Context(), items)
 	for _, o := range collect(t, from.Outcomes(t.Context(), runstore.Query{Newest: true, Depth: runstore.Full})) {
+		o.Attempt++ // which a copy keeps
 		err = errors.Join(err, run.Commit(t.Context(), o))
 	}
 	if err != nil {

@@ -37,8 +37,8 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 	}
 	e := &execution{cfg: cfg}
 	e.result.Path = cfg.Path
-	if err := e.open(ctx); err != nil {
-		return nil, errors.Join(err, e.system.close(), e.endReplacing(true))
+	if err := e.open(ctx); err != nil { // a run may be set aside, also by a process that was killed
+		return nil, errors.Join(err, e.system.close(), runstore.PutBack(cfg.Path))
 	}
 	if e.result.Begun && note != "" {
 		e.system.Notes = append(e.system.Notes, note)
@@ -204,7 +204,7 @@ func (e *execution) openRun(ctx context.Context) error {
 	}
 	e.source = Selected{Source: e.source, Filter: e.cfg.Filter}
 	e.result.Begun = true
-	if err := e.moveReplaced(); err != nil {
+	if err := e.setAside(); err != nil {
 		return err
 	}
 	e.cfg.Header.Dataset.Fingerprint = "" // the header has it only after the items are listed
@@ -217,35 +217,22 @@ func (e *execution) openRun(ctx context.Context) error {
 	return err
 }
 
-// moveReplaced gives the run that Overwrite replaces another name, as late as possible.
-func (e *execution) moveReplaced() error {
+// setAside gives the run that Overwrite replaces another name, as late as possible.
+func (e *execution) setAside() error {
 	if !e.cfg.Overwrite {
 		return nil
 	}
-	aside := e.cfg.Path + ".replaced"
 	old, err := runstore.Open(e.cfg.Path) // which fails if another process has begun to write it
 	if errors.Is(err, runstore.ErrMissing) {
 		return nil
 	}
 	if err == nil {
-		err = old.MoveTo(aside)
+		err = old.SetAside()
 	}
 	if err != nil {
 		return cli.WithCode(cli.ExitIO, fmt.Errorf("replacing the run: %w", err))
 	}
-	e.replaced = aside
 	return nil
-}
-
-// endReplacing removes the run that was replaced, or gives it its name back.
-func (e *execution) endReplacing(restore bool) error {
-	switch {
-	case e.replaced == "":
-		return nil
-	case restore:
-		return os.Rename(e.replaced, e.cfg.Path)
-	}
-	return os.Remove(e.replaced)
 }
 
 // NameTakenError is the error for a new run whose name is already in use.

@@ -261,8 +261,9 @@ func (c *Client) GetDatasetItem(ctx context.Context, id string) (DatasetItem, er
 const MaxItemBytes = 4_718_592
 
 // UpsertDatasetItem creates the item, or merges it into the item with the same id, and returns
-// the stored item: with a Status alone, it archives an item or makes it active again. Every call writes a new version of the item, even if it is unchanged:
-// compare first. Safe to repeat; retried, also after a conflict with another writer. Errors:
+// the stored item. With a Status alone, it archives an item or makes it active again; if there is no
+// such item, the server creates an empty one: check with GetDatasetItem first. Every call writes a
+// new version of the item, even if it is unchanged: compare first. Safe to repeat; retried, also after a conflict with another writer. Errors:
 // ErrNotFound (unknown dataset), ErrConflict (the id belongs to another dataset), *UsageError
 // that wraps ErrTooLarge (the request has more than 4.5 MiB; nothing is sent), *APIError,
 // *ConnectionError.

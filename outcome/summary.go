@@ -65,8 +65,8 @@ func (i Items) NotRun() int { return max(0, i.Planned-i.Scored-i.Failed) }
 // Stat is the statistics of one score over all items.
 //
 // If there are several trials, the value of an item is the mean over those of its trials that
-// have one; in FailuresAsZero and WeightedMean, failed trials count as 0. Failed, Undefined and
-// Vacuous then count items of which all trials are so, and Unanswered those of which any is.
+// have one; in FailuresAsZero and WeightedMean, failed trials, and those that an evaluator gave no
+// score for, count as 0. Failed, Undefined and Vacuous then count items of which all trials are so, and Unanswered those of which any is.
 // Only Pooled is over all outcomes.
 type Stat struct {
 	Name string `json:"-"`

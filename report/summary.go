@@ -132,8 +132,7 @@ func (v SummaryView) ScoreTable() Table {
 	mean, scored, theirs := number("mean").strong(), number(hidden).wide(2), ""
 	if v.Scores.AnyFailed() {
 		mean.Markdown, mean.Page, mean.Hint = "failed as 0", "failed as 0", "failed items count as 0"
-		unanswered := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 })
-		mean.Hint += textIf(unanswered, ", and those that an evaluator gave no score for")
+		mean.Hint += textIf(v.anyUnanswered(), ", and those that an evaluator gave no score for")
 		scored.Text, scored.Title, scored.Hint = ofScored, "mean of scored", "the mean of the others, n of them"
 		theirs = "their least and largest value"
 	}
@@ -385,6 +384,11 @@ func (m *markdown) summary(v SummaryView) {
 	}
 }
 
+// anyUnanswered reports whether an evaluator gave no score for some item.
+func (v SummaryView) anyUnanswered() bool {
+	return slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 })
+}
+
 // TrialTable has a row for each trial.
 func (v SummaryView) TrialTable() Table {
 	primary := label(v.Run.Primary)
@@ -406,7 +410,8 @@ func (v SummaryView) SpreadTable() Table {
 		number("trials").wide(2).hint("least and largest mean of a trial"),
 		number("sd of trials").strong().hint("standard deviation of the means of the trials"),
 		number("sd within items").wide(1).hint("how much one item varies between its trials"), number("same in all trials")},
-		Notes: []string{"failed trials count as 0 · an item's value is the mean over its trials · the difference of two trials has the sd of trials times √2"}}
+		Notes: []string{"failed trials" + textIf(v.anyUnanswered(), ", and those that an evaluator gave no score for,") +
+			" count as 0 · an item's value is the mean over its trials · the difference of two trials has the sd of trials times √2"}}
 	for _, s := range v.Trials.Scores {
 		t.add(s.Name, minMax(s.Least, s.Top, 3), Score(s.Between, 3), Score(s.Within, 3),
 			cmp.Or(textIf(s.N > 0, Count(s.Consistent)+"/"+Count(s.N)), none))

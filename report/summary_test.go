@@ -154,3 +154,16 @@ func TestScoreTable_nothingToFind(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestSpreadTable_unanswered checks that the note says which trials count as 0.
+func TestSpreadTable_unanswered(t *testing.T) {
+	v := SummaryView{Summary: outcome.Summary{Trials: &outcome.Trials{}, Scores: outcome.Stats{{Name: "judge"}}}}
+	for unanswered, want := range map[int]string{
+		0: "failed trials count as 0 ·", 2: "failed trials, and those that an evaluator gave no score for, count as 0 ·",
+	} {
+		v.Scores[0].Unanswered = unanswered
+		if got := v.SpreadTable().Notes[0]; !strings.HasPrefix(got, want) {
+			t.Errorf("%d: %s", unanswered, got)
+		}
+	}
+}

@@ -170,7 +170,7 @@ func noSecret(t *testing.T, where, text string) {
 // TestResumeCommand_masked: the command to resume is printed and may be logged, so it contains
 // no secret.
 func TestResumeCommand_masked(t *testing.T) {
-	got := resumeCommand([]string{"--name", "r", "--pipeline", "p --api-key X -v", "--url=http://h/a?key=X", "--resume"})
+	got := resumeCommand([]string{"--name", "r", "--pipeline", "p --api-key X -v", "--url=http://h/a?key=X", "--resume", "--overwrite"})
 	if want := "experiment --name r --pipeline 'p --api-key *** -v' '--url=http://h/a?***' --resume"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -361,8 +361,8 @@ func withName(args []string, generated string) []string {
 	return append(slices.Clone(args), "--name", generated)
 }
 
-// resumeCommand returns the command line that resumes this run: args with --resume. It masks
-// keys among the arguments of a pipeline.
+// resumeCommand returns the command line that resumes this run: args with --resume, and without
+// --overwrite, which would begin it again. It masks keys among the arguments of a pipeline.
 func resumeCommand(args []string) string {
 	command := "experiment"
 	for i, arg := range args {
@@ -373,7 +373,7 @@ func resumeCommand(args []string) string {
 		case i > 0 && namesProgram(args[i-1]):
 			arg = provider.MaskTarget(arg)
 		}
-		if arg != "--resume" {
+		if flag != "--resume" && flag != "--overwrite" {
 			command += " " + cli.Quote(arg)
 		}
 	}

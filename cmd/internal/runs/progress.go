@@ -81,7 +81,7 @@ type Progress struct {
 
 	pool   *mpb.Progress
 	bar    *mpb.Bar
-	unsent *time.Timer // of the next message that nothing reaches Langfuse; nil before Publishing
+	unsent *time.Timer // of the next message that nothing changes in Langfuse; nil before Publishing
 }
 
 // NewProgress returns the Progress of a run. It shows the mean of the score primary, and
@@ -204,7 +204,7 @@ func (p *Progress) count(o outcome.Outcome) {
 	}
 }
 
-// The times until the first and between later messages that nothing reaches Langfuse.
+// The times until the first and between later messages that nothing changes in Langfuse.
 const (
 	unsentDelay    = 10 * time.Second
 	unsentInterval = 30 * time.Second
@@ -224,7 +224,7 @@ func (p *Progress) Published(n int) {
 }
 
 // Publishing is called when no more items are run and the remaining results are being sent. From then on
-// until Close, messages say that nothing reaches Langfuse. Call it at most once.
+// until Close, messages say that nothing changes in Langfuse. Call it at most once.
 func (p *Progress) Publishing() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -240,8 +240,9 @@ func (p *Progress) reportUnsent() {
 	}
 	p.mu.Unlock()
 	if !p.quiet { // without p.mu, which the bar locks to draw itself below the line
-		fmt.Fprintf(p.out, "Langfuse has accepted nothing for %.0f s; interrupt keeps everything, "+
-			"experiment publish sends the rest later\n", silent.Seconds())
+		// It may have accepted everything, and not have deleted the scores of replaced attempts.
+		fmt.Fprintf(p.out, "nothing has changed in Langfuse for %.0f s; an interruption keeps everything, "+
+			"experiment publish does the rest later\n", silent.Seconds())
 	}
 }
 

@@ -150,8 +150,8 @@ func TestProgress_publishing(t *testing.T) {
 			time.Sleep(time.Minute)
 			want := ""
 			for _, silent := range []string{"10", "40", "10"} {
-				want += "Langfuse has accepted nothing for " + silent + " s; interrupt keeps everything, " +
-					"experiment publish sends the rest later\n"
+				want += "nothing has changed in Langfuse for " + silent + " s; an interruption keeps everything, " +
+					"experiment publish does the rest later\n"
 			}
 			if quiet {
 				want = ""

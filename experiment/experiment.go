@@ -81,8 +81,8 @@ type Config struct {
 	RetryClasses  []outcome.Class
 	// Keep names settings that a resumed run keeps, since they were not given.
 	Keep Keep
-	// Overwrite replaces the run of that name. The old run stays if the new one ends without an outcome
-	// and cannot be resumed (Result.Removed). It is an error if the old run is published to a server
+	// Overwrite replaces the run of that name, which keeps it if the new one ends without an outcome
+	// and cannot be resumed (Result.Removed). It is an error if that run is published to a server
 	// other than the embedded one.
 	Overwrite bool
 	// Verify reads the run back from Langfuse after it is published.

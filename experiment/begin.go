@@ -37,8 +37,8 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 	}
 	e := &execution{cfg: cfg}
 	e.result.Path = cfg.Path
-	if err := e.open(ctx); err != nil { // a run may be set aside, also by a process that was killed
-		return nil, errors.Join(err, e.system.close(), runstore.PutBack(cfg.Path))
+	if err := e.open(ctx); err != nil {
+		return nil, errors.Join(err, e.system.close(), e.putBack())
 	}
 	if e.result.Begun && note != "" {
 		e.system.Notes = append(e.system.Notes, note)
@@ -233,6 +233,14 @@ func (e *execution) setAside() error {
 		return cli.WithCode(cli.ExitIO, fmt.Errorf("replacing the run: %w", err))
 	}
 	return nil
+}
+
+// putBack gives the run that Overwrite set aside its name back.
+func (e *execution) putBack() error {
+	if !e.cfg.Overwrite {
+		return nil
+	}
+	return runstore.PutBack(e.cfg.Path)
 }
 
 // NameTakenError is the error for a new run whose name is already in use.

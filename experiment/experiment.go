@@ -314,7 +314,7 @@ func (e *execution) finish() {
 	if r.Stopped != nil && e.removable() {
 		r.Removed = true
 		_, _ = e.summary() // it may be reading the file
-		r.Fault = errors.Join(e.run.Remove(), runstore.PutBack(e.cfg.Path), e.system.close())
+		r.Fault = errors.Join(e.run.Remove(), e.putBack(), e.system.close())
 		return
 	}
 	var err error

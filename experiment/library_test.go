@@ -585,14 +585,6 @@ func TestRun_overwrite(t *testing.T) {
 	noError(t, err)
 	noError(t, killed.SetAside())
 	cfg.Overwrite, cfg.Resume = false, true
-	empty := cfg
-	empty.Source = list(0)
-	if _, err := experiment.Run(t.Context(), empty); !errors.Is(err, experiment.ErrNoItems) || uid() != again.Header.RunUID {
-		t.Errorf("resumed without items: %v, and the run is another", err)
-	}
-	killed, err = runstore.Open(cfg.Path)
-	noError(t, err)
-	noError(t, killed.SetAside())
 	if resumed, err := experiment.Run(t.Context(), cfg); err != nil || uid() != resumed.Header.RunUID {
 		t.Errorf("resumed: %v", err)
 	}

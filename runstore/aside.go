@@ -24,7 +24,7 @@ func (r *Run) SetAside() error {
 // another run has that name now.
 func PutBack(path string) error {
 	if _, err := os.Stat(asidePath(path)); err != nil || checkIsNew(path) != nil {
-		return nil
+		return faultOf(path, ErrWrite, ignoreMissing(err))
 	}
 	l, err := lockRun(path)
 	if err != nil {

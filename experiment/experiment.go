@@ -228,6 +228,7 @@ type execution struct {
 	summariser *outcome.Summariser
 	summary    func() (outcome.Summary, error) // the summary at the end, computed once
 	result     Result
+	replaced   string // path of the run that Overwrite replaces, until this one has an outcome
 
 	workers       Workers
 	tracesShowAll bool // traces show whole outputs
@@ -314,16 +315,14 @@ func (e *execution) finish() {
 	if r.Stopped != nil && e.removable() {
 		r.Removed = true
 		_, _ = e.summary() // it may be reading the file
-		r.Fault = errors.Join(e.run.Remove(), e.putBack(), e.system.close())
+		r.Fault = errors.Join(e.run.Remove(), e.endReplacing(true), e.system.close())
 		return
 	}
 	var err error
 	if r.Summary, err = e.summary(); err == nil {
 		err = fillPublication(context.Background(), e.run.Reader, &r.Summary)
 	}
-	// Also after a resumption: the process that replaced a run may have been killed.
-	err = errors.Join(err, runstore.RemoveAside(e.cfg.Path))
-	r.Fault = errors.Join(err, e.run.Close(), e.system.close())
+	r.Fault = errors.Join(err, e.run.Close(), e.endReplacing(false), e.system.close())
 }
 
 // removable reports whether this process created the run and it has no outcome, for a permanent

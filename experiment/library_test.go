@@ -581,13 +581,6 @@ func TestRun_overwrite(t *testing.T) {
 	if err != nil || uid() != again.Header.RunUID || uid() == first.Header.RunUID {
 		t.Errorf("replaced: %v", err)
 	}
-	killed, err := runstore.Open(cfg.Path) // a process that was killed before it created the new run
-	noError(t, err)
-	noError(t, killed.SetAside())
-	cfg.Overwrite, cfg.Resume = false, true
-	if resumed, err := experiment.Run(t.Context(), cfg); err != nil || uid() != resumed.Header.RunUID {
-		t.Errorf("resumed: %v", err)
-	}
 	if left, err := filepath.Glob(filepath.Join(folder, "*.run*")); err != nil || len(left) != 1 {
 		t.Errorf("%v, %q", err, left)
 	}

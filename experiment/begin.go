@@ -38,7 +38,7 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 	e := &execution{cfg: cfg}
 	e.result.Path = cfg.Path
 	if err := e.open(ctx); err != nil {
-		return nil, errors.Join(err, e.system.close(), e.endReplacing(true))
+		return nil, errors.Join(err, e.system.close())
 	}
 	if e.result.Begun && note != "" {
 		e.system.Notes = append(e.system.Notes, note)
@@ -204,8 +204,14 @@ func (e *execution) openRun(ctx context.Context) error {
 	}
 	e.source = Selected{Source: e.source, Filter: e.cfg.Filter}
 	e.result.Begun = true
-	if err := e.moveReplaced(); err != nil {
-		return err
+	if e.cfg.Overwrite { // as late as possible: earlier errors leave the old run alone
+		old, err := runstore.Open(e.cfg.Path) // which fails if another process has begun to write it
+		if err == nil {
+			err = old.Remove()
+		}
+		if err != nil && !errors.Is(err, runstore.ErrMissing) {
+			return cli.WithCode(cli.ExitIO, fmt.Errorf("replacing the run: %w", err))
+		}
 	}
 	e.cfg.Header.Dataset.Fingerprint = "" // the header has it only after the items are listed
 	if p := &e.cfg.Header.Publication; p.Scores == nil && e.cfg.Header.Harness == "" {
@@ -215,37 +221,6 @@ func (e *execution) openRun(ctx context.Context) error {
 	e.run, err = runstore.Create(e.cfg.Path, e.cfg.Header)
 	e.result.Header = e.cfg.Header
 	return err
-}
-
-// moveReplaced gives the run that Overwrite replaces another name, as late as possible.
-func (e *execution) moveReplaced() error {
-	if !e.cfg.Overwrite {
-		return nil
-	}
-	aside := e.cfg.Path + ".replaced"
-	old, err := runstore.Open(e.cfg.Path) // which fails if another process has begun to write it
-	if errors.Is(err, runstore.ErrMissing) {
-		return nil
-	}
-	if err == nil {
-		err = old.MoveTo(aside)
-	}
-	if err != nil {
-		return cli.WithCode(cli.ExitIO, fmt.Errorf("replacing the run: %w", err))
-	}
-	e.replaced = aside
-	return nil
-}
-
-// endReplacing removes the run that was replaced, or gives it its name back.
-func (e *execution) endReplacing(restore bool) error {
-	switch {
-	case e.replaced == "":
-		return nil
-	case restore:
-		return os.Rename(e.replaced, e.cfg.Path)
-	}
-	return os.Remove(e.replaced)
 }
 
 // NameTakenError is the error for a new run whose name is already in use.

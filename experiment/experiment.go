@@ -81,9 +81,8 @@ type Config struct {
 	RetryClasses  []outcome.Class
 	// Keep names settings that a resumed run keeps, since they were not given.
 	Keep Keep
-	// Overwrite replaces the run of that name, which keeps it if the new one ends without an outcome
-	// and cannot be resumed (Result.Removed). It is an error if that run is published to a server
-	// other than the embedded one.
+	// Overwrite replaces the run of that name. It is an error if that run is published to a
+	// server other than the embedded one.
 	Overwrite bool
 	// Verify reads the run back from Langfuse after it is published.
 	Verify bool
@@ -228,7 +227,6 @@ type execution struct {
 	summariser *outcome.Summariser
 	summary    func() (outcome.Summary, error) // the summary at the end, computed once
 	result     Result
-	replaced   string // path of the run that Overwrite replaces, until this one has an outcome
 
 	workers       Workers
 	tracesShowAll bool // traces show whole outputs
@@ -315,14 +313,14 @@ func (e *execution) finish() {
 	if r.Stopped != nil && e.removable() {
 		r.Removed = true
 		_, _ = e.summary() // it may be reading the file
-		r.Fault = errors.Join(e.run.Remove(), e.endReplacing(true), e.system.close())
+		r.Fault = errors.Join(e.run.Remove(), e.system.close())
 		return
 	}
 	var err error
 	if r.Summary, err = e.summary(); err == nil {
 		err = fillPublication(context.Background(), e.run.Reader, &r.Summary)
 	}
-	r.Fault = errors.Join(err, e.run.Close(), e.endReplacing(false), e.system.close())
+	r.Fault = errors.Join(err, e.run.Close(), e.system.close())
 }
 
 // removable reports whether this process created the run and it has no outcome, for a permanent

@@ -247,11 +247,6 @@ func (r *Run) Close() error { return r.end(func() error { return nil }) }
 // Remove closes the run and removes its file. No other process can open the run in between.
 func (r *Run) Remove() error { return r.end(func() error { return os.Remove(r.path) }) }
 
-// MoveTo closes the run and renames its file. No other process can open the run in between.
-func (r *Run) MoveTo(path string) error {
-	return r.end(func() error { return os.Rename(r.path, path) })
-}
-
 // end closes the run and calls last before it releases the lock.
 func (r *Run) end(last func() error) error {
 	if !r.writer.stop() {

@@ -81,8 +81,8 @@ type Config struct {
 	RetryClasses  []outcome.Class
 	// Keep names settings that a resumed run keeps, since they were not given.
 	Keep Keep
-	// Overwrite replaces the run of that name. It is an error if that run is published to a
-	// server other than the embedded one.
+	// Overwrite replaces the run of that name, which is gone when the new one begins, whatever becomes
+	// of it. It is an error if that run is published to a server other than the embedded one.
 	Overwrite bool
 	// Verify reads the run back from Langfuse after it is published.
 	Verify bool

@@ -183,4 +183,12 @@ func TestCheck_refresh(t *testing.T) {
 	if got := check(0, "gpt-4o-mini", "--refresh-base", "5", "--max-failures", "50%"); !refreshed.MatchString(got) {
 		t.Errorf("with a failed item: %s", got)
 	}
+	// It has the cache of the candidate. Of the three items, one is refused each time.
+	for _, cached := range []int{0, 2} {
+		got := check(0, "gpt-4o-mini", "--refresh-base", "5", "--max-failures", "50%", "--cache", "answers")
+		base := summaryOf(t, f.run(t, 0, "show", refreshed.FindStringSubmatch(got)[1], "--json").stdout.String())
+		if n := base.Items.FromCache; n != cached {
+			t.Errorf("%d items of the base are from the cache", n)
+		}
+	}
 }

@@ -74,7 +74,8 @@ type check struct {
 	baseEnv    cli.Env         // env without the variables that describe the candidate
 	values     settings.Values // of checkTable
 	runArgs    []string        // the command line of the candidate's run
-	itemArgs   []string        // those of runArgs, the environment and the file: which items, and how many may fail
+	itemArgs   []string        // of runArgs, the environment and the file: those that select items, and limits
+	modelArgs  []string        // likewise: limits and cache of a model
 	resumeArgs []string        // the command line that resumes the check
 	run        func(context.Context, cli.Env) int
 	dataset    string

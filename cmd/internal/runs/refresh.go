@@ -19,13 +19,18 @@ import (
 )
 
 // planRefresh keeps what refreshBase needs of the settings of the candidate's run: those that select
-// items and say how many may fail, and an environment without those that describe the system.
+// items, its limits, and an environment without those that describe the system.
 func (c *check) planRefresh(runTable []settings.Setting, runValues settings.Values) {
-	for _, flag := range []string{"item", "filter", "limit", "max-failures"} {
-		for _, word := range runValues.All(flag) {
-			c.itemArgs = append(c.itemArgs, "--"+flag+"="+word)
+	args := func(flags ...string) (args []string) {
+		for _, flag := range flags {
+			for _, word := range runValues.All(flag) {
+				args = append(args, "--"+flag+"="+word)
+			}
 		}
+		return args
 	}
+	c.itemArgs = args("item", "filter", "limit", "max-failures", "timeout", "concurrency")
+	c.modelArgs = args("rpm", "tpm", "cache")
 	c.baseEnv = c.env
 	c.baseEnv.Getenv = func(name string) string {
 		if slices.ContainsFunc(runTable, func(s settings.Setting) bool {
@@ -50,6 +55,7 @@ func (c *check) refreshBase(ctx context.Context) error {
 	name, model := GeneratedName(h.Name+"-refreshed"), h.System.Model
 	if h.System.Provider != model { // for the baseline extractor they are equal
 		model = h.System.Provider + "/" + model
+		c.itemArgs = append(c.itemArgs, c.modelArgs...)
 	}
 	args := append([]string{"run", "--quiet", "--dataset=" + c.dataset, "--name=" + name, "--model=" + model}, c.systemArgs(h)...)
 	var out bytes.Buffer

@@ -177,17 +177,23 @@ func Comment(ctx context.Context, getenv func(string) string, body, marker strin
 	if err != nil {
 		return "", err
 	}
+	return api.postTries(ctx, body, marker, time.Second)
+}
+
+// postTries calls post up to three times, with pauses of which the second is twice the first.
+func (a *commentAPI) postTries(ctx context.Context, body, marker string, pause time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 6*hostTimeout)
 	defer cancel()
-	for pause := time.Second; ; pause *= 2 {
-		action, err := api.post(ctx, body, marker)
-		if err == nil || errors.Is(err, errDenied) || pause > 2*time.Second {
+	for try := 1; ; try++ {
+		action, err := a.post(ctx, body, marker)
+		if err == nil || errors.Is(err, errDenied) || try == 3 {
 			return action, err
 		}
 		select {
 		case <-ctx.Done():
 			return action, err
 		case <-time.After(pause):
+			pause *= 2
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // fakeHost stores comments as GitHub and GitLab do.
@@ -95,6 +96,16 @@ func githubEnv(t *testing.T, f *fakeHost, ref string) map[string]string {
 
 const pull = "refs/pull/7/merge"
 
+// postQuickly is Comment with short pauses.
+func postQuickly(t *testing.T, env map[string]string, body, marker string) (string, error) {
+	t.Helper()
+	api, err := newCommentAPI(func(name string) string { return env[name] })
+	if err != nil {
+		return "", err
+	}
+	return api.postTries(t.Context(), body, marker, time.Millisecond)
+}
+
 func TestComment(t *testing.T) {
 	t.Parallel()
 	f := &fakeHost{}
@@ -106,7 +117,7 @@ func TestComment(t *testing.T) {
 	post := func(check, text, want string) {
 		t.Helper()
 		marker := commentMarker(check)
-		got, err := Comment(t.Context(), func(n string) string { return env[n] }, text+"\n"+marker+"\n", marker)
+		got, err := postQuickly(t, env, text+"\n"+marker+"\n", marker)
 		if err != nil || got != want {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
@@ -136,7 +147,7 @@ func TestComment_gitlab(t *testing.T) {
 	env := map[string]string{"GITLAB_CI": "true", "CI_API_V4_URL": server.URL + "/api/v4", "CI_PROJECT_ID": "5", "CI_MERGE_REQUEST_IID": "7", "GITLAB_TOKEN": "sesame"}
 	for _, want := range []string{"created", "updated"} {
 		marker := commentMarker("a")
-		got, err := Comment(t.Context(), func(n string) string { return env[n] }, want+marker, marker)
+		got, err := postQuickly(t, env, want+marker, marker)
 		if got != want || err != nil {
 			t.Errorf("got %q, %v", got, err)
 		}
@@ -153,7 +164,7 @@ func TestComment_app(t *testing.T) {
 	env := githubEnv(t, f, pull)
 	for _, want := range []string{"created", "updated"} {
 		marker := commentMarker("a")
-		got, err := Comment(t.Context(), func(n string) string { return env[n] }, want+marker, marker)
+		got, err := postQuickly(t, env, want+marker, marker)
 		if got != want || err != nil || len(f.comments) != 1 {
 			t.Errorf("got %q, %v, %d comments, want %q", got, err, len(f.comments), want)
 		}
@@ -180,7 +191,7 @@ func TestComment_again(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	env["GITHUB_API_URL"] = server.URL
-	action, err := Comment(t.Context(), func(n string) string { return env[n] }, "x"+commentMarker("a"), commentMarker("a"))
+	action, err := postQuickly(t, env, "x"+commentMarker("a"), commentMarker("a"))
 	if err != nil || action != "updated" || len(f.comments) != 1 {
 		t.Errorf("%q, %v: %v", action, err, f.comments)
 	}
@@ -193,7 +204,7 @@ func TestComment_limited(t *testing.T) {
 		t.Run(f.after, func(t *testing.T) {
 			t.Parallel()
 			env := githubEnv(t, f, pull)
-			_, err := Comment(t.Context(), func(n string) string { return env[n] }, "x"+commentMarker("a"), commentMarker("a"))
+			_, err := postQuickly(t, env, "x"+commentMarker("a"), commentMarker("a"))
 			if err == nil || errors.Is(err, errDenied) || !strings.Contains(err.Error(), "403 Forbidden") {
 				t.Errorf("got %v", err)
 			}
@@ -224,7 +235,7 @@ func TestComment_refused(t *testing.T) {
 			for key, value := range tt.env {
 				env[key] = value
 			}
-			_, err := Comment(t.Context(), func(n string) string { return env[n] }, "x"+commentMarker("a"), commentMarker("a"))
+			_, err := postQuickly(t, env, "x"+commentMarker("a"), commentMarker("a"))
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "sesame") {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}

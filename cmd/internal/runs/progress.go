@@ -234,15 +234,17 @@ func (p *Progress) Publishing() {
 
 func (p *Progress) reportUnsent() {
 	p.mu.Lock()
-	silent := time.Since(p.lastAccepted)
-	if !p.ended {
-		p.unsent.Reset(unsentInterval)
-	}
+	silent, ended := time.Since(p.lastAccepted), p.ended
 	p.mu.Unlock()
-	if !p.quiet { // without p.mu, which the bar locks to draw itself below the line
+	if !ended && !p.quiet { // without p.mu, which the bar locks to draw itself below the line
 		// It may have accepted everything, and not have deleted the scores of replaced attempts.
 		fmt.Fprintf(p.out, "nothing has changed in Langfuse for %.0f s; an interruption keeps everything, "+
 			"experiment publish does the rest later\n", silent.Seconds())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended {
+		p.unsent.Reset(unsentInterval)
 	}
 }
 

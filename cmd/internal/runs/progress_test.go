@@ -148,6 +148,7 @@ func TestProgress_publishing(t *testing.T) {
 			p.Close()
 			p.Published(3)
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			want := ""
 			for _, silent := range []string{"10", "40", "10"} {
 				want += "nothing has changed in Langfuse for " + silent + " s; an interruption keeps everything, " +

@@ -87,7 +87,7 @@ func notPaidTwice(t *testing.T, before, after map[string]outcome.Outcome) {
 func TestCrash_killedAndResumed(t *testing.T) {
 	suite.Slow(t, "it takes long")
 	t.Parallel()
-	const n = 32
+	const n = 96
 	f := newFolder(t)
 	items := makeItems(n, 25_000)
 	file := f.writeItems(t, items)

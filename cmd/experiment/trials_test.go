@@ -159,7 +159,7 @@ func TestTrials_takenInLangfuse(t *testing.T) {
 func TestTrials_killedAndResumed(t *testing.T) {
 	suite.Slow(t, "it takes long")
 	t.Parallel()
-	const n, trials = 12, 3
+	const n, trials = 24, 3
 	f := newFolder(t)
 	items := makeItems(n, 25_000)
 	client, stop := f.langfuse(t)

@@ -70,22 +70,21 @@ func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Con
 
 // check is the state of one check.
 type check struct {
-	env        cli.Env
-	baseEnv    cli.Env         // env without the variables that describe the candidate
-	values     settings.Values // of checkTable
-	runArgs    []string        // the command line of the candidate's run
-	itemArgs   []string        // of runArgs, the environment and the file: those that select items, and limits
-	modelArgs  []string        // likewise: limits and cache of a model
-	resumeArgs []string        // the command line that resumes the check
-	run        func(context.Context, cli.Env) int
-	dataset    string
-	candidate  string            // name of the candidate's run
-	metadata   map[string]string // of the candidate's run
-	cfg        compare.Config
-	refresh    *float64
-	base       Base
-	refused    error // why the candidate was stopped before it cost anything
-	judged     bool  // the rules were judged
+	env                 cli.Env
+	baseEnv             cli.Env         // env without the variables that describe the candidate
+	values              settings.Values // of checkTable
+	runArgs             []string        // the command line of the candidate's run
+	resumeArgs          []string        // the command line that resumes the check
+	itemArgs, modelArgs []string        // see planRefresh
+	run                 func(context.Context, cli.Env) int
+	dataset             string
+	candidate           string            // name of the candidate's run
+	metadata            map[string]string // of the candidate's run
+	cfg                 compare.Config
+	refresh             *float64
+	base                Base
+	refused             error // why the candidate was stopped before it cost anything
+	judged              bool  // the rules were judged
 	report.Check
 }
 

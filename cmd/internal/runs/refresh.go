@@ -19,7 +19,8 @@ import (
 )
 
 // planRefresh keeps what refreshBase needs of the settings of the candidate's run: those that select
-// items, its limits, and an environment without those that describe the system.
+// items, its limits (itemArgs), those of a model and its cache (modelArgs), and an environment without those
+// that describe the system.
 func (c *check) planRefresh(runTable []settings.Setting, runValues settings.Values) {
 	args := func(flags ...string) (args []string) {
 		for _, flag := range flags {
@@ -55,9 +56,11 @@ func (c *check) refreshBase(ctx context.Context) error {
 	name, model := GeneratedName(h.Name+"-refreshed"), h.System.Model
 	if h.System.Provider != model { // for the baseline extractor they are equal
 		model = h.System.Provider + "/" + model
-		c.itemArgs = append(c.itemArgs, c.modelArgs...)
 	}
 	args := append([]string{"run", "--quiet", "--dataset=" + c.dataset, "--name=" + name, "--model=" + model}, c.systemArgs(h)...)
+	if h.System.Provider != h.System.Model { // the baseline refuses them
+		args = append(args, c.modelArgs...)
+	}
 	var out bytes.Buffer
 	var estimate report.Estimate
 	if code := c.command(ctx, c.baseEnv, &out, append(slices.Clone(args), "--estimate", "--json")); code != cli.ExitOK {

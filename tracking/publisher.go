@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -54,6 +55,7 @@ type publisher struct {
 	finished         <-chan struct{} // closed when the run has finished
 	rounds           []*round        // those under way, oldest first
 	lastRead         int64           // the highest OID that a round has read
+	builders         map[int]builder // of the trials that are open; replaced, never changed
 	linkSlots        chan struct{}   // holds a value for each request for a link under way
 	// spansTurn and scoresTurn hold a value while a round is in that stage.
 	spansTurn, scoresTurn chan struct{}
@@ -99,7 +101,8 @@ func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
 	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Minute)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	p := &publisher{
-		cfg: cfg, finished: finished, linkSlots: make(chan struct{}, maxRequests), withdrawals: map[int64]*withdrawal{},
+		cfg: cfg, finished: finished, builders: map[int]builder{}, withdrawals: map[int64]*withdrawal{},
+		linkSlots: make(chan struct{}, maxRequests),
 		spansTurn: make(chan struct{}, 1), scoresTurn: make(chan struct{}, 1),
 	}
 	return p.follow(ctx)
@@ -190,7 +193,7 @@ func (p *publisher) openTrials(ctx context.Context, batch []runstore.Pending) (m
 		}
 		p.datasetUnchecked = false
 	}
-	builders := map[int]builder{}
+	builders := maps.Clone(p.builders)
 	unlinkable := make([]error, len(batch))
 	for i := range batch {
 		trial := batch[i].Trial
@@ -213,6 +216,7 @@ func (p *publisher) openTrials(ctx context.Context, batch []runstore.Pending) (m
 			p.refuse(batch[i], runstore.Link, unlinkableError(p.header, err, open))
 		}
 	}
+	p.builders = builders
 	return builders, nil
 }
 

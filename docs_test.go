@@ -251,7 +251,8 @@ func TestDocs_items(t *testing.T) {
 }
 
 // checkItemsProgram checks that the page shows docs/examples/items.py as it is, and that a folder
-// with gold in JSON and one with gold in CSV give the same items.
+// with gold in JSON and one with gold in CSV give the same items, that a text without gold is not
+// annotated, and that gold of a text that is not there is an error.
 func checkItemsProgram(t *testing.T, page string) {
 	program, err := os.ReadFile("docs/examples/items.py")
 	if err != nil {
@@ -288,6 +289,16 @@ func checkItemsProgram(t *testing.T, page string) {
 	}
 	if outputs[0] != outputs[1] {
 		t.Errorf("gold in JSON gives\n%sgold in CSV\n%s", outputs[0], outputs[1])
+	}
+	for file, want := range map[string]string{"ada.txt": `"expectedOutput": null`, "gold.csv": ""} {
+		folder := t.TempDir()
+		if err := os.WriteFile(filepath.Join(folder, file), []byte("document,name,type\nada.txt,Ada,Person\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		output, err := exec.Command(python, "docs/examples/items.py", folder).Output()
+		if (err == nil) != (want != "") || !strings.Contains(string(output), want) {
+			t.Errorf("a folder with only %s gives %q, %v", file, output, err)
+		}
 	}
 	var items []string
 	for item, err := range dataset.Read(strings.NewReader(outputs[0]), dataset.JSONL, "") {

@@ -292,8 +292,8 @@ func (d *decoder) columns(header []string) ([]column, error) {
 
 // columnOf returns the column of a header. Known names may be in any case.
 func columnOf(name string) column {
-	if key, ok := strings.CutPrefix(name, metadataPrefix); ok && key != "" {
-		return column(name)
+	if n := len(metadataPrefix); len(name) > n && strings.EqualFold(name[:n], metadataPrefix) {
+		return column(metadataPrefix + name[n:])
 	}
 	for known, f := range fields {
 		switch {

@@ -86,6 +86,7 @@ func TestRead_variants(t *testing.T) {
 		"JSON brackets in strings":        {JSON, `[{"id":"a","input":"]}\"{["}]`, "1: a input=\"]}\\\"{[\" expected= metadata= trace=/ derived=false\n"},
 		"CSV with BOM, CRLF and any case": {CSV, "\ufeffID,Input\r\na,\"{\"\"x\"\":1}\"\r\n", strings.Replace(one, "1:", "2:", 1)},
 		"CSV header only":                 {CSV, "id,input\n", ""},
+		"CSV metadata in any case":        {CSV, "id,input,METADATA.L\na,1,en\n", "2: a input=1 expected= metadata={\"L\":\"en\"} trace=/ derived=false\n"},
 		"a number is an id":               {JSONL, `{"id":7,"input":1}`, "1: 7 input=1 expected= metadata= trace=/ derived=false\n"},
 		"null is absent":                  {JSONL, `{"id":"a","input":{"x":1},"expected":null,"metadata":null}`, one},
 		"what Langfuse adds is ignored":   {JSONL, `{"id":"a","input":{"x":1},"status":"ACTIVE","datasetId":"d","createdAt":"t"}`, one},

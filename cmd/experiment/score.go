@@ -23,7 +23,7 @@ func scoreCommand(env cli.Env) *urfave.Command {
 		Usage:     "score pairs of expected and extracted, without a model and without Langfuse",
 		UsageText: "experiment score FILE.jsonl [--options FILE|JSON] [--summary]",
 		Description: `Each line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.
-A line with an error, or without what was extracted, is a failed item.`,
+A line with an error, or whose extracted is null, is a failed item; extracted is required.`,
 		Flags: []urfave.Flag{
 			settings.OptionsFlag(),
 			&urfave.BoolFlag{Name: "summary", Usage: "print means and pooled values instead of one line per pair"},

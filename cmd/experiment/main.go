@@ -171,7 +171,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "mode", Value: string(embedded.ModeV4), Usage: "behave as Langfuse in `MODE`: v4, v4-dual or v3"},
 			&urfave.DurationFlag{Name: "latency", Usage: "delay each answer by `TIME`, such as 100ms"},
 			&urfave.Float64Flag{Name: "fail", Usage: "let this `SHARE` of all requests fail, from 0 to 1"},
-			&urfave.IntFlag{Name: "rate-limit", Usage: "answer 429 beyond `N` requests a minute for each kind of route"},
+			&urfave.IntFlag{Name: "rate-limit", Usage: "answer 429 beyond `N` requests a minute for each kind of route that Langfuse Cloud limits"},
 			&urfave.StringFlag{Name: "trigger", Usage: "start the runs that the Run button in Langfuse asks for and the YAML file `FILE` allows"},
 			&urfave.StringFlag{Name: "trigger-listen", Value: trigger.DefaultListen, Usage: "receive these requests at `ADDR`, a host and port behind a proxy on port 80 or 443"},
 		},

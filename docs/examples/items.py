@@ -14,10 +14,9 @@ if table.exists():
 if unknown := rows.keys() - {text.stem for text in texts}:
     sys.exit(f"gold.csv: a document is the name of a text without .txt, and there are no texts {sorted(unknown)}")
 for text in texts:
-    gold, expected = text.with_suffix(".json"), None  # None: not annotated
+    gold = text.with_suffix(".json")
+    expected = {"entities": rows.get(text.stem, [])} if table.exists() else None  # None: not annotated
     if gold.exists():
         expected = json.loads(gold.read_text("utf-8"))
-    elif table.exists():
-        expected = {"entities": rows.get(text.stem, [])}
     print(json.dumps({"id": text.stem, "expectedOutput": expected,
                       "input": {"document_text": text.read_text("utf-8"), "object_schemas": schemas}}))

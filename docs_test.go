@@ -292,7 +292,8 @@ func checkItemsProgram(t *testing.T, page string) {
 	}
 	for file, want := range map[string]string{"ada.txt": `"expectedOutput": null`, "gold.csv": ""} {
 		folder := t.TempDir()
-		if err := os.WriteFile(filepath.Join(folder, file), []byte("document,name,type\nada.txt,Ada,Person\n"), 0o600); err != nil {
+		text := "document,name,type\nada.txt,Ada,Person\n"
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		output, err := exec.Command(python, "docs/examples/items.py", folder).Output()

@@ -6,6 +6,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 )
 
@@ -218,7 +219,7 @@ func (r Result) Done() int { return r.Created + r.Updated + r.Unchanged + r.Refu
 // Err returns nil if every item is in the dataset, else an error with exit code 4 that lists the
 // refused items.
 func (r Result) Err() error {
-	return r.refused(fmt.Sprintf("%d items are in the dataset, not all of the file", r.Created+r.Updated+r.Unchanged))
+	return r.refused("not all of the file is in the dataset, but " + textutil.Counted(r.Created+r.Updated+r.Unchanged, "item"))
 }
 
 // refused returns the error for refused items, or nil if there are none.

@@ -63,7 +63,7 @@ func TestSettingsOf(t *testing.T) {
 	notCompared := map[string]bool{
 		"Format": true, "RunUID": true, "GitSHA": true, "Runner": true, "Project": true, "Started": true, "Rescored": true, // of the process
 		"Dataset.ID": true, "Dataset.Name": true, "Dataset.Version": true, // the fingerprint counts
-		"System.Prompt.Label": true, "Scorer.Primary": true, "Scorer.OutputOnly": true, // follow from others, or may change
+		"System.Prompt.Label": true, "System.Prompt.Template": true, "Scorer.Primary": true, "Scorer.OutputOnly": true, // follow from others, or may change
 		"Publication.Form": true,
 	}
 	base := outcome.Header{Trials: 1, System: outcome.System{Prompt: outcome.Prompt{Name: "p"}}, Publication: outcome.Publication{Form: outcome.PublicationForm}}

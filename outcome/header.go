@@ -136,6 +136,9 @@ type Prompt struct {
 	Version int    `json:"version"`
 	Label   string `json:"label,omitempty"`
 	SHA256  string `json:"sha256"`
+	// Template is the pipeline.Template as JSON, with which the run is resumed even if Langfuse has
+	// lost it. It is empty for a prompt that is not in Langfuse, and in runs of earlier versions.
+	Template json.RawMessage `json:"template,omitempty"`
 }
 
 // Scorer records how outcomes are scored. Two runs are comparable only if Version and Options

@@ -53,13 +53,13 @@ type TemplateMessage struct {
 //	vars, err := pipeline.DocumentVars(doc)
 //	messages, err := pipeline.Compile(t, vars)
 type Template struct {
-	Messages []TemplateMessage
+	Messages []TemplateMessage `json:"messages"`
 	// Name, Version and Label identify a stored prompt; they are empty for others.
-	Name    string
-	Version int
-	Label   string
+	Name    string `json:"-"`
+	Version int    `json:"-"`
+	Label   string `json:"-"`
 	// Config is what the author of the prompt stored with it. This package does not read it.
-	Config json.RawMessage
+	Config json.RawMessage `json:"config,omitempty"`
 }
 
 // ParseText returns a text prompt: one message of the user.

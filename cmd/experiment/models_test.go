@@ -16,6 +16,7 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
 )
 
 // chatServer is an OpenAI-compatible server that stores the requests.
@@ -250,6 +251,40 @@ func TestModels_movedLabel(t *testing.T) {
 		if code != cli.ExitUsage || !strings.Contains(stderr, "prompt: began with mine@1, now mine@2\n") {
 			t.Errorf("%s: exit %d, %s", other, code, stderr)
 		}
+	}
+}
+
+// TestModels_deletedPrompt: a run whose prompt is not in Langfuse any more goes on with the text and the
+// config that it began with, whichever way the prompt is named.
+func TestModels_deletedPrompt(t *testing.T) {
+	b, server := newBench(t), newChatServer(t, "no answer")
+	b.seed("docs", oneItem)
+	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
+	args := []string{"--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--prompt", "mine", "--quiet", "--max-failures=100%"}
+	b.prompt(langfuse.Prompt{Name: "mine", Type: langfuse.PromptText, Labels: []string{"production"},
+		Prompt: json.RawMessage(`"One: {{document_text}}"`), Config: json.RawMessage(`{"temperature": 0.3}`)})
+	b.succeed(env, args...)
+	b.langfuse(func(client *langfuse.Client) {
+		r, err := http.NewRequest(http.MethodDelete, client.BaseURL()+"/api/public/v2/prompts/mine", nil)
+		must(t, err)
+		r.SetBasicAuth(embedded.DefaultPublicKey, embedded.DefaultSecretKey)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil || response.Body.Close() != nil || response.StatusCode != http.StatusNoContent {
+			t.Fatalf("deleting the prompt: %v, %v", response, err)
+		}
+	})
+	must(t, os.WriteFile("p.txt", []byte("One: {{document_text}}"), 0o600))
+	for _, named := range []string{"--prompt-label=production", "--prompt-version=1", "--prompt-file=p.txt"} {
+		before := len(server.bodies)
+		b.succeed(env, append(args, "--retry-failed", named)...)
+		text, _ := json.Marshal(server.last())
+		if len(server.bodies) == before || !strings.Contains(string(text), "One: Ada") || server.last()["temperature"] != 0.3 {
+			t.Errorf("%s: the model was asked %d times, last %s", named, len(server.bodies)-before, text)
+		}
+	}
+	code, _, stderr := b.with(env, append(args, "--retry-failed", "--prompt-version=2")...)
+	if code != cli.ExitUsage || !strings.Contains(stderr, `there is no prompt "mine"`) {
+		t.Errorf("another version: exit %d, %s", code, stderr)
 	}
 }
 

@@ -316,17 +316,15 @@ func canonicalJSON(raw json.RawMessage) string {
 // findPrompt fetches the prompt of the settings, with name as its default name. If they name
 // a file, it is the version with that text: that of the run that is resumed, else the newest.
 // Without one, the pin has no version. An estimate only reads the file. A label is on the version
-// that the run that is resumed began with, wherever it is now.
+// that the run that is resumed began with, wherever it is now. Langfuse need not have it any more.
 func (o Opener) findPrompt(ctx context.Context, cfg Config, name string) (pipeline.Template, outcome.Prompt, error) {
 	ref := cfg.Prompt
 	ref.Name = cmp.Or(ref.Name, name)
 	if cfg.PromptFile == "" {
-		label := cmp.Or(ref.Label, "production")
-		if b := cfg.Began; b != nil && ref.Version == 0 && b.Name == ref.Name && b.Label == label {
-			ref = langfuse.PromptRef{Name: b.Name, Version: b.Version}
-			template, pin, err := o.FetchPrompt(ctx, ref, "the run began with it")
-			template.Label, pin.Label = label, label
-			return template, pin, err
+		b := cfg.Began
+		if b != nil && b.Name == ref.Name &&
+			(ref.Version == b.Version || ref.Version == 0 && cmp.Or(ref.Label, "production") == b.Label) {
+			return o.beganWith(ctx, *b)
 		}
 		return o.FetchPrompt(ctx, ref, "--prompt-file FILE creates one")
 	}
@@ -338,11 +336,24 @@ func (o Opener) findPrompt(ctx context.Context, cfg Config, name string) (pipeli
 	case began == nil:
 		return tracking.MatchPrompt(ctx, o.Langfuse.Client, ref.Name, template)
 	case began.Name == ref.Name && began.SHA256 == sha:
-		ref.Version = began.Version
-		return o.FetchPrompt(ctx, ref, "the run began with it")
+		return o.beganWith(ctx, *began)
 	default: // another experiment, which is refused
 		return template, outcome.Prompt{Name: ref.Name + " (" + cfg.PromptFile + ")", SHA256: sha}, nil
 	}
+}
+
+// beganWith returns the prompt that a run began with: the one in the run file or, for a run of an
+// earlier version, that version in Langfuse.
+func (o Opener) beganWith(ctx context.Context, began outcome.Prompt) (template pipeline.Template, pin outcome.Prompt, err error) {
+	if began.Template == nil {
+		ref := langfuse.PromptRef{Name: began.Name, Version: began.Version}
+		template, pin, err = o.FetchPrompt(ctx, ref, "the run began with it")
+	} else {
+		pin, err = began, json.Unmarshal(began.Template, &template)
+		template.Name, template.Version = began.Name, began.Version
+	}
+	template.Label, pin.Label = began.Label, began.Label
+	return template, pin, err
 }
 
 // FetchPrompt fetches a prompt from Langfuse; without label and version, the one labelled

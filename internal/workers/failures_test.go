@@ -787,3 +787,50 @@ func TestJob_exchange(t *testing.T) {
 		t.Errorf("%d bytes are kept, %v, %v", n, err, failed)
 	}
 }
+
+// lastResult is an Admission that remembers how its last permit ended.
+type lastResult struct{ ended chan pipeline.RequestResult }
+
+func (a lastResult) Admit(context.Context, pipeline.Estimate) (pipeline.Permit, error) { return a, nil }
+func (a lastResult) State() limit.State                                                { return limit.State{} }
+func (a lastResult) Done(_ context.Context, e pipeline.RequestResult) error {
+	a.ended <- e
+	return nil
+}
+
+// TestPermitServer_suspended checks that a coordinator that was suspended does not take its workers for
+// dead when it continues, but later if they stay silent.
+func TestPermitServer_suspended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		admission := lastResult{make(chan pipeline.RequestResult, 1)}
+		server := NewPermitServer(t.Context(), func(string) pipeline.Admission { return admission })
+		defer server.Close()
+		ask := func(req permitRequest) {
+			req.Worker = "w"
+			raw, err := json.Marshal(req)
+			if err != nil || server.Answer(t.Context(), raw) == nil {
+				t.Fatalf("no answer, %v", err)
+			}
+		}
+		g := server.group("")
+		suspend := func() { // as after a minute without a tick of this process
+			g.mu.Lock()
+			g.workers["w"].heard = time.Now().Add(-time.Minute)
+			g.mu.Unlock()
+			time.Sleep(leaseTime)
+			synctest.Wait()
+		}
+		ask(permitRequest{ID: 1, Estimate: &pipeline.Estimate{}})
+		suspend()
+		ask(permitRequest{ID: 1, Ended: &pipeline.RequestResult{Result: limit.Result{Tokens: 7}}})
+		if e := <-admission.ended; e.Lost || e.Tokens != 7 {
+			t.Errorf("of a worker that is there: %+v", e)
+		}
+		ask(permitRequest{ID: 2, Estimate: &pipeline.Estimate{}})
+		suspend()
+		time.Sleep(leaseTime)
+		if e := <-admission.ended; !e.Lost {
+			t.Errorf("of a worker that is not there: %+v", e)
+		}
+	})
+}

@@ -127,6 +127,7 @@ type permitGroup struct {
 type permitWorker struct {
 	permits map[int64]*workerPermit // by id
 	turn    chan struct{}           // holds whoever is asking the Admission, so that workers are served in turn
+	heard   time.Time               // when its last request arrived
 	timer   *time.Timer             // drops the worker
 	newest  time.Duration           // the latest permitRequest.Sent
 }
@@ -154,6 +155,7 @@ func (g *permitGroup) answer(ctx context.Context, req permitRequest) (reply perm
 		return reply, nil
 	}
 	w.newest = max(w.newest, req.Sent)
+	w.heard = time.Now()
 	w.timer.Reset(leaseTime)
 	switch {
 	case req.Ended != nil:
@@ -187,15 +189,22 @@ func (g *permitGroup) worker(name string) *permitWorker {
 		return w
 	}
 	w := &permitWorker{permits: map[int64]*workerPermit{}, turn: make(chan struct{}, 1)}
-	w.timer = time.AfterFunc(leaseTime, func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.workers[name] == w { // otherwise Close dropped it just before
-			g.drop(name)
-		}
-	})
+	w.timer = time.AfterFunc(leaseTime, func() { g.dropSilent(name, w) })
 	g.workers[name] = w
 	return w
+}
+
+// dropSilent drops a worker whose timer has run out. If that is late, it was this process that was
+// away, such as while its machine slept: the worker then gets the time again.
+func (g *permitGroup) dropSilent(name string, w *permitWorker) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if time.Since(w.heard) > leaseTime+time.Second {
+		w.heard = time.Now()
+		w.timer.Reset(leaseTime)
+	} else if g.workers[name] == w { // otherwise Close dropped it just before
+		g.drop(name)
+	}
 }
 
 // drop removes a worker and ends its permits as lost. The mutex is held.

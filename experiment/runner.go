@@ -65,9 +65,9 @@ func (e *execution) runItems(ctx context.Context) error {
 }
 
 // writeFooter writes the footer, which says whether the run is complete, and returns cause, joined
-// with an error of writing. Without a cause, it is ErrInterrupted if outcomes are missing, because the
-// workers lost units. A footer of a complete run to which nothing was added stays: nothing was left to
-// do, or the run was stopped before an item was tried again.
+// with an error of writing. Without a cause, it is ErrInterrupted if outcomes are missing, whatever the
+// workers said. A footer of a complete run to which nothing was added stays: nothing was left to do, or
+// the run was stopped before an item was tried again.
 func (e *execution) writeFooter(cause error) error {
 	ctx := context.Background()
 	if footer, ok, err := e.run.Footer(ctx); err == nil && ok && footer.Status == outcome.Complete {
@@ -172,6 +172,7 @@ func (e *execution) runPass(ctx context.Context, trial int, next nextItems) erro
 	units := make(chan *Unit)
 	haltCtx, halt := context.WithCancelCause(context.Background()) // graceful stop: nothing more can be tried
 	defer halt(nil)
+	queue := &fileQueue{execution: e, units: units, halt: halt}
 	worked := fmt.Errorf("the workers ended: %w", ErrInterrupted) // as they do at the end of the queue
 	var complete bool
 	group.Go(func() (err error) {
@@ -181,14 +182,14 @@ func (e *execution) runPass(ctx context.Context, trial int, next nextItems) erro
 	})
 	group.Go(func() error {
 		defer halt(worked) // nobody takes a unit any more
-		return e.workers.Work(workCtx, &fileQueue{e, units, halt})
+		return e.workers.Work(workCtx, queue)
 	})
 	if err := group.Wait(); err != nil {
 		return asInterrupted(ctx, err)
 	}
 	cause := context.Cause(haltCtx)
 	switch {
-	case cause == worked && complete:
+	case cause == worked && complete && queue.unfinished.Load() == 0: // the workers lost no unit
 		return nil
 	case errors.Is(cause, ErrInterrupted): // a unit that was handed out may have been given back
 		return ErrInterrupted

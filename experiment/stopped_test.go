@@ -136,6 +136,34 @@ func TestRunner_unfinishedWork(t *testing.T) {
 	}
 }
 
+// TestRunner_lostRetry checks that a unit that workers lose while failed items are tried again is
+// noticed, too. The next session tries the item again.
+func TestRunner_lostRetry(t *testing.T) {
+	failing := task(func(context.Context, experiment.Item) (experiment.TaskResult, error) {
+		return experiment.TaskResult{}, errors.New("no")
+	})
+	cfg := experiment.RunnerConfig{Run: create(t), Source: list(3), Task: failing, Scorer: half{}}
+	check := func(want error, status outcome.Status, failed int64) {
+		t.Helper()
+		footer, err := experiment.NewRunner(cfg).Run(t.Context())
+		n, countErr := cfg.Run.CountFailed(t.Context(), nil)
+		if !errors.Is(err, want) || footer.Status != status || n != failed || countErr != nil {
+			t.Errorf("%v, %+v, %d failed, %v", err, footer, n, countErr)
+		}
+	}
+	check(nil, outcome.Complete, 3)
+	cfg.Retry, cfg.Task = true, task(echo)
+	cfg.Workers = workFunc(func(ctx context.Context, q experiment.Queue) error {
+		if _, err := q.Take(ctx); err != nil {
+			return nil
+		}
+		return experiment.Pool{Task: cfg.Task}.Work(ctx, q)
+	})
+	check(experiment.ErrInterrupted, outcome.Interrupted, 1)
+	cfg.Workers = nil
+	check(nil, outcome.Complete, 0)
+}
+
 // TestRunner_waitingIsNoLatency checks that time spent waiting for limits counts neither for
 // the timeout nor as latency.
 func TestRunner_waitingIsNoLatency(t *testing.T) {

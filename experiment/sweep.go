@@ -43,13 +43,16 @@ type Sweep struct {
 	pinned Source
 }
 
-// Prepare determines the paths of the runs and which have begun. It returns an error if Resume
-// and Retry do not fit. Call it once, before Pin and Run.
+// Prepare determines the paths of the runs and which have begun. It returns an error if two runs
+// have the same name, or if Resume and Retry do not fit. Call it once, before Pin and Run.
 func (s *Sweep) Prepare(ctx context.Context) error {
 	s.What = cmp.Or(s.What, "this sweep")
 	var existing, names []string
 	for _, run := range s.Runs {
 		cfg := s.locatedConfig(run)
+		if slices.Contains(s.paths, cfg.Path) {
+			return cli.Usage("two runs of %s would be called %q", s.What, run.Name)
+		}
 		s.paths, names = append(s.paths, cfg.Path), append(names, run.Name)
 		if _, err := os.Stat(cfg.Path); err == nil {
 			existing = append(existing, run.Name)
@@ -155,13 +158,13 @@ func (s *Sweep) checkNames(ctx context.Context) (problems []error) {
 
 var errNotPrepared = cli.Usage("experiment: a Sweep needs Runs, and Prepare before Pin and Run")
 
-// Run carries out the run with the index i. It sets Langfuse, Resume and Retry in cfg, and
-// Source if the dataset is pinned. See the function Run for errors.
+// Run carries out the run with the index i. It sets Header.Name, Langfuse, Resume and Retry in cfg,
+// and Source if the dataset is pinned. See the function Run for errors.
 func (s *Sweep) Run(ctx context.Context, i int, cfg Config) (Result, error) {
 	if i < 0 || i >= len(s.paths) {
 		return Result{}, errNotPrepared
 	}
-	cfg.Langfuse, cfg.sweepPaths = s.Langfuse, s.paths
+	cfg.Header.Name, cfg.Langfuse, cfg.sweepPaths = s.Runs[i].Name, s.Langfuse, s.paths
 	if s.pinned != nil {
 		cfg.Source = s.pinned
 	}

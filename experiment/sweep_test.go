@@ -130,9 +130,20 @@ func TestSweep_memory(t *testing.T) {
 	noError(t, s.Prepare(t.Context()))
 	noError(t, s.Pin(t.Context()))
 	for i, run := range s.Runs {
-		cfg.Header.Name = run.Name
+		cfg.Header.Name = "another name"
 		if r, err := s.Run(t.Context(), i, cfg); err != nil || r.Path != s.Paths()[i] || r.Summary.Items.Scored != 2 {
 			t.Errorf("%s: %v, %s", run.Name, err, r.Path)
 		}
 	}
+}
+
+// TestSweep_sameName checks that two runs of one name are refused before one of them begins.
+func TestSweep_sameName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := experiment.Sweep{Runs: []experiment.SweepRun{{Name: "a"}, {Name: "b"}, {Name: "a"}}}
+	if err := s.Prepare(t.Context()); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("two runs of one name: %v", err)
+	}
+	s = experiment.Sweep{Runs: []experiment.SweepRun{{Name: "a", Dataset: "x.jsonl"}, {Name: "a", Dataset: "y.jsonl"}}}
+	noError(t, s.Prepare(t.Context()))
 }

@@ -107,14 +107,15 @@ func (m *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
 	}
 	// Gemini answers with 400 to a wrong key. OpenAI says of a request that it is too large if it can never pass.
 	wrongKey := reason.has("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key")
-	rejected := reply.Status == http.StatusTooManyRequests
+	// OpenRouter answers with 402 while the requests under way could use up the credit.
+	rejected := reply.Status == http.StatusTooManyRequests || reason.has("in_flight_budget_exhausted")
 	noCredit := reason.usedUp()
 	tooLarge := rejected && !noCredit && strings.HasPrefix(message, "Request too large")
 	complains := func(of string) bool { return reply.Status == http.StatusBadRequest && strings.Contains(message, of) }
 	pause := max(limit.RetryAfter(reply.Header, time.Now()), reason.RetryDelay)
 	var advice string
 	switch {
-	case noCredit, reply.Status == http.StatusPaymentRequired:
+	case noCredit, reply.Status == http.StatusPaymentRequired && !rejected:
 		advice = fmt.Sprintf("the account of %s has no credit left", m.keyVariable)
 	case tooLarge:
 		advice = "it alone exceeds what the account may use in a minute"
@@ -142,7 +143,7 @@ func (m *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
 	if rejected && !tooLarge {
 		e.Failure.Class = outcome.RateLimited
 	}
-	if e.Retry = limit.Passing(reply.Status) && !noCredit && !tooLarge; e.Retry {
+	if e.Retry = (rejected || limit.Passing(reply.Status)) && !noCredit && !tooLarge; e.Retry {
 		e.RetryAfter = pause
 	}
 	if reason.has("json_validate_failed") { // so Groq reports that the model wrote no JSON
@@ -224,7 +225,7 @@ func (r *reason) read(top map[string]any) {
 	metadata, _ := fields["metadata"].(map[string]any)
 	r.Flagged = metadata["flagged_input"] != nil
 	inner, _ := fields["innererror"].(map[string]any)
-	codes := []any{fields["code"], fields["type"], fields["status"], inner["code"]}
+	codes := []any{fields["code"], fields["type"], fields["status"], inner["code"], metadata["reason"]}
 	details, _ := fields["details"].([]any)
 	for _, entry := range details {
 		detail, _ := entry.(map[string]any)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -58,8 +60,9 @@ func FailureOf(err error, stage Class) Failure {
 const messageLimit = 1000
 
 type failureTally struct {
-	count int
-	first *stats.Shortlist[failedAt]
+	count    int
+	first    *stats.Shortlist[failedAt]
+	byWorker map[string]int
 }
 
 type failedAt struct {
@@ -69,9 +72,10 @@ type failedAt struct {
 
 func (s *Summariser) addFailure(o Outcome) {
 	t := getOrCreate(s.failures, o.Class, func() *failureTally {
-		return &failureTally{first: stats.NewShortlist(s.config.Messages, compareFailed)}
+		return &failureTally{first: stats.NewShortlist(s.config.Messages, compareFailed), byWorker: map[string]int{}}
 	})
 	t.count++
+	t.byWorker[o.Worker]++
 	message := ""
 	if o.Failure != nil {
 		message = o.Failure.Message
@@ -98,6 +102,25 @@ func (s *Summariser) failureCounts() []FailureCount {
 	slices.SortFunc(list, func(a, b FailureCount) int {
 		return cmp.Or(cmp.Compare(rank(a.Class), rank(b.Class)), cmp.Compare(a.Class, b.Class))
 	})
+	return list
+}
+
+// workerWarnings names the workers whose items fail more often than those of all others together:
+// the 99 % intervals of both rates do not overlap.
+func (s *Summariser) workerWarnings() (list []string) {
+	all := s.items.Scored + s.items.Failed
+	for _, class := range slices.Sorted(maps.Keys(s.failures)) {
+		t := s.failures[class]
+		for _, worker := range slices.Sorted(maps.Keys(t.byWorker)) {
+			failed, done := t.byWorker[worker], s.byWorker[worker]
+			rate, _, _ := stats.BinomialInterval(failed, done, 0.99)
+			_, others, ok := stats.BinomialInterval(t.count-failed, all-done, 0.99)
+			if worker != "" && ok && rate > others {
+				list = append(list, fmt.Sprintf("of %d failures of class %s, %d come from worker %s, which did %d of %d outcomes: "+
+					"its machine may be the reason", t.count, class, failed, worker, done, all))
+			}
+		}
+	}
 	return list
 }
 

@@ -27,8 +27,8 @@ type SummaryConfig struct {
 // Summariser computes the Summary of a run from its outcomes, one by one.
 //
 // The order of Add does not change the Summary in any digit: sums are exact (stats.Sum), and
-// lists are sorted without ties. Memory is bounded by the number of score names, groups, causes
-// and failure classes, by the items kept, by 8 bytes per timed outcome, and by the texts of
+// lists are sorted without ties. Memory is bounded by the number of score names, groups, causes,
+// failure classes and workers, by the items kept, by 8 bytes per timed outcome, and by the texts of
 // different warnings, 16 MiB at most. A run of several trials also needs about 100 bytes for each
 // score of each item, 8 for each trial of it, and about 50 for each warning of it. A Summariser is
 // not safe for concurrent use.
@@ -39,6 +39,7 @@ type Summariser struct {
 	items         Items
 	scores        map[string]*scoreTally
 	failures      map[Class]*failureTally
+	byWorker      map[string]int // outcomes
 	groups        map[groupKey]Group
 	invalidGroups int
 	notCounted    int // failed outcomes without the primary score
@@ -67,6 +68,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 		header: h, config: cfg,
 		scores:       map[string]*scoreTally{},
 		failures:     map[Class]*failureTally{},
+		byWorker:     map[string]int{},
 		groups:       map[groupKey]Group{},
 		causes:       map[groupKey]*causeTally{},
 		itemWarnings: newItemWarnings(h.Trials),
@@ -80,8 +82,8 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 }
 
 // Add adds an outcome. Each outcome must be added once, and only the newest attempt of an item.
-// Of the Detail, only Failure, NothingExpected, Groups, Causes, FromCache, Judging and Warnings
-// are used. Without Failure, the message is the comment of the error score.
+// Of the Detail, only Failure, NothingExpected, Groups, Causes, FromCache, Judging, Worker and
+// Warnings are used. Without Failure, the message is the comment of the error score.
 func (s *Summariser) Add(o Outcome) {
 	if s.trials != nil {
 		s.trials.add(o)
@@ -95,6 +97,7 @@ func (s *Summariser) Add(o Outcome) {
 		s.addCauses(o)
 		s.addPrimary(o)
 	}
+	s.byWorker[o.Worker]++
 	primary, defined := Lookup(o.Scores, s.header.Scorer.Primary)
 	switch {
 	case s.header.Scorer.Primary == "":
@@ -239,7 +242,7 @@ func (s *Summariser) warnings() []string {
 		s.header.Scorer.Primary, s.withoutPrimary, s.items.Scored, s.whyWithout)
 	rows := textutil.Counted(s.invalidGroups, "row")
 	warn(s.invalidGroups > 0, "left out of the breakdown by type: %s with a negative or absurd count", rows)
-	return append(list, s.itemWarnings.list()...)
+	return append(append(list, s.workerWarnings()...), s.itemWarnings.list()...)
 }
 
 // WorstItem is a scored item with a low primary score.

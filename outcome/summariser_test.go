@@ -2,6 +2,7 @@ package outcome
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -222,6 +223,41 @@ func TestSummary_notCounted(t *testing.T) {
 		"no f1 for 1 of 2 outcomes that did not fail: their expected output is missing or says nothing of it"}
 	if f1, _ := got.Scores.Lookup("f1"); *f1.FailuresAsZero != 0.5 || !slices.Equal(got.Warnings, want) {
 		t.Errorf("%v, %q", *f1.FailuresAsZero, got.Warnings)
+	}
+}
+
+// TestSummary_workers checks that a worker whose items fail where those of the others do not is named,
+// and that chance is not taken for a reason.
+func TestSummary_workers(t *testing.T) {
+	type work struct {
+		worker       string
+		done, failed int
+	}
+	const broken = "of 34 failures of class provider, 34 come from worker b, which did 34 of 38 outcomes: its machine may be the reason"
+	for name, c := range map[string]struct {
+		work []work
+		want []string
+	}{
+		"broken":        {[]work{{"a", 4, 0}, {"b", 34, 34}}, []string{broken}},
+		"often":         {[]work{{"a", 100, 3}, {"b", 50, 20}}, []string{"of 23 failures of class provider, 20 come from worker b, which did 50 of 150 outcomes: its machine may be the reason"}},
+		"chance":        {[]work{{"a", 150, 0}, {"b", 150, 5}}, nil},
+		"only one":      {[]work{{"a", 38, 30}}, nil},
+		"all alike":     {[]work{{"a", 50, 20}, {"b", 50, 21}}, nil},
+		"no worker yet": {[]work{{"", 20, 20}, {"a", 30, 0}}, nil},
+	} {
+		s := NewSummariser(Header{}, SummaryConfig{})
+		for _, w := range c.work {
+			for i := range w.done {
+				o := Outcome{Item: fmt.Sprint(w.worker, i), Detail: Detail{Worker: w.worker}}
+				if i < w.failed {
+					o.Class = Provider
+				}
+				s.Add(o)
+			}
+		}
+		if got := s.Summary().Warnings; !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

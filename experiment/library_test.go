@@ -123,17 +123,24 @@ func TestRun_canceled(t *testing.T) {
 	}
 }
 
-// TestRun_publishesOwnScores checks which scores of a scorer of one's own are in Langfuse, and that
-// all settings of a publication are kept.
-func TestRun_publishesOwnScores(t *testing.T) {
+// connect starts a server with the dataset words, in a folder of its own, and connects to it.
+func connect(t *testing.T) *experiment.Langfuse {
+	t.Helper()
 	t.Chdir(t.TempDir())
 	lookup, done := startServer()
-	defer done()
+	t.Cleanup(done)
 	cfg, _, err := langfuse.ConfigFromEnv(lookup)
 	noError(t, err)
 	lf, err := experiment.Connect(t.Context(), cfg)
 	noError(t, err)
-	defer lf.Client.CloseIdleConnections()
+	t.Cleanup(lf.Client.CloseIdleConnections)
+	return lf
+}
+
+// TestRun_publishesOwnScores checks which scores of a scorer of one's own are in Langfuse, and that
+// all settings of a publication are kept.
+func TestRun_publishesOwnScores(t *testing.T) {
+	lf := connect(t)
 	for environment, publication := range map[string]outcome.Publication{
 		"default": {},
 		"prod":    {Scores: []string{}, Mentions: true, ScoreEnvironment: "prod"},
@@ -341,14 +348,7 @@ func TestPublish_without(t *testing.T) {
 
 // TestRun_unnamedCall checks that a call that a task did not name, or not in UTF-8, is published.
 func TestRun_unnamedCall(t *testing.T) {
-	t.Chdir(t.TempDir())
-	lookup, done := startServer()
-	defer done()
-	server, _, err := langfuse.ConfigFromEnv(lookup)
-	noError(t, err)
-	lf, err := experiment.Connect(t.Context(), server)
-	noError(t, err)
-	defer lf.Client.CloseIdleConnections()
+	lf := connect(t)
 	r, err := experiment.Run(t.Context(), experiment.Config{
 		Header: outcome.Header{Name: "calls"}, Source: list(1), Scorer: half{}, Langfuse: lf, Verify: true,
 		Task: task(func(context.Context, experiment.Item) (experiment.TaskResult, error) {
@@ -459,14 +459,7 @@ func TestRun_nilError(t *testing.T) {
 // TestRun_resumedElsewhere checks that a run is not published to two projects: with a path of its own,
 // the file of a run is found whatever the project is.
 func TestRun_resumedElsewhere(t *testing.T) {
-	t.Chdir(t.TempDir())
-	lookup, done := startServer()
-	defer done()
-	env, _, err := langfuse.ConfigFromEnv(lookup)
-	noError(t, err)
-	lf, err := experiment.Connect(t.Context(), env)
-	noError(t, err)
-	defer lf.Client.CloseIdleConnections()
+	lf := connect(t)
 	other := *lf
 	other.Server.Project.ID = "other"
 	for says, begunWith := range map[string]*experiment.Langfuse{`the Langfuse project "embedded"`: lf, "made without Langfuse": nil} {
@@ -520,14 +513,7 @@ func TestRun_output(t *testing.T) {
 
 // TestRun_sharedSource carries out several runs at once over one pinned dataset, for the race detector.
 func TestRun_sharedSource(t *testing.T) {
-	t.Chdir(t.TempDir())
-	lookup, done := startServer()
-	defer done()
-	env, _, err := langfuse.ConfigFromEnv(lookup)
-	noError(t, err)
-	lf, err := experiment.Connect(t.Context(), env)
-	noError(t, err)
-	defer lf.Client.CloseIdleConnections()
+	lf := connect(t)
 	source, err := experiment.Open(t.Context(), lf, "words")
 	noError(t, err)
 	var runs errgroup.Group

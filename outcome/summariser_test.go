@@ -233,13 +233,16 @@ func TestSummary_workers(t *testing.T) {
 		worker       string
 		done, failed int
 	}
-	const broken = "of 34 failures of class provider, 34 come from worker b, which did 34 of 38 outcomes: its machine may be the reason"
+	const broken = "of 34 failures of class provider, 34 come from worker b, which did 34 of 38 outcomes: " +
+		"its machine may be the reason"
+	const often = "of 23 failures of class provider, 20 come from worker b, which did 50 of 150 outcomes: " +
+		"its machine may be the reason"
 	for name, c := range map[string]struct {
 		work []work
 		want []string
 	}{
 		"broken":        {[]work{{"a", 4, 0}, {"b", 34, 34}}, []string{broken}},
-		"often":         {[]work{{"a", 100, 3}, {"b", 50, 20}}, []string{"of 23 failures of class provider, 20 come from worker b, which did 50 of 150 outcomes: its machine may be the reason"}},
+		"often":         {[]work{{"a", 100, 3}, {"b", 50, 20}}, []string{often}},
 		"chance":        {[]work{{"a", 150, 0}, {"b", 150, 5}}, nil},
 		"only one":      {[]work{{"a", 38, 30}}, nil},
 		"all alike":     {[]work{{"a", 50, 20}, {"b", 50, 21}}, nil},

@@ -128,5 +128,7 @@ func parsePrompt(p langfuse.Prompt, label string) (pipeline.Template, outcome.Pr
 		return t, outcome.Prompt{}, err
 	}
 	t.Name, t.Version, t.Label, t.Config = p.Name, p.Version, label, p.Config
-	return t, outcome.Prompt{Name: p.Name, Version: p.Version, Label: label, SHA256: t.SHA256(), Template: mustMarshal(t)}, nil
+	return t, outcome.Prompt{
+		Name: p.Name, Version: p.Version, Label: label, SHA256: t.SHA256(), Template: mustMarshal(t),
+	}, nil
 }

@@ -110,13 +110,15 @@ func TestRun_movedJudge(t *testing.T) {
 	must(t, os.WriteFile("run.yaml", []byte(config("prompt: judge")), 0o600))
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
 	for _, text := range []string{`"Judge {{candidate_answer}}."`, `"Judge it: {{candidate_answer}}."`} {
-		b.prompt(langfuse.Prompt{Name: "judge", Type: langfuse.PromptText, Labels: []string{"production"}, Prompt: json.RawMessage(text)})
+		b.prompt(langfuse.Prompt{Name: "judge", Type: langfuse.PromptText, Labels: []string{"production"},
+			Prompt: json.RawMessage(text)})
 		if len(server.bodies) == 0 {
 			b.succeed(env, "run", "--config", "run.yaml")
 		}
 	}
 	code, _, stderr := b.with(env, "run", "--config", "run.yaml", "--resume")
-	if code != cli.ExitUsage || !strings.Contains(stderr, "began with model openai/gpt-4o prompt judge@1") || !strings.Contains(stderr, "prompt judge@2") {
+	if code != cli.ExitUsage || !strings.Contains(stderr, "began with model openai/gpt-4o prompt judge@1") ||
+		!strings.Contains(stderr, "now model openai/gpt-4o prompt judge@2") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 	must(t, os.WriteFile("run.yaml", []byte(config("prompt: judge, prompt_version: 1")), 0o600))

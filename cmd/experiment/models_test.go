@@ -260,7 +260,8 @@ func TestModels_deletedPrompt(t *testing.T) {
 	b, server := newBench(t), newChatServer(t, "no answer")
 	b.seed("docs", oneItem)
 	env := map[string]string{"OPENAI_API_KEY": "sk-test-secret", "OPENAI_BASE_URL": server.url}
-	args := []string{"--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--prompt", "mine", "--quiet", "--max-failures=100%"}
+	args := []string{"--dataset", "docs", "--name", "r", "--model", "openai/gpt-test", "--prompt", "mine", "--quiet",
+		"--max-failures=100%"}
 	b.prompt(langfuse.Prompt{Name: "mine", Type: langfuse.PromptText, Labels: []string{"production"},
 		Prompt: json.RawMessage(`"One: {{document_text}}"`), Config: json.RawMessage(`{"temperature": 0.3}`)})
 	b.succeed(env, args...)
@@ -278,7 +279,8 @@ func TestModels_deletedPrompt(t *testing.T) {
 		before := len(server.bodies)
 		b.succeed(env, append(args, "--retry-failed", named)...)
 		text, _ := json.Marshal(server.last())
-		if len(server.bodies) == before || !strings.Contains(string(text), "One: Ada") || server.last()["temperature"] != 0.3 {
+		if len(server.bodies) == before || !strings.Contains(string(text), "One: Ada") ||
+			server.last()["temperature"] != 0.3 {
 			t.Errorf("%s: the model was asked %d times, last %s", named, len(server.bodies)-before, text)
 		}
 	}

@@ -344,7 +344,8 @@ func (o Opener) findPrompt(ctx context.Context, cfg Config, name string) (pipeli
 
 // beganWith returns the prompt that a run began with: the one in the run file or, for a run of an
 // earlier version, that version in Langfuse.
-func (o Opener) beganWith(ctx context.Context, began outcome.Prompt) (template pipeline.Template, pin outcome.Prompt, err error) {
+func (o Opener) beganWith(ctx context.Context, began outcome.Prompt) (
+	template pipeline.Template, pin outcome.Prompt, err error) {
 	if began.Template == nil {
 		ref := langfuse.PromptRef{Name: began.Name, Version: began.Version}
 		template, pin, err = o.FetchPrompt(ctx, ref, "the run began with it")

@@ -176,7 +176,7 @@ func (v ResultView) YesNoTable() Table {
 
 // ConsumptionTable shows cost and latency as far as both are known.
 func (v ResultView) ConsumptionTable() Table {
-	t := Table{Title: "Cost and latency", folded: true, Columns: []Column{{Markdown: "mean of the items", Below: true}}}
+	t := Table{Title: "Cost and latency", folded: true, Columns: []Column{{Markdown: "mean, p50 and p95 of the items", Below: true}}}
 	base, cand := v.of.Base.Summary, v.Candidate.Summary
 	if b, c := base.Usage.CostUSD, cand.Usage.CostUSD; b != nil && c != nil && *b+*c > 0 {
 		t.add(amountLine("cost per item", v.Cost, Dollars))

@@ -364,7 +364,7 @@ func TestCompareMarkdown_rendered(t *testing.T) {
 			{"score", "base", "candidate", "difference", "95 % interval", "p (Holm)", "+/-/=", "n"},
 			{"score", "base", "candidate", "difference", "95 % interval", "n"},
 			{"score", "no → yes", "yes → no", "both", "neither", "p (McNemar)"},
-			{"mean of the items"},
+			{"mean, p50 and p95 of the items"},
 			{"type", "expected", "matched", "extracted", "base F1", "cand. F1", "difference"},
 			{"type", "expected", "matched", "extracted", "base F1", "cand. F1", "difference"},
 			{"item", "base", "candidate", "difference", "what changed"},

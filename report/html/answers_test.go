@@ -128,7 +128,7 @@ func citations(t *testing.T, chromium context.Context) {
 	b.Click(`#list thead button[data-key="id"]`)
 	for i, tt := range tests {
 		if tt.name != "" {
-			want(b, fmt.Sprintf(`"%s ".concat(document.querySelectorAll("#list tbody td.extra")[%d].textContent)`, tt.name, i), tt.name+" "+tt.faults)
+			want(b, fmt.Sprintf(`"%s ".concat(document.querySelectorAll("#list tbody td:last-child")[%d].textContent)`, tt.name, i), tt.name+" "+tt.faults)
 		}
 	}
 	for i, tt := range tests {

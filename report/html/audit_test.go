@@ -60,6 +60,10 @@ func auditKeyboard(t *testing.T, chromium context.Context) {
 	want(b, at, "k1")
 	b.Press("u")
 	want(b, verdicts, "-,rejected,-")
+	want(b, `(() => { document.querySelector("#f-k3 [data-verdict=rejected]").focus(); return `+at+` })()`, "k3") // as by Tab
+	b.Press("a")
+	want(b, verdicts, "-,rejected,accepted")
+	b.Press("u", "k")
 	b.Click(`#f-k3 [data-verdict=accepted]`)
 	want(b, verdicts, "-,rejected,accepted")
 	want(b, `document.querySelector("#f-k3 [data-verdict=accepted]").getAttribute("aria-pressed")`, "true")

@@ -346,6 +346,7 @@ func compareNarrowScreen(t *testing.T, chromium context.Context) {
 	c := compareRuns(t, runs, gateConfig(t))
 	c.Candidates[0].Warnings, c.Candidates[0].Gate.Rules[0].Rule = []string{long}, long
 	c.Candidates[0].Changed[0].Gained = []string{long}
+	runs[0].Summary.Run.Name = long
 	b := openPage(t, chromium, comparePage(t, c, runs, Config{Home: "/"}))
 	b.Viewport(400, 800)
 	b.Dark()
@@ -353,6 +354,9 @@ func compareNarrowScreen(t *testing.T, chromium context.Context) {
 		value[string](b, `location.hash = "`+route+`"`)
 		want(b, `location.hash`, route)
 		want(b, `document.documentElement.scrollWidth <= 400`, true)
+		if route == "#/items" { // what counts most is not cut off
+			want(b, `document.querySelector("#list th[aria-sort]").getBoundingClientRect().right <= 400`, true)
+		}
 	}
 	value[string](b, `location.hash = "#/item/" + encodeURIComponent(`+string(mustJSON("doc-0011 "+hostile))+`) + "/1"`)
 	want(b, heading, "doc-0011 "+hostile)

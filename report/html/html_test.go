@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -251,5 +253,34 @@ func TestWrite_trials(t *testing.T) {
 		"Every trial of an item has a row of its own", "2 warnings")
 	if strings.Index(got, "the first remark") < strings.Index(got, "<h2>Scores</h2>") {
 		t.Error("remarks stand before the scores")
+	}
+}
+
+// TestContrast checks that texts stand out from what is behind them by 4.5:1, in both schemes.
+func TestContrast(t *testing.T) {
+	source, err := os.ReadFile("assets/base.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	light, dark, _ := strings.Cut(string(source), "prefers-color-scheme: dark")
+	for scheme, css := range map[string]string{"light": light, "dark": dark} {
+		luminance := func(name string) float64 {
+			m := regexp.MustCompile(` --` + name + `: #(\w\w)(\w\w)(\w\w);`).FindStringSubmatch(css)
+			sum := 0.0
+			for i, weight := range []float64{.2126, .7152, .0722} {
+				n, _ := strconv.ParseUint(m[i+1], 16, 8)
+				sum += weight * math.Pow((float64(n)/255+.055)/1.055, 2.4)
+			}
+			return sum + .05
+		}
+		for text, behind := range map[string]string{"ink": "bg", "dim": "bg hover", "accent": "bg hover", "ok": "bg ok-bg", "missed": "bg missed-bg",
+			"spurious": "bg spurious-bg", "type": "type-bg", "near": "near-bg", "warn": "warn-bg"} {
+			for _, ground := range strings.Fields(behind) {
+				a, b := luminance(text), luminance(ground)
+				if contrast := max(a, b) / min(a, b); contrast < 4.5 {
+					t.Errorf("%s: %s on %s: %.2f", scheme, text, ground, contrast)
+				}
+			}
+		}
 	}
 }

@@ -161,7 +161,7 @@ func (a *trackingWriter) Write(p []byte) (int, error) {
 // errorPage is a page for a status and an escaped text. It fits a phone.
 const errorPage = `<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>%d</title>
-<style>body { font: 1rem/1.5 system-ui; margin: 2rem; color-scheme: light dark; overflow-wrap: anywhere; white-space: pre-wrap }</style>
+<style>:root { color-scheme: light dark } body { font: 1rem/1.5 system-ui; margin: 2rem; overflow-wrap: anywhere; white-space: pre-wrap }</style>
 <body><p>%s</p><p><a href="/">All runs</a></p></body></html>
 `
 

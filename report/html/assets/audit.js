@@ -79,5 +79,9 @@ document.addEventListener("click", (e) => {
   if (cards.indexOf(card) !== at) go(cards.indexOf(card), !button);
   if (button) decide(card, decided.get(card.dataset.finding) === button.dataset.verdict ? "" : button.dataset.verdict);
 });
+document.addEventListener("focusin", (e) => {
+  const to = cards.indexOf(e.target.closest(".finding"));
+  if (to >= 0 && to !== at) go(to, false);
+});
 document.getElementById("save").addEventListener("click", save);
 show();

@@ -232,7 +232,8 @@ func failureError(cfg runConfig, r experiment.Result) error {
 	}
 	if cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		noun := report.SummaryView{Summary: s}.Noun()
-		return cli.Errorf(cli.ExitFailures, "%d of %d %ss failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, noun, cfg.allowance)
+		return cli.Errorf(cli.ExitFailures, "%d of %d %ss failed, %s allowed (--max-failures); --retry-failed gives them a new attempt",
+			s.Items.Failed, s.Items.Planned, noun, cfg.allowance)
 	}
 	return runs.UnansweredError(s)
 }

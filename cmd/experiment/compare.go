@@ -243,6 +243,9 @@ func showBaselines(c *urfave.Context, env cli.Env, _ []string) error {
 // clearBaseline removes the baseline of a dataset.
 func clearBaseline(c *urfave.Context, _ cli.Env, _ []string) error {
 	dataset := experiment.DatasetName(c.String("dataset"))
+	if dataset == "" {
+		return cli.Usage("--dataset is missing: experiment baseline show lists the datasets that have a baseline")
+	}
 	baselines, err := runs.ReadBaselines(c.Context)
 	if err == nil {
 		err = checkBaseline(baselines, dataset)

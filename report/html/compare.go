@@ -217,6 +217,6 @@ func Leaderboard(w io.Writer, l compare.Leaderboard) error {
 	scores := cli.Each(l.Pairs, func(p compare.Pair) compare.Score { // verdicts of pairs are already corrected
 		return compare.Score{Difference: p.Difference, CI95: p.CI95, Verdict: p.Verdict}
 	})
-	page.Pairs = newTable("differences", report.PairTable(l), 500).addDifferences(3, scores)
+	page.Pairs = newTable("differences pairs", report.PairTable(l), 500).addDifferences(3, scores)
 	return writeStatic(w, "Leaderboard by "+page.Metric, "leaderboard", page)
 }

@@ -241,6 +241,9 @@ const (
 func (r *collector) warnings(out Result, base, cand Side) []string {
 	list := []string{}
 	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if uid := base.Summary.Run.UID; uid != "" && uid == cand.Summary.Run.UID {
+		warn("base and candidate are the same run")
+	}
 	primary := out.Primary()
 	switch {
 	case primary.N < LeastItems:

@@ -39,7 +39,7 @@ const columns = [
   { key: "base", title: "base", number: true, extra: true, value: (r) => valueIn(r, base), show: (v) => ratio(v) },
   { key: "candidate", title: "candidate", number: true, extra: true, value: (r) => valueIn(r, against()), show: (v) => ratio(v) },
   { key: "delta", title: "difference", number: true, signed: true, value: gainOf, show: (v, r) => signed(differenceOf(r)) },
-  { key: "faults", title: "faults", number: true, worstHigh: true,
+  { key: "faults", title: "faults", number: true, worstHigh: true, extra: true,
     value: (r) => { const [b, c] = sides(r).map(faultsIn); return b === null || c === null ? null : c - b; },
     show: (v, r) => sides(r).map(faultsIn).map((n) => n === null ? "–" : count(n)).join(" → ") },
 ];

@@ -41,10 +41,12 @@ type modelFile struct{ Models map[string]Model }
 
 // LoadModels reads a file of models in the form of models.yaml, or only the built-in one if path
 // is "". The built-in rows apply to models that the file does not match. Unknown keys, duplicate
-// names, values of the wrong type and unknown providers are errors. Invalid names and providers
-// are reported all at once.
-func LoadModels(path string) (Models, error) {
-	return loadRows(modelsFile, "the built-in models", path, parseModels)
+// names, values of the wrong type and a Model.Provider that is not in providers are errors.
+// Invalid names and providers are reported all at once.
+func LoadModels(path string, providers []string) (Models, error) {
+	return loadRows(modelsFile, "the built-in models", path, func(text []byte, where string) (map[string]Model, error) {
+		return parseModels(text, where, providers)
+	})
 }
 
 // loadRows reads the built-in rows and the file at path, whose rows take precedence. If path is
@@ -78,10 +80,7 @@ func (m Models) Lookup(name string) (Model, bool) {
 	return best, true
 }
 
-// providers are the valid values of Model.Provider.
-var providers = []string{"openai", "gemini"}
-
-func parseModels(text []byte, where string) (map[string]Model, error) {
+func parseModels(text []byte, where string, providers []string) (map[string]Model, error) {
 	var file modelFile
 	if err := textutil.DecodeYAML(text, where, &file, Model{}); err != nil {
 		return nil, err

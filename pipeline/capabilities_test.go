@@ -31,7 +31,7 @@ func TestCapabilities_Check(t *testing.T) {
 			req:  pipeline.Request{Messages: user, Parameters: all, Schema: schema},
 			want: []string{"no temperature", "no top_p", "no seed"},
 		},
-		"the prompt states the schema": {can: pipeline.Capabilities{InstructionOnly: true}, req: pipeline.Request{Messages: user, Schema: schema}},
+		"the prompt states the schema": {can: pipeline.Capabilities{NoSchema: true}, req: pipeline.Request{Messages: user, Schema: schema}},
 		"numbers that are none": {
 			req:  pipeline.Request{Messages: user, Parameters: pipeline.Parameters{Temperature: new(math.NaN()), TopP: new(math.NaN())}},
 			want: []string{"temperature is NaN", "top_p is NaN"},

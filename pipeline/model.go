@@ -149,15 +149,15 @@ func (e *ModelError) Unwrap() []error { return []error{&e.Failure, e.Err} }
 // model. The zero value is a model that can do everything.
 type Capabilities struct {
 	// NoTemperature, NoTopP and NoSeed mean that the model does not accept the parameter.
-	NoTemperature bool `json:"no_temperature,omitempty"`
-	NoTopP        bool `json:"no_top_p,omitempty"`
-	NoSeed        bool `json:"no_seed,omitempty"`
+	NoTemperature bool
+	NoTopP        bool
+	NoSeed        bool
 	// MaxCompletionTokens means that the limit of tokens is sent as max_completion_tokens and
 	// not as max_tokens. Only the OpenAI protocol has this difference.
-	MaxCompletionTokens bool `json:"max_completion_tokens,omitempty"`
-	// InstructionOnly means that the model cannot be held to a JSON Schema: that of a request is
-	// not sent, and the prompt must state it.
-	InstructionOnly bool `json:"instruction_only,omitempty"`
+	MaxCompletionTokens bool
+	// NoSchema means that the model cannot be held to a JSON Schema: that of a request is not
+	// sent, and the prompt must state it.
+	NoSchema bool
 }
 
 // schemaName matches the schema names that providers accept.

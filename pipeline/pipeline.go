@@ -249,7 +249,7 @@ func (c *conversation) request() (Request, error) {
 		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(marshal(known))
 	}
 	switch {
-	case cfg.Capabilities.InstructionOnly:
+	case cfg.Capabilities.NoSchema:
 		last.Content += "\n\n" + answer.Instruction(c.doc, c.part)
 	case cfg.Schema != nil:
 		req.Schema = &Schema{Name: answer.SchemaName, JSON: cfg.Schema}

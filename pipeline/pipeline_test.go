@@ -79,7 +79,7 @@ func TestPipeline(t *testing.T) {
 
 func TestPipeline_instruction(t *testing.T) {
 	m := answeringModel(validAnswer)
-	newPipeline(t, m, func(c *pipeline.Config) { c.Capabilities.InstructionOnly = true }).Extract(t.Context(), document)
+	newPipeline(t, m, func(c *pipeline.Config) { c.Capabilities.NoSchema = true }).Extract(t.Context(), document)
 	if req := m.requests[0]; req.Schema != nil || !strings.Contains(req.Messages[0].Content, "relationship_type") {
 		t.Errorf("without a schema the form must stand in the prompt: %+v", req)
 	}

@@ -92,7 +92,7 @@ func (*gemini) requestBody(model modelConfig, req pipeline.Request) ([]byte, err
 	body := geminiRequest{Contents: contents, System: system}
 	config, p := &body.Config, req.Parameters
 	config.Temperature, config.TopP, config.MaxTokens, config.Seed = p.Temperature, p.TopP, p.MaxTokens, p.Seed
-	if req.Schema != nil && !model.Capabilities.InstructionOnly {
+	if req.Schema != nil && !model.Capabilities.NoSchema {
 		config.MIMEType, config.Schema = "application/json", req.Schema.JSON
 	}
 	return json.Marshal(body)

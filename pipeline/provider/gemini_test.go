@@ -122,9 +122,9 @@ func TestGemini_request(t *testing.T) {
 		req pipeline.Request
 		url string
 	}{
-		"full":             {modelConfig{Model: "gemini-2.5-flash"}, fullGemini(), "/v1beta/models/gemini-2.5-flash:generateContent"},
-		"minimal":          {modelConfig{Model: "models/gemini-1.5-pro"}, pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: "hello"}}}, "/v1beta/models/gemini-1.5-pro:generateContent"},
-		"instruction_only": {modelConfig{Model: "tunedModels/mine", Capabilities: pipeline.Capabilities{InstructionOnly: true}}, fullGemini(), "/v1beta/tunedModels/mine:generateContent"},
+		"full":      {modelConfig{Model: "gemini-2.5-flash"}, fullGemini(), "/v1beta/models/gemini-2.5-flash:generateContent"},
+		"minimal":   {modelConfig{Model: "models/gemini-1.5-pro"}, pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: "hello"}}}, "/v1beta/models/gemini-1.5-pro:generateContent"},
+		"no_schema": {modelConfig{Model: "tunedModels/mine", Capabilities: pipeline.Capabilities{NoSchema: true}}, fullGemini(), "/v1beta/tunedModels/mine:generateContent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var length int64

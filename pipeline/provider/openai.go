@@ -112,7 +112,7 @@ func (*openAI) requestBody(model modelConfig, req pipeline.Request) ([]byte, err
 	w.B = pipeline.AppendMessages(w.B, req.Messages)
 	end := len(w.B)
 	w.Text("model", model.Model)
-	if req.Schema != nil && !model.Capabilities.InstructionOnly {
+	if req.Schema != nil && !model.Capabilities.NoSchema {
 		w.Open("response_format")
 		w.Text("type", "json_schema")
 		w.Open("json_schema")

@@ -123,7 +123,7 @@ func TestOpenAI_request(t *testing.T) {
 		"completion_tokens": {modelConfig{Model: "gpt-5", Capabilities: pipeline.Capabilities{MaxCompletionTokens: true}}, fullOpenAI()},
 		"max_tokens":        {modelConfig{Model: "o1", Capabilities: pipeline.Capabilities{}}, fullOpenAI()},
 		"retired_name":      {modelConfig{Model: "text-davinci-003"}, fullOpenAI()},
-		"instruction_only":  {modelConfig{Model: "local", Capabilities: pipeline.Capabilities{InstructionOnly: true}}, fullOpenAI()},
+		"no_schema":         {modelConfig{Model: "local", Capabilities: pipeline.Capabilities{NoSchema: true}}, fullOpenAI()},
 		"warm":              {modelConfig{Model: "gpt-6-sol"}, pipeline.Request{Messages: fullOpenAI().Messages[:2], Parameters: pipeline.Parameters{Temperature: new(0.7), TopP: new(0.95)}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -70,6 +70,16 @@ func table() []row {
 	}
 }
 
+// OfModels returns the names of the providers that have models by name, in display order.
+func OfModels() (names []string) {
+	for _, r := range table() {
+		if r.suffix == "/NAME" {
+			names = append(names, r.name)
+		}
+	}
+	return names
+}
+
 // findProvider returns the provider of that name, in any case.
 func findProvider(kind string) (provider row, ok bool) {
 	for _, r := range table() {

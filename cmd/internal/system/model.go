@@ -243,7 +243,7 @@ type Catalogue struct {
 // ReadCatalogue reads the built-in data about models and the files that EnvModels and
 // EnvPrices name. The exit code of an error is 64.
 func ReadCatalogue(getenv func(string) string) (Catalogue, error) {
-	models, err := configs.LoadModels(getenv(EnvModels))
+	models, err := configs.LoadModels(getenv(EnvModels), provider.OfModels())
 	if err != nil {
 		err = fmt.Errorf("%s: %w", EnvModels, err)
 	}
@@ -267,7 +267,7 @@ func (c Catalogue) ProviderConfig(getenv func(string) string) provider.Config {
 			known, _ := c.models.Lookup(model)
 			return pipeline.Capabilities{
 				NoTemperature: known.NoTemperature, NoTopP: known.NoTopP, NoSeed: known.NoSeed,
-				MaxCompletionTokens: known.MaxCompletionTokens, InstructionOnly: known.NoSchema,
+				MaxCompletionTokens: known.MaxCompletionTokens, NoSchema: known.NoSchema,
 			}
 		},
 	}

@@ -162,20 +162,22 @@ func (c *codec) decode(frame []byte) ([]byte, error) {
 	return decoder.DecodeAll(frame, nil)
 }
 
-// features are the optional parts of a file's tables: checksums, and packed values with their
-// dictionaries. Older versions of the program wrote files without them.
+// features are the parts of a file's tables that older versions of the program did not write:
+// checksums, and packed values with their dictionaries.
 type features struct{ sums, packed bool }
+
+// currentFeatures are the features of a new or upgraded file.
+var currentFeatures = features{sums: true, packed: true}
 
 // features returns the features of the file. Once the file has all features it does not query
 // the file again.
 func (v view) features(ctx context.Context) (found features, err error) {
-	all := features{sums: true, packed: true}
 	if v.codec.hasAllFeatures.Load() {
-		return all, nil
+		return currentFeatures, nil
 	}
 	err = v.db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE name = 'sum'), count(*) FILTER (WHERE name = 'large')
 		FROM pragma_table_info('detail')`).Scan(&found.sums, &found.packed)
-	v.codec.hasAllFeatures.Store(err == nil && found == all)
+	v.codec.hasAllFeatures.Store(err == nil && found == currentFeatures)
 	return found, faultOf(v.path, ErrRead, err)
 }
 
@@ -191,12 +193,15 @@ func optionalColumns(exists bool, names string) string {
 // upgrade adds the missing features to an older file. After that older programs refuse it.
 func (t *tx) upgrade(ctx context.Context) error {
 	found, err := t.features(ctx)
-	if err != nil || found.packed {
+	if err != nil || found == currentFeatures {
 		return err
 	}
 	script := "BEGIN IMMEDIATE;"
 	if !found.sums {
 		script += sqlAddSums
 	}
-	return t.exec(script + schemaV2 + fmt.Sprintf("PRAGMA user_version=%d; COMMIT;", fileVersion))
+	if !found.packed {
+		script += schemaV2
+	}
+	return t.exec(script + fmt.Sprintf("PRAGMA user_version=%d; COMMIT;", fileVersion))
 }

@@ -39,7 +39,8 @@ const (
 	keyLog        = "log" // exists while the log next to the file has changes that the file does not have
 )
 
-// schema is the schema of a run file without schemaV2.
+// schema is the schema of version 1. A new file also has schemaV2, which is in pack.go with
+// upgrade.
 //
 // The index item_order repeats the primary key. It is small, while the rows of item hold
 // whole documents, and the search for items without an outcome reads only the index.

@@ -65,7 +65,8 @@ func sumOfItem(id, hash string, input, expected, metadata, source []byte) sum {
 
 // sumOfOutcome includes the id of the item instead of its seq, to detect an outcome that
 // refers to a wrong item, and the names and reasons of scores. It excludes the column
-// published, which changes later.
+// published, which changes later. A value that older rows lack may be added only where it is
+// set, as cost, so that their checksums stay.
 func sumOfOutcome(o outcome.Outcome, started, ended sql.NullInt64, tokens, scores []byte) sum {
 	s := sumOfKey(o).text(string(o.Class)).number(started.Int64, started.Valid).number(ended.Int64, ended.Valid).
 		number(int64(o.Latency), true).value(tokens, len(tokens) > 0).value(scores, len(scores) > 0)

@@ -6,7 +6,22 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"extraction-experiment/internal/testkit/suite"
 )
+
+// TestAppendJSON_everyField checks that AppendJSON writes every field: one that it does not know
+// would be lost from run files and exports.
+func TestAppendJSON_everyField(t *testing.T) {
+	o := suite.Fill[Outcome]()
+	want, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := o.AppendJSON(nil); err != nil || string(got) != string(want) {
+		t.Errorf("got %s (%v), want %s", got, err, want)
+	}
+}
 
 // TestAppendJSON checks that AppendJSON writes the same as encoding/json for any outcome, and
 // fails for the same.

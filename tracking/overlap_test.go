@@ -179,11 +179,11 @@ func TestPublisher_scoresFail(t *testing.T) {
 	cfg := tracking.Config{Site: w.site(), Run: run, LastTries: 2, Published: func(n int) { published = n }}
 	var left *tracking.UnpublishedError
 	if err := tracking.Publish(t.Context(), cfg, closed()); !errors.As(err, &left) || left.Left != 210 || published != 0 {
-		t.Errorf("%v; %d told", err, published)
+		t.Errorf("got %v and %d published, want an error about 210 unpublished outcomes", err, published)
 	}
 	w.front.Store(nil)
 	if err := tracking.Publish(t.Context(), cfg, closed()); err != nil || published != 210 {
-		t.Errorf("%v; %d told", err, published)
+		t.Errorf("got %v and %d published, want 210", err, published)
 	}
 }
 

@@ -465,7 +465,7 @@ func TestPublisher_outages(t *testing.T) {
 			err := w.publish(t, run)
 			var left *tracking.UnpublishedError
 			if !errors.As(err, &left) || left.Left != 5 || left.ExitCode() != 69 {
-				t.Fatalf("%v", err)
+				t.Fatalf("got %v, want an error about 5 unpublished outcomes", err)
 			}
 			w.front.Store(nil)
 			w.mustPublish(t, run)

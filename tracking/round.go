@@ -49,7 +49,10 @@ func (p *publisher) nextRound(ctx context.Context, ready, last bool) (started in
 		return 0, p.waitAll(nil)
 	}
 	batch, err := p.nextBatch(ctx)
-	if err != nil || last && len(batch) == roundSize && !p.waitReady(nil) {
+	if err == nil && last && len(batch) == roundSize { // more follow; the end of the run cut the first waitReady short
+		ready = p.waitReady(nil)
+	}
+	if err != nil || !ready {
 		return 0, p.waitAll(err)
 	}
 	if len(batch) > 0 {
@@ -126,8 +129,8 @@ func (r *round) run(ctx context.Context) {
 	}
 }
 
-// inTurn carries out a stage when no other round is in it. It does not wait once the run has
-// ended, because then no further rounds will overlap.
+// inTurn carries out a stage when no other round is in it. Once the run has ended it does not
+// wait: the rounds are then full, or the last.
 func (p *publisher) inTurn(ctx context.Context, turn chan struct{}, send func(context.Context) error) error {
 	select {
 	case turn <- struct{}{}:

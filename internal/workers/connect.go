@@ -42,14 +42,14 @@ type Config struct {
 	// Note, if not nil, is called with messages for a person, such as that no worker is there.
 	Note func(string)
 
-	beat time.Duration // time between heartbeats; 0 means beatInterval
+	beatInterval time.Duration // time between heartbeats; 0 means a second
 }
 
 // lostAfter is how long after its last heartbeat a coordinator or worker counts as gone.
-func (c Config) lostAfter() time.Duration { return 5 * c.beat }
+func (c Config) lostAfter() time.Duration { return 5 * c.beatInterval }
 
 // maxOutage is how long the end of a run waits for a server that is away.
-func (c Config) maxOutage() time.Duration { return 20 * c.beat }
+func (c Config) maxOutage() time.Duration { return 20 * c.beatInterval }
 
 // Conn is a connection to a NATS server with JetStream. It is safe for concurrent use.
 type Conn struct {
@@ -69,7 +69,7 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Lease, cfg.beat = cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.beat, beatInterval)
+	cfg.Lease, cfg.beatInterval = cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.beatInterval, beatInterval)
 	if cfg.Note == nil {
 		cfg.Note = func(string) {}
 	}
@@ -270,7 +270,7 @@ func (c *Conn) List(ctx context.Context) ([]Presence, error) {
 	if err != nil {
 		return nil, err
 	}
-	window, cancel := context.WithTimeout(ctx, c.cfg.beat*3/2)
+	window, cancel := context.WithTimeout(ctx, c.cfg.beatInterval*3/2)
 	defer cancel()
 	found := map[string]Presence{}
 	for {

@@ -117,7 +117,7 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string)
 			go func() { _ = msg.Respond(o.permits.Answer(inner, msg.Data)) }() // waits until a permit is granted
 		})
 	}
-	o.background.Go(func() { o.beat(inner, revision) })
+	o.background.Go(func() { o.sendBeats(inner, revision) })
 	if err != nil {
 		return nil, cli.WithCode(cli.ExitUnavailable, errors.Join(err, o.Close()))
 	}
@@ -154,7 +154,7 @@ func (c *Coordinator) reserve(ctx context.Context) (revision uint64, err error) 
 				c.conn.cfg.lostAfter()))
 		}
 		old = entry.Revision()
-		if sleep(ctx, c.conn.cfg.beat*3/2); ctx.Err() != nil {
+		if sleep(ctx, c.conn.cfg.beatInterval*3/2); ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
 	}
@@ -190,10 +190,10 @@ func (c *Coordinator) announce(ctx context.Context) error {
 	return err
 }
 
-// beat sends a heartbeat once a second until ctx is done. If the server has lost its data, beat
+// sendBeats sends a heartbeat once a second until ctx is done. If the server has lost its data, it
 // announces the run again.
-func (c *Coordinator) beat(ctx context.Context, revision uint64) {
-	tick := time.Tick(c.conn.cfg.beat)
+func (c *Coordinator) sendBeats(ctx context.Context, revision uint64) {
+	tick := time.Tick(c.conn.cfg.beatInterval)
 	for count := 1; ; count++ {
 		select {
 		case <-ctx.Done():
@@ -333,7 +333,7 @@ func (c *Coordinator) Close() error {
 // retry calls try until it succeeds or the server has been away for patience, at least once.
 // Each call has a time limit: a server that is being replaced may leave a request unanswered.
 func (c *Coordinator) retry(ctx context.Context, patience time.Duration, try func(context.Context) error) error {
-	for began := time.Now(); ; sleep(ctx, c.conn.cfg.beat) {
+	for began := time.Now(); ; sleep(ctx, c.conn.cfg.beatInterval) {
 		once, cancel := context.WithTimeout(ctx, c.conn.cfg.lostAfter())
 		err := try(once)
 		cancel()

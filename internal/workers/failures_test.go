@@ -180,7 +180,7 @@ func TestWork_serverAway(t *testing.T) {
 	go func() {
 		ended <- o.Work(t.Context(), &fakeQueue{left: 3, deliver: func(*experiment.Unit, experiment.Done) { delivered.Add(1) }})
 	}()
-	time.Sleep(2 * o.conn.cfg.beat)
+	time.Sleep(2 * o.conn.cfg.beatInterval)
 	f.server.Restart(false)
 	if err := <-ended; err != nil || delivered.Load() != 3 {
 		t.Errorf("%d of 3 delivered, %v", delivered.Load(), err)
@@ -196,9 +196,9 @@ func TestWork_stoppedAway(t *testing.T) {
 			t.Parallel()
 			f := newServerFixture(t, 2*time.Second)
 			conn, stop, ended := f.connect("1"), make(chan struct{}), make(chan error, 1)
-			conn.cfg.beat = beatInterval / 10 // the patience is 20 beats
+			conn.cfg.beatInterval = beatInterval / 10 // the patience is 20 beats
 			if comesBack {
-				conn.cfg.beat = beatInterval / 2 // so that there are 7 s for the restart
+				conn.cfg.beatInterval = beatInterval / 2 // so that there are 7 s for the restart
 			}
 			o := f.coordinateOn(conn)
 			pretendWorker(o, 0)
@@ -213,7 +213,7 @@ func TestWork_stoppedAway(t *testing.T) {
 			f.server.Stop()
 			close(stop)
 			if comesBack {
-				time.Sleep(6 * conn.cfg.beat) // one try takes 5, and the patience is 20
+				time.Sleep(6 * conn.cfg.beatInterval) // one try takes 5, and the patience is 20
 				f.server.Restart(true)
 				if err := <-ended; err != nil || len(givenBack) != 1 {
 					t.Errorf("%d units given back, %v", len(givenBack), err)
@@ -364,7 +364,7 @@ func TestCoordinator_redelivered(t *testing.T) {
 	f := newServerFixture(t, 2*time.Second)
 	var notes []string
 	conn, err := Connect(t.Context(), Config{
-		Address: f.server.URL(), Note: func(text string) { notes = append(notes, text) }, beat: 5 * time.Second,
+		Address: f.server.URL(), Note: func(text string) { notes = append(notes, text) }, beatInterval: 5 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -499,7 +499,7 @@ func TestWork_coordinatorKilled(t *testing.T) {
 			f := newServerFixture(t, 2*time.Second)
 			connect := func(beat time.Duration) *Conn {
 				conn := f.connect("1")
-				conn.cfg.beat = beat
+				conn.cfg.beatInterval = beat
 				return conn
 			}
 			start := func(name string) (stop func()) {
@@ -633,7 +633,7 @@ func TestCoordinator_refused(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 9500*time.Millisecond)
 		defer cancel()
 		results := &refusingConsumer{stop: cancel}
-		o := &Coordinator{conn: &Conn{cfg: Config{beat: time.Second}}, results: results}
+		o := &Coordinator{conn: &Conn{cfg: Config{beatInterval: time.Second}}, results: results}
 		if err := o.receiveResults(ctx); err != nil || results.requests != 10 {
 			t.Errorf("%d requests in 9.5 s, %v", results.requests, err)
 		}

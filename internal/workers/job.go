@@ -76,7 +76,7 @@ const maxPulls = 16
 // fetch returns the next unit that arrives within a moment, with a slot taken; nil if none did.
 // It holds a slot during the request: a run without units keeps at most one slot from others.
 func (j *job) fetch(ctx context.Context) jetstream.Msg {
-	wait, pulls := j.conn.cfg.beat, j.pullSlots
+	wait, pulls := j.conn.cfg.beatInterval, j.pullSlots
 	j.mu.Lock()
 	if len(j.jobs) > 1 {
 		wait, pulls = wait/10, j.sharedPull
@@ -200,7 +200,7 @@ func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
 			break
 		}
 		j.cfg.Log.Warn("a result waits for the NATS server", "run", j.run.Name, "item", u.ID, "reason", err.Error())
-		if sleep(ctx, j.conn.cfg.beat); ctx.Err() != nil {
+		if sleep(ctx, j.conn.cfg.beatInterval); ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}

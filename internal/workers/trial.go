@@ -26,7 +26,7 @@ type pendingUnit struct {
 	publishing bool
 	size       int
 	handled    bool // its result has arrived
-	unreadable int  // number of its results that could not be read
+	discarded  int  // number of its results that could not be read, or that reported a stop that is over
 }
 
 // Work publishes the units of the queue as fast as the workers can take them, and delivers their
@@ -40,14 +40,14 @@ func (c *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 		c.queue, c.stopWork, c.pending, c.pendingBytes, c.drained = queue, done, map[string]*pendingUnit{}, 0, false
 	})
 	group, inner := errgroup.WithContext(inner)
-	for { // the server may be away for a while, which beat says
+	for { // the server may be away for a while, which sendBeats says
 		units, results, err := c.serverState(inner)
 		if err == nil {
 			maps.Copy(units, results)
 			c.onServer, c.earlyResults = units, results
 			break
 		}
-		if sleep(inner, c.conn.cfg.beat); inner.Err() != nil || c.stopped(ctx) {
+		if sleep(inner, c.conn.cfg.beatInterval); inner.Err() != nil || c.stopped(ctx) {
 			c.interrupted = true
 			return cmp.Or(ctx.Err(), serverAwayError("listing the units on the server", err))
 		}
@@ -88,7 +88,7 @@ func (c *Coordinator) waitUntil(ctx context.Context, holds func() bool) error {
 		}
 		select {
 		case <-changed:
-		case <-time.After(c.conn.cfg.beat):
+		case <-time.After(c.conn.cfg.beatInterval):
 		case <-c.takenOver:
 			return cli.Errorf(cli.ExitInterrupted, "another process has taken the run over: this one had given no sign for %s", c.conn.cfg.lostAfter())
 		case <-ctx.Done():
@@ -239,7 +239,7 @@ func (c *Coordinator) receiveResults(ctx context.Context) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(receivers)
 	for inner.Err() == nil {
-		batch, err := c.results.Fetch(2*receivers, jetstream.FetchMaxWait(c.conn.cfg.beat/4))
+		batch, err := c.results.Fetch(2*receivers, jetstream.FetchMaxWait(c.conn.cfg.beatInterval/4))
 		if err == nil {
 			for msg := range batch.Messages() {
 				group.Go(func() error { return c.handleResult(inner, msg) })
@@ -247,7 +247,7 @@ func (c *Coordinator) receiveResults(ctx context.Context) error {
 			err = batch.Error()
 		}
 		if err != nil { // the server is away, or has lost its data; both are restored in the background
-			sleep(inner, c.conn.cfg.beat)
+			sleep(inner, c.conn.cfg.beatInterval)
 		}
 	}
 	return group.Wait()
@@ -269,7 +269,7 @@ func (c *Coordinator) handleResult(ctx context.Context, msg jetstream.Msg) error
 	c.mu.Unlock()
 	if !accepted { // a duplicate, or the engine has not handed out the unit yet
 		if w == nil && there {
-			_ = msg.NakWithDelay(c.conn.cfg.beat)
+			_ = msg.NakWithDelay(c.conn.cfg.beatInterval)
 		}
 		return nil
 	}
@@ -284,12 +284,12 @@ func (c *Coordinator) handleResult(ctx context.Context, msg jetstream.Msg) error
 	case err != nil || r.Stop != nil && (old || r.Stop.Stopped && !c.stopped(ctx)):
 		// Publish the unit again, a limited number of times.
 		_ = msg.DoubleAck(ctx)
-		if w.unreadable++; w.unreadable < maxDeliveries {
+		if w.discarded++; w.discarded < maxDeliveries {
 			c.update(func() { w.handled, w.publishing = false, true })
 			c.publishUnit(ctx, name, w)
 			return nil
 		}
-		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("the results of workers could not be read %d times: %v", w.unreadable, err)}
+		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("the results of workers could not be read %d times: %v", w.discarded, err)}
 		err = c.queue.Deliver(ctx, w.Unit, experiment.Done{Err: failure, Started: time.Now()})
 	case r.Stop != nil:
 		c.update(func() { // for this trial and the next ones
@@ -343,7 +343,7 @@ func (c *Coordinator) recallUnits(ctx context.Context, home func() bool) error {
 		err := c.waitUntil(ctx, func() bool {
 			_, _, inHand, quiet := c.activeWorkers()
 			// A worker that took a unit just before the purge has reported it within a second.
-			return home() || c.drained && inHand == 0 && quiet.After(taken.Add(2*c.conn.cfg.beat))
+			return home() || c.drained && inHand == 0 && quiet.After(taken.Add(2*c.conn.cfg.beatInterval))
 		})
 		if err != nil {
 			return err
@@ -355,7 +355,7 @@ func (c *Coordinator) recallUnits(ctx context.Context, home func() bool) error {
 		if err != nil || len(results) == 0 {
 			break
 		}
-		sleep(ctx, c.conn.cfg.beat/10)
+		sleep(ctx, c.conn.cfg.beatInterval/10)
 	}
 	var left []*pendingUnit
 	c.update(func() {

@@ -85,7 +85,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		jobs: map[string]*job{}, refused: map[string]string{},
 	}
 	var working, presence sync.WaitGroup
-	tick := time.Tick(c.cfg.beat)
+	tick := time.Tick(c.cfg.beatInterval)
 	soft, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
@@ -98,7 +98,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 	w.stopCtx = soft
 	stopped, ended := soft.Done(), make(chan struct{})
 	presence.Go(func() { // finding runs on a server that is far away may take longer than a heartbeat
-		for beat := time.Tick(c.cfg.beat); !limit.Closed(ended); {
+		for beat := time.Tick(c.cfg.beatInterval); !limit.Closed(ended); {
 			w.publishPresence()
 			select {
 			case <-beat:
@@ -142,7 +142,7 @@ func (w *worker) findRuns(ctx context.Context, working *sync.WaitGroup) {
 	}
 	for id, j := range w.jobs {
 		b, there := beats[id]
-		if j.silence += w.conn.cfg.beat; there && b.Count != j.beatCount {
+		if j.silence += w.conn.cfg.beatInterval; there && b.Count != j.beatCount {
 			j.beatCount, j.silence = b.Count, 0
 		}
 		if !there {

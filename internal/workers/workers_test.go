@@ -102,7 +102,7 @@ func newFixture(t *testing.T, items int) *fixture {
 // connect connects a program of that version to the server.
 func (f *fixture) connect(version string) *Conn {
 	f.Helper()
-	c, err := Connect(f.Context(), Config{Address: cmp.Or(f.address, f.server.URL()), Version: version, Lease: f.lease, beat: 200 * time.Millisecond})
+	c, err := Connect(f.Context(), Config{Address: cmp.Or(f.address, f.server.URL()), Version: version, Lease: f.lease, beatInterval: 200 * time.Millisecond})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -482,7 +482,7 @@ func TestWork_refused(t *testing.T) {
 	defer first.Close()
 	var notes []string
 	second := f.connect("1")
-	second.cfg.beat = beatInterval // longer than that of first, which may be late on a busy machine
+	second.cfg.beatInterval = beatInterval // longer than that of first, which may be late on a busy machine
 	second.cfg.Note = func(text string) { notes = append(notes, text) }
 	if _, err := second.Coordinate(t.Context(), Run{ID: "0123", Name: "r", Timeout: time.Minute}, nil); err == nil ||
 		!strings.Contains(err.Error(), `the run "r" is coordinated by another process`) || len(notes) != 1 {

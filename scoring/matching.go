@@ -41,21 +41,29 @@ func ordered(n int, keep func(i int) bool, compare func(i, j int) int) (list []i
 // Nodes have the order of the members, pools that of their types.
 func nodesOf(order []int, equal func(i, j int) bool, typ func(i int) int) []node {
 	nodes, pools := make([]node, 0, len(order)), make([]pool, 0, len(order))
-	for at, i := range order {
-		first := at == 0 || !equal(order[at-1], i)
-		if first {
-			nodes = append(nodes, node{first: i, pools: pools[len(pools):]})
+	sameType := func(i, j int) bool { return typ(i) == typ(j) }
+	for len(order) > 0 {
+		n := node{first: order[0], size: alike(order, equal)}
+		begin := len(pools)
+		for rest := order[:n.size]; len(rest) > 0; {
+			size := alike(rest, sameType)
+			pools = append(pools, pool{typ(rest[0]), rest[:size]})
+			rest = rest[size:]
 		}
-		n := &nodes[len(nodes)-1]
-		if first || n.pools[len(n.pools)-1].typ != typ(i) {
-			pools = append(pools, pool{typ(i), order[at:at]})
-			n.pools = n.pools[:len(n.pools)+1]
-		}
-		last := &n.pools[len(n.pools)-1]
-		last.members = last.members[:len(last.members)+1]
-		n.size++
+		n.pools, order = pools[begin:], order[n.size:]
+		nodes = append(nodes, n)
 	}
 	return nodes
+}
+
+// alike returns the number of members at the beginning of a list, which is not empty, of which each
+// is the same as the one before.
+func alike(list []int, same func(i, j int) bool) int {
+	n := 1
+	for n < len(list) && same(list[n-1], list[n]) {
+		n++
+	}
+	return n
 }
 
 // link allows a node of the expected side to be matched with a node of the extracted side.
@@ -181,7 +189,7 @@ func (m *matching) components() index {
 // takeUniqueBest solves a component in which all nodes have one member, each expected node has a
 // unique best link, and no two of these lead to the same extracted node: no assignment is better.
 // It spends as much of the budget as transport.solve would, which finds the same pairs. If the
-// component is not of this kind, it returns false and changes nothing.
+// component is not of this kind, it returns false and adds no pairs.
 func (m *matching) takeUniqueBest(component []int, left *budget) bool {
 	m.best = m.best[:0]
 	columns := 0
@@ -211,6 +219,8 @@ func (m *matching) takeUniqueBest(component []int, left *budget) bool {
 		m.best = append(m.best, best)
 	}
 	rows := len(m.best)
+	// The search of each row looks at all rows, twice at all columns, and at the arcs of the row; the
+	// transport has one more column, and each row an arc to it.
 	work := rows*(rows+2*(columns+1)) + len(component) + rows
 	if len(component) > arcLimit || rows+columns > unitLimit || int64(work) > left.left {
 		return false

@@ -359,7 +359,7 @@ func (l *Limiter) reject(now time.Time, p *Permit, ask time.Duration) {
 	if l.window.isOverload(p.began) {
 		l.window.rejected(now, p.concurrent, ask)
 	}
-	l.gate.refused(now, p.began, ask)
+	l.gate.rejected(now, p.began, ask)
 }
 
 // limitedByWindow reports whether callers wait because of the window and not because of the

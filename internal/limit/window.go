@@ -155,21 +155,21 @@ func (r *rate) add(n int64) {
 type gate struct {
 	cfg   Config
 	until time.Time
-	// refusals is the number of rejections in a row. A rejection counts only if its call began
+	// rejections is the number of rejections in a row. A rejection counts only if its call began
 	// after the previous rejection. From the second rejection on, calls are spaced out, or made
 	// one at a time while their latency is unknown, until one is answered.
-	refusals int
-	probes   int // calls in progress that were started while probing
-	// lastRefusal is the time of the last counted rejection.
-	lastRefusal time.Time
+	rejections int
+	probes     int // calls in progress that were started while probing
+	// lastRejection is the time of the last counted rejection.
+	lastRejection time.Time
 }
 
-// refused begins or extends the pause after the rejection of a call. ask is the pause that the
+// rejected begins or extends the pause after the rejection of a call. ask is the pause that the
 // provider asked for, or 0.
-func (g *gate) refused(now, began time.Time, ask time.Duration) {
-	if g.refusals == 0 || !began.Before(g.lastRefusal) {
-		g.refusals++
-		g.lastRefusal = now
+func (g *gate) rejected(now, began time.Time, ask time.Duration) {
+	if g.rejections == 0 || !began.Before(g.lastRejection) {
+		g.rejections++
+		g.lastRejection = now
 	} else if ask == 0 {
 		return
 	}
@@ -188,18 +188,18 @@ func (g *gate) refused(now, began time.Time, ask time.Duration) {
 // backoff returns the pause if the provider asked for none: 0 after the first rejection,
 // because a smaller window may be enough, then Config.Backoff, doubled each time.
 func (g *gate) backoff() time.Duration {
-	if g.refusals < 2 {
+	if g.rejections < 2 {
 		return 0
 	}
-	return g.cfg.Backoff * time.Duration(min(1<<min(g.refusals-2, 5), 30))
+	return g.cfg.Backoff * time.Duration(min(1<<min(g.rejections-2, 5), 30))
 }
 
 // answered resets the number of rejections if the call began after the last of them.
 func (g *gate) answered(began time.Time) {
-	if !began.Before(g.lastRefusal) {
-		g.refusals = 0
+	if !began.Before(g.lastRejection) {
+		g.rejections = 0
 	}
 }
 
 // probing reports whether calls are spaced out after rejections.
-func (g *gate) probing() bool { return g.refusals >= 2 }
+func (g *gate) probing() bool { return g.rejections >= 2 }

@@ -17,7 +17,7 @@ import (
 
 // newOutcome returns an outcome with the identity of the unit and its start only.
 func (u *Unit) newOutcome(started time.Time) outcome.Outcome {
-	return outcome.Outcome{Item: u.ID, Seq: u.item.Seq, Trial: u.Trial, Attempt: u.Attempt, Started: started.UTC()}
+	return outcome.Outcome{Item: u.ID, Seq: u.stored.Seq, Trial: u.Trial, Attempt: u.Attempt, Started: started.UTC()}
 }
 
 // outcomeOf makes the outcome of a unit from the result of its task. Whatever went wrong is

@@ -21,13 +21,13 @@ import (
 
 // Unit is one attempt of an item.
 type Unit struct {
-	Item
-	item   runstore.Item
-	scorer itemScorer // stays in the process of the run file
+	Item                 // what the task gets
+	stored runstore.Item // with the expected output; stays in the process of the run file, as scorer
+	scorer itemScorer
 }
 
 func newUnit(item runstore.Item, trial int) *Unit {
-	return &Unit{item: item, Item: Item{
+	return &Unit{stored: item, Item: Item{
 		ID: item.ID, Input: item.Input, Metadata: item.Metadata, Trial: trial, Attempt: item.Tried + 1,
 	}}
 }
@@ -100,7 +100,7 @@ func (p Pool) Work(ctx context.Context, q Queue) error {
 	slots := make(chan struct{}, p.Concurrency)
 	for range p.Concurrency + min(p.Concurrency-1, maxDelivering) {
 		group.Go(func() error {
-			err := errGoexit
+			err := errGoexit // stays if the goroutine ends without a return, of which the group would not know
 			defer func() {
 				if errors.Is(err, errGoexit) {
 					group.Go(func() error { return err })
@@ -194,7 +194,7 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 			return nil, io.EOF
 		}
 		o := u.newOutcome(q.cfg.Now())
-		scorer, err := itemScorerOf(q.system.Scorer, u.item.Item)
+		scorer, err := itemScorerOf(q.system.Scorer, u.stored.Item)
 		if err == nil {
 			u.scorer, u.Decoded = scorer, scorer.decoded
 			q.notify(q.cfg.Observer.Started != nil, func() { q.cfg.Observer.Started(u.ID) })
@@ -235,10 +235,10 @@ func (q *fileQueue) commit(ctx context.Context, u *Unit, o outcome.Outcome, brie
 		brief = nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	err := q.run.CommitItem(ctx, u.item.Item, o, brief)
+	err := q.run.CommitItem(ctx, u.stored.Item, o, brief)
 	if invalid, ok := errors.AsType[*runstore.InvalidOutcomeError](err); ok {
 		o = replaceInvalid(o, u.scorer.ItemScorer, invalid)
-		err = q.run.CommitItem(ctx, u.item.Item, o, nil)
+		err = q.run.CommitItem(ctx, u.stored.Item, o, nil)
 	}
 	if err != nil {
 		return err

@@ -230,7 +230,7 @@ func equalFields(t *testing.T, a answer, want object, path ...any) {
 	}
 }
 
-// equal compares got and want as JSON.
+// equal compares got and want as JSON. A message shows them from shortly before the first difference.
 func equal(t *testing.T, what string, got, want any) {
 	t.Helper()
 	g, err := json.Marshal(got)
@@ -242,7 +242,12 @@ func equal(t *testing.T, what string, got, want any) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(g, w) {
-		t.Errorf("%s: got %s, want %s", what, textutil.Cut(string(g), 600), textutil.Cut(string(w), 600))
+		from := 0
+		for from < min(len(g), len(w)) && g[from] == w[from] {
+			from++
+		}
+		from = max(0, from-100)
+		t.Errorf("%s: got %s, want %s", what, textutil.Cut(string(g[from:]), 600), textutil.Cut(string(w[from:]), 600))
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 func TestRun_whatIsCommittedIsReadAgain(t *testing.T) {
 	run := newRun(t, 2)
 	want := suite.Fill[outcome.Outcome]()
-	want.Item, want.Seq = testOutcome(1, 0).Item, 0
+	large := testOutcome(1, 2000) // its output is packed
+	want.Item, want.Seq, want.Output = large.Item, 0, large.Output
 	noError(t, run.Commit(t.Context(), want))
 	want.Seq = 2 // Commit fills it in
 

@@ -29,7 +29,8 @@ const (
 )
 
 // Headlines returns the scores that every run publishes in Langfuse: those of the specification,
-// plus relationship recall and F1, since relationship_accuracy is only a precision. Another list needs a new outcome.PublicationForm.
+// plus relationship recall and F1, since relationship_accuracy is only a precision. Another list
+// needs a new outcome.PublicationForm.
 func Headlines() []string {
 	return []string{EntityPrecision, EntityRecall, EntityF1, RelationshipAccuracy, RelationshipRecall, RelationshipF1, TypeAccuracy}
 }

@@ -211,7 +211,7 @@ func partOf(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
-	return a != "" && a != b && strings.Contains(" "+b+" ", " "+a+" ")
+	return a != b && strings.Contains(" "+b+" ", " "+a+" ")
 }
 
 // repetitions returns the indices of the spurious things that repeat another. If one of several
@@ -230,14 +230,12 @@ func repetitions(list []Duplicate, spurious []miss) map[int]bool {
 	}
 	repeated := map[int]bool{}
 	for first, others := range groups {
-		members, matched := append([]int{first}, others...), false
+		members := append([]int{first}, others...)
 		for _, i := range members {
 			_, repeated[i] = texts[i]
-			matched = matched || !repeated[i]
 		}
-		if !matched {
-			delete(repeated, slices.MinFunc(members, func(i, j int) int { return cmp.Compare(texts[i], texts[j]) }))
-		}
+		// A matched one has no text here, so it sorts first.
+		delete(repeated, slices.MinFunc(members, func(i, j int) int { return cmp.Compare(texts[i], texts[j]) }))
 	}
 	return repeated
 }

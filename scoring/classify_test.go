@@ -57,6 +57,16 @@ func TestClassify(t *testing.T) {
 			exactOnly: true,
 			want:      []string{"boundary entity 0>0", "boundary relationship 0>0"},
 		},
+		"the more similar of two is the boundary": {
+			expected:  extraction.Extraction{Entities: ents("Microsoft", "Company", "Microsoft Corp", "Company")},
+			extracted: extraction.Extraction{Entities: ents("Microsoft Corporation", "Company")},
+			want:      []string{"missed entity 0>-", "boundary entity 1>0"},
+		},
+		"swapped rather than a boundary": {
+			expected:  extraction.Extraction{Relationships: rels("London", "owns", "Ada Love", "Ada Lovelace", "owns", "London")},
+			extracted: extraction.Extraction{Relationships: rels("London", "owns", "Ada Lovelace")},
+			want:      []string{"missed relationship 0>-", "swapped_direction relationship 1>0"},
+		},
 		"in the order of what is expected": {
 			expected:  extraction.Extraction{Entities: ents("London", "Place", "Charles Babbage", "Person")},
 			extracted: extraction.Extraction{Entities: ents("Microsoft", "Company", "Charles Babb", "Person")},

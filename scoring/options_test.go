@@ -121,15 +121,22 @@ func TestOptions_MarshalJSON(t *testing.T) {
 			t.Errorf("%d: %s (%v)", i, got, err)
 		}
 	}
-	for _, aliases := range []map[string]string{
-		{"PER": "person", "per": "Person", "person": "person"},
-		{"Per": "human being", "HUMAN-BEING": "person"},
+	for want, o := range map[string]Options{
+		`"type_aliases":{"per":"person"}`: with(func(o *Options) {
+			o.TypeAliases = map[string]string{"PER": "person", "per": "Person", "person": "person"}
+		}),
+		`"type_aliases":{"human_being":"person","per":"person"}`: with(func(o *Options) {
+			o.TypeAliases = map[string]string{"Per": "human being", "HUMAN-BEING": "person"}
+		}),
+		`"normalise":"lower"`: with(func(o *Options) { o.Normalise = Lower }),
+		`"dedupe":"exact"`:    with(func(o *Options) { o.Dedupe = CollapseExact }),
 	} {
-		o := with(func(o *Options) { o.TypeAliases = aliases })
-		raw, err := json.Marshal(o)
-		if err != nil || !strings.Contains(string(raw), `"per":"person"`) {
-			t.Errorf("%s (%v)", raw, err)
+		if raw, err := json.Marshal(o); err != nil || !strings.Contains(string(raw), want) {
+			t.Errorf("%s (%v), want %s", raw, err, want)
 		}
+	}
+	if raw, err := json.Marshal(with(func(o *Options) { o.Threshold = "2" })); err == nil {
+		t.Errorf("options that are not valid are written: %s", raw)
 	}
 	other := with(func(o *Options) { o.Inverse, o.Symmetric = [][2]string{{"b", "a"}}, nil })
 	raw, err = json.Marshal(other)

@@ -98,6 +98,12 @@ func TestScore_types(t *testing.T) {
 	// An item with a wrong type is not perfect, one without types may be.
 	wantScore(t, scoreEntities(t, DefaultOptions(), ents("Ada", "x"), ents("Ada", "y")), ItemPerfect, 0, 1, 0)
 	wantScore(t, scoreEntities(t, DefaultOptions(), ents("Ada", ""), ents("Ada", "y")), ItemPerfect, 1, 1, 1)
+	// An item without relationships that has an entity is not vacuous.
+	r = mustNew(t, DefaultOptions()).Score(extraction.Extraction{Entities: ents("Ada", ""), Relationships: rels()},
+		extraction.Extraction{Entities: ents("Ada", "")})
+	if perfect, _ := outcome.Lookup(r.Scores, ItemPerfect); perfect.Vacuous {
+		t.Errorf("%+v", perfect)
+	}
 }
 
 // TestScore_oddities has cases that other systems get wrong.
@@ -341,20 +347,24 @@ func TestScore_misses(t *testing.T) {
 }
 
 func TestScore_relationshipMisses(t *testing.T) {
-	tests := map[Reason][2][]extraction.Relationship{
-		ReasonWrongDirection: {rels("A", "owns", "B"), rels("B", "owns", "A")},
-		ReasonWrongType:      {rels("A", "owns", "B"), rels("A", "leads", "B")},
-		ReasonWrongEnd:       {rels("A", "owns", "B"), rels("A", "owns", "C")},
-		ReasonNothingSimilar: {rels("A", "owns", "B"), rels("C", "leads", "D")},
-		ReasonEmptyType:      {rels("A", "", "B"), rels("A", "owns", "B")},
-		ReasonEmptyEnd:       {rels("A", "owns", ""), rels("A", "owns", "B")},
-		ReasonDuplicate:      {rels("A", "owns", "B", "a", "owns", "b"), rels("A", "owns", "B")},
-		ReasonTaken:          {rels("B", "owned_by", "A", "A", "owns", "B"), rels("A", "owns", "B")},
+	tests := []struct {
+		reason              Reason
+		expected, extracted []extraction.Relationship
+	}{
+		{ReasonWrongDirection, rels("A", "owns", "B"), rels("B", "owns", "A")},
+		{ReasonWrongType, rels("A", "owns", "B"), rels("A", "leads", "B")},
+		{ReasonWrongEnd, rels("A", "owns", "B"), rels("A", "owns", "C")},
+		{ReasonNothingSimilar, rels("A", "owns", "B"), rels("C", "leads", "D")},
+		{ReasonEmptyType, rels("A", "", "B"), rels("A", "owns", "B")},
+		{ReasonEmptyEnd, rels("A", "owns", ""), rels("A", "owns", "B")},
+		{ReasonDuplicate, rels("A", "owns", "B", "a", "owns", "b"), rels("A", "owns", "B")},
+		{ReasonTaken, rels("B", "owned_by", "A", "A", "owns", "B"), rels("A", "owns", "B")},
+		{ReasonTaken, rels("Ada Lovelaces", "owns", "B", "Ada Lovelace", "owns", "B"), rels("Ada Lovelace", "owns", "B")},
 	}
-	for reason, lists := range tests {
-		r := scoreRelationships(t, DefaultOptions(), lists[0], lists[1])
-		if len(r.MissedRelationships) != 1 || r.MissedRelationships[0].Reason != reason {
-			t.Errorf("missed %+v, want %s", r.MissedRelationships, reason)
+	for _, tt := range tests {
+		r := scoreRelationships(t, DefaultOptions(), tt.expected, tt.extracted)
+		if len(r.MissedRelationships) != 1 || r.MissedRelationships[0].Reason != tt.reason {
+			t.Errorf("missed %+v, want %s", r.MissedRelationships, tt.reason)
 		}
 	}
 }

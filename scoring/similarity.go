@@ -77,9 +77,6 @@ func (c *call) findSimilar(a, b []int, left *budget) [][]similarTo {
 		}
 		c.compareInitials(k.name, byLast, left)
 		found[k.name] = bestOfEach(c.similarNames[start:])
-		if left.exhausted() {
-			break
-		}
 	}
 	return found
 }
@@ -105,9 +102,6 @@ func (c *call) compareEdits(k key, others []key, left *budget) {
 		}
 		if s, ok := c.similarityWithin(k.name, other.name, limit, left); ok && left.spend(edgeCost) {
 			c.similarNames = append(c.similarNames, similarTo{other.name, s})
-		}
-		if left.exhausted() {
-			return
 		}
 	}
 }
@@ -171,14 +165,9 @@ func (ed *editor) distance(a, b []rune, limit int) (int, int) {
 	work := 1
 	for edits := 0; edits <= limit; edits++ {
 		// A path cannot reach the goal from a diagonal that is more diagonals away than edits are
-		// left.
+		// left. These bounds first move apart, then together, so no value beside them is out of date.
 		low := max(-edits, goal-(limit-edits))
 		high := min(edits, goal+(limit-edits))
-		for _, d := range [...]int{low - 2, low - 1, high + 1, high + 2} {
-			if at := zero + d; at >= 0 && at < len(current) {
-				current[at] = unreached
-			}
-		}
 		for d := low; d <= high; d++ {
 			i := 0
 			if edits > 0 {
@@ -187,10 +176,10 @@ func (ed *editor) distance(a, b []rune, limit int) (int, int) {
 				i = min(i, len(a), len(b)-d)
 			}
 			start := i
-			for i >= 0 && i < len(a) && i+d < len(b) && a[i] == b[i+d] {
+			for i < len(a) && i+d < len(b) && a[i] == b[i+d] {
 				i++
 			}
-			work += 1 + max(i-start, 0)
+			work += 1 + i - start
 			current[zero+d] = i
 			if d == goal && i == len(a) {
 				return edits, work

@@ -165,7 +165,7 @@ func (c *clusters) add(item Item) {
 
 // missing reports whether there are items, and none has the key.
 func (c *clusters) missing() bool {
-	return c.key != "" && len(c.byItem) > 0 && c.withoutValue == len(c.byItem)
+	return len(c.byItem) > 0 && c.withoutValue == len(c.byItem)
 }
 
 // check returns a usage error if no item has the key, since every item would silently be a

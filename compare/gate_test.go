@@ -187,7 +187,7 @@ func TestGate_weighted(t *testing.T) {
 }
 
 // TestWeights_absurd checks that there is no weighted mean if a product is too large to be
-// summed: it would be that of the other items.
+// summed, as it would be that of the other items, or if all weights are 0.
 func TestWeights_absurd(t *testing.T) {
 	base, cand := newRun("b", .5, .5), newRun("c", .5, .5)
 	large, weight := 1e100, 1e60
@@ -199,6 +199,11 @@ func TestWeights_absurd(t *testing.T) {
 	if s := primaryOf(t, mustCompare(t, Config{}, base, cand)); s.Weighted == nil || s.Weighted.Base != .5 {
 		t.Errorf("%+v", s.Weighted)
 	}
+	weight = 0
+	if s := primaryOf(t, mustCompare(t, Config{}, base, cand)); s.Weighted != nil {
+		t.Errorf("%+v", s.Weighted)
+	}
+	weight = 1e60
 	cand.outcomes[1].Scores[0].Value = &large
 	if s := primaryOf(t, mustCompare(t, Config{}, base, cand)); s.Weighted != nil {
 		t.Errorf("%+v", s.Weighted)

@@ -244,8 +244,6 @@ func (r Rule) checkAmount() error {
 		return r.wrongWay(!r.isShare())
 	case r.isShare() && r.Factor == 1:
 		return r.checkBound(0, 1)
-	case r.Relative:
-		return nil
 	}
 	return r.checkBound(0, math.Inf(1))
 }

@@ -322,6 +322,12 @@ func TestRule_measures(t *testing.T) {
 			t.Errorf("%s: %s (%s), %v; want %s", tt.rule, got.Answer, got.Reason, err, tt.want)
 		}
 	}
+	for _, summary := range []outcome.Summary{partly, unknown} {
+		got, err := mustRule(t, "cost <= base").judge(Side{Summary: summary}, Result{Candidate: Side{Summary: run}})
+		if err != nil || got.Answer != Inconclusive || got.Reason != "cost of the base is not known" {
+			t.Errorf("%s (%s), %v", got.Answer, got.Reason, err)
+		}
+	}
 	for _, text := range []string{"f2 >= 0.5", "f2 >= base"} {
 		if _, err := mustRule(t, text).judge(base, Result{Candidate: Side{Summary: run}}); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `did you mean`) {
 			t.Errorf("%s: %v", text, err)

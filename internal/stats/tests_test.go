@@ -112,6 +112,9 @@ func TestPower(t *testing.T) {
 	if n, ok := NeededPairs(10, Estimate{Mean: -0.5, SE: 1 / math.Sqrt(10), DF: 9}); !ok || n != 40 {
 		t.Errorf("needed %v, %v; want 40", n, ok)
 	}
+	if n, ok := NeededPairs(10, Estimate{Mean: 1, SE: 1e-9, DF: 9}); !ok || n != 1 {
+		t.Errorf("needed %v, %v; want 1", n, ok)
+	}
 	for name, tt := range map[string]struct {
 		n int
 		e Estimate

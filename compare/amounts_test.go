@@ -271,6 +271,10 @@ func TestFlips(t *testing.T) {
 	if got := flips[0].Warning("b", "c"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	flips[0].Below.Score.Verdict = Worse
+	if got := flips[0].Warning("b", "c"); !strings.Contains(got, "b is ahead (-0.1, a significant difference)") {
+		t.Error(got)
+	}
 	lower := at("0.5", -.1)
 	lower.Score.LowerIsBetter = true
 	if flips := Flips([]Setting{lower, at("0.6", .1)}); len(flips) != 0 {

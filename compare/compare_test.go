@@ -115,6 +115,14 @@ func TestCompare_yesNo(t *testing.T) {
 	if len(r.YesNo) != 2 {
 		t.Errorf("%+v", r.YesNo)
 	}
+	// In two trials it may be neither yes nor no.
+	base, cand = newRun("b", 1), newRun("c", 1)
+	second := newOutcome("item-0000", .5)
+	second.Trial, cand.header.Trials = 2, 2
+	cand.outcomes = append(cand.outcomes, second)
+	if r := mustCompare(t, Config{}, base, cand); len(r.YesNo) != 1 || r.YesNo[0].Name != "error" {
+		t.Errorf("%+v", r.YesNo)
+	}
 	// f1 is not a yes/no score, even if it is 0 or 1 in every item.
 	if r := mustCompare(t, Config{}, newRun("b", 1, 0, 1), newRun("c", 1, 1, 0)); len(r.YesNo) != 2 {
 		t.Errorf("%+v", r.YesNo)
@@ -176,6 +184,7 @@ func TestCompare_opposed(t *testing.T) {
 		"the mean rose, pooled fell": {0.7, 0.3, "opposite directions, each beyond its interval: f1 (mean +0.1, pooled -0.4604)"}, // (60·0.2 − 10·0.5)/70, (60·0.2 − 1000·0.5)/1060
 		"the reverse":                {0.3, 0.9, "f1 (mean -0.1571, pooled +0.08302)"},                                            // (−60·0.2 + 10·0.1)/70, (−60·0.2 + 1000·0.1)/1060
 		"both rose":                  {0.7, 0.9, ""},
+		"both fell":                  {0.3, 0.2, ""},
 	}
 	for name, tt := range tests {
 		got := strings.Join(mustCompare(t, Config{}, run("b", 0.5, 0.8), run("c", tt.small, tt.large)).Warnings, "\n")
@@ -282,6 +291,15 @@ func TestCompare_clusters(t *testing.T) {
 	}
 	if r.Clusters != 10 || s.Clusters != 10 || *s.SE <= *plain.SE || *s.Unclustered != *plain.CI95 || *s.P <= *plain.P {
 		t.Errorf("clustered %+v, plain %+v", s, plain)
+	}
+	// A score of 0 or 1 has the interval of the clusters, too, which lies evenly around the difference.
+	var zeros, some01 []float64
+	for i := range 40 {
+		zeros, some01 = append(zeros, 0), append(some01, []float64{1, 0, 0, 1, 0, 0, 1, 0, 0, 0}[i/4])
+	}
+	s = primaryOf(t, mustCompare(t, Config{ClusterBy: "source.doc"}, newRun("b", zeros...), newRun("c", some01...)))
+	if mid := (s.CI95[0] + s.CI95[1]) / 2; !near(&mid, .3) {
+		t.Errorf("%+v", s)
 	}
 	// With 20 items of 5 documents, p is at least 2/2^5, so nothing is claimed, whatever the
 	// interval. With 6 documents, a difference is claimed.

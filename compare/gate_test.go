@@ -169,7 +169,7 @@ func TestGate_weighted(t *testing.T) {
 	if w := r.Scores[0].Weighted; w == nil || math.Abs(w.Difference-.05) > 1e-12 || w.Base != .5 {
 		t.Errorf("weighted %+v", w)
 	}
-	if rule := r.Gate.Rules[0]; rule.Answer != Pass || !strings.Contains(rule.Reason, "weighted") {
+	if rule := r.Gate.Rules[0]; rule.Answer != Pass || !strings.Contains(rule.Reason, "weighted") || !near(rule.Value, .05) {
 		t.Errorf("%+v", rule)
 	}
 	cand.outcomes[1].Scores[0].Weight = nil // without one weight, there is no weighted mean

@@ -17,6 +17,7 @@ func TestParseRule(t *testing.T) {
 		"relationship_f1 >= 0.6":         {Metric: "relationship_f1", Op: ">=", Factor: 1, Offset: 0.6},
 		"coverage >= 99%":                {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.99},
 		"cost <= base * 1.1":             {Metric: "cost", Op: "<=", Relative: true, Factor: 1.1},
+		"cost <= base * 110%":            {Metric: "cost", Op: "<=", Relative: true, Factor: 1.1},
 		"cost_per_item < $0.01":          {Metric: "cost_per_item", Op: "<", Factor: 1, Offset: 0.01},
 		"coverage >= 2%":                 {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.02},
 		"coverage >= 7%":                 {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.07},

@@ -119,6 +119,9 @@ func TestGate_identical(t *testing.T) {
 		if got := r.Gate.Rules[0]; got.Answer != tt.want || !strings.Contains(got.Reason, tt.says) || r.Identical != strings.HasPrefix(tt.says, "identical") {
 			t.Errorf("%s, %s: %s, %s; want %s, %s", tt.name, tt.rule, got.Answer, got.Reason, tt.want, tt.says)
 		}
+		if r.Identical && r.Primary().CI95 != nil {
+			t.Errorf("%s: interval %v", tt.name, *r.Primary().CI95)
+		}
 		if r.Verdict != Same {
 			t.Errorf("%s: %s", tt.name, r.Verdict)
 		}

@@ -83,6 +83,14 @@ func TestSummary_trialsUneven(t *testing.T) {
 	if s := sum.Trials.Scores[0]; s.Between != nil || s.Within != nil || s.Least != nil {
 		t.Errorf("%+v", s)
 	}
+	// An item without the score in any trial is not one of those that failed: (0.5 + 0)/2.
+	list := trialsOf(map[string][]float64{"a": {.5, .5}, "b": {failed, failed}})
+	for trial := 1; trial <= 2; trial++ {
+		list = append(list, Outcome{Item: "c", Trial: trial, Scores: []Score{{Name: "f1", Reason: "undefined"}}})
+	}
+	if s := summariseTrials(list, 2).Scores[0]; *s.FailuresAsZero != .25 || s.Undefined != 1 {
+		t.Errorf("%+v", s)
+	}
 	if sum = summariseTrials(nil, 2); sum.Trials.Items != 0 || len(sum.Scores) != 0 {
 		t.Errorf("%+v", sum.Trials)
 	}

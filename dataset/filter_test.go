@@ -71,9 +71,9 @@ func TestFilter_Match(t *testing.T) {
 }
 
 func TestParseFilter_problems(t *testing.T) {
-	_, err := ParseFilter("difficulty=hard", "metadata=x", "metadata.", "=x", "id=")
-	if err == nil || strings.Count(err.Error(), "\n") != 4 {
-		t.Fatalf("want five problems, got %v", err)
+	_, err := ParseFilter("difficulty=hard", "metadata=x", "metadata.", "=x", "id=", "status.x=1")
+	if err == nil || strings.Count(err.Error(), "\n") != 5 {
+		t.Fatalf("want six problems, got %v", err)
 	}
 	if code := err.(interface{ ExitCode() int }).ExitCode(); code != 64 {
 		t.Errorf("exit code %d", code)
@@ -145,6 +145,9 @@ func TestSelection(t *testing.T) {
 				if s.Full() {
 					break
 				}
+			}
+			if s.Full() && s.Take(Item{ID: "1", Metadata: []byte(`{"odd":true}`)}) {
+				t.Error("takes more than all")
 			}
 			if strings.Join(got, " ") != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)

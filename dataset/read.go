@@ -105,9 +105,9 @@ func readItems(r io.Reader, format Format, name string, limit int) iter.Seq2[Loc
 	return func(yield func(Located, error) bool) {
 		d := &decoder{name: name, limit: limit, seen: map[string]int{}, yield: yield}
 		in := bufio.NewReaderSize(r, 64<<10)
-		if err := d.skipMark(in); err != nil {
-			d.fail(0, err)
-			return
+		// The byte order mark of UTF-8 is no part of an item. An error is repeated by later reads.
+		if mark, _ := in.Peek(3); bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")) {
+			_, _ = in.Discard(3)
 		}
 		switch format {
 		case JSONL:
@@ -128,18 +128,6 @@ type decoder struct {
 	limit int            // maximum size of an item in bytes
 	seen  map[string]int // line of each id
 	yield func(Located, error) bool
-}
-
-// skipMark skips the byte order mark of UTF-8.
-func (d *decoder) skipMark(in *bufio.Reader) error {
-	mark, err := in.Peek(3)
-	if err != nil && err != io.EOF {
-		return fmt.Errorf("reading %s: %w", d.name, err)
-	}
-	if bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")) {
-		_, _ = in.Discard(3) // they are in the buffer
-	}
-	return nil
 }
 
 func (d *decoder) problem(line int, path, format string, args ...any) *SyntaxError {

@@ -78,6 +78,7 @@ func TestRead_variants(t *testing.T) {
 		"JSONL without a last line end":   {JSONL, `{"id":"a","input":{"x":1}}`, one},
 		"JSONL with BOM and CRLF":         {JSONL, "\ufeff{\"id\":\"a\",\"input\":{\"x\":1}}\r\n\r\n", one},
 		"JSONL of nothing":                {JSONL, "", ""},
+		"JSONL with lines of spaces":      {JSONL, "{\"id\":\"a\",\"input\":{\"x\":1}}\n  \n\t\n", one},
 		"JSON list":                       {JSON, `[{"id":"a","input":{"x":1}}]`, one},
 		"JSON with BOM":                   {JSON, "\ufeff[{\"id\":\"a\",\"input\":{\"x\":1}}]\r\n", one},
 		"JSON envelope":                   {JSON, `{"name":"n","list":[1,{"]":"}"}],"items":[{"id":"a","input":{"x":1}}],"n":-1}`, one},
@@ -85,6 +86,7 @@ func TestRead_variants(t *testing.T) {
 		"JSON empty items":                {JSON, `{"items":[]}`, ""},
 		"JSON brackets in strings":        {JSON, `[{"id":"a","input":"]}\"{["}]`, "1: a input=\"]}\\\"{[\" expected= metadata= trace=/ derived=false\n"},
 		"CSV with BOM, CRLF and any case": {CSV, "\ufeffID,Input\r\na,\"{\"\"x\"\":1}\"\r\n", strings.Replace(one, "1:", "2:", 1)},
+		"CSV with spaces in header, cell": {CSV, "id, input ,expected\na,\"{\"\"x\"\":1}\", \n", strings.Replace(one, "1:", "2:", 1)},
 		"CSV header only":                 {CSV, "id,input\n", ""},
 		"CSV metadata in any case":        {CSV, "id,input,METADATA.L\na,1,en\n", "2: a input=1 expected= metadata={\"L\":\"en\"} trace=/ derived=false\n"},
 		"a number is an id":               {JSONL, `{"id":7,"input":1}`, "1: 7 input=1 expected= metadata= trace=/ derived=false\n"},
@@ -124,6 +126,8 @@ func TestRead_problems(t *testing.T) {
 		"CSV empty":             {CSV, "", "f: line 1: the file is empty: expected a header row"},
 		"CSV column twice":      {CSV, "id,ID\n", `f: line 1: the column "ID" appears twice`},
 		"CSV synonym twice":     {CSV, "expected,expected_output\n", `f: line 1: the column "expected_output" appears twice`},
+		"CSV header not UTF-8":  {CSV, "id,in\xffput\n", "f: line 1: the header of column 2 is not valid UTF-8"},
+		"CSV header not CSV":    {CSV, "id,in\"put\"\n", "f: line 1: is not CSV: bare \""},
 		"CSV no header":         {CSV, "id,,input\n", "f: line 1: column 2 has no header"},
 		"CSV open quote":        {CSV, "id,input\na,\"1\n2\n", "f: line 2: is not CSV: extraneous or missing"},
 		"CSV no text to move":   {CSV, "metadata,colour,input,id\n3,red,1,a\n", `f: line 2: metadata: must be an object to take the keys ["colour"]`},
@@ -173,10 +177,14 @@ func TestRead_brokenReader(t *testing.T) {
 		if items != 1 || failures != 1 {
 			t.Errorf("%s: %d items and %d errors, want one of each", format, items, failures)
 		}
+		failures = 0
 		for item, err := range Read(iotest.ErrReader(broken), format, "f") {
-			if !errors.Is(err, broken) || item.ID != "" {
+			if failures++; !errors.Is(err, broken) || item.ID != "" || failures > 1 {
 				t.Errorf("%s, at once: got %+v, %v", format, item, err)
 			}
+		}
+		if failures == 0 {
+			t.Errorf("%s, at once: no error", format)
 		}
 	}
 }
@@ -236,14 +244,15 @@ func TestRead_large(t *testing.T) {
 }
 
 func TestReadFile(t *testing.T) {
-	for _, err := range ReadFile(t.Context(), "testdata/none.jsonl") {
-		if !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("got %v", err)
+	for name, want := range map[string]string{
+		"testdata/none.jsonl": "reading items: open testdata/none.jsonl: ", "items.xlsx": "use .jsonl, .json or .csv",
+	} {
+		var got []string
+		for _, err := range ReadFile(t.Context(), name) {
+			got = append(got, fmt.Sprint(err))
 		}
-	}
-	for _, err := range ReadFile(t.Context(), "items.xlsx") {
-		if err == nil || !strings.Contains(err.Error(), "use .jsonl, .json or .csv") {
-			t.Errorf("got %v", err)
+		if len(got) != 1 || !strings.Contains(got[0], want) {
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 	file := ReadFile(t.Context(), filepath.Join("testdata", "read", "good.jsonl"))

@@ -106,7 +106,7 @@ func (w *Writer) Close() error {
 	case w.format == JSON:
 		w.out.WriteString("\n]\n")
 	}
-	if err := cmp.Or(w.csv.Error(), w.out.Flush()); err != nil {
+	if err := w.out.Flush(); err != nil {
 		return fmt.Errorf("writing items: %w", err)
 	}
 	return nil

@@ -13,14 +13,14 @@ func TestFilter_Match(t *testing.T) {
 		ID:       "a-1",
 		Input:    json.RawMessage(`{"document_type":"contract"}`),
 		Expected: json.RawMessage(`{"entities":[]}`),
-		Metadata: json.RawMessage(`{"difficulty":"hard","n":1.50,"yes":true,"none":null,"tags":["x",2],"a":{"b":"deep","c.d":"dotted"},"a.b":"flat","o":{}}`),
+		Metadata: json.RawMessage(`{"difficulty":"hard","n":1.50,"yes":true,"none":null,"tags":["x",2],"a":{"b":"deep","c.d":"dotted"},"a.b":"flat","o":{},"di":{"fficulty":"easy"}}`),
 	}
 	tests := map[string]bool{
 		"metadata.difficulty=hard":        true,
 		" metadata.difficulty = hard ":    true,
 		"metadata.difficulty=Hard":        false,
 		"metadata.difficulty!=hard":       false,
-		"metadata.difficulty!=easy":       true,
+		"metadata.difficulty!=easy":       true, // parts of keys are none
 		"metadata.absent=":                false,
 		"metadata.absent!=x":              true,
 		"metadata.n=1.5":                  true,

@@ -128,6 +128,7 @@ func TestRead_problems(t *testing.T) {
 		"CSV synonym twice":     {CSV, "expected,expected_output\n", `f: line 1: the column "expected_output" appears twice`},
 		"CSV header not UTF-8":  {CSV, "id,in\xffput\n", "f: line 1: the header of column 2 is not valid UTF-8"},
 		"CSV header not CSV":    {CSV, "id,in\"put\"\n", "f: line 1: is not CSV: bare \""},
+		"CSV quote in a cell":   {CSV, "id,input\na\"b,1\n", "f: line 2: is not CSV: bare \""},
 		"CSV no header":         {CSV, "id,,input\n", "f: line 1: column 2 has no header"},
 		"CSV open quote":        {CSV, "id,input\na,\"1\n2\n", "f: line 2: is not CSV: extraneous or missing"},
 		"CSV no text to move":   {CSV, "metadata,colour,input,id\n3,red,1,a\n", `f: line 2: metadata: must be an object to take the keys ["colour"]`},
@@ -240,6 +241,23 @@ func TestRead_large(t *testing.T) {
 				t.Errorf("%s of %d bytes: got %q, want %q", format, size, got, want)
 			}
 		}
+	}
+}
+
+// TestRead_limitOfRows checks that the limit is that of a row, not of all rows.
+func TestRead_limitOfRows(t *testing.T) {
+	const limit, rows = 8 << 10, 500
+	text := "document_text,id\n"
+	for i := range rows {
+		text += fmt.Sprintf("%s,%d\n", strings.Repeat("x", 100), i)
+	}
+	read := 0
+	for _, err := range readItems(strings.NewReader(text), CSV, "f", limit) {
+		noError(t, err)
+		read++
+	}
+	if read != rows {
+		t.Errorf("%d rows", read)
 	}
 }
 

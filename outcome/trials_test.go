@@ -91,6 +91,11 @@ func TestSummary_trialsUneven(t *testing.T) {
 	if s := summariseTrials(list, 2).Scores[0]; *s.FailuresAsZero != .25 || s.Undefined != 1 {
 		t.Errorf("%+v", s)
 	}
+	// A trial in which no item has the score is not one of a mean of 0.
+	list = append(trialsOf(map[string][]float64{"a": {.5, .7}}), Outcome{Item: "a", Trial: 3, Scores: []Score{{Name: "f1", Reason: "undefined"}}})
+	if s := summariseTrials(list, 3).Trials.Scores[0]; *s.Least != .5 || *s.Top != .7 {
+		t.Errorf("%v to %v", *s.Least, *s.Top)
+	}
 	if sum = summariseTrials(nil, 2); sum.Trials.Items != 0 || len(sum.Scores) != 0 {
 		t.Errorf("%+v", sum.Trials)
 	}

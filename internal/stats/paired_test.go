@@ -98,6 +98,9 @@ func TestClusteredMean_byHand(t *testing.T) {
 	if e, ok := moments(tiny...).Estimate(); ok {
 		t.Errorf("squares below what a float holds, paired: defined as %+v", e)
 	}
+	if e, ok := ClusteredMean([]float64{1, 2, 4, math.Inf(1)}, []int{1, 2, 3, 3}); ok {
+		t.Errorf("infinite: defined as %+v", e)
+	}
 	// The square of 1e80 is over Limit: an interval without it would have no width.
 	for name, large := range map[string]float64{"NaN": math.NaN(), "squares that pass the limit": 1e80, "residuals that do": Limit} {
 		if e, ok := ClusteredMean([]float64{large, -large}, []int{1, 2}); ok {

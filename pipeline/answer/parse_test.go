@@ -149,6 +149,7 @@ func TestParse_problems(t *testing.T) {
 		"no target":                {`{"relationships":[{"source":"A","type":"r","nach":"B"}]}`, []string{`relationships[0] has the fields "nach"`}},
 		"no type":                  {`{"relationships":[{"source":"A","target":"B","art":"r"}]}`, []string{`relationships[0] has the fields "art"`}},
 		"many in another language": {`{"entities":[` + strings.Repeat(`{"nombre":"A"},`, 50) + `{}]}`, []string{"entities[0] has the fields", "entities[4] has the fields"}},
+		"a name left out":          {`{"entities":[{"name":}]}`, []string{"expected a value, found '}'"}},
 		"a date":                   {`{"entities":[{"name":2024-01-02}]}`, []string{`expected a value, found "2024-01-02"`}},
 		"a wrong bracket":          {`{"entities":[{"name":"A"}}`, []string{"expected a comma or ], found '}'"}},
 		"cut before anything":      {`{"entities":[{"name":"An`, []string{"cut off before its first entity"}},
@@ -189,10 +190,11 @@ func TestParse_problems(t *testing.T) {
 
 func TestParse_warnings(t *testing.T) {
 	for text, want := range map[string]string{
-		validAnswer + " or " + validAnswer:       "more than one JSON object",
-		`{"entities":[],"entities":[{}]}`:        `"entities" stands more than once`,
-		`{"entities":[{"name":"A","x":1}]}`:      `unknown keys are kept but not used: "x"`,
-		`As {"entities": [...]}: ` + validAnswer: "an earlier JSON object was passed over: line 1, column 18",
+		validAnswer + " or " + validAnswer:                                 "more than one JSON object",
+		`{"entities":[],"entities":[{}]}`:                                  `"entities" stands more than once`,
+		`{"entities":[{"name":"A","x":1}]}`:                                `unknown keys are kept but not used: "x"`,
+		`{"relationships":[{"source":"A","target":"B","type":"r","x":1}]}`: `relationships[0]: unknown keys are kept but not used: "x"`,
+		`As {"entities": [...]}: ` + validAnswer:                           "an earlier JSON object was passed over: line 1, column 18",
 	} {
 		got, err := Parse(text)
 		if err != nil || !strings.Contains(strings.Join(got.Warnings, "|"), want) {

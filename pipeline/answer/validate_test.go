@@ -83,11 +83,15 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestValidate_entitiesOnly checks that the first stage is not asked again for relationships, which
-// it leaves to the second.
-func TestValidate_entitiesOnly(t *testing.T) {
+// TestValidate_parts checks that the first stage is not asked again for relationships, which it
+// leaves to the second, and the second not for entities.
+func TestValidate_parts(t *testing.T) {
 	e := extraction.Extraction{Entities: entities("Ann", "Dog"), Relationships: []extraction.Relationship{{Source: "Bob", Type: "x"}}}
 	if got := Validate(e, document(), EntitiesOnly); len(got) != 1 || !strings.HasPrefix(got[0], "entities[0]") {
+		t.Errorf("got %q", got)
+	}
+	got := Validate(e, document(), RelationshipsOnly)
+	if len(got) == 0 || slices.ContainsFunc(got, func(s string) bool { return !strings.HasPrefix(s, "relationships[0]") }) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -49,7 +49,6 @@ type pathStep struct {
 func (t *transport) solve(left *budget) bool {
 	t.prepare()
 	for row := range t.supply {
-		t.enterRow(row)
 		for t.supply[row] > 0 {
 			end, ok := t.search(row, left)
 			if !ok {
@@ -80,21 +79,11 @@ func (t *transport) prepare() {
 	}
 }
 
-// reduced returns the cost of an arc (its negated gain) minus the prices of its ends. It is never
-// negative for a row that has entered, and 0 where units flow.
+// reduced returns the cost of an arc (its negated gain) minus the prices of its ends. It is 0 where
+// units flow, and never negative, except for a new row: as all paths of its search begin there, that
+// leaves their order.
 func (t *transport) reduced(row int, a arc) gain {
 	return gain{}.minus(a.gain).minus(t.rowPrice[row]).minus(t.colPrice[a.column])
-}
-
-// enterRow sets the price of a new row so that its best arc has reduced cost 0.
-func (t *transport) enterRow(row int) {
-	best := t.reduced(row, t.arcs[row][0])
-	for _, a := range t.arcs[row][1:] {
-		if cost := t.reduced(row, a); cost.less(best) {
-			best = cost
-		}
-	}
-	t.rowPrice[row] = best
 }
 
 // search finds the cheapest path from a row to a column with demand left. It returns false if the
@@ -132,10 +121,7 @@ func (t *transport) search(from int, left *budget) (int, bool) {
 
 func (t *transport) relax(row int) {
 	for k, a := range t.arcs[row] {
-		column := &t.columns[a.column]
-		if column.done {
-			continue
-		}
+		column := &t.columns[a.column] // if it is done, no other path to it is cheaper
 		cost := t.rows[row].cost.plus(t.reduced(row, a))
 		if !column.reached || cost.less(column.cost) {
 			*column = pathStep{cost: cost, row: row, arc: k, reached: true}

@@ -77,6 +77,12 @@ func TestMerge(t *testing.T) {
 				extract{Entities: []entity{{Name: "A", Properties: json.RawMessage(`{"a":"<","b":2,"c":3}`)}}}),
 			want: extract{Entities: []entity{{Name: "A", Properties: json.RawMessage(`{"b":null,"c":1}`)}}},
 		},
+		"properties that the first lacks": {
+			parts: spacedChunks(
+				extract{Entities: []entity{{Name: "A", Properties: json.RawMessage(`null`)}}},
+				extract{Entities: []entity{{Name: "A", Properties: json.RawMessage(`{"b":2}`)}}}),
+			want: extract{Entities: []entity{{Name: "A", Properties: json.RawMessage(`{"b":2}`)}}},
+		},
 		"most chunks decide the type": {
 			parts: spacedChunks(
 				extract{Entities: []entity{{Name: "A", Type: "City"}}},

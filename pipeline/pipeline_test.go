@@ -117,6 +117,9 @@ func TestPipeline_repair(t *testing.T) {
 			if tt.requests == 2 && !slices.Contains(calls[0].Warnings, again) {
 				t.Error("the first call does not say what was wrong with its answer")
 			}
+			if tt.requests == 2 && (calls[0].Name != "extract" || calls[1].Name != "extract-repair-1") {
+				t.Errorf("the calls are %s and %s", calls[0].Name, calls[1].Name)
+			}
 			if tt.requests == 2 && len(m.requests[1].Messages) != 3 {
 				t.Errorf("the second request has %d messages: prompt, answer, complaint", len(m.requests[1].Messages))
 			}
@@ -224,6 +227,9 @@ func TestPipeline_longDocument(t *testing.T) {
 	}
 	if len(m.requests) < 15 || len(calls) != len(m.requests)+1 {
 		t.Errorf("%d parts, %d calls", len(m.requests), len(calls))
+	}
+	if want := fmt.Sprintf("extract-part-2-of-%d", len(m.requests)); calls[1].Name != want {
+		t.Errorf("the second call is %s, want %s", calls[1].Name, want)
 	}
 	if len(found.Entities) != 2 || len(found.Entities[0].Mentions) != 40 {
 		t.Errorf("%d entities, the first with %d mentions", len(found.Entities), len(found.Entities[0].Mentions))

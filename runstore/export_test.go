@@ -1,6 +1,7 @@
 package runstore
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -52,6 +53,23 @@ func TestExport_orderOfCommitDoesNotShow(t *testing.T) {
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestExport_stopped checks that an export that is stopped midway is not taken for a complete one.
+func TestExport_stopped(t *testing.T) {
+	run := newRun(t, 3)
+	commitOutcomes(t, run, 3, 100_000) // more than is buffered
+	ctx, stop := context.WithCancel(t.Context())
+	if err := run.Export(ctx, stoppingWriter{stop}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+type stoppingWriter struct{ stop func() }
+
+func (w stoppingWriter) Write(p []byte) (int, error) {
+	w.stop()
+	return len(p), nil
+}
 
 func TestExport_saysWhyOnce(t *testing.T) {
 	run := newRun(t, 3)

@@ -71,6 +71,10 @@ func TestItems(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
+	noError(t, run.AddItems(ctx, []dataset.Item{{ID: "traced", SourceTraceID: "t"}}))
+	if got, err := run.Item(ctx, "traced"); err != nil || got.SourceTraceID != "t" {
+		t.Errorf("%+v, %v", got, err)
+	}
 	if _, err := run.Item(ctx, "none"); !errors.Is(err, ErrUnknown) {
 		t.Error(err)
 	}

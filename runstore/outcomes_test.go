@@ -67,6 +67,8 @@ func TestRun_refusals(t *testing.T) {
 		"other seq":          {changed(func(o *outcome.Outcome) { o.Seq = 1 }), ErrUnknown, "item-000001"},
 		"trial 0":            {changed(func(o *outcome.Outcome) { o.Trial = 0 }), nil, "count from 1"},
 		"NaN score":          {changed(func(o *outcome.Outcome) { o.Scores[0].Value = &nan }), nil, "entity_precision"},
+		"NaN without ratio":  {changed(func(o *outcome.Outcome) { o.Scores[0].Value, o.Scores[0].Ratio = &nan, nil }), nil, "not a finite number"},
+		"negative judging":   {changed(func(o *outcome.Outcome) { o.Judging = &outcome.Judging{CostUSD: new(-1.0)} }), nil, "a cost"},
 		"no share": {changed(func(o *outcome.Outcome) {
 			o.Scores[0].Value, o.Scores[0].Ratio = new(1.5), &outcome.Ratio{Num: 3, Den: 2}
 		}), nil, "a share is from 0 to 1"},

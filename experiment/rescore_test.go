@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -184,6 +185,24 @@ func TestRescore_stops(t *testing.T) {
 	noError(t, to.AddItems(t.Context(), itemsOf(t, 1)))
 	if _, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}}, to, nil); !errors.Is(err, runstore.ErrDuplicate) {
 		t.Errorf("into a run that is not empty: %v", err)
+	}
+}
+
+// TestRescore_damaged checks that an outcome that cannot be read is an error, and not left out.
+func TestRescore_damaged(t *testing.T) {
+	from, to := create(t), create(t)
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 2)))
+	noError(t, from.Commit(t.Context(), outcome.Outcome{Item: "i01", Trial: 1, Attempt: 1, Detail: outcome.Detail{Output: json.RawMessage(`{}`)}}))
+	noError(t, from.Close())
+	db, err := sql.Open("sqlite", from.Path())
+	noError(t, err)
+	_, err = db.Exec("UPDATE outcome SET scores = x'01ff'")
+	noError(t, errors.Join(err, db.Close()))
+	r, err := runstore.Load(from.Path())
+	noError(t, err)
+	defer func() { _ = r.Close() }()
+	if _, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: r, Scorer: full{}}, to, nil); !errors.Is(err, runstore.ErrDamaged) {
+		t.Error(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package experiment_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
 )
 
 func namesOf(runs []experiment.SweepSettings) []string {
@@ -115,11 +117,14 @@ func TestMatrix_stable(t *testing.T) {
 	})
 }
 
-// TestSweep_memory checks that runs over items in memory need no dataset, and that a sweep that is
-// not prepared is an error.
+// TestSweep_memory checks that runs over items in memory need no dataset, that a sweep that is not
+// prepared is an error, and that the budget of a run has what earlier ones spent.
 func TestSweep_memory(t *testing.T) {
 	t.Chdir(t.TempDir())
-	cfg := experiment.Config{Source: list(2), Task: task(echo), Scorer: half{}}
+	spent := ""
+	cfg := experiment.Config{Source: list(2), Open: func(context.Context, bool) (experiment.System, error) {
+		return experiment.System{Task: task(echo), Scorer: half{}, Spent: func(h outcome.Header, o outcome.Outcome) { spent += h.Name + o.Item + " " }}, nil
+	}}
 	s := experiment.Sweep{Runs: []experiment.SweepRun{{Name: "a"}, {Name: "b"}}}
 	if err := s.Pin(t.Context()); cli.ExitCode(err) != cli.ExitUsage {
 		t.Errorf("pinned before Prepare: %v", err)
@@ -134,6 +139,9 @@ func TestSweep_memory(t *testing.T) {
 		if r, err := s.Run(t.Context(), i, cfg); err != nil || r.Path != s.Paths()[i] || r.Summary.Items.Scored != 2 {
 			t.Errorf("%s: %v, %s", run.Name, err, r.Path)
 		}
+	}
+	if spent != "ai00 ai01 " {
+		t.Errorf("spent before: %q", spent)
 	}
 }
 

@@ -188,7 +188,8 @@ func TestRescore_stops(t *testing.T) {
 	}
 }
 
-// TestRescore_damaged checks that an outcome that cannot be read is an error, and not left out.
+// TestRescore_damaged checks that an outcome that cannot be read is an error, and not left out. A summary
+// does not leave it out, either.
 func TestRescore_damaged(t *testing.T) {
 	from, to := create(t), create(t)
 	noError(t, from.AddItems(t.Context(), itemsOf(t, 2)))
@@ -203,6 +204,9 @@ func TestRescore_damaged(t *testing.T) {
 	defer func() { _ = r.Close() }()
 	if _, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: r, Scorer: full{}}, to, nil); !errors.Is(err, runstore.ErrDamaged) {
 		t.Error(err)
+	}
+	if _, err := experiment.Summarise(t.Context(), r, nil, runstore.Full); !errors.Is(err, runstore.ErrDamaged) {
+		t.Errorf("the summary: %v", err)
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -50,5 +52,23 @@ func TestOpenRun(t *testing.T) {
 	}
 	if _, err := experiment.OpenRun(t.Context(), "missing.run"); err == nil {
 		t.Error("a missing file was opened")
+	}
+}
+
+// TestFile_problems checks that a file with problems yields no item after the first of them, and all of
+// them as one error.
+func TestFile_problems(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "items.jsonl")
+	noError(t, os.WriteFile(path, []byte("{\"id\":\"a\",\"input\":1}\n{\n{\"id\":\"b\",\"input\":1}\n[]\n"), 0o600))
+	var ids []string
+	var last error
+	for page, err := range experiment.File(path).Pages(t.Context()) {
+		for _, item := range page {
+			ids = append(ids, item.ID)
+		}
+		last = err
+	}
+	if len(ids) > 1 || cli.ExitCode(last) != cli.ExitUsage || !strings.Contains(last.Error(), "line 2") || !strings.Contains(last.Error(), "line 4") {
+		t.Errorf("%q, %v", ids, last)
 	}
 }

@@ -40,6 +40,15 @@ func TestLimiter_trips(t *testing.T) {
 		"a wrong key, at once": {result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Refused, Reason: "401: no", Fatal: true, Final: true}
 		}, after: 1, unauthorised: true},
+		"forbidden before any answer": {result: func(int) limit.Result {
+			return limit.Result{Kind: limit.Refused, Reason: "403: no", Forbidden: true}
+		}, after: 1, unauthorised: true},
+		"forbidden after an answer, and not final": {answersFirst: 1, result: func(int) limit.Result {
+			return limit.Result{Kind: limit.Refused, Reason: "403: no", Forbidden: true}
+		}},
+		"down for half an hour after an answer": {answersFirst: 1, duration: 10 * time.Minute, result: func(int) limit.Result {
+			return limit.Result{Kind: limit.Failed, Reason: "down"}
+		}, after: 4},
 		"ten alike": {result: func(i int) limit.Result {
 			return limit.Result{Kind: limit.Refused, Reason: fmt.Sprintf("no such model (request req_%d)", i), Final: true}
 		}, after: 10},

@@ -47,6 +47,10 @@ func TestRetryAfter(t *testing.T) {
 	if got := limit.RetryAfter(both, now); got != 1250*time.Millisecond {
 		t.Errorf("got %s: the finer one counts", got)
 	}
+	both.Set("Retry-After-Ms", "0")
+	if got := limit.RetryAfter(both, now); got != 9*time.Second {
+		t.Errorf("got %s: one that asks for nothing does not count", got)
+	}
 }
 
 func FuzzRetryAfter(f *testing.F) {
@@ -65,6 +69,19 @@ func TestPassing(t *testing.T) {
 		if limit.Passing(status) != want {
 			t.Errorf("%d: %v", status, !want)
 		}
+	}
+}
+
+// TestHTTPClient_redirects checks that a redirect is the answer, and is not followed.
+func TestHTTPClient_redirects(t *testing.T) {
+	server := httptest.NewServer(http.RedirectHandler("/elsewhere", http.StatusFound))
+	defer server.Close()
+	answer, err := limit.HTTPClient(server.Client()).Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = answer.Body.Close(); answer.StatusCode != http.StatusFound {
+		t.Errorf("status %d", answer.StatusCode)
 	}
 }
 

@@ -248,6 +248,22 @@ func TestLimiter_cancelRace(t *testing.T) {
 	})
 }
 
+// TestLimiter_stops checks that a stop ends the wait for a slot.
+func TestLimiter_stops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stop := make(chan struct{})
+		l := newLimiter(t, limit.Config{MaxConcurrent: 1})
+		p := acquire(t, l, 0)
+		time.AfterFunc(time.Minute, func() { close(stop) })
+		ctx, cancel := context.WithTimeout(limit.WithStop(t.Context(), stop), time.Hour)
+		defer cancel()
+		if _, err := l.Acquire(ctx, 0); !errors.Is(err, limit.ErrStopped) {
+			t.Error(err)
+		}
+		done(t, p, limit.Result{})
+	})
+}
+
 // TestLimiter_stopped checks that a call after the stop waits for a slot but not for a pause,
 // whether the pause begins before or during the wait.
 func TestLimiter_stopped(t *testing.T) {

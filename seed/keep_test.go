@@ -70,6 +70,8 @@ func TestFromTraces_keepsReviews(t *testing.T) {
 			}
 			check(rules, TraceResult{Result: Result{Unchanged: 1}}, 0, "Paris")
 		}
+		oslo := mustRedaction(t, `patterns: [{name: city, regex: ^Oslo$}]`)
+		check("what is not there", s.mustSeedTraces(plain, TraceConfig{Config: Config{Redaction: oslo}}), 0, "Paris")
 
 		s.correct(source, gold("Ada", "Rome"))
 		check("a later correction", s.mustSeedTraces(plain, TraceConfig{}), 1, "Rome")

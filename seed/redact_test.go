@@ -531,17 +531,22 @@ func TestFromTraces_redactedAuthor(t *testing.T) {
 }
 
 // TestFromTraces_unredacted checks that a trace with a secret in a key is refused without quoting
-// the secret, because it cannot be removed.
+// the secret, because it cannot be removed, also if the pattern only matches elsewhere.
 func TestFromTraces_unredacted(t *testing.T) {
-	s := newServer(t)
-	id := s.sendExtraction(0, "Ada lived in London.", nil)
-	answer := gold("Ada", "London")
-	answer["entities"].([]any)[0].(map[string]any)["properties"] = map[string]any{"Ada": true}
-	s.correct(id, answer)
-	result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{Redaction: mustRedaction(t, `patterns: [{name: p, regex: Ada}]`)}})
-	why := result.refusals()[id]
-	if result.Refused != 1 || !strings.Contains(why, "key of an object") || strings.Contains(why, "Ada") {
-		t.Errorf("%q", why)
+	for text, pattern := range map[string]string{
+		"Ada lived in London.": "Ada", "Patient: Ada lived in London.": `'Patient: (?P<take>\w+)'`,
+	} {
+		s := newServer(t)
+		id := s.sendExtraction(0, text, nil)
+		answer := gold("Ada", "London")
+		answer["entities"].([]any)[0].(map[string]any)["properties"] = map[string]any{"Ada": true}
+		s.correct(id, answer)
+		redaction := mustRedaction(t, "patterns: [{name: p, regex: "+pattern+"}]")
+		result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{Config: Config{Redaction: redaction}})
+		why := result.refusals()[id]
+		if result.Refused != 1 || !strings.Contains(why, "key of an object") || strings.Contains(why, "Ada") {
+			t.Errorf("%s: %q", pattern, why)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 	"extraction-experiment/scoring"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,6 +48,29 @@ func TestTask(t *testing.T) {
 	}
 	if want := `{"entities":[{"name":"Ann","type":"P"}],"relationships":[]}`; string(result.Output) != want || len(result.Calls) != 1 {
 		t.Errorf("output %s, %d calls", result.Output, len(result.Calls))
+	}
+}
+
+// trialOf is an Extractor that remembers the trial of its last call, which has a warning.
+type trialOf struct{ pipeline.Trial }
+
+func (e *trialOf) Extract(ctx context.Context, _ extraction.Document) (extraction.Extraction, []outcome.Call, error) {
+	e.Trial = pipeline.TrialOf(ctx)
+	return extraction.Extraction{}, []outcome.Call{{Warnings: []string{"slow"}}}, nil
+}
+
+// TestTask_trial checks that the extractor knows the trial, and that no cache answers a second attempt.
+func TestTask_trial(t *testing.T) {
+	var e trialOf
+	for attempt := 1; attempt <= 2; attempt++ {
+		item := experiment.Item{Input: json.RawMessage(`{"document_text":"Ann."}`), Trial: 3, Attempt: attempt}
+		result, err := (&harness.Task{Extractor: &e}).Do(t.Context(), item)
+		if want := (pipeline.Trial{Number: 3, SkipCache: attempt > 1}); err != nil || e.Trial != want {
+			t.Errorf("%+v, %v", e.Trial, err)
+		}
+		if w := result.Warnings; len(w) != 2 || !strings.Contains(w[0], "no schemas") || w[1] != "slow" {
+			t.Errorf("%q", w)
+		}
 	}
 }
 

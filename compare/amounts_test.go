@@ -291,6 +291,10 @@ func TestRank_says(t *testing.T) {
 	if diff := cmp.Diff(want, l.Warnings); diff != "" {
 		t.Error(diff)
 	}
+	none := mustRank(t, Config{}, newRun("n", undefined, undefined), newRun("a", 1, 1)).Runs[1]
+	if none.Summary.Run.Name != "n" || none.Rank != 0 || none.Tied {
+		t.Errorf("without a mean: %+v", none)
+	}
 	if p := l.ToBest(1); p.First != "a" || p.Second != "b" || l.ToBest(0).First != "" || l.ToBest(2).First != "" {
 		t.Errorf("%+v", p)
 	}

@@ -389,6 +389,21 @@ func TestSummary_longMessagesAreCut(t *testing.T) {
 	}
 }
 
+// TestSummary_classes checks that failures are in the order of Classes, and others behind them.
+func TestSummary_classes(t *testing.T) {
+	var list []Outcome
+	for _, class := range []Class{"z", Item, "odd", Provider, Timeout} {
+		list = append(list, Outcome{Item: string(class), Class: class, Detail: Detail{Failure: &Failure{Class: class}}})
+	}
+	var got []Class
+	for _, f := range summarise(list).Failures {
+		got = append(got, f.Class)
+	}
+	if diff := cmp.Diff([]Class{Timeout, Provider, Item, "odd", "z"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestSummariser_memoryDoesNotGrow(t *testing.T) {
 	heap := func() uint64 {
 		runtime.GC()

@@ -292,6 +292,11 @@ func TestLimiter_stopped(t *testing.T) {
 		if err != nil {
 			t.Fatalf("without a pause: %v", err)
 		}
-		done(t, p, limit.Result{})
+		time.AfterFunc(time.Second, func() { done(t, p, limit.Result{}) })
+		next, err := l.Acquire(stopped, 0)
+		if err != nil {
+			t.Fatalf("a slot that comes free: %v", err)
+		}
+		done(t, next, limit.Result{})
 	})
 }

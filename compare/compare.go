@@ -70,9 +70,8 @@ func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) 
 	if err != nil {
 		return Comparison{}, err
 	}
-	c = c.withDefaults(opened.header)
-	if c.Metric == "" {
-		return Comparison{}, cli.Usage("comparing: the base names no primary score: choose one with --metric")
+	if c, err = c.withBase(opened.header); err != nil {
+		return Comparison{}, err
 	}
 	out := Comparison{Metric: c.Metric, ClusterBy: c.ClusterBy, Seed: c.Seed, Candidates: []Result{}}
 	for _, cand := range candidates {
@@ -87,6 +86,27 @@ func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) 
 		return Comparison{}, err
 	}
 	return out, nil
+}
+
+// ComparePlanned tells whether Compare could compare two runs, before the candidate has outcomes. Its Result has
+// the name of the candidate, and Incompatible. Errors: those of the sources; a usage error if there is no
+// primary score.
+func (c Config) ComparePlanned(ctx context.Context, base, candidate Source) (Comparison, error) {
+	b, err := openRun(ctx, base, "")
+	if err == nil {
+		c, err = c.withBase(b.header)
+	}
+	if err != nil {
+		return Comparison{}, err
+	}
+	cand, err := openRun(ctx, candidate, "")
+	if err != nil {
+		return Comparison{}, err
+	}
+	result := newResult(Side{Where: candidate.Where()})
+	result.Candidate.Summary.Run.Name = cand.header.Name
+	result.Incompatible = append(CompareHeaders(b.header, cand.header), compareItems(b, cand)...)
+	return Comparison{Metric: c.Metric, Candidates: []Result{result}}, nil
 }
 
 // judge sets everything that depends on all candidates: the corrected p-values, the verdicts, the gates and a
@@ -198,12 +218,12 @@ func (c Config) compareOne(ctx context.Context, base run, candidate Source) (Res
 	if err := collected.collect(ctx); err != nil {
 		return Result{}, Side{}, err
 	}
-	mismatches := compareItems(base.hashes, cand.hashes, RescoreAdvice(base.header, cand.header))
+	mismatches := compareItems(base, cand)
 	if len(mismatches) == 0 {
 		mismatches = collected.missingOutcomes()
 	}
 	baseSide, candSide := collected.runs[0].side(), collected.runs[1].side()
-	problems := slices.Concat(compareHeaders(base.header, cand.header),
+	problems := slices.Concat(CompareHeaders(base.header, cand.header),
 		base.checkFinished("base"), cand.checkFinished("candidate"), mismatches)
 	if len(problems) > 0 {
 		out := newResult(candSide)
@@ -329,6 +349,14 @@ func (c Config) withDefaults(first outcome.Header) Config {
 	c.Metric = cmp.Or(c.Metric, first.Scorer.Primary)
 	c.Seed, c.Flips, c.MaxChanged = cmp.Or(c.Seed, 1), cmp.Or(c.Flips, 10_000), cmp.Or(c.MaxChanged, 10)
 	return c
+}
+
+// withBase is withDefaults for a base, which must have a primary score if Metric is "".
+func (c Config) withBase(base outcome.Header) (Config, error) {
+	if c = c.withDefaults(base); c.Metric == "" {
+		return c, cli.Usage("comparing: the base names no primary score: choose one with --metric")
+	}
+	return c, nil
 }
 
 // clustered reports whether items are grouped into clusters.

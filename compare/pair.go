@@ -23,7 +23,7 @@ import (
 // correctPairs needs the Score for that.
 func (c Config) comparePair(first, second *entry) (Pair, *Score) {
 	p := Pair{First: first.header.Name, Second: second.header.Name, Verdict: Unclear, Incompatible: []Mismatch{}}
-	problems := slices.Concat(compareHeaders(first.header, second.header),
+	problems := slices.Concat(CompareHeaders(first.header, second.header),
 		first.checkFinished("run "+p.First), second.checkFinished("run "+p.Second))
 	if len(problems) == 0 {
 		problems = slices.Concat(itemMismatch(onlyIn(first.items, second.items), "without an outcome in "+p.Second),
@@ -228,9 +228,9 @@ func valueMismatch(what, base, cand string) Mismatch {
 	return Mismatch{What: what, Base: cmp.Or(base, "unknown"), Candidate: cmp.Or(cand, "unknown")}
 }
 
-// compareHeaders lists the differences between the headers of two runs that make them
+// CompareHeaders lists the differences between the headers of two runs that make them
 // incomparable. A missing hash never equals another.
-func compareHeaders(base, cand outcome.Header) []Mismatch {
+func CompareHeaders(base, cand outcome.Header) []Mismatch {
 	var list []Mismatch
 	check := func(equal bool, what, b, c string) {
 		if !equal {
@@ -287,21 +287,20 @@ func compareOptions(base, cand json.RawMessage) (list []Mismatch) {
 	return list
 }
 
-// compareItems lists the items that are in one run only, and those with different hashes, with the
-// advice.
-func compareItems(base, cand map[string]string, advice string) []Mismatch {
+// compareItems lists the items that are in one run only, and those with different hashes.
+func compareItems(base, cand run) []Mismatch {
 	var changed []string
-	for id, hash := range cand {
-		if was := base[id]; was != "" && hash != "" && was != hash {
+	for id, hash := range cand.hashes {
+		if was := base.hashes[id]; was != "" && hash != "" && was != hash {
 			changed = append(changed, id)
 		}
 	}
 	other := itemMismatch(changed, "with other content")
 	for i := range other {
-		other[i].Advice = advice
+		other[i].Advice = RescoreAdvice(base.header, cand.header)
 	}
-	return slices.Concat(itemMismatch(onlyIn(base, cand), "only in the base"),
-		itemMismatch(onlyIn(cand, base), "only in the candidate"), other)
+	return slices.Concat(itemMismatch(onlyIn(base.hashes, cand.hashes), "only in the base"),
+		itemMismatch(onlyIn(cand.hashes, base.hashes), "only in the candidate"), other)
 }
 
 // RescoreAdvice returns what makes runs over two versions of a dataset comparable, or "".

@@ -72,6 +72,15 @@ func TestCheck_job(t *testing.T) {
 			t.Errorf("--base-max-age %s: warned %v, want %v:\n%s", age, got, warned, c.stdout.String())
 		}
 	}
+	// A base without a primary score cannot be compared, and the check says so before the candidate runs.
+	head["scorer"].(map[string]any)["primary"] = ""
+	old, err = json.Marshal(head)
+	must(t, err)
+	must(t, os.WriteFile(f.path("old.jsonl"), append(append(old, '\n'), rest...), 0o600))
+	c = f.run(t, cli.ExitUsage, "check", "--dataset", "items.jsonl", "--base", "old.jsonl", "--comment", "false")
+	if text := c.stderr.String(); !strings.Contains(text, "the base names no primary score") || strings.Contains(text, "to run") {
+		t.Errorf("a base without a primary score: %s", text)
+	}
 	if len(host.comments) != 1 || host.comments[0]["id"] != 1 {
 		t.Errorf("--comment false: %v", host.comments)
 	}
@@ -139,7 +148,7 @@ func TestCheck_refresh(t *testing.T) {
 	if got := check(0, "gpt-4o-mini", "--base", "base-two", "--refresh-base", "5"); !strings.Contains(got, "base `base-two-refreshed-") {
 		t.Errorf("in two stages, with a variable: %s", got)
 	}
-	check(2, "gpt-4o-mini", "--name", "judged-later")
+	f.run(t, 0, "--dataset", "d", "--model", "openai/gpt-4o-mini", "--temperature", "0.5", "--max-tokens", "200", "--name", "judged-later", "--quiet")
 	seed(line("one") + line("two") + line("three"))
 	if got := check(0, "gpt-4o-mini", "--name", "judged-later", "--resume", "--refresh-base", "5"); !strings.Contains(got, "2 items") {
 		t.Errorf("over the items of the candidate, not those of now: %s", got)

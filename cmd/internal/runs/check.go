@@ -297,13 +297,14 @@ func (c *check) runCandidate(ctx context.Context) (failed, err error) {
 	switch {
 	case code == cli.ExitOK:
 		return nil, nil
+	case c.Comparison != nil:
+		return nil, c.refused
 	case c.refused != nil:
 		return nil, cli.Errorf(code, "the candidate %s cannot be judged: %w", c.candidate, c.refused)
 	case why == "":
 		return nil, cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d; the log says why",
 			c.candidate, code)
-	}
-	if code != cli.ExitFailures && c.values.Text("fail-on") == "never" {
+	case code != cli.ExitFailures && c.values.Text("fail-on") == "never":
 		return nil, nil
 	}
 	failed = cli.Errorf(code, "the run of the candidate %s ended with exit code %d: %s", c.candidate, code, why)
@@ -322,11 +323,10 @@ func (c *check) accepts(ctx context.Context, path string) (err error) {
 	if err == nil && clustered {
 		err = c.cfg.CheckClusters(ctx, sources...)
 	}
-	if err != nil || c.refresh == nil || c.base.Named == "" || c.base.latest {
+	if err != nil || c.base.Named == "" || c.base.latest {
 		return err
 	}
-	candidate, err := sources[0].Header(ctx)
-	return cmp.Or(err, c.checkRefresh(candidate))
+	return c.checkComparable(ctx, sources[0])
 }
 
 // judge compares the candidate with the base and judges every rule.

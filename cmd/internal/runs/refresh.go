@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -94,6 +95,31 @@ func (c *check) refreshBase(ctx context.Context) error {
 // isOutdated reports whether the base is over other items than the candidate.
 func (c *check) isOutdated(candidate outcome.Header) bool {
 	return c.base.Header.Dataset.Fingerprint != candidate.Dataset.Fingerprint
+}
+
+// checkComparable returns an error if the base cannot be compared with the candidate, whose items are listed,
+// or not be run again over them if it has to. It reads the items of the base only to name those that differ.
+func (c *check) checkComparable(ctx context.Context, candidate compare.Source) (err error) {
+	header, err := candidate.Header(ctx)
+	if err != nil || c.refresh != nil && c.isOutdated(header) {
+		return cmp.Or(err, c.checkRefresh(header))
+	}
+	base := c.base.Header
+	if cmp.Or(c.cfg.Metric, base.Scorer.Primary) != "" && len(compare.CompareHeaders(base, header)) == 0 {
+		return nil
+	}
+	sources, done, err := Sources(ctx, c.env, []string{c.base.Named}, base.Dataset.Name, false)
+	defer func() { err = errors.Join(err, done()) }()
+	if err != nil {
+		return err
+	}
+	result, err := c.cfg.ComparePlanned(ctx, sources[0], candidate)
+	if err != nil {
+		return err
+	}
+	c.adviseRefresh(result.Candidates[0].Incompatible)
+	c.Comparison = &result
+	return result.Err()
 }
 
 // adviseRefresh adds to the mismatch of the datasets what makes the base comparable.

@@ -2,6 +2,7 @@ package runstore
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -78,7 +80,15 @@ func TestOpenAny(t *testing.T) {
 	if err := Import(t.Context(), strings.NewReader(text), "", path); !errors.Is(err, ErrExists) {
 		t.Errorf("import over a run: %v", err)
 	}
-	for _, name := range []string{jsonl, path} {
+	marked := filepath.Join(t.TempDir(), "marked.jsonl")
+	noError(t, os.WriteFile(marked, []byte("\ufeff"+text), 0o600))
+	wide := filepath.Join(t.TempDir(), "utf-16.jsonl")
+	encoded := []byte{0xff, 0xfe}
+	for _, unit := range utf16.Encode([]rune(text)) {
+		encoded = binary.LittleEndian.AppendUint16(encoded, unit)
+	}
+	noError(t, os.WriteFile(wide, encoded, 0o600))
+	for _, name := range []string{jsonl, path, marked, wide} {
 		r, err := OpenAny(t.Context(), name)
 		noError(t, err)
 		if diff := cmp.Diff(text, export(t, r)); diff != "" {

@@ -358,7 +358,7 @@ func Paged[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
 	}
 }
 
-// OpenAny opens a run file or an export for reading. It imports an export into a temporary
+// OpenAny opens a run file or an export for reading, which may begin with a byte order mark. It imports an export into a temporary
 // folder, which Close removes. The errors are those of Load and Import.
 func OpenAny(ctx context.Context, path string) (*Reader, error) {
 	r, err := Load(path)
@@ -370,7 +370,7 @@ func OpenAny(ctx context.Context, path string) (*Reader, error) {
 		return nil, faultOf(path, ErrRead, openErr)
 	}
 	defer f.Close() // only read, so that nothing can be lost
-	in := bufio.NewReader(f)
+	in := bufio.NewReader(files.Text(f))
 	if first, _ := in.Peek(1); string(first) != "{" {
 		return nil, cmp.Or(ctx.Err(), err)
 	}

@@ -20,6 +20,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 )
 
 // MakePrivate creates a folder, and those above it, that only the owner can access, with a
@@ -165,6 +168,10 @@ func ContextReader(ctx context.Context, r io.Reader) io.Reader {
 	context.AfterFunc(ctx, func() { out.CloseWithError(ctx.Err()) })
 	return in
 }
+
+// Text reads text in UTF-8, or with a byte order mark in UTF-16, as UTF-8 without the mark. Editors of Windows write
+// the mark, and its PowerShell writes UTF-16.
+func Text(r io.Reader) io.Reader { return transform.NewReader(r, unicode.BOMOverride(transform.Nop)) }
 
 // Read returns the content of a file, opened by Open. A file with more than maxBytes bytes, a number
 // of whole MiB, is an error that includes the path.

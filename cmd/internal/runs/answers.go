@@ -106,7 +106,7 @@ func openAnswersReport(ctx context.Context, path string) (source remoteSource, o
 		return source, false, cli.Errorf(cli.ExitIO, "reading %s: %w", path, err)
 	}
 	defer f.Close()
-	in := bufio.NewReader(io.LimitReader(f, maxReportSize))
+	in := bufio.NewReader(io.LimitReader(files.Text(f), maxReportSize))
 	if first, _ := in.Peek(1); string(first) != "{" {
 		return source, false, nil // reading it as a run gives a better error
 	}

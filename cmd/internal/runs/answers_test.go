@@ -1,7 +1,10 @@
 package runs
 
 import (
+	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +77,13 @@ func TestBenchmarkRun(t *testing.T) {
 		if err := compareWith(other).Err(); err == nil || !strings.Contains(err.Error(), want) || cli.ExitCode(err) != cli.ExitIncompatible {
 			t.Errorf("%v does not say %q", err, want)
 		}
+	}
+	marked, err := json.Marshal(base)
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "marked.json")
+	must(t, os.WriteFile(path, append([]byte("\ufeff"), marked...), 0o600))
+	if _, isReport, err := openAnswersReport(t.Context(), path); err != nil || !isReport {
+		t.Errorf("with a byte order mark: %v, %v", isReport, err)
 	}
 	base.Datasets[1].WeightedScore = nil
 	if _, err := benchmarkRun("base.json", base); err == nil || cli.ExitCode(err) != cli.ExitIncompatible || !strings.Contains(err.Error(), "base.json cannot be compared: dataset b has no score") {

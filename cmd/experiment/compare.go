@@ -82,6 +82,13 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	header, err := sources[0].Header(ctx)
+	if slices.Contains(runs.ScoreOrder(), cmp.Or(cfg.Metric, header.Scorer.Primary)) { // others may have any range
+		err = cmp.Or(err, runs.CheckMinDelta(cfg.Gate.MinDelta))
+	}
+	if err != nil {
+		return err
+	}
 	result, err := cfg.Compare(ctx, sources[0], sources[1:]...)
 	if err != nil {
 		return err

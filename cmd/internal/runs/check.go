@@ -171,13 +171,9 @@ func (c *check) readGate(p *settings.Problems, scorers []configs.Scorer) {
 	p.Join(err)
 	c.cfg.Gate, c.cfg.Metric, c.cfg.ClusterBy = gate, metric, c.values.Text("cluster-by")
 	c.cfg.Seed, c.cfg.MaxChanged = 1, compare.MaxRegressed
-	// Every score of a candidate lies from 0 to 1.
-	if least := gate.MinDelta; least != nil && (*least <= -1 || *least > 1) {
-		p.Add("min_delta %v decides nothing: a difference of scores lies from -1 to 1, and a point is 0.01", *least)
-	}
 	scores := slices.Concat(ExtractionScores(), []string{outcome.ErrorScore},
 		cli.Each(scorers, func(s configs.Scorer) string { return s.Name }))
-	p.Join(c.cfg.Gate.Check(), c.cfg.Gate.CheckScores(scores))
+	p.Join(gate.Check(), CheckMinDelta(gate.MinDelta), gate.CheckScores(scores))
 	if m := c.cfg.Metric; m != "" && !slices.Contains(scores, m) {
 		p.Add("--metric: there is no score %q; there are: %s", m, textutil.Listed(m, scores))
 	}

@@ -196,7 +196,7 @@ func answer(holds bool) Answer {
 
 // errNoBase is the error for a rule against a base in the gate of a single run.
 var errNoBase = errors.New("it refers to a base, and a single run has none: use experiment compare BASE CANDIDATE --gate, " +
-	"or experiment check, in whose file such rules stand below check:")
+	"or experiment check, in whose file such rules stand under check")
 
 // CheckRun returns all reasons why the gate cannot judge a single run with these scores: a rule
 // refers to a base, or a score is not one of them. It needs no results, so it can be called

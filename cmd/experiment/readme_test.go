@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"extraction-experiment/internal/testkit"
-
-	"extraction-experiment/internal/testkit/suite"
 	"github.com/chromedp/chromedp"
+
+	"extraction-experiment/internal/testkit"
+	"extraction-experiment/internal/testkit/suite"
 )
 
 var update = flag.Bool("update", false, "write the output of the commands into the pages; TestPictures: write the pictures")

@@ -219,7 +219,7 @@ func sideBySide(t *testing.T, chromium context.Context) {
 	b.Press("j")
 	want(b, found, "12 items · entity_f1 by run")
 	want(b, firstRow, "doc-0009") // 1 against 0.5 is the largest loss
-	want(b, `Array.from(document.querySelectorAll("#list tbody tr:first-child td.num"), td => td.textContent).join()`, "1.000,0.500,−0.500,6")
+	want(b, `Array.from(document.querySelectorAll("#list tbody tr:first-child td.num"), td => td.textContent).join()`, "1.000,0.500,-0.500,6")
 	b.Press("j", kb.Enter)
 	want(b, heading, "doc-0009")
 	want(b, `Array.from(document.querySelectorAll("#item .pane"), p => p.querySelector("h2").textContent + " " + p.querySelectorAll("mark:not(.swatch)").length).join()`, "base 7,candidate 7")
@@ -263,12 +263,14 @@ func compareWalk(t *testing.T, chromium context.Context) {
 	b.Click(`.routes a[href*="worse"]`)
 	want(b, found, "4 of 20 items · entity_f1, candidate against base")
 	want(b, firstRow, "doc-0005")
-	want(b, deltas, "−0.263,−0.100,−0.100,−0.100") // doc-0005 had 5/19
+	want(b, deltas, "-0.263,-0.100,-0.100,-0.100") // doc-0005 had 5/19
 	want(b, `document.querySelector("#list .text").textContent`, "candidate: rate_limited: asked too often")
 
 	b.Choose("#state", "better") // 1, 7, 9, 11, 13 and 15; 19 had 1 already
 	want(b, found, "6 of 20 items · entity_f1, candidate against base")
 	want(b, `document.querySelectorAll("#list tbody .up").length`, 6)
+	b.Choose("#state", "same")
+	want(b, deltas+`.replace(/(,0\.000)+$/, "")`, "0.000")
 	b.Choose("#state", "failed") // 3, 10, 17 in both, 5 in the candidate
 	want(b, found, "4 of 20 items · entity_f1, candidate against base")
 	b.Choose("#state", "")

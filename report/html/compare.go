@@ -51,7 +51,7 @@ func (t *table) addDifferences(at int, scores []compare.Score) *table {
 	scale := scaleOf(scores)
 	drawings := cli.Each(scores, func(s compare.Score) *drawing { return drawDifference(s, scale) })
 	end := report.Score(&scale, 2)
-	t.At, t.Scale, t.Drawings = at, []string{"−" + end, "and 95 % interval", "+" + end}, drawings
+	t.At, t.Scale, t.Drawings = at, []string{"-" + end, "and 95 % interval", "+" + end}, drawings
 	return t
 }
 

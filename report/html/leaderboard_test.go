@@ -42,7 +42,7 @@ func TestLeaderboard(t *testing.T) {
 	page := written(t, func(w io.Writer) error { return Leaderboard(w, newLeaderboard()) })
 	wantTexts(t, page,
 		"Leaderboard by <bdi>entity_f1</bdi>", "0.850–0.950", "not shown to differ from the best", "$0.0040", "-0.250 to &#43;0.050", "Gate of <bdi>cheap</bdi>: failed",
-		"entity_f1 is 0.8", "fingerprint of the dataset", `−0.25`)
+		"entity_f1 is 0.8", "fingerprint of the dataset", `-0.25`)
 	if strings.Contains(page, "<script") || strings.Contains(page, "<img") {
 		t.Error("text of strangers has become an element, or the page a script")
 	}

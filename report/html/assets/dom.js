@@ -38,6 +38,9 @@ function ratio(v, digits = 3) {
   return fixed(v, digits);
 }
 
+// signed formats a difference with its sign, as the tables of the page do.
+const signed = (v) => (v > 1e-9 ? "+" : "") + ratio(v);
+
 function milliseconds(ms) {
   if (!ms) return "–";
   if (ms < 0.9995) return fixed(ms * 1000, 0) + " µs";

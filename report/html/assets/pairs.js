@@ -31,7 +31,6 @@ const wantedBy = {
   same: (r) => gainOf(r) === 0, failed, "failed-candidate": (r) => !!(r.runs[against()] && r.runs[against()].class),
 };
 
-const signed = (v) => v === null ? "–" : (v > 0 ? "+" : v < 0 ? "−" : "") + (v === 0 ? "0" : ratio(Math.abs(v)));
 const faultsIn = (run) => run && !run.class ? faultsOf(run) : null;
 
 const columns = [

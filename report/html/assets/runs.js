@@ -17,7 +17,7 @@ for (const score of many ? [meta.primary].filter((p) => p >= 0) : meta.shown) {
     columns.push({
       key: "delta", title: "difference", number: true, signed: true,
       value: (r) => r.runs.every((x) => x && x.scores[score] !== null) ? r.runs[1].scores[score] - r.runs[0].scores[score] : null,
-      show: (v) => v === null ? "–" : (v > 1e-9 ? "+" : v < -1e-9 ? "−" : "") + ratio(Math.abs(v)),
+      show: signed,
     });
   }
 }

@@ -312,7 +312,7 @@ func (r Run) junitSuite() xmlElement {
 func (v *ItemView) junitCase() xmlElement {
 	o, message := v.Outcome, v.message()
 	c := element("testcase", "name", o.Item, "classname", v.Dataset, "time", fmt.Sprintf("%.6f", o.Latency.Seconds()))
-	c.Attrs[0].Value += textIf(o.Trial > 1, trialMark(o.Trial))
+	c.Attrs[0].Value += trialMark(o.Trial)
 	if o.Failed() {
 		failure := element("failure", "type", string(o.Class), "message", message)
 		failure.Text = textutil.Block(message)

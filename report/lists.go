@@ -181,10 +181,7 @@ func movedTable(r compare.MovesResult) Table {
 	t := Table{Title: "Largest changes, by " + textutil.Line(r.Scorer.Primary), Columns: []Column{name("item"),
 		number("before"), number("after"), number("difference")}}
 	for _, item := range r.Moved {
-		row := t.add(item.Item, ratio(item.Before), ratio(item.After), difference(&item.Before, &item.After))
-		if item.Trial > 1 { // runs of one trial have it too
-			row.Trial = item.Trial
-		}
+		t.add(item.Item, ratio(item.Before), ratio(item.After), difference(&item.Before, &item.After)).Trial = item.Trial
 	}
 	return t
 }

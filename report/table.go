@@ -145,8 +145,8 @@ func (t Table) forText() (rows, below Table) {
 	return rows, below
 }
 
-// trialMark returns the suffix that names a trial; empty for 0.
-func trialMark(trial int) string { return textIf(trial > 0, fmt.Sprintf(" #%d", trial)) }
+// trialMark returns the suffix that names a trial; empty for the first, whose run in Langfuse has none either.
+func trialMark(trial int) string { return textIf(trial > 1, fmt.Sprintf(" #%d", trial)) }
 
 // Text returns the table in full, as written to a pipe.
 func (t Table) Text() string {

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"extraction-experiment/dataset"
@@ -334,13 +335,16 @@ func incomparableReason(name string, base, cand outcome.Summary) string {
 	case inBase && inCand && !b.Same(c):
 		return "comes from another evaluator, or one that has changed: its difference says nothing about the runs"
 	}
+	var missing []string
 	for i, side := range []outcome.Summary{base, cand} {
 		if stat, ok := side.Scores.Lookup(name); ok && stat.Unanswered > 0 {
-			return fmt.Sprintf("has no value for %s of the %s: the evaluator gave none",
-				unansweredText(stat, side), []string{"base", "candidate"}[i])
+			missing = append(missing, unansweredText(stat, side)+[]string{" of the base", " of the candidate"}[i])
 		}
 	}
-	return ""
+	if len(missing) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("has no value for %s: the evaluator gave none", strings.Join(missing, " and "))
 }
 
 func customScorer(name string, s outcome.Summary) (outcome.CustomScorer, bool) {

@@ -131,6 +131,8 @@ func TestCompare_evaluators(t *testing.T) {
 		"no answer": {of("one", low...), of("one", append([]float64{undefined}, high[1:]...)...), Inconclusive,
 			"f1 has no value for 1 of 8 items of the candidate: the evaluator gave none"},
 		"no answer in the base": {of("one", append([]float64{undefined}, low[1:]...)...), of("one", high...), Inconclusive, "1 of 8 items of the base"},
+		"no answer in both": {of("one", append([]float64{undefined}, low[1:]...)...), of("one", append([]float64{undefined, undefined}, high[2:]...)...),
+			Inconclusive, "f1 has no value for 1 of 8 items of the base and 2 of 8 items of the candidate: the evaluator gave none"},
 	} {
 		r := mustCompare(t, Config{Gate: gate}, tt.base, tt.cand)
 		for _, rule := range r.Gate.Rules {

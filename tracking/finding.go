@@ -102,6 +102,8 @@ type Verification struct {
 	Findings []Finding    `json:"findings"` // the first ones; Counts has all
 	// NeedsDecisionCount is the number of findings that Repair leaves.
 	NeedsDecisionCount int `json:"left_count"`
+	// RepairRefused says why Repair would refuse this run; empty if it would not.
+	RepairRefused string `json:"-"`
 	// Others lists the first scores of other programs; OthersCount counts all. They are not
 	// differences, and Repair never deletes them.
 	Others      []OtherScore      `json:"others"`

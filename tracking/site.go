@@ -133,9 +133,13 @@ func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
 	case err != nil:
 		return fmt.Errorf("looking for the dataset of the run: %w", err)
 	case found.ID != header.Dataset.ID:
+		again := "it was deleted and made again, or this is another server"
+		if s.Embedded {
+			again = "it was deleted and made again, perhaps with all of langfuse.db, or this is another folder"
+		}
 		return &WrongServerError{fmt.Sprintf("the run %q was made over the dataset %q with the id %s, and on %s the dataset of that name has the id %s: "+
-			"it was deleted and made again, or this is another server; nothing was written; run again over this dataset, or set %s to the server of the run",
-			header.Name, header.Dataset.Name, header.Dataset.ID, serverLabel(s.place()), found.ID, langfuse.EnvBaseURL)}
+			"%s; nothing was written; run again over this dataset, or set %s to the server of the run",
+			header.Name, header.Dataset.Name, header.Dataset.ID, serverLabel(s.place()), found.ID, again, langfuse.EnvBaseURL)}
 	}
 	return nil
 }

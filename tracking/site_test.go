@@ -27,12 +27,12 @@ func checkRefused[E error](s *scene, target *world, verifyFails bool, texts ...s
 	verify.Client, publish.Client = target.client, target.client
 	publishErr := target.publish(t, s.run)
 	_, _, repairErr := tracking.Repair(t.Context(), verify, publish)
-	_, verifyErr := tracking.Verify(t.Context(), verify)
+	verification, verifyErr := tracking.Verify(t.Context(), verify)
 	errs := map[string]error{"publish": publishErr, "repair": repairErr}
 	if verifyFails {
 		errs["verify"] = verifyErr
-	} else if verifyErr != nil {
-		t.Errorf("verify: %v", verifyErr)
+	} else if said := verification.RepairRefused; verifyErr != nil || repairErr == nil || said != repairErr.Error() {
+		t.Errorf("verify: %v; it says that a repair is refused: %q", verifyErr, said)
 	}
 	for name, err := range errs {
 		var want E

@@ -57,7 +57,13 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verification, error) {
 	if err != nil {
 		return Verification{}, err
 	}
-	return v.poll(ctx)
+	verification, err := v.poll(ctx)
+	if err == nil && verification.Repairable() > 0 {
+		if wrong, is := errors.AsType[*WrongServerError](cfg.checkDataset(ctx, v.header)); is {
+			verification.RepairRefused = wrong.Error()
+		}
+	}
+	return verification, err
 }
 
 // verifier compares one run with Langfuse, repeatedly if necessary.

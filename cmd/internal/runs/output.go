@@ -223,7 +223,10 @@ func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 	default:
 		fmt.Fprintf(&b, "%s\n", countDifferences(v.Verification))
 		writeFindings(&b, v.Verification, opt)
-		if v.Before == nil && v.Repairable() > 0 {
+		switch {
+		case v.RepairRefused != "":
+			fmt.Fprintf(&b, "--repair cannot mend that: %s\n", textutil.Line(v.RepairRefused))
+		case v.Before == nil && v.Repairable() > 0:
 			fmt.Fprintf(&b, "experiment verify %s --repair sends it again\n", cli.Quote(v.Run))
 		}
 	}

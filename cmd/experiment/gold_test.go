@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"extraction-experiment/configs"
@@ -139,6 +140,27 @@ func TestGoldQueue(t *testing.T) {
 				t.Errorf("%d of %d findings are confirmed", after.Confirmed, len(all.Findings)+1)
 			}
 		})
+	}
+}
+
+// TestGoldQueue_twoAtOnce: of two audits at once, one creates the queue, and no trace is added twice.
+func TestGoldQueue_twoAtOnce(t *testing.T) {
+	d := newDeployment(t, modesOrSample()[0])
+	for i, share := range []string{"1", "0.5", "0.5"} {
+		d.run(0, "--dataset", configs.SampleName, "--name", fmt.Sprint("s", i), "--pipeline", "oracle -share "+share, "--limit", "8", "--quiet")
+	}
+	var audits [2]report.Audit
+	var ended sync.WaitGroup
+	for i := range audits {
+		ended.Go(func() {
+			_, out, _ := d.with(d.env, "audit", "s0", "s1", "s2", "--top", "1000", "--queue", "twice", "--create-queue", "--json")
+			_ = json.Unmarshal([]byte(out), &audits[i])
+		})
+	}
+	ended.Wait()
+	x, y := audits[0].Queue, audits[1].Queue
+	if x == nil || y == nil || x.Created == y.Created || x.Added+y.Added != len(d.doubts("twice")) {
+		t.Errorf("%+v and %+v", x, y)
 	}
 }
 

@@ -100,6 +100,25 @@ func Resolve(folder, path string) string {
 // prompt, a mapping or a report.
 const MaxText = 64 << 20
 
+// Lock waits for the exclusive lock of a file, which it creates if necessary, until ctx ends. Closing the file
+// releases the lock.
+func Lock(ctx context.Context, path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		held, err := TryLock(f, true)
+		if held {
+			return f, nil
+		}
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 // File is a file that Open has opened.
 type File struct {
 	file *os.File

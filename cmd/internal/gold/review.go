@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"extraction-experiment/dataset"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -234,12 +236,17 @@ const scoreConfigName = "gold_checked"
 
 // queueItems adds the items of findings to an annotation queue, each as its trace in the newest run
 // that has an extraction of it, with a comment and a score that state the doubt. It opens completed
-// traces with new findings again, and changes nothing else in the queue, so it can be repeated. An
-// error with exit code 4 names the items that could not be queued.
+// traces with new findings again, and changes nothing else in the queue, so it can be repeated. Two
+// audits of this folder wait for each other, as both would add what neither saw in the queue; two of
+// different folders do not, and may add a trace twice. An error with exit code 4 names the items that could not be queued.
 func (a *auditor) queueItems(ctx context.Context, name string, create bool,
 	findings []harness.Doubt) (*report.Queued, error) {
 	if err := a.connect(ctx); err != nil {
 		return nil, err
+	}
+	// Without a lock, in a folder that is missing or read-only, everything else works.
+	if lock, err := files.Lock(ctx, filepath.Join(settings.Folder, "queue.lock")); err == nil {
+		defer lock.Close()
 	}
 	client := a.langfuse.Client
 	traces, err := a.newestTraces(ctx)

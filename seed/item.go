@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -394,11 +395,12 @@ func (m *mapper) readGold(out *mappedItem, origin string, value any) (gold extra
 			"(observation: {name: …}, expected: …)", origin)
 	case isText:
 		result, err := answer.Parse(text)
-		if err != nil {
-			return gold, refuse(NotJSON, "expectedOutput", "%s is not JSON with entities and relationships: %s", origin, m.excerpt("%v", err))
-		}
-		if result.Truncated {
+		invalid := json.NewDecoder(strings.NewReader(text)).Decode(new(any))
+		switch {
+		case result.Truncated, err != nil && errors.Is(invalid, io.ErrUnexpectedEOF):
 			return gold, refuse(Truncated, "expectedOutput", "%s ends in the middle", origin)
+		case err != nil:
+			return gold, refuse(NotJSON, "expectedOutput", "%s is not JSON with entities and relationships: %s", origin, m.excerpt("%v", err))
 		}
 		gold, warnings = result.Extraction, result.Warnings
 	case !hasGold(value):

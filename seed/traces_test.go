@@ -124,6 +124,7 @@ func TestFromTraces_refusals(t *testing.T) {
 		bad(2, " ", answer, "has no document there, or an empty one")
 		bad(3, "Ada lived in London.", "I am sorry, I cannot.", "not JSON")
 		bad(4, "Ada lived in London.", `{"entities":[{"name":"Ada","type":"Person"},{"name":"Lon`, "ends in the middle")
+		bad(13, "Ada lived in London.", `{"entities":[{"name":"Ad`, "ends in the middle")
 		bad(5, "Ada lived in London.", nil, "has no value")
 		bad(6, "Ada lived in London.", map[string]any{"truncated": true, "bytes": 5000000, "begins": "{"}, "was cut")
 		bad(7, "Ada lived in London.", map[string]any{"answer": "Ada"}, "without entities and relationships")

@@ -245,14 +245,14 @@ func orderAxes(axes []Axis) ([]Axis, error) {
 	var problems textutil.Problems
 	seen := map[string]bool{}
 	for _, a := range axes {
-		problems.Add(!slices.Contains(SweepFlags(), a.Flag), "%q cannot be swept%s; these can: %s",
+		problems.Add(!slices.Contains(SweepFlags(), a.Flag), "--%s cannot be swept%s; these can: %s",
 			a.Flag, textutil.Hint(a.Flag, SweepFlags()), strings.Join(SweepFlags(), ", "))
-		problems.Add(seen[a.Flag], "%s is given twice", a.Flag)
-		problems.Add(len(a.Values) == 0 && !seen[a.Flag], "%s has no values", a.Flag)
+		problems.Add(seen[a.Flag], "--%s is given twice", a.Flag)
+		problems.Add(len(a.Values) == 0 && !seen[a.Flag], "--%s has no values", a.Flag)
 		seen[a.Flag] = true
 		for i, value := range a.Values {
-			problems.Add(strings.TrimSpace(value) == "", "%s has an empty value", a.Flag)
-			problems.Add(value != "" && slices.Contains(a.Values[:i], value), "%s has the value %q twice", a.Flag, value)
+			problems.Add(strings.TrimSpace(value) == "", "--%s has an empty value", a.Flag)
+			problems.Add(value != "" && slices.Contains(a.Values[:i], value), "--%s has the value %q twice", a.Flag, value)
 		}
 	}
 	problems.Add(len(axes) == 0, "there is nothing to sweep")
@@ -308,7 +308,7 @@ func nameWords(axes []Axis) (map[Setting]string, error) {
 				}
 			}
 			if word = safeName(word); word == "" || slices.Contains(taken, word) {
-				return nil, fmt.Errorf("%s %q has no name of its own: %q", a.Flag, value, word)
+				return nil, fmt.Errorf("--%s %q has no name of its own: %q", a.Flag, value, word)
 			}
 			taken = append(taken, word)
 			words[Setting{a.Flag, value}] = word

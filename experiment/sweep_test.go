@@ -65,7 +65,7 @@ func TestMatrix_refused(t *testing.T) {
 		want []string
 	}{
 		"nothing":                {nil, []string{"nothing to sweep"}},
-		"unknown":                {[]experiment.Axis{{"temprature", []string{"0"}}, {"model", nil}}, []string{`"temprature" cannot be swept; did you mean "temperature"?`, "model has no values"}},
+		"unknown":                {[]experiment.Axis{{"temprature", []string{"0"}}, {"model", nil}}, []string{`--temprature cannot be swept; did you mean "temperature"?`, "model has no values"}},
 		"twice":                  {[]experiment.Axis{{"model", []string{"a", "a", " "}}, {"model", []string{"b"}}}, []string{`the value "a" twice`, "an empty value", "model is given twice"}},
 		"the same number":        {[]experiment.Axis{{"temperature", []string{"0.7", "0.70"}}}, []string{`temperature "0.70" has no name of its own`}},
 		"the same zero":          {[]experiment.Axis{{"temperature", []string{"0", "-0.0"}}}, []string{`temperature "-0.0" has no name of its own`}},

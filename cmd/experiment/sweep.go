@@ -136,10 +136,13 @@ func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]
 		return nil, nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(unknown)) { // Matrix refuses unknown keys
-		axes = append(axes, experiment.Axis{Flag: strings.ReplaceAll(key, "_", "-"), Values: unknown[key]})
+		flag := strings.ReplaceAll(key, "_", "-")
+		s[flag] = settings.Value{From: path + " (matrix)"}
+		axes = append(axes, experiment.Axis{Flag: flag, Values: unknown[key]})
 	}
 	bare := func(model string) bool { return system.IsBaseline(model) && s.Text("pipeline") == "" }
-	return experiment.Matrix(experiment.SweepConfig{Base: s.Text("name"), Axes: axes, Bare: bare})
+	combined, err := experiment.Matrix(experiment.SweepConfig{Base: s.Text("name"), Axes: axes, Bare: bare})
+	return combined, (&settings.Problems{Found: cli.Unjoin(err), Values: s}).Err()
 }
 
 // splitList splits comma-separated lists: a,b.

@@ -136,6 +136,7 @@ func (v *verifier) compareRunScores(ctx context.Context, trial int, ref langfuse
 	}
 	// The id of a run score does not depend on attempts, so there are no derived doubles.
 	c := compareScores(want, func(string) bool { return false }, stored)
+	c.leaveOtherRun()
 	v.verification.Checked.RunScores += c.matched
 	v.addComparison(c, trial, "", "")
 	if c.wrong {
@@ -361,6 +362,25 @@ func (c *comparison) addForeign(s langfuse.Score, w langfuse.ScoreCreate, derive
 		return
 	}
 	c.findings = append(c.findings, f)
+}
+
+// leaveOtherRun leaves doubled scores of the run to a person if they are those of another run of its name,
+// begun at once: that has all counts of items, too.
+func (c *comparison) leaveOtherRun() {
+	doubled := map[string]bool{}
+	for _, f := range c.findings {
+		doubled[f.Score] = doubled[f.Score] || f.Kind == DoubledScore
+	}
+	if !doubled[itemsPlanned] || !doubled[itemsScored] || !doubled[itemsFailed] {
+		return
+	}
+	c.doubles = nil
+	for i := range c.findings {
+		if f := &c.findings[i]; f.Kind == DoubledScore && !f.NeedsDecision {
+			f.NeedsDecision = true
+			f.Detail += ", perhaps of another run of this name, which has all counts, too: left alone"
+		}
+	}
 }
 
 // maxQuote bounds a text from the server in a finding, in bytes.

@@ -45,7 +45,8 @@ const (
 	// DoubledScore: a score of an item or of the run exists twice. The second has either an
 	// id that this run derives for another attempt of the item, or the id of another program
 	// but the same place and environment. Repair deletes the second, except one of another
-	// program with another value: its author must decide which one counts.
+	// program with another value: its author must decide which one counts. Scores of the run that
+	// another run of its name has sent, with all counts of items, stay too.
 	DoubledScore Kind = "doubled_score"
 	// StaleScore: a score of a replaced attempt still exists.
 	StaleScore Kind = "stale_score"

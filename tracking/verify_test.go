@@ -167,6 +167,16 @@ func harms() map[string]harm {
 			afterPublish: func(s *scene) { s.copyScore("theirs", s.runScore("items_planned"), 5) },
 			want:         kinds(tracking.DoubledScore), unrepairable: true,
 		},
+		"the scores of another run of this name": {
+			afterPublish: func(s *scene) {
+				for _, name := range []string{"items_planned", "items_scored", "items_failed"} {
+					like := s.runScore(name)
+					value, _ := like.Value.Number()
+					s.copyScore("theirs "+name, like, value)
+				}
+			},
+			want: map[tracking.Kind]int{tracking.DoubledScore: 3}, unrepairable: true,
+		},
 		"a changed value": {
 			afterPublish: func(s *scene) {
 				like := s.score(s.t, s.trace(1, 1), "entity_f1")

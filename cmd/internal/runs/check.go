@@ -281,7 +281,9 @@ func (c *check) runCandidate(ctx context.Context) (failed, err error) {
 	}
 	env := c.env
 	env.Accepts = func(ctx context.Context, path string) error {
-		c.refused = c.accepts(ctx, path)
+		if c.refused = c.accepts(ctx, path); c.Comparison != nil { // the check lists the reasons, and not the run
+			return cli.Errorf(cli.ExitCode(c.refused), "the candidate %s is not run", c.candidate)
+		}
 		return c.refused
 	}
 	code := c.command(ctx, env, io.Discard, c.runArgs)

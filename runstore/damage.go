@@ -103,8 +103,9 @@ var advice = map[error]string{
 func fault(path string, kind, err error) *Fault { return &Fault{path, kind, err} }
 
 // faultOf returns a Fault for an error of the database. Its kind is ErrDamaged if SQLite
-// reports bad content, ErrMissing if the file does not exist, and otherwise kind. faultOf
-// returns nil, an existing Fault and errors of a context unchanged.
+// reports bad content, ErrMissing if the file does not exist, ErrWrite if opening it takes room on
+// a full disk, and otherwise kind. faultOf returns nil, an existing Fault and errors of a context
+// unchanged.
 func faultOf(path string, kind, err error) error {
 	switch _, isFault := errors.AsType[*Fault](err); {
 	case err == nil:
@@ -120,6 +121,8 @@ func faultOf(path string, kind, err error) error {
 		return fault(path, ErrMoved, nil)
 	case e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ: // the file ends within a page
 		kind = ErrDamaged
+	case e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE: // no room on the disk for the index of the log
+		kind = ErrWrite
 	}
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,

@@ -65,6 +65,49 @@ func TestDisk_full(t *testing.T) {
 	}
 }
 
+// TestDisk_nearlyFull opens and builds runs with more and more room on the disk: each error is
+// that of a full disk, also where SQLite calls it an I/O error, and no temporary file stays.
+func TestDisk_nearlyFull(t *testing.T) {
+	folder := t.TempDir()
+	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skip("a small file system cannot be mounted here:", err)
+	}
+	t.Cleanup(func() { noError(t, syscall.Unmount(folder, 0)) })
+	path, filler, failed := filepath.Join(folder, "old.run"), filepath.Join(folder, "filler"), 0
+	run, err := Create(path, testHeader())
+	noError(t, err)
+	noError(t, run.Close())
+	for pages := range 50 {
+		_ = os.WriteFile(filler, make([]byte, 1<<20), 0o600) // fails when the disk is full
+		info, err := os.Stat(filler)
+		noError(t, err)
+		noError(t, os.Truncate(filler, max(0, info.Size()-int64(pages*4096))))
+		run, openErr := Open(path)
+		if openErr == nil {
+			noError(t, run.Close())
+		}
+		buildErr := Build(filepath.Join(folder, "new.run"), testHeader(), func(r *Run) error {
+			return r.AddItems(t.Context(), testItems(0, 10))
+		})
+		for _, err := range []error{openErr, buildErr} {
+			if err != nil && !errors.Is(err, ErrWrite) {
+				t.Errorf("room for %d pages: %v", pages, err)
+			}
+		}
+		if buildErr != nil {
+			failed++
+		}
+		noError(t, ignoreMissing(os.Remove(filepath.Join(folder, "new.run"))))
+		noError(t, os.Remove(filler))
+		if left, err := filepath.Glob(filepath.Join(folder, ".*")); err != nil || len(left) > 0 {
+			t.Fatalf("room for %d pages: %v is left, %v", pages, left, err)
+		}
+	}
+	if failed == 0 || failed == 50 {
+		t.Errorf("%d of 50 failed", failed)
+	}
+}
+
 func TestReadOnlyFolder(t *testing.T) {
 	folder := t.TempDir()
 	if os.Getuid() == 0 {

@@ -120,6 +120,9 @@ func createFile(path string, h outcome.Header, fill func(*Run) error) (l *os.Fil
 			}
 			return errors.Join(err, fillErr)
 		})
+		if err != nil { // SQLite leaves its log on a full disk
+			err = errors.Join(err, removeLeftovers(path))
+		}
 	}
 	if fillErr != nil {
 		return l, fillErr

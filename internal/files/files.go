@@ -35,7 +35,10 @@ func MakePrivate(folder string) error {
 	if _, err := os.Lstat(ignore); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.WriteFile(ignore, []byte("*\n"), 0o644)
+	if err := os.WriteFile(ignore, []byte("*\n"), 0o644); err != nil {
+		return errors.Join(err, os.Remove(ignore)) // an empty one would exclude nothing, for ever
+	}
+	return nil
 }
 
 // Write calls write to fill a new file in the same folder, and then renames the new file to

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 )
 
 // commitUntilFull commits until the limit of the file size is reached and prints the committed
@@ -62,6 +67,16 @@ func TestDisk_full(t *testing.T) {
 	r := mustLoad(t, run.Path())
 	if got := collect(t, r, Query{}); len(got) != committed {
 		t.Errorf("%d outcomes are there, %d were promised", len(got), committed)
+	}
+	export := filepath.Join(t.TempDir(), "full.jsonl")
+	noError(t, files.Write(export, func(w io.Writer) error { return r.Export(t.Context(), w) }))
+	t.Setenv("TMPDIR", folder)
+	if _, err := OpenAny(t.Context(), export); cli.ExitCode(err) != cli.ExitIO || !strings.Contains(err.Error(), export) ||
+		!strings.Contains(err.Error(), "TMPDIR") || strings.Contains(err.Error(), "resume") {
+		t.Error(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "run-*")); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
 	}
 }
 

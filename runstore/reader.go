@@ -374,9 +374,10 @@ func OpenAny(ctx context.Context, path string) (*Reader, error) {
 	if first, _ := in.Peek(1); string(first) != "{" {
 		return nil, cmp.Or(ctx.Err(), err)
 	}
+	const needsTemp = "reading the export %s takes room in a temporary folder (TMPDIR): %w"
 	folder, err := os.MkdirTemp("", "run-*")
 	if err != nil {
-		return nil, cli.Errorf(cli.ExitIO, "reading the export %s takes a temporary folder (TMPDIR): %w", path, err)
+		return nil, cli.Errorf(cli.ExitIO, needsTemp, path, err)
 	}
 	imported := filepath.Join(folder, "imported")
 	if err = Import(ctx, in, path, imported); err == nil {
@@ -384,6 +385,9 @@ func OpenAny(ctx context.Context, path string) (*Reader, error) {
 			r.path, r.tempDir = path, folder
 			return r, nil
 		}
+	}
+	if f, ok := errors.AsType[*Fault](err); ok && f.Kind == ErrWrite { // nobody knows the imported file
+		err = cli.Errorf(cli.ExitIO, needsTemp, path, f.Err)
 	}
 	return nil, errors.Join(err, os.RemoveAll(folder))
 }

@@ -324,10 +324,12 @@ func (s *signals) received() bool { return s.first.Err() != nil }
 
 // interruptible gives a command a context that ends at the first signal; the second signal ends
 // the process. It is for commands that need not finish anything. If a signal caused the
-// command's error, the error gets the exit code of an interruption.
+// command's error, the error gets the exit code of an interruption. If the reader of the output
+// ends, writing fails, so that the command still removes its temporary files.
 func interruptible(c *urfave.Command) *urfave.Command {
 	action := c.Action
 	c.Action = func(c *urfave.Context) error {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 		ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
 		defer stop()
 		context.AfterFunc(ctx, stop)

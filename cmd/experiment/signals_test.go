@@ -14,7 +14,8 @@ import (
 	"extraction-experiment/internal/cli"
 )
 
-// TestSignals_nobodyReads: the reader of a run's output ends at once, and the run goes on.
+// TestSignals_nobodyReads: the reader of a run's output ends at once, and the run goes on. A
+// command that reads an export ends, and leaves no copy of it.
 func TestSignals_nobodyReads(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
@@ -27,6 +28,12 @@ func TestSignals_nobodyReads(t *testing.T) {
 	}
 	if _, committed := outcomes(t, f.runFile(file, "r")); len(committed) != 4 {
 		t.Errorf("%d of 4 outcomes", len(committed))
+	}
+	f.run(t, 0, "export", "r", "--output", "r.jsonl")
+	must(t, os.Mkdir(f.path("tmp"), 0o700))
+	shell.run(t, 0, "-c", "TMPDIR=tmp experiment export r.jsonl | true")
+	if left, err := os.ReadDir(f.path("tmp")); err != nil || len(left) > 0 {
+		t.Errorf("the imported run is left in %v, %v", left, err)
 	}
 }
 

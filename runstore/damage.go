@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -130,6 +131,19 @@ func faultOf(path string, kind, err error) error {
 		kind = ErrDamaged
 	}
 	return fault(path, kind, err)
+}
+
+// cannotOpen says why SQLite cannot open a file, which its error err does not. Nothing has a lock
+// there that closing the file would lose.
+func cannotOpen(path string, err error) error {
+	f, openErr := os.Open(path)
+	if openErr != nil {
+		return fault(path, ErrRead, openErr)
+	}
+	if _, logErr := os.Stat(path + "-wal"); logErr == nil {
+		err = fault(path, ErrRead, errors.New("reading its log (-wal) takes a folder that can be written: copy both to one"))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // sqliteCode returns the primary result code of SQLite, or 0 if err is another error.

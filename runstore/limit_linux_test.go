@@ -146,3 +146,25 @@ func TestUnreadable(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestReadOnlyLog: a killed run in a read-only folder cannot be read, and the error says what helps.
+func TestReadOnlyLog(t *testing.T) {
+	folder, path := t.TempDir(), filepath.Join(t.TempDir(), "x.run")
+	run, err := Create(path, testHeader())
+	noError(t, err)
+	defer func() { noError(t, run.Close()) }()
+	noError(t, run.AddItems(t.Context(), testItems(0, 1)))
+	for _, suffix := range []string{"", "-wal"} {
+		raw, err := os.ReadFile(path + suffix)
+		noError(t, err)
+		noError(t, os.WriteFile(filepath.Join(folder, "x.run"+suffix), raw, 0o600))
+	}
+	if err := syscall.Mount(folder, folder, "", syscall.MS_BIND, ""); err != nil {
+		t.Skip("a folder cannot be mounted here:", err)
+	}
+	t.Cleanup(func() { noError(t, syscall.Unmount(folder, 0)) })
+	noError(t, syscall.Mount("", folder, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	if _, err := Load(filepath.Join(folder, "x.run")); !errors.Is(err, ErrRead) || !strings.Contains(err.Error(), "copy both") {
+		t.Error(err)
+	}
+}

@@ -87,12 +87,8 @@ func Load(path string) (*Reader, error) {
 	switch sqliteCode(err) {
 	default:
 		return r, err
-	case sqlite3.SQLITE_CANTOPEN: // it does not say why; nothing has a lock there that closing f would lose
-		f, openErr := os.Open(path)
-		if openErr != nil {
-			return nil, fault(path, ErrRead, openErr)
-		}
-		return nil, errors.Join(err, f.Close())
+	case sqlite3.SQLITE_CANTOPEN:
+		return nil, cannotOpen(path, err)
 	case sqlite3.SQLITE_READONLY:
 	}
 	if rollbackErr := rollBack(path); rollbackErr != nil {

@@ -22,8 +22,8 @@ func (v *verifier) compareTrial(ctx context.Context, trial int) error {
 	}
 	v.verification.Experiments = append(v.verification.Experiments, e.ID)
 	ref := langfuse.RunRef{ID: e.ID, Name: RunName(v.header, trial), DatasetID: v.header.Dataset.ID}
-	if !v.header.Started.IsZero() { // a lower bound of the start of the spans
-		ref.Since = v.header.Started.Add(-24 * time.Hour)
+	if ref.Since, err = v.firstStart(ctx, trial); err != nil {
+		return err
 	}
 	if err := v.checkRunID(ctx, trial, e.ID, ref); err != nil {
 		return err
@@ -41,6 +41,23 @@ func (v *verifier) compareTrial(ctx context.Context, trial int) error {
 		}
 	}
 	return v.compareRunScores(ctx, trial, ref)
+}
+
+// firstStart returns a lower bound of the start of a trial's spans, or the zero time. The outcomes of
+// a copy by rescore began before the copy, and those of a run whose clock was set back before the run.
+func (v *verifier) firstStart(ctx context.Context, trial int) (first time.Time, err error) {
+	for o, err := range v.cfg.Run.Outcomes(ctx, runstore.Query{Trial: trial}) {
+		if err != nil {
+			return first, err
+		}
+		if first.IsZero() || o.Started.Before(first) {
+			first = o.Started
+		}
+	}
+	if !first.IsZero() {
+		first = first.Add(-24 * time.Hour)
+	}
+	return first, nil
 }
 
 // checkRunID adds a finding if the run has another id in the list of runs than in the run

@@ -52,6 +52,8 @@ type world struct {
 	publication outcome.Publication
 	// uid is that of the runs that newRun makes, if it is not empty.
 	uid string
+	// started is when they began; zero if they do not say so.
+	started time.Time
 	// drop selects what the server accepts and loses.
 	drop  atomic.Pointer[func(kind, id string) bool]
 	store *embedded.Server
@@ -193,8 +195,8 @@ func (w *world) newRunOf(t *testing.T, name string, n, done int) *runstore.Run {
 	run, err := runstore.Create(filepath.Join(t.TempDir(), "r.run"), outcome.Header{
 		RunUID: cmp.Or(w.uid, strings.Repeat("ab", 16)), Name: name, Trials: 1, Environment: outcome.SpanEnvironment,
 		Publication: w.publication, Harness: "extraction", Scorer: outcome.Scorer{Version: "1", Primary: "entity_f1"},
-		Dataset: outcome.Dataset{ID: source.ID(), Name: "d", Version: source.Version()},
-		System:  outcome.System{Model: "m", Provider: "p"}, Project: w.server.Project.ID,
+		Dataset: outcome.Dataset{ID: source.ID(), Name: "d", Version: source.Version()}, Started: w.started,
+		System: outcome.System{Model: "m", Provider: "p"}, Project: w.server.Project.ID,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -358,6 +358,20 @@ func TestModes_runDeleted(t *testing.T) {
 	})
 }
 
+// TestVerify_earlierOutcomes: a run whose outcomes began days before it, because it is a copy by
+// rescore or its clock was set back, is read back whole.
+func TestVerify_earlierOutcomes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.started = start.Add(72 * time.Hour)
+	run := w.newRun(t, "copy", 3)
+	finish(t, run, w.started)
+	w.mustPublish(t, run)
+	if found, err := w.verify(t, run); err != nil || !found.OK() {
+		t.Errorf("%v\n%+v", err, found.Findings)
+	}
+}
+
 // TestVerify_patient: a missing score appears while Verify looks repeatedly.
 func TestVerify_patient(t *testing.T) {
 	s := newScene(t, embedded.ModeV4, harm{})

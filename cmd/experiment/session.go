@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -325,7 +326,7 @@ func (s *signals) received() bool { return s.first.Err() != nil }
 // interruptible gives a command a context that ends at the first signal; the second signal ends
 // the process. It is for commands that need not finish anything. If a signal caused the
 // command's error, the error gets the exit code of an interruption. If the reader of the output
-// ends, writing fails, so that the command still removes its temporary files.
+// ends, so does the process, but not before the command has removed its temporary files.
 func interruptible(c *urfave.Command) *urfave.Command {
 	action := c.Action
 	c.Action = func(c *urfave.Context) error {
@@ -337,6 +338,10 @@ func interruptible(c *urfave.Command) *urfave.Command {
 		err := action(c)
 		if ctx.Err() != nil {
 			return stopError(err)
+		}
+		if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Path == os.Stdout.Name() && failed.Err == syscall.EPIPE {
+			signal.Reset(syscall.SIGPIPE)
+			_, _ = os.Stdout.WriteString("\n") // ends the process, without a message
 		}
 		return err
 	}

@@ -31,7 +31,10 @@ func TestSignals_nobodyReads(t *testing.T) {
 	}
 	f.run(t, 0, "export", "r", "--output", "r.jsonl")
 	must(t, os.Mkdir(f.path("tmp"), 0o700))
-	shell.run(t, 0, "-c", "TMPDIR=tmp experiment export r.jsonl | true")
+	silent := shell.run(t, 0, "-c", "TMPDIR=tmp experiment export r.jsonl | true")
+	if silent.stderr.Len() > 0 {
+		t.Errorf("it says: %s", &silent.stderr)
+	}
 	if left, err := os.ReadDir(f.path("tmp")); err != nil || len(left) > 0 {
 		t.Errorf("the imported run is left in %v, %v", left, err)
 	}

@@ -48,4 +48,9 @@ func TestList(t *testing.T) {
 	if noError(t, err); len(entries) != 3 || entries[0].Path != Path(linked, "", "contracts", "a") {
 		t.Errorf("of a linked folder: %+v", entries)
 	}
+	missing := filepath.Join(linked, "missing")
+	noError(t, os.Symlink("disk", missing))
+	if entries, err = List(t.Context(), missing); err == nil || len(entries) > 0 {
+		t.Errorf("of a folder on a disk that is not there: %+v, %v", entries, err)
+	}
 }

@@ -434,7 +434,7 @@ func Files(ctx context.Context, dir string) ([]Entry, error) {
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // no runs yet, or just removed
-			return nil
+			return files.CheckLink(dir)
 		case err != nil:
 			entries = append(entries, Entry{Path: path, Err: err})
 		case !d.IsDir() && filepath.Ext(path) == Extension:

@@ -29,7 +29,7 @@ import (
 // .gitignore that excludes all of it, unless it has one. It is safe to repeat.
 func MakePrivate(folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
+		return cmp.Or(CheckLink(folder), err)
 	}
 	ignore := filepath.Join(folder, ".gitignore")
 	if _, err := os.Lstat(ignore); !errors.Is(err, fs.ErrNotExist) {
@@ -37,6 +37,19 @@ func MakePrivate(folder string) error {
 	}
 	if err := os.WriteFile(ignore, []byte("*\n"), 0o644); err != nil {
 		return errors.Join(err, os.Remove(ignore)) // an empty one would exclude nothing, for ever
+	}
+	return nil
+}
+
+// CheckLink returns an error if path is a link to what does not exist, such as a disk that is not
+// mounted.
+func CheckLink(path string) error {
+	target, err := os.Readlink(path)
+	if err != nil { // it is none
+		return nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is a link to %s, which is not there", path, target)
 	}
 	return nil
 }

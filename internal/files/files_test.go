@@ -54,6 +54,25 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// TestMakePrivate_danglingLink: the folder is on a disk that is not there.
+func TestMakePrivate_danglingLink(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "folder")
+	if err := os.Symlink("disk", folder); err != nil {
+		t.Skip("no links here:", err)
+	}
+	for name, err := range map[string]error{"MakePrivate": MakePrivate(folder), "CheckLink": CheckLink(folder)} {
+		if err == nil || !strings.Contains(err.Error(), "is a link to disk, which is not there") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(filepath.Dir(folder), "disk"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(CheckLink(folder), MakePrivate(folder)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRead_refused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")

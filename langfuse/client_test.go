@@ -224,7 +224,7 @@ func TestAnswersAreCapped(t *testing.T) {
 		_, _ = w.Write(bytes.Repeat([]byte(" "), 2000))
 	}, func(c *Config) { c.MaxResponseBytes = 1000 })
 	_, err := client.GetProject(t.Context())
-	if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "1000 bytes") {
+	if !errors.Is(err, ErrTooLarge) || exitCode(err) != 69 || !strings.Contains(err.Error(), "1000 bytes") {
 		t.Errorf("error %v", err)
 	}
 }

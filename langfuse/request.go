@@ -120,8 +120,8 @@ func (c *Client) attempt(ctx context.Context, r request, into any) (response, er
 		return response{}, c.connectionError(ctx, attemptCtx, r, err)
 	}
 	if success && int64(len(body)) > maxBytes {
-		return response{}, fmt.Errorf("langfuse: %s %s: the answer is larger than %d bytes, ask for smaller pages: %w",
-			r.method, apiPrefix+r.path, maxBytes, ErrTooLarge)
+		return response{}, c.newAPIError(r, res.StatusCode, ErrTooLarge,
+			fmt.Sprintf("the answer is larger than %d bytes: ask for smaller pages", maxBytes))
 	}
 	if !success || limit.IsHTML(res.Header, body) {
 		return response{}, c.apiError(r, res, body[:min(int64(len(body)), maxBytes)])

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -206,5 +207,14 @@ func TestTerminalWidth(t *testing.T) {
 		if got := Process().Terminal(); got != want {
 			t.Errorf("TERM=%s: %d columns, want %d", kind, got, want)
 		}
+	}
+}
+
+// Go's HTTP client prints with package log what a server sends unasked on a connection that is kept.
+func TestProcess_printsNoLog(t *testing.T) {
+	before := log.Writer()
+	defer log.SetOutput(before)
+	if Process(); log.Writer() != io.Discard {
+		t.Error("package log prints")
 	}
 }

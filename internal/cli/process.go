@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -48,8 +49,10 @@ type Env struct {
 	Terminal func() int
 }
 
-// Process returns the environment of this process.
+// Process returns the environment of this process. It silences package log, to which Go's HTTP
+// client prints what a server sends unasked: that may be a key.
 func Process() Env {
+	log.SetOutput(io.Discard)
 	return Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Terminal: terminalWidth}
 }
 

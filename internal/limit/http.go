@@ -2,6 +2,7 @@ package limit
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -10,7 +11,8 @@ import (
 )
 
 // HTTPClient returns a copy of a client that does not follow redirects. A redirected request
-// could lose its body or its keys, or go to an address that the user has not given. For nil,
+// could lose its body or its keys, or go to an address that the user has not given. The status
+// 101, Switching Protocols, is an error. For nil,
 // HTTPClient returns a client with the default transport of Go that keeps as many idle
 // connections as there were concurrent requests. Callers limit their number, and a new
 // connection costs a handshake.
@@ -24,8 +26,31 @@ func HTTPClient(given *http.Client) *http.Client {
 		transport.WriteBufferSize = 8 << 10 // most requests in one write
 		client.Transport = transport
 	}
+	if client.Transport == nil {
+		client.Transport = http.DefaultTransport
+	}
+	client.Transport = noUpgrade{client.Transport}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &client
+}
+
+// noUpgrade is a transport that refuses the status 101. Its body would be the open connection,
+// where reading does not end with the context of the request.
+type noUpgrade struct{ http.RoundTripper }
+
+// RoundTrip sends the request once.
+func (t noUpgrade) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.RoundTripper.RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+		return response, err
+	}
+	_ = response.Body.Close() // the connection is of no use
+	return nil, errors.New("the server switches to another protocol, which was not asked for")
+}
+
+// CloseIdleConnections is for http.Client.CloseIdleConnections.
+func (t noUpgrade) CloseIdleConnections() {
+	(&http.Client{Transport: t.RoundTripper}).CloseIdleConnections()
 }
 
 // IsHTML reports whether a response is an HTML page.

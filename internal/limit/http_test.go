@@ -123,3 +123,22 @@ func TestHTTPClient_keepsConnections(t *testing.T) {
 		t.Errorf("%d connections were opened for two rounds of %d calls", got, atOnce)
 	}
 }
+
+// A server that switches to another protocol keeps its connection open: no context ends reading there.
+func TestHTTPClient_upgrade(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", "x")
+		w.WriteHeader(http.StatusSwitchingProtocols)
+	}))
+	defer s.Close()
+	for _, given := range []*http.Client{nil, {}} {
+		client := limit.HTTPClient(given)
+		response, err := client.Get(s.URL)
+		if err == nil {
+			_ = response.Body.Close()
+			t.Errorf("got the status %s", response.Status)
+		}
+		client.CloseIdleConnections()
+	}
+}

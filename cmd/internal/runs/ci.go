@@ -19,6 +19,7 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -228,11 +229,9 @@ func (a *commentAPI) post(ctx context.Context, body, marker string) (string, err
 
 // newCommentAPI finds the pull request and the token in the environment.
 func newCommentAPI(getenv func(string) string) (*commentAPI, error) {
-	h := &commentAPI{client: &http.Client{
-		// Go's logger prints what comes unasked on a kept connection, which could be the token.
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
-		Timeout:   hostTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	h := &commentAPI{client: limit.HTTPClient(&http.Client{
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}, Timeout: hostTimeout,
+	})}
 	switch {
 	case getenv("GITHUB_ACTIONS") == "true":
 		pull := pullRef().FindStringSubmatch(getenv("GITHUB_REF"))

@@ -50,7 +50,7 @@ type geminiPart struct {
 }
 
 type geminiAnswer struct {
-	Candidates []struct {
+	Candidates [1]*struct { // the others are not kept
 		Content      geminiContent `json:"content"`
 		FinishReason string        `json:"finishReason"`
 	} `json:"candidates"`
@@ -103,19 +103,20 @@ func (*gemini) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	if err := decodeAnswer(body, &answer); err != nil {
 		return r, err
 	}
-	r.Model, r.Finish, r.choices, r.emptyMessage = answer.ModelVersion, pipeline.FinishOther, len(answer.Candidates), "the answer has no candidates"
+	candidate := answer.Candidates[0]
+	r.Model, r.Finish, r.hasChoice = answer.ModelVersion, pipeline.FinishOther, candidate != nil
+	r.emptyMessage = "the answer has no candidates"
 	u, unreadable := readUsage[geminiUsage](answer.Usage)
 	r.Usage, r.UsageProblem = tokenUsage(u.Prompt+u.ToolUse, u.Candidates+u.Thoughts, u.Cached, u.Thoughts,
 		u.Prompt, u.ToolUse, u.Thoughts, u.Candidates, u.Cached)
 	r.UsageProblem = cmp.Or(unreadable, r.UsageProblem)
-	if r.choices == 0 {
+	if !r.hasChoice {
 		if blocked := answer.PromptFeedback; blocked.BlockReason != "" {
 			r.Finish = pipeline.FinishRefused
 			r.Text = strings.TrimSuffix("the prompt was blocked: "+blocked.BlockReason+": "+blocked.BlockReasonMessage, ": ")
 		}
 		return r, nil
 	}
-	candidate := answer.Candidates[0]
 	var text strings.Builder // linear in the number of parts
 	for _, part := range candidate.Content.Parts {
 		if !part.Thought {

@@ -68,7 +68,7 @@ type protocol interface {
 // more are requested.
 type parsedAnswer struct {
 	pipeline.Response
-	choices      int
+	hasChoice    bool
 	emptyMessage string // the message if there is no text, or the server broke off the answer
 }
 
@@ -192,7 +192,7 @@ func (m *httpModel) read(reply proc.Reply, err error) (pipeline.Response, *pipel
 	}
 	answer, err := m.parseAnswer(reply.Body)
 	// Gateways in front of several providers hide errors behind a good status.
-	if err == nil && answer.choices == 0 && readReason(reply).HasError {
+	if err == nil && !answer.hasChoice && readReason(reply).HasError {
 		return none, m.bodyFault(reply, nil)
 	}
 	if err != nil {

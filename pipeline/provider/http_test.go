@@ -144,6 +144,23 @@ func TestTokenUsage(t *testing.T) {
 	}
 }
 
+// TestParseAnswer_manyChoices checks that only the first of many choices takes memory.
+func TestParseAnswer_manyChoices(t *testing.T) {
+	const n = 100_000
+	for body, api := range map[string]protocol{
+		`{"candidates":[{"content":{"parts":[{"text":"ab"}]}}` + strings.Repeat(",{}", n) + `]}`: &gemini{},
+		`{"choices":[{"message":{"content":"ab"}}` + strings.Repeat(",{}", n) + `]}`:             &openAI{},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		answer, err := api.parseAnswer([]byte(body))
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; err != nil || answer.Text != "ab" || used > 20*n {
+			t.Errorf("%T: %q in %d bytes of memory, %v", api, answer.Text, used, err)
+		}
+	}
+}
+
 // TestParseAnswer_manyParts checks that the memory for an answer in n parts is not quadratic: to copy the text of
 // two bytes for each part takes n² bytes.
 func TestParseAnswer_manyParts(t *testing.T) {

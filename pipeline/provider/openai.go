@@ -67,7 +67,7 @@ type openAI struct{}
 
 // openAIAnswer is the part of an answer that is used.
 type openAIAnswer struct {
-	Choices []struct {
+	Choices [1]*struct { // the others are not kept
 		Message struct {
 			Content json.RawMessage `json:"content"`
 			Refusal any             `json:"refusal"` // a text; some servers write false
@@ -140,7 +140,8 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	if err := decodeAnswer(body, &answer); err != nil {
 		return r, err
 	}
-	r.Model, r.Finish, r.choices, r.emptyMessage = answer.Model, pipeline.FinishOther, len(answer.Choices), "the answer has no choices"
+	choice := answer.Choices[0]
+	r.Model, r.Finish, r.hasChoice, r.emptyMessage = answer.Model, pipeline.FinishOther, choice != nil, "the answer has no choices"
 	u, unreadable := readUsage[openAIUsage](answer.Usage)
 	output, reasoning := u.Completion, u.CompletionDetails.Reasoning
 	cached := cmp.Or(u.PromptDetails.Cached, u.CacheHit, u.Cached)
@@ -151,10 +152,9 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 	}
 	r.Usage, r.UsageProblem = tokenUsage(u.Prompt, output, cached, reasoning, u.Prompt, u.Completion, output, cached, reasoning)
 	r.UsageProblem = cmp.Or(unreadable, r.UsageProblem)
-	if r.choices == 0 {
+	if !r.hasChoice {
 		return r, nil
 	}
-	choice := answer.Choices[0]
 	finish, _ := choice.Finish.(string)
 	r.Finish, r.emptyMessage = finishReason(finish), "the answer is empty"
 	if r.Text, err = openAIText(choice.Message.Content); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 )
@@ -227,7 +228,7 @@ func columnValue(value json.RawMessage, encoder *zstd.Encoder) any {
 	return pack(encoder, value)
 }
 
-func badItem(id string, err error) error { return fmt.Errorf("item %q: %w", id, err) }
+func badItem(id string, err error) error { return cli.Usage("item %q: %w", id, err) }
 
 // compact returns the value without white space between tokens, which may be raw itself, or nil
 // if it is missing.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -22,8 +23,8 @@ func TestRun_addItemsIsAllOrNothing(t *testing.T) {
 	}
 	for want, bad := range tests {
 		err := run.AddItems(t.Context(), []dataset.Item{testItem(8), bad})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
+		if err == nil || !strings.Contains(err.Error(), want) || bad.ID != "x" && cli.ExitCode(err) != cli.ExitUsage {
+			t.Errorf("error %v with exit code %d, want %q", err, cli.ExitCode(err), want)
 		}
 	}
 	n, err := run.CountItems(t.Context())

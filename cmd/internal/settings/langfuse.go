@@ -177,7 +177,7 @@ func (l *Langfuse) Describe() string {
 	case l.Embedded:
 		return "Langfuse: the embedded server of this folder, as LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY are not set"
 	}
-	return fmt.Sprintf("Langfuse: %s, project %s (version %s)", l.Client.BaseURL(), l.Server.Project.Name, l.Server.Version)
+	return fmt.Sprintf("Langfuse: %s, project %s (version %s)", l.Client.BaseURL(), textutil.Line(l.Server.Project.Name), l.Server.Version)
 }
 
 // ModeUsage is the help of --langfuse-mode.

@@ -14,9 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
 )
 
 // silent accepts requests and never answers.
@@ -208,5 +210,17 @@ func TestProjectName(t *testing.T) {
 	want := projectName()
 	if t.Chdir(link); projectName() != want {
 		t.Errorf("%q, want %q", projectName(), want)
+	}
+}
+
+func TestDescribe_hostileName(t *testing.T) {
+	client, err := langfuse.New(langfuse.Config{BaseURL: "http://x", PublicKey: "pk-lf-x", SecretKey: langfuse.NewSecret("sk-lf-x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := langfuse.Server{Project: langfuse.Project{Name: "a\x1b]0;title\a\nb"}}
+	lf := &Langfuse{Langfuse: experiment.Langfuse{Site: tracking.Site{Client: client, Server: server}}}
+	if got := lf.Describe(); got != `Langfuse: http://x, project a\x1b]0;title\x07 b (version 0.0.0)` {
+		t.Errorf("got %q", got)
 	}
 }

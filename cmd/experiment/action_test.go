@@ -149,6 +149,10 @@ func TestAction(t *testing.T) {
 		if code != want || !strings.Contains(out, says) || strings.Contains(out, "sesame") {
 			t.Errorf("exit code %d, want %d, saying %q:\n%.3000s", code, want, says, out)
 		}
+		token, _, _ := strings.Cut(strings.TrimPrefix(out, "::stop-commands::"), "\n")
+		if len(token) != 32 || !strings.HasSuffix(out, "\n::"+token+"::\n") {
+			t.Errorf("lines of the program can be commands of GitHub:\n%.100s", out)
+		}
 	}
 	expect(0, map[string]string{"args": "--name=first\n--pipeline=oracle -share 0.8\n"}, "### not compared")
 	command := exec.Command(filepath.Join(bin, "experiment"), "baseline", "set", "first")

@@ -41,19 +41,22 @@ func TestOpen_errors(t *testing.T) {
 		path string
 		kind error
 	}{
-		"missing":          {filepath.Join(dir, "none.run"), ErrMissing},
-		"missing, as fs":   {filepath.Join(dir, "none.run"), fs.ErrNotExist},
-		"a folder":         {dir, ErrNotRun},
-		"empty":            {write("empty", nil), ErrNotRun},
-		"text":             {write("text", []byte(strings.Repeat("no run ", 1000))), ErrNotRun},
-		"other SQLite":     {edit("other", "PRAGMA application_id=7"), ErrNotRun},
-		"later format":     {edit("later", "PRAGMA user_version=99"), ErrNewer},
-		"cut off":          {write("cut", whole[:len(whole)/2]), ErrDamaged},
-		"scribbled":        {write("scribbled", overwritten), ErrDamaged},
-		"without header":   {edit("headless", "DELETE FROM meta"), ErrDamaged},
-		"header not JSON":  {edit("garbled", "UPDATE meta SET value = 'x'"), ErrDamaged},
-		"too many trials":  {edit("trials", "UPDATE meta SET value = json_set(value, '$.trials', 2000000000) WHERE key = 'header'"), ErrDamaged},
-		"without a table":  {edit("tableless", "DROP TABLE outcome"), ErrDamaged},
+		"missing":         {filepath.Join(dir, "none.run"), ErrMissing},
+		"missing, as fs":  {filepath.Join(dir, "none.run"), fs.ErrNotExist},
+		"a folder":        {dir, ErrNotRun},
+		"empty":           {write("empty", nil), ErrNotRun},
+		"text":            {write("text", []byte(strings.Repeat("no run ", 1000))), ErrNotRun},
+		"other SQLite":    {edit("other", "PRAGMA application_id=7"), ErrNotRun},
+		"later format":    {edit("later", "PRAGMA user_version=99"), ErrNewer},
+		"cut off":         {write("cut", whole[:len(whole)/2]), ErrDamaged},
+		"scribbled":       {write("scribbled", overwritten), ErrDamaged},
+		"without header":  {edit("headless", "DELETE FROM meta"), ErrDamaged},
+		"header not JSON": {edit("garbled", "UPDATE meta SET value = 'x'"), ErrDamaged},
+		"too many trials": {edit("trials", "UPDATE meta SET value = json_set(value, '$.trials', 2000000000) WHERE key = 'header'"), ErrDamaged},
+		"without a table": {edit("tableless", "DROP TABLE outcome"), ErrDamaged},
+		"endless view": {edit("view", `ALTER TABLE meta RENAME TO m; CREATE VIEW meta AS
+			WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n) SELECT key, value FROM m, n`), ErrNotRun},
+		"trigger":          {edit("trigger", "CREATE TRIGGER t AFTER INSERT ON outcome BEGIN DELETE FROM outcome; END"), ErrNotRun},
 		"with other table": {edit("strange", "DROP TABLE item; CREATE TABLE item(x)"), ErrDamaged},
 	}
 	for name, test := range tests {

@@ -113,9 +113,10 @@ func build(path string, h outcome.Header) error {
 // through SQLite, because closing another descriptor would drop the locks that SQLite holds for
 // other connections of this process.
 func (v view) check(ctx context.Context) error {
-	var id, format int
-	const query = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
-	err := v.db.QueryRowContext(ctx, query).Scan(&id, &format)
+	var id, format, foreign int
+	const query = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger'))
+		FROM pragma_application_id, pragma_user_version`
+	err := v.db.QueryRowContext(ctx, query).Scan(&id, &format, &foreign)
 	switch {
 	case sqliteCode(err) == sqlite3.SQLITE_NOTADB:
 		return fault(v.path, ErrNotRun, nil)
@@ -125,6 +126,8 @@ func (v view) check(ctx context.Context) error {
 		return fault(v.path, ErrNotRun, errors.New("it is empty, or the SQLite database of another program"))
 	case format > fileVersion:
 		return fault(v.path, ErrNewer, fmt.Errorf("format %d, and this program knows %d", format, fileVersion))
+	case foreign > 0: // a view can have rows without end
+		return fault(v.path, ErrNotRun, errors.New("it has views or triggers, as no run has"))
 	}
 	return nil
 }

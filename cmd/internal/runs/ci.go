@@ -307,7 +307,12 @@ func (a *commentAPI) findMarked(ctx context.Context, marker, author string) (fou
 
 // call sends a request and decodes the response into target, unless it is nil. Errors do not
 // contain the token, even if the response does.
-func (a *commentAPI) call(ctx context.Context, method, address string, body []byte, target any) error {
+func (a *commentAPI) call(ctx context.Context, method, address string, body []byte, target any) (err error) {
+	defer func() {
+		if err != nil {
+			err = &textutil.Reworded{Text: strings.ReplaceAll(err.Error(), a.token, "***"), Err: err}
+		}
+	}()
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -240,5 +241,23 @@ func TestComment_refused(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestComment_echoedToken: the token is masked wherever the host writes it, also where Go quotes it in an error.
+func TestComment_echoedToken(t *testing.T) {
+	for _, answer := range []string{"HTTP/1.1 500 sesame\r\nContent-Length: 0\r\n\r\n", "sesame\r\n\r\n", "HTTP/1.1 sesame x\r\n\r\n"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				_, _ = io.WriteString(conn, answer)
+				_ = conn.Close()
+			}
+		}))
+		env := githubEnv(t, &fakeHost{}, pull)
+		env["GITHUB_API_URL"] = server.URL
+		if _, err := postQuickly(t, env, "x", "x"); err == nil || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%q: %v", answer, err)
+		}
+		server.Close()
 	}
 }

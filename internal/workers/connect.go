@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -87,14 +88,14 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		options = append(options, nats.UserCredentials(cfg.Credentials))
 	}
 	if c.nats, err = nats.Connect(cfg.Address, options...); err != nil {
-		return nil, connectError(shown, err)
+		return nil, cfg.connectError(shown, err)
 	}
 	if c.js, err = jetstream.New(c.nats); err == nil {
 		err = c.prepare(ctx)
 	}
 	if err != nil {
 		c.nats.Close()
-		return nil, connectError(shown, err)
+		return nil, cfg.connectError(shown, err)
 	}
 	return c, nil
 }
@@ -134,8 +135,10 @@ func checkAddress(cfg Config) (string, error) {
 	return strings.Join(shown, ", "), nil
 }
 
-// connectError explains why a server cannot be used, with exit code 69.
-func connectError(address string, err error) error {
+// connectError explains why a server cannot be used, with exit code 69. The server may repeat the token.
+func (cfg Config) connectError(address string, err error) error {
+	mask := secret.NewMasker([]string{"TOKEN=" + cfg.Token}, nil)
+	err = &textutil.Reworded{Text: mask.Text(err.Error()), Err: err}
 	server := fmt.Sprintf("the NATS server at %s", address)
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -659,5 +661,28 @@ func waitFor(t *testing.T, what string, holds func() bool) {
 		if time.Since(began) > time.Minute {
 			t.Fatalf("no %s in a minute", what)
 		}
+	}
+}
+
+// TestConnect_echoedToken: the server repeats the token in its error.
+func TestConnect_echoedToken(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, `INFO {"server_id":"x","version":"2.10.0","proto":1,"headers":true,"max_payload":1048576}`+"\r\n")
+		_, _ = conn.Read(make([]byte, 4096))
+		_, _ = io.WriteString(conn, "-ERR 'no: sesame-0123456789'\r\n")
+	}()
+	_, err = Connect(t.Context(), Config{Address: "nats://" + listener.Addr().String(), Token: "sesame-0123456789"})
+	if cli.ExitCode(err) != cli.ExitUnavailable || !strings.Contains(err.Error(), "no: ***") {
+		t.Errorf("got %v", err)
 	}
 }

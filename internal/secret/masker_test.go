@@ -61,6 +61,9 @@ func TestMasker_Text(t *testing.T) {
 		"line two of two\nin%20a%20%22list%22":                     "***\n***",
 		"argument-key /dev/null 12345678":                          "*** /dev/null 12345678",
 		"":                                                         "",
+		`{"a":"\u0055NI\u00511","b":"\u0022\u0041"}`:               `{"a":"***","b":"\u0022A"}`,
+		`\u0055NI`:                                                 `\u0055NI`,
+		`"secret\u002D1234\/"`:                                     `"***/"`,
 	} {
 		if got := m.Text(text); got != want {
 			t.Errorf("%s: got %s, want %s", text, got, want)
@@ -76,6 +79,7 @@ func TestMasker_JSON(t *testing.T) {
 		`{"a":"\u0055NIQ1","b":"in a \u0022list\u0022"}`:       `{"a":"***","b":"***"}`,
 		`{"n":98765432,"f":1.5e3,"m":-98765432,"t":true}`:      `{"n":"***","f":1.5e3,"m":"-***","t":true}`,
 		`{"plain" : "nothing\u0020here", "<&>":"\\"}`:          `{"plain" : "nothing\u0020here", "<&>":"\\"}`,
+		`{"answer":"{\"name\":\"\\u0055NIQ1\"}"}`:              `{"answer":"{\"name\":\"***\"}"}`,
 		`not JSON with UNIQ1`:                                  `not JSON with ***`,
 		`{"env":"{\"X-Key\":\"UNIQ1\",\"n\":1}"}`:              `{"env":"{\"X-Key\":\"***\",\"n\":1}"}`,
 		`{"entities":[{"name":"line one of two\nsecret-12"}]}`: `{"entities":[{"name":"***\n***"}]}`,

@@ -107,9 +107,25 @@ func quote(text string) []byte {
 	return quoted
 }
 
-// Text masks a text. It also finds secrets that are escaped for JSON or for URLs.
+// jsonEscape matches the escapes of JSON that stand for visible ASCII characters.
+var jsonEscape = textutil.Pattern(`\\u00[2-7][0-9A-Fa-f]|\\/`)
+
+// Text masks a text. It also finds secrets that are escaped for JSON or for URLs. If characters
+// of a secret have escapes that are not necessary, the text is returned without such escapes.
 func (m *Masker) Text(text string) string {
 	masked, _ := m.scan(text, true)
+	if !bytes.Contains(masked, []byte(`\u00`)) && !bytes.Contains(masked, []byte(`\/`)) {
+		return string(masked)
+	}
+	plain := jsonEscape().ReplaceAllFunc(masked, func(escape []byte) []byte {
+		if c := textutil.JSONText([]byte(`"` + string(escape) + `"`)); c != `"` && c != `\` {
+			return []byte(c)
+		}
+		return escape
+	})
+	if shown, _ := m.scan(string(plain), true); !bytes.Equal(shown, plain) {
+		return string(shown)
+	}
 	return string(masked)
 }
 

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"math"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -87,9 +88,10 @@ func (l list[T]) get(ctx context.Context, at position) (got page[T], err error) 
 	} else {
 		query.Set("page", strconv.Itoa(at.offset/l.limit+1))
 	}
-	_, err = l.client.do(ctx, get(l.path, query), &got)
+	r := get(l.path, query)
+	_, err = l.client.do(ctx, r, &got)
 	if err == nil && l.byCursor && got.Meta.Cursor != "" && got.Meta.Cursor == at.cursor {
-		err = fmt.Errorf("langfuse: GET %s%s: the server gives the same cursor twice", apiPrefix, l.path)
+		err = l.client.newAPIError(r, http.StatusOK, nil, "the server gives the same cursor twice")
 	}
 	return got, err
 }

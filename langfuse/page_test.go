@@ -218,7 +218,7 @@ func TestCursorThatLeadsNowhereIsAnError(t *testing.T) {
 			t.Fatal("it goes on and on")
 		}
 	}
-	if last == nil || !strings.Contains(last.Error(), "same cursor") {
+	if exitCode(last) != 69 || !strings.Contains(last.Error(), "same cursor") {
 		t.Errorf("error %v", last)
 	}
 }

@@ -137,7 +137,7 @@ type Prompt struct {
 	Label   string `json:"label,omitempty"`
 	SHA256  string `json:"sha256"`
 	// Template is the pipeline.Template as JSON, with which the run is resumed even if Langfuse has
-	// lost it. It is empty for a prompt that is not in Langfuse, and in runs of earlier versions.
+	// lost it. It is empty for a prompt that is not in Langfuse, in runs of earlier versions, and in exports.
 	Template json.RawMessage `json:"template,omitempty"`
 }
 

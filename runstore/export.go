@@ -133,6 +133,7 @@ func (e *exporter) header(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	h.System.Prompt.Template = nil // only a run file is resumed
 	return e.enc.Encode(headerLine{kindHeader, h})
 }
 

@@ -288,6 +288,11 @@ func TestModels_deletedPrompt(t *testing.T) {
 	if code != cli.ExitUsage || !strings.Contains(stderr, `there is no prompt "mine"`) {
 		t.Errorf("another version: exit %d, %s", code, stderr)
 	}
+	// An export, which nobody resumes, stays readable for programs that do not know the key.
+	export, _ := b.succeed(env, "export", "r")
+	if !strings.Contains(export, `"prompt":{"name":"mine"`) || strings.Contains(export, `"template"`) {
+		t.Errorf("exported: %.500s", export)
+	}
 }
 
 func TestModels_refusals(t *testing.T) {

@@ -64,6 +64,7 @@ func TestMasker_Text(t *testing.T) {
 		`{"a":"\u0055NI\u00511","b":"\u0022\u0041"}`:               `{"a":"***","b":"\u0022A"}`,
 		`\u0055NI`:                                                 `\u0055NI`,
 		`"secret\u002D1234\/"`:                                     `"***/"`,
+		`"{\"a\":\"\\u0055NIQ1\\/\"}"`:                             `"{\"a\":\"***/\"}"`,
 	} {
 		if got := m.Text(text); got != want {
 			t.Errorf("%s: got %s, want %s", text, got, want)

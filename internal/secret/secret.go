@@ -107,8 +107,9 @@ func quote(text string) []byte {
 	return quoted
 }
 
-// jsonEscape matches the escapes of JSON that stand for visible ASCII characters.
-var jsonEscape = textutil.Pattern(`\\u00[2-7][0-9A-Fa-f]|\\/`)
+// jsonEscape matches the escapes of JSON that stand for visible ASCII characters, also those of JSON within JSON, whose
+// backslashes are escaped.
+var jsonEscape = textutil.Pattern(`\\+(?:u00[2-7][0-9A-Fa-f]|/)`)
 
 // Text masks a text. It also finds secrets that are escaped for JSON or for URLs. If characters
 // of a secret have escapes that are not necessary, the text is returned without such escapes.
@@ -118,7 +119,7 @@ func (m *Masker) Text(text string) string {
 		return string(masked)
 	}
 	plain := jsonEscape().ReplaceAllFunc(masked, func(escape []byte) []byte {
-		if c := textutil.JSONText([]byte(`"` + string(escape) + `"`)); c != `"` && c != `\` {
+		if c := textutil.JSONText([]byte(`"\` + strings.TrimLeft(string(escape), `\`) + `"`)); c != `"` && c != `\` {
 			return []byte(c)
 		}
 		return escape

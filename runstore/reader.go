@@ -354,8 +354,8 @@ func Paged[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
 	}
 }
 
-// OpenAny opens a run file or an export for reading, which may begin with a byte order mark. It imports an export into a temporary
-// folder, which Close removes. The errors are those of Load and Import.
+// OpenAny opens a run file or an export for reading. An export may begin with a byte order mark; it
+// is imported into a temporary folder, which Close removes. The errors are those of Load and Import.
 func OpenAny(ctx context.Context, path string) (*Reader, error) {
 	r, err := Load(path)
 	if !errors.Is(err, ErrNotRun) {

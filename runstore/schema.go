@@ -114,7 +114,8 @@ func build(path string, h outcome.Header) error {
 // other connections of this process.
 func (v view) check(ctx context.Context) error {
 	var id, format, foreign int
-	const query = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger'))
+	const query = `SELECT application_id, user_version,
+		(SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger'))
 		FROM pragma_application_id, pragma_user_version`
 	err := v.db.QueryRowContext(ctx, query).Scan(&id, &format, &foreign)
 	switch {

@@ -53,9 +53,11 @@ const (
 
 // breaker detects that all calls fail for the same reason.
 type breaker struct {
-	tripped         *TrippedError
-	reached         bool      // the provider has sent a response, even a refusal
-	giveUpAt        time.Time // when the breaker trips unless the provider is reached; zero if it is reached or no connection has failed
+	tripped *TrippedError
+	reached bool // the provider has sent a response, even a refusal
+	// giveUpAt is when the breaker trips unless the provider is reached. It is zero if it is reached or
+	// no connection has failed.
+	giveUpAt        time.Time
 	unreachedReason string    // of the last failed connection
 	answered        bool      // the provider has answered a call
 	since           time.Time // of the first failure after the last answer, or zero

@@ -12,10 +12,9 @@ import (
 
 // HTTPClient returns a copy of a client that does not follow redirects. A redirected request
 // could lose its body or its keys, or go to an address that the user has not given. The status
-// 101, Switching Protocols, is an error. For nil,
-// HTTPClient returns a client with the default transport of Go that keeps as many idle
-// connections as there were concurrent requests. Callers limit their number, and a new
-// connection costs a handshake.
+// 101, Switching Protocols, is an error. For nil, HTTPClient returns a client with the default
+// transport of Go that keeps as many idle connections as there were concurrent requests. Callers
+// limit their number, and a new connection costs a handshake.
 func HTTPClient(given *http.Client) *http.Client {
 	var client http.Client
 	if given != nil {

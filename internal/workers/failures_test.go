@@ -230,13 +230,14 @@ func TestWork_stoppedAway(t *testing.T) {
 	}
 }
 
-// TestWork_damaged checks that a worker whose results cannot be read fails the item, but not the
+// TestWork_damaged checks that a worker whose results cannot be used fails the item, but not the
 // run.
 func TestWork_damaged(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(*nats.Msg){
 		"no JSON":   func(m *nats.Msg) { m.Data = []byte(`{"worker":`) },
 		"no object": func(m *nats.Msg) { m.Header.Set(largeHeader, "../x") },
+		"no stop":   func(m *nats.Msg) { m.Data = []byte(`{"stop":{"Stopped":true}}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -263,7 +264,8 @@ func TestWork_damaged(t *testing.T) {
 			var got error
 			err := o.Work(t.Context(), &fakeQueue{left: 1, deliver: func(_ *experiment.Unit, done experiment.Done) { got = done.Err }})
 			var failure *outcome.Failure
-			if err != nil || !errors.As(got, &failure) || failure.Class != outcome.Internal || !strings.Contains(failure.Message, "could not be read 3 times") {
+			if err != nil || !errors.As(got, &failure) || failure.Class != outcome.Internal ||
+				!strings.Contains(failure.Message, "could not be used 3 times") || strings.Contains(failure.Message, "nil") {
 				t.Errorf("%v, %v", err, got)
 			}
 		})

@@ -199,10 +199,12 @@ func (g *permitGroup) worker(name string) *permitWorker {
 func (g *permitGroup) dropSilent(name string, w *permitWorker) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if time.Since(w.heard) > leaseTime+time.Second {
+	switch {
+	case g.workers[name] != w: // Close dropped it just before
+	case time.Since(w.heard) > leaseTime+time.Second:
 		w.heard = time.Now()
 		w.timer.Reset(leaseTime)
-	} else if g.workers[name] == w { // otherwise Close dropped it just before
+	default:
 		g.drop(name)
 	}
 }

@@ -289,7 +289,11 @@ func (c *Coordinator) handleResult(ctx context.Context, msg jetstream.Msg) error
 			c.publishUnit(ctx, name, w)
 			return nil
 		}
-		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("the results of workers could not be read %d times: %v", w.discarded, err)}
+		if err == nil {
+			err = r.stopCause()
+		}
+		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf(
+			"the results of workers could not be used %d times: %v", w.discarded, err)}
 		err = c.queue.Deliver(ctx, w.Unit, experiment.Done{Err: failure, Started: time.Now()})
 	case r.Stop != nil:
 		c.update(func() { // for this trial and the next ones

@@ -162,7 +162,8 @@ func (c Config) withDefaults() (Config, error) {
 		c.Now = time.Now
 	}
 	var problems textutil.Problems
-	problems.Add(!slices.Contains(Modes(), c.Mode), "mode %q is not known; there are: %s", c.Mode, strings.Trim(fmt.Sprint(Modes()), "[]"))
+	problems.Add(!slices.Contains(Modes(), c.Mode), "mode %q is not known; there are: %s",
+		c.Mode, strings.Trim(fmt.Sprint(Modes()), "[]"))
 	problems.Join(c.Faults.check())
 	return c, errors.Join(problems...)
 }

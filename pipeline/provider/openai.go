@@ -141,7 +141,8 @@ func (*openAI) parseAnswer(body []byte) (r parsedAnswer, err error) {
 		return r, err
 	}
 	choice := answer.Choices[0]
-	r.Model, r.Finish, r.hasChoice, r.emptyMessage = answer.Model, pipeline.FinishOther, choice != nil, "the answer has no choices"
+	r.Model, r.Finish, r.hasChoice = answer.Model, pipeline.FinishOther, choice != nil
+	r.emptyMessage = "the answer has no choices"
 	u, unreadable := readUsage[openAIUsage](answer.Usage)
 	output, reasoning := u.Completion, u.CompletionDetails.Reasoning
 	cached := cmp.Or(u.PromptDetails.Cached, u.CacheHit, u.Cached)

@@ -221,8 +221,12 @@ func TestCheck(t *testing.T) {
 func TestEvaluate_neverReached(t *testing.T) {
 	t.Parallel()
 	for name, there := range map[string]bool{"never there": false, "there before": true} {
+		address := "http://127.0.0.1:1" // no other test gets this port
 		server := httptest.NewServer(http.NotFoundHandler())
-		e := newEvaluator(t, evaluator.Config{URL: server.URL, Pause: time.Millisecond})
+		if there {
+			address = server.URL
+		}
+		e := newEvaluator(t, evaluator.Config{URL: address, Pause: time.Millisecond})
 		if there {
 			if err := e.Check(t.Context()); err != nil {
 				t.Fatal(err)

@@ -88,9 +88,9 @@ func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) 
 	return out, nil
 }
 
-// ComparePlanned tells whether Compare could compare two runs, before the candidate has outcomes. Its Result has
-// the name of the candidate, and Incompatible. Errors: those of the sources; a usage error if there is no
-// primary score.
+// ComparePlanned tells whether Compare could compare two runs, before the candidate has outcomes. The Comparison
+// has the names of both, and Incompatible. Errors: those of the sources; a usage error if there is no primary
+// score.
 func (c Config) ComparePlanned(ctx context.Context, base, candidate Source) (Comparison, error) {
 	b, err := openRun(ctx, base, "")
 	if err == nil {
@@ -103,10 +103,12 @@ func (c Config) ComparePlanned(ctx context.Context, base, candidate Source) (Com
 	if err != nil {
 		return Comparison{}, err
 	}
-	result := newResult(Side{Where: candidate.Where()})
-	result.Candidate.Summary.Run.Name = cand.header.Name
+	out := Comparison{Metric: c.Metric, Base: Side{Where: base.Where()},
+		Candidates: []Result{newResult(Side{Where: candidate.Where()})}}
+	result := &out.Candidates[0]
+	out.Base.Summary.Run.Name, result.Candidate.Summary.Run.Name = b.header.Name, cand.header.Name
 	result.Incompatible = append(CompareHeaders(b.header, cand.header), compareItems(b, cand)...)
-	return Comparison{Metric: c.Metric, Candidates: []Result{result}}, nil
+	return out, nil
 }
 
 // judge sets everything that depends on all candidates: the corrected p-values, the verdicts, the gates and a

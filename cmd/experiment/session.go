@@ -233,8 +233,9 @@ func failureError(cfg runConfig, r experiment.Result) error {
 	}
 	if cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		noun := report.SummaryView{Summary: s}.Noun()
-		return cli.Errorf(cli.ExitFailures, "%d of %d %ss failed, %s allowed (--max-failures); --retry-failed gives them a new attempt",
-			s.Items.Failed, s.Items.Planned, noun, cfg.allowance)
+		retry := strings.Join(withName([]string{"--retry-failed"}, cfg.generatedName), " ")
+		return cli.Errorf(cli.ExitFailures, "%d of %d %ss failed, %s allowed (--max-failures); %s gives them a new attempt",
+			s.Items.Failed, s.Items.Planned, noun, cfg.allowance, retry)
 	}
 	return runs.UnansweredError(s)
 }
@@ -326,7 +327,8 @@ func (s *signals) received() bool { return s.first.Err() != nil }
 // interruptible gives a command a context that ends at the first signal; the second signal ends
 // the process. It is for commands that need not finish anything. If a signal caused the
 // command's error, the error gets the exit code of an interruption. If the reader of the output
-// ends, so does the process, but not before the command has removed its temporary files.
+// ends, so does the process, but not before the command has removed its temporary files, and with
+// a message if there is another error, such as a gate that failed.
 func interruptible(c *urfave.Command) *urfave.Command {
 	action := c.Action
 	c.Action = func(c *urfave.Context) error {
@@ -339,7 +341,8 @@ func interruptible(c *urfave.Command) *urfave.Command {
 		if ctx.Err() != nil {
 			return stopError(err)
 		}
-		if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Path == os.Stdout.Name() && failed.Err == syscall.EPIPE {
+		if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Path == os.Stdout.Name() &&
+			failed.Err == syscall.EPIPE && !strings.Contains(err.Error(), "\n") {
 			signal.Reset(syscall.SIGPIPE)
 			_, _ = os.Stdout.WriteString("\n") // ends the process, without a message
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 )
 
 // TestSignals_nobodyReads: the reader of a run's output ends at once, and the run goes on. A
-// command that reads an export ends, and leaves no copy of it.
+// command that reads an export ends, and leaves no copy of it. A gate that fails is told.
 func TestSignals_nobodyReads(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
@@ -37,6 +38,10 @@ func TestSignals_nobodyReads(t *testing.T) {
 	}
 	if left, err := os.ReadDir(f.path("tmp")); err != nil || len(left) > 0 {
 		t.Errorf("the imported run is left in %v, %v", left, err)
+	}
+	gated := shell.run(t, 0, "-c", "experiment compare r r --gate 'error <= base - 0.5' | true")
+	if text := gated.stderr.String(); !strings.Contains(text, "does not pass the gate") {
+		t.Errorf("of the gate it says %q", text)
 	}
 }
 

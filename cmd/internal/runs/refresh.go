@@ -119,7 +119,8 @@ func (c *check) checkComparable(ctx context.Context, candidate compare.Source) (
 	}
 	c.adviseRefresh(result.Candidates[0].Incompatible)
 	c.Comparison = &result
-	return result.Err()
+	both := []compare.Source{sources[0], candidate}
+	return errors.Join(WriteComparison(ctx, c.values.Text("html"), result, both), result.Err())
 }
 
 // adviseRefresh adds to the mismatch of the datasets what makes the base comparable.

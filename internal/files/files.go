@@ -35,10 +35,11 @@ func MakePrivate(folder string) error {
 	if _, err := os.Lstat(ignore); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.WriteFile(ignore, []byte("*\n"), 0o644); err != nil {
-		return errors.Join(err, os.Remove(ignore)) // an empty one would exclude nothing, for ever
+	err := os.WriteFile(ignore, []byte("*\n"), 0o644)
+	if err != nil {
+		_ = os.Remove(ignore) // if it is there, it is empty, and would exclude nothing, for ever
 	}
-	return nil
+	return err
 }
 
 // CheckLink returns an error if path is a link to what does not exist, such as a disk that is not

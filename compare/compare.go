@@ -89,8 +89,8 @@ func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) 
 }
 
 // ComparePlanned tells whether Compare could compare two runs, before the candidate has outcomes. The Comparison
-// has the names of both, and Incompatible. Errors: those of the sources; a usage error if there is no primary
-// score.
+// has Incompatible, and of the runs their names and the number of items. Errors: those of the sources; a usage
+// error if there is no primary score.
 func (c Config) ComparePlanned(ctx context.Context, base, candidate Source) (Comparison, error) {
 	b, err := openRun(ctx, base, "")
 	if err == nil {
@@ -103,12 +103,16 @@ func (c Config) ComparePlanned(ctx context.Context, base, candidate Source) (Com
 	if err != nil {
 		return Comparison{}, err
 	}
-	out := Comparison{Metric: c.Metric, Base: Side{Where: base.Where()},
-		Candidates: []Result{newResult(Side{Where: candidate.Where()})}}
-	result := &out.Candidates[0]
-	out.Base.Summary.Run.Name, result.Candidate.Summary.Run.Name = b.header.Name, cand.header.Name
+	result := newResult(cand.planned())
 	result.Incompatible = append(CompareHeaders(b.header, cand.header), compareItems(b, cand)...)
-	return out, nil
+	return Comparison{Metric: c.Metric, Base: b.planned(), Candidates: []Result{result}}, nil
+}
+
+// planned returns the side of a run whose outcomes are not read.
+func (r run) planned() Side {
+	out := Side{Where: r.Where()}
+	out.Summary.Run.Name, out.Summary.Items.Planned = r.header.Name, len(r.hashes)
+	return out
 }
 
 // judge sets everything that depends on all candidates: the corrected p-values, the verdicts, the gates and a

@@ -99,6 +99,29 @@ func TestCompare_weak(t *testing.T) {
 	}
 }
 
+// TestComparePlanned checks that it finds what Compare finds about the items.
+func TestComparePlanned(t *testing.T) {
+	base, cand := newRun("b", 1, 1), newRun("c", 1, 1, 1)
+	cand.header.Dataset.Fingerprint = "other"
+	want := mustCompare(t, Config{}, base, cand).Incompatible
+	cand.outcomes = nil
+	got, err := Config{}.ComparePlanned(t.Context(), base, cand)
+	if err != nil || len(got.Candidates) != 1 {
+		t.Fatal(got, err)
+	}
+	if diff := cmp.Diff(want, got.Candidates[0].Incompatible); diff != "" || len(want) != 2 {
+		t.Error(diff, want)
+	}
+	b, c := got.Base.Summary, got.Candidates[0].Candidate.Summary
+	if b.Run.Name != "b" || b.Items.Planned != 2 || c.Run.Name != "c" || c.Items.Planned != 3 {
+		t.Errorf("%+v, %+v", b, c)
+	}
+	base.header.Scorer.Primary = ""
+	if _, err := (Config{}).ComparePlanned(t.Context(), base, cand); cli.ExitCode(err) != cli.ExitUsage {
+		t.Error(err)
+	}
+}
+
 func TestCompare_yesNo(t *testing.T) {
 	// perfect: items 0–4 gained, 5 lost, 6 both, 7 neither: 2·(1+6)/2^6 = 0.21875.
 	base := newRun("b", .5, .5, .5, .5, .5, 1, 1, .5)

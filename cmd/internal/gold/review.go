@@ -238,7 +238,8 @@ const scoreConfigName = "gold_checked"
 // that has an extraction of it, with a comment and a score that state the doubt. It opens completed
 // traces with new findings again, and changes nothing else in the queue, so it can be repeated. Two
 // audits of this folder wait for each other, as both would add what neither saw in the queue; two of
-// different folders do not, and may add a trace twice. An error with exit code 4 names the items that could not be queued.
+// different folders do not, and may add a trace twice. An error with exit code 4 names the items that
+// could not be queued.
 func (a *auditor) queueItems(ctx context.Context, name string, create bool,
 	findings []harness.Doubt) (*report.Queued, error) {
 	if err := a.connect(ctx); err != nil {

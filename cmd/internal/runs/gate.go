@@ -85,7 +85,8 @@ func parseRule(text string) (compare.Rule, error) {
 // CheckMinDelta returns an error if differences of a score from 0 to 1 always keep a limit, or never; nil is none.
 func CheckMinDelta(least *float64) error {
 	if least != nil && (*least <= -1 || *least > 1) {
-		return cli.Usage("min_delta %v decides nothing: a difference of scores lies from -1 to 1, and a point is 0.01", *least)
+		return cli.Usage("min_delta %v decides nothing: a difference of scores lies from -1 to 1, and a point is 0.01",
+			*least)
 	}
 	return nil
 }

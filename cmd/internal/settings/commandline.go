@@ -214,7 +214,8 @@ func unknownCommand(app *urfave.App, word string) error {
 	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
 		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
 	}
-	if len(word) > 1 && slices.ContainsFunc(app.Flags, func(f urfave.Flag) bool { return slices.Contains(f.Names(), word) }) {
+	isFlag := func(f urfave.Flag) bool { return slices.Contains(f.Names(), word) }
+	if len(word) > 1 && slices.ContainsFunc(app.Flags, isFlag) {
 		return cli.Usage("there is no command %q; there is a flag --%s", word, word)
 	}
 	names := cli.Each(app.Commands, func(c *urfave.Command) string { return c.Name })

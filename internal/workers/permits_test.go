@@ -691,10 +691,11 @@ func TestPermitServer_late(t *testing.T) {
 		limiter := newLimiter(t, limit.Config{})
 		server := newPermitServer(t.Context(), pipeline.NewAdmission(limiter, nil))
 		defer server.Close()
-		var first []byte
+		requests := make(chan []byte, 1) // the first one
 		permits := workers.NewPermits(func(ctx context.Context, request []byte) ([]byte, error) {
-			if first == nil {
-				first = request
+			select {
+			case requests <- request:
+			default:
 			}
 			return server.Answer(ctx, request), nil
 		}, "m", "w")
@@ -705,7 +706,7 @@ func TestPermitServer_late(t *testing.T) {
 		}
 		permit.Done(t.Context(), pipeline.RequestResult{})
 		time.Sleep(time.Minute)
-		server.Answer(t.Context(), first)
+		server.Answer(t.Context(), <-requests)
 		time.Sleep(time.Minute)
 		if s := limiter.State(); s.UnderWay != 0 {
 			t.Errorf("%+v", s)

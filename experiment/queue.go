@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -169,15 +168,8 @@ func (p Pool) runTask(ctx context.Context, u *Unit) Done {
 // results that workers deliver.
 type fileQueue struct {
 	*execution
-	units      <-chan *Unit
-	halt       context.CancelCauseFunc
-	unfinished atomic.Int64 // units that were taken and neither delivered nor given back
-}
-
-// expect adds more to the number of unfinished units.
-func (q *fileQueue) expect(more int) {
-	q.unfinished.Add(int64(more))
-	q.run.Expect(more)
+	units <-chan *Unit
+	halt  context.CancelCauseFunc
 }
 
 // Take returns the next unit whose expected output can be read. Other units fail, and their
@@ -198,7 +190,7 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 		if err == nil {
 			u.scorer, u.Decoded = scorer, scorer.decoded
 			q.notify(q.cfg.Observer.Started != nil, func() { q.cfg.Observer.Started(u.ID) })
-			q.expect(1)
+			q.run.Expect(1)
 			return u, nil
 		}
 		o.Ended = q.cfg.Now().UTC()
@@ -215,7 +207,7 @@ func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {
 	if stopErr != nil && ctx.Err() == nil {
 		return q.GiveBack(ctx, u, stopErr)
 	}
-	defer q.expect(-1)
+	defer q.run.Expect(-1)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -224,7 +216,7 @@ func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {
 
 // GiveBack leaves the unit to the next session of the run, and stops this session gracefully.
 func (q *fileQueue) GiveBack(_ context.Context, _ *Unit, cause error) error {
-	q.expect(-1)
+	q.run.Expect(-1)
 	q.halt(cmp.Or(cause, ErrInterrupted))
 	return nil
 }

@@ -172,7 +172,7 @@ func (e *execution) runPass(ctx context.Context, trial int, next nextItems) erro
 	units := make(chan *Unit)
 	haltCtx, halt := context.WithCancelCause(context.Background()) // graceful stop: nothing more can be tried
 	defer halt(nil)
-	queue := &fileQueue{execution: e, units: units, halt: halt}
+	unfinished := e.run.Expect(0)                                 // what an earlier session over this Run has lost
 	worked := fmt.Errorf("the workers ended: %w", ErrInterrupted) // as they do at the end of the queue
 	var complete bool
 	group.Go(func() (err error) {
@@ -182,14 +182,14 @@ func (e *execution) runPass(ctx context.Context, trial int, next nextItems) erro
 	})
 	group.Go(func() error {
 		defer halt(worked) // nobody takes a unit any more
-		return e.workers.Work(workCtx, queue)
+		return e.workers.Work(workCtx, &fileQueue{e, units, halt})
 	})
 	if err := group.Wait(); err != nil {
 		return asInterrupted(ctx, err)
 	}
 	cause := context.Cause(haltCtx)
 	switch {
-	case cause == worked && complete && queue.unfinished.Load() == 0: // the workers lost no unit
+	case cause == worked && complete && e.run.Expect(0) == unfinished: // the workers lost no unit
 		return nil
 	case errors.Is(cause, ErrInterrupted): // a unit that was handed out may have been given back
 		return ErrInterrupted

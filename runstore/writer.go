@@ -201,8 +201,8 @@ func (w *writer) rollBack(cause error) error {
 }
 
 // Expect adds more, which may be negative, to the number of outcomes that will be committed
-// soon. A transaction waits briefly for them; by default it waits for none.
-func (r *Run) Expect(more int) { r.writer.expected.Add(int64(more)) }
+// soon, and returns that number. A transaction waits briefly for them; by default it waits for none.
+func (r *Run) Expect(more int) int64 { return r.writer.expected.Add(int64(more)) }
 
 // Changed returns a channel that is closed after the next transaction, or when the run is
 // closed. Call it before Unpublished to miss no change:

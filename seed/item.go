@@ -395,9 +395,11 @@ func (m *mapper) readGold(out *mappedItem, origin string, value any) (gold extra
 			"(observation: {name: …}, expected: …)", origin)
 	case isText:
 		result, err := answer.Parse(text)
-		invalid := json.NewDecoder(strings.NewReader(text)).Decode(new(any))
+		cutOff := func() bool {
+			return errors.Is(json.NewDecoder(strings.NewReader(text)).Decode(new(any)), io.ErrUnexpectedEOF)
+		}
 		switch {
-		case result.Truncated, err != nil && errors.Is(invalid, io.ErrUnexpectedEOF):
+		case result.Truncated, err != nil && cutOff():
 			return gold, refuse(Truncated, "expectedOutput", "%s ends in the middle", origin)
 		case err != nil:
 			return gold, refuse(NotJSON, "expectedOutput", "%s is not JSON with entities and relationships: %s", origin, m.excerpt("%v", err))

@@ -230,6 +230,7 @@ func (a *commentAPI) post(ctx context.Context, body, marker string) (string, err
 // newCommentAPI finds the pull request and the token in the environment.
 func newCommentAPI(getenv func(string) string) (*commentAPI, error) {
 	h := &commentAPI{client: limit.HTTPClient(&http.Client{
+		// What comes unasked on a kept connection could be the token, and Go's logger prints it.
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}, Timeout: hostTimeout,
 	})}
 	switch {

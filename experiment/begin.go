@@ -202,6 +202,9 @@ func (e *execution) openRun(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := runstore.CheckHeader(e.cfg.Header); err != nil {
+		return err
+	}
 	e.source = Selected{Source: e.source, Filter: e.cfg.Filter}
 	e.result.Begun = true
 	if e.cfg.Overwrite { // as late as possible: earlier errors leave the old run alone

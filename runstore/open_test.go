@@ -1,6 +1,7 @@
 package runstore
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -91,6 +93,12 @@ func TestLoad_hugeHeader(t *testing.T) {
 	noError(t, run.Close())
 	if r, err := Load(run.Path()); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "header: it has 4194") {
 		t.Errorf("reading it: %v", errors.Join(err, r.Close()))
+	}
+	h, path := testHeader(), filepath.Join(t.TempDir(), "new.run")
+	h.System.Prompt.Template = json.RawMessage(`"` + huge + `"`)
+	err = Build(path, h, nil)
+	if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "shorten the prompt") || len(fileNames(t, filepath.Dir(path))) > 0 {
+		t.Errorf("a new run: %v", err)
 	}
 }
 

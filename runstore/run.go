@@ -63,7 +63,7 @@ type Run struct {
 // complete, so that a crash leaves either no run or a complete one. If h.Format is 0 Create
 // sets it to the current format.
 //
-// Errors: ErrExists if path exists, ErrLocked, ErrWrite.
+// Errors: ErrExists if path exists, ErrLocked, ErrWrite, those of CheckHeader.
 func Create(path string, h outcome.Header) (*Run, error) {
 	l, err := createFile(path, h, nil)
 	if err != nil {
@@ -83,57 +83,62 @@ func Build(path string, h outcome.Header, fill func(*Run) error) error {
 	return unlock(l)
 }
 
-// createFile locks a new run, builds its file, calls fill unless it is nil, and then gives the
-// file its name. It returns the lock.
-func createFile(path string, h outcome.Header, fill func(*Run) error) (l *os.File, err error) {
+// createFile locks a new run and writes its file, which fill completes unless it is nil. It
+// returns the lock.
+func createFile(path string, h outcome.Header, fill func(*Run) error) (*os.File, error) {
 	if err := checkIsNew(path); err != nil {
+		return nil, err
+	}
+	header, err := encodeHeader(h)
+	if err != nil {
 		return nil, err
 	}
 	if err := makeFolder(path); err != nil {
 		return nil, fault(path, ErrWrite, err)
 	}
-	if l, err = lockRun(path); err != nil {
+	l, err := lockRun(path)
+	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			l, err = nil, errors.Join(err, unlock(l))
-		}
-	}()
-	if err := checkIsNew(path); err != nil { // created between the first check and the lock
-		return l, err
-	}
-	if h.Format == 0 {
-		h.Format = outcome.FormatVersion
-	}
-	var fillErr error
-	err = removeLeftovers(path)
-	if err == nil {
-		err = files.Write(path, func(w io.Writer) error {
-			name := w.(*os.File).Name()
-			err := build(name, h)
-			if err == nil && fill != nil {
-				fillErr = fillFile(name, fill)
-			}
-			if f, ok := errors.AsType[*Fault](fillErr); ok && f.Path == name {
-				f.Path = path
-			}
-			return errors.Join(err, fillErr)
-		})
-		if err != nil { // SQLite leaves its log on a full disk
-			err = errors.Join(err, removeLeftovers(path))
-		}
-	}
-	if fillErr != nil {
-		return l, fillErr
-	}
-	if err == nil {
-		err = files.SyncFolder(filepath.Dir(path))
-	}
-	if err != nil {
-		return l, fault(path, ErrWrite, err)
+	if err := writeNew(path, header, fill); err != nil {
+		return nil, errors.Join(err, unlock(l))
 	}
 	return l, nil
+}
+
+// writeNew writes a run file with a header, calls fill unless it is nil, and then gives the file
+// its name. The caller holds the lock.
+func writeNew(path, header string, fill func(*Run) error) error {
+	if err := checkIsNew(path); err != nil { // created before the caller had the lock
+		return err
+	}
+	if err := removeLeftovers(path); err != nil {
+		return fault(path, ErrWrite, err)
+	}
+	var fillErr error
+	err := files.Write(path, func(w io.Writer) error {
+		name := w.(*os.File).Name()
+		if err := build(name, header); err != nil || fill == nil {
+			return err
+		}
+		fillErr = fillFile(name, fill)
+		if f, ok := errors.AsType[*Fault](fillErr); ok && f.Path == name {
+			f.Path = path
+		}
+		return fillErr
+	})
+	if err == nil {
+		err = files.SyncFolder(filepath.Dir(path))
+	} else { // SQLite leaves its log on a full disk
+		err = errors.Join(err, removeLeftovers(path))
+	}
+	switch {
+	case fillErr != nil:
+		return fillErr
+	case err != nil:
+		return fault(path, ErrWrite, err)
+	}
+	return nil
 }
 
 func checkIsNew(path string) error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -94,12 +96,32 @@ func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
 	return db, nil
 }
 
-// build writes a complete run file with a header at path, which must be an empty file.
-func build(path string, h outcome.Header) error {
-	header, err := encodeMeta(keyHeader, h)
-	if err = cmp.Or(checkTrials(h), err); err != nil {
-		return err
+// CheckHeader returns an error with exit code 64 if a run file cannot hold the header: if it has
+// more than 4 MiB or too many trials.
+func CheckHeader(h outcome.Header) error {
+	_, err := encodeHeader(h)
+	return err
+}
+
+// encodeHeader returns the JSON of the header of a new run.
+func encodeHeader(h outcome.Header) (string, error) {
+	const roomForFingerprint = 1 << 10
+	h.Format = cmp.Or(h.Format, outcome.FormatVersion)
+	header, err := json.Marshal(h)
+	switch trials := checkTrials(h); {
+	case err != nil:
+		return "", cli.Usage("the header of the run: %w", err)
+	case trials != nil:
+		return "", cli.WithCode(cli.ExitUsage, trials)
+	case len(header) > maxMeta-roomForFingerprint:
+		return "", cli.Usage("the header of the run has %d bytes, more than %d: "+
+			"shorten the prompt, the description or the metadata", len(header), maxMeta-roomForFingerprint)
 	}
+	return string(header), nil
+}
+
+// build writes a complete run file with a header at path, which must be an empty file.
+func build(path, header string) error {
 	db, err := connect(path, "rw", "synchronous(FULL)", "journal_mode(DELETE)")
 	if err != nil {
 		return err

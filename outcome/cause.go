@@ -35,12 +35,10 @@ type causeTally struct {
 	count int64
 	items int
 	worst *stats.Shortlist[CauseItem]
-	// trials has the items of a run of several trials, whose faults are summed before sorting;
-	// nil for other runs.
-	trials map[string]*causeTrials
 }
 
-// causeTrials is an item of several trials. most is the count of the trial with most faults.
+// causeTrials is an item of several trials, whose faults are summed before sorting. most is the
+// count of the trial with most faults.
 type causeTrials struct {
 	CauseItem
 	most int64
@@ -51,32 +49,27 @@ func (s *Summariser) addCauses(o Outcome) {
 		if c.Count == 0 || !countable(c.Count) {
 			continue
 		}
-		getOrCreate(s.causes, groupKey{c.What, c.Name}, s.newCauseTally).add(o, c.Count)
-	}
-}
-
-func (s *Summariser) newCauseTally() *causeTally {
-	t := &causeTally{worst: stats.NewShortlist(s.config.Worst, compareCauseItems)}
-	if s.header.Trials > 1 {
-		t.trials = map[string]*causeTrials{}
-	}
-	return t
-}
-
-func (t *causeTally) add(o Outcome, count int64) {
-	t.count += count
-	item := CauseItem{ID: o.Item, Count: count}
-	if t.trials == nil {
-		t.items++
-	} else {
-		sum := getOrCreate(t.trials, o.Item, func() *causeTrials { return &causeTrials{CauseItem: CauseItem{ID: o.Item}} })
-		sum.Count += count
-		if count > sum.most || count == sum.most && o.Trial < sum.Trial {
-			sum.most, sum.Trial = count, o.Trial
+		key := groupKey{c.What, c.Name}
+		t := getOrCreate(s.causes, key, func() *causeTally {
+			return &causeTally{worst: stats.NewShortlist(s.config.Worst, compareCauseItems)}
+		})
+		t.count += c.Count
+		item := CauseItem{ID: o.Item, Count: c.Count}
+		if s.trials == nil {
+			t.items++
+		} else {
+			sum := getOrCreate(s.trials.items[o.Item].causes, key, func() *causeTrials {
+				t.items++
+				return &causeTrials{CauseItem: CauseItem{ID: o.Item}}
+			})
+			sum.Count += c.Count
+			if c.Count > sum.most || c.Count == sum.most && o.Trial < sum.Trial {
+				sum.most, sum.Trial = c.Count, o.Trial
+			}
+			item = sum.CauseItem
 		}
-		item, t.items = sum.CauseItem, len(t.trials)
+		t.worst.Replace(item, func(other CauseItem) bool { return other.ID == item.ID })
 	}
-	t.worst.Replace(item, func(other CauseItem) bool { return other.ID == item.ID })
 }
 
 // causeCounts returns the causes, the most frequent first.

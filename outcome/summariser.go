@@ -75,8 +75,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 		worst:        stats.NewShortlist(cfg.Worst, compareWorst),
 	}
 	if h.Trials > 1 {
-		s.trials = &trials{items: map[string]*trialItem{}, scores: map[string]map[string]*trialValues{},
-			runs: map[int]*trialRun{}, scorer: h.Scorer}
+		s.trials = &trials{items: map[string]*trialItem{}, scores: map[string]map[string]*trialValues{}, runs: map[int]*trialRun{}}
 	}
 	return s
 }
@@ -180,6 +179,9 @@ func (s *Summariser) addScores(o Outcome) {
 		}
 		t.lastOutcome = ordinal
 		t.add(score, o.Failed())
+		if s.trials != nil {
+			s.trials.addScore(o, score, t.external)
+		}
 	}
 }
 

@@ -80,19 +80,18 @@ type trials struct {
 	items  map[string]*trialItem
 	scores map[string]map[string]*trialValues // by score and item
 	runs   map[int]*trialRun
-	scorer Scorer
-
-	outcomes int // that were added
 }
 
-type trialItem struct{ outcomes, failed int }
+type trialItem struct {
+	outcomes, failed int
+	causes           map[groupKey]*causeTrials
+}
 
 // trialValues are the values of one score of one item over its trials.
 type trialValues struct {
 	absences
-	values      []float64
-	weight      *float64 // nil if there is none; all trials have the same
-	lastOutcome int      // number of the outcome that was added last
+	values []float64
+	weight *float64 // nil if there is none; all trials have the same
 }
 
 type trialRun struct {
@@ -100,9 +99,9 @@ type trialRun struct {
 	means          map[string]stats.Moments // as trialValues.owed
 }
 
-// add adds an outcome.
+// add adds an outcome, but not its scores and causes.
 func (t *trials) add(o Outcome) {
-	item := getOrCreate(t.items, o.Item, func() *trialItem { return &trialItem{} })
+	item := getOrCreate(t.items, o.Item, func() *trialItem { return &trialItem{causes: map[groupKey]*causeTrials{}} })
 	run := getOrCreate(t.runs, o.Trial, func() *trialRun { return &trialRun{means: map[string]stats.Moments{}} })
 	item.outcomes++
 	if o.Failed() {
@@ -111,34 +110,29 @@ func (t *trials) add(o Outcome) {
 	} else {
 		run.scored++
 	}
-	t.outcomes++
-	for _, s := range o.Scores {
-		if t.scores[s.Name] == nil {
-			t.scores[s.Name] = map[string]*trialValues{}
-		}
-		v := getOrCreate(t.scores[s.Name], o.Item, func() *trialValues { return &trialValues{} })
-		if v.lastOutcome == t.outcomes {
-			continue // repeated name: the first counts, as in Lookup
-		}
-		v.lastOutcome = t.outcomes
-		m := run.means[s.Name]
-		v.add(s, o.Failed(), t.scorer.External(s.Name), &m)
-		run.means[s.Name] = m
-	}
 }
 
-func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
+// addScore adds a score of an outcome that was added. external means that an evaluator owes a
+// value for every output.
+func (t *trials) addScore(o Outcome, s Score, external bool) {
+	if t.scores[s.Name] == nil {
+		t.scores[s.Name] = map[string]*trialValues{}
+	}
+	v := getOrCreate(t.scores[s.Name], o.Item, func() *trialValues { return &trialValues{} })
 	if w := usableWeight(s.Weight); w != nil && (v.weight == nil || *w < *v.weight) {
 		v.weight = w // the lowest of different weights, whatever the order
 	}
 	hasValue := s.Value != nil && math.Abs(*s.Value) <= stats.Limit
-	v.absences.add(hasValue, s.Vacuous, failed, external)
+	v.absences.add(hasValue, s.Vacuous, o.Failed(), external)
+	run := t.runs[o.Trial]
+	values := run.means[s.Name]
 	if hasValue {
 		v.values = append(v.values, *s.Value)
-		run.Add(*s.Value)
-	} else if failed || external {
-		run.Add(0)
+		values.Add(*s.Value)
+	} else if o.Failed() || external {
+		values.Add(0)
 	}
+	run.means[s.Name] = values
 }
 
 // owed returns the moments of the values, with a 0 for each trial that failed or has no answer of the evaluator.

@@ -85,6 +85,22 @@ func TestModes_scoreAhead(t *testing.T) {
 				t.Errorf("the reason is not named: %s", f.Detail)
 			}
 		}
+		var failing atomic.Bool
+		s.intercept(func(rw http.ResponseWriter, r *http.Request) bool { // the first look after a deletion fails
+			if r.Method == http.MethodDelete {
+				failing.Store(true)
+				_, _ = rw.Write([]byte(`{"message":"queued"}`))
+				return true
+			}
+			fails := failing.Swap(false)
+			if fails {
+				rw.WriteHeader(http.StatusBadGateway)
+			}
+			return fails
+		})
+		if _, _, err := s.repair(t, s.run); err == nil {
+			t.Error("nobody knows whether the scores are gone, and there is no error")
+		}
 		s.front.Store(nil)
 		if _, after, err := s.repair(t, s.run); err != nil || !after.OK() {
 			t.Errorf("%+v %v", after.Findings, err)

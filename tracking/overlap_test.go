@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"extraction-experiment/internal/testkit/suite"
@@ -185,6 +186,26 @@ func TestPublisher_scoresFail(t *testing.T) {
 	if err := tracking.Publish(t.Context(), cfg, closed()); err != nil || published != 210 {
 		t.Errorf("got %v and %d published, want 210", err, published)
 	}
+}
+
+// TestPublisher_triesAgain: a failure after the end of the run is not the end of publishing.
+func TestPublisher_triesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFakeWorld(t, embedded.Config{})
+		run := w.newRun(t, "base", 3)
+		var requests atomic.Int32
+		w.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, "/ingestion") || requests.Add(1) > 2 {
+				return false
+			}
+			rw.WriteHeader(http.StatusBadGateway)
+			return true
+		})
+		err := tracking.Publish(t.Context(), tracking.Config{Site: w.site(), Run: run}, closed())
+		if err != nil || requests.Load() != 3 {
+			t.Errorf("%d requests with scores: %v", requests.Load(), err)
+		}
+	})
 }
 
 // TestDataset_begin: the items are the same with and without Begin, however often they are read,

@@ -29,18 +29,13 @@ func FindPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.Promp
 func MatchPrompt(ctx context.Context, client *langfuse.Client, name string, t pipeline.Template) (
 	pipeline.Template, outcome.Prompt, error) {
 	summary, err := NamedPrompt(ctx, client, name, "")
-	versions := slices.Sorted(slices.Values(summary.Versions))
-	newest := func(yield func(int, error) bool) {
-		for _, version := range slices.Backward(versions[max(0, len(versions)-20):]) {
-			if !yield(version, nil) {
-				return
-			}
-		}
-	}
+	newest := slices.Sorted(slices.Values(summary.Versions))
+	slices.Reverse(newest)
+	newest = newest[:min(len(newest), 20)]
 	get := func(version int) (langfuse.Prompt, error) {
 		return client.GetPrompt(ctx, langfuse.PromptRef{Name: name, Version: version})
 	}
-	for found, getErr := range stats.Parallel(4, newest, get) {
+	for found, getErr := range stats.Parallel(4, stats.Values(newest), get) {
 		if getErr != nil {
 			return t, outcome.Prompt{}, getErr
 		}

@@ -392,7 +392,7 @@ func (p *publisher) unpublishedError(cause error) error {
 	case unsent.Left == 0 && !unsent.RunScores && unsent.Withdrawn == 0:
 		return nil
 	case unsent.Err == nil && unsent.Left == 0 && !unsent.RunScores:
-		unsent.Err = errors.New("Langfuse has not shown all of them yet, or takes its time with deletions")
+		unsent.Err = errors.New("not all of them are shown in Langfuse yet, or its deletions take their time")
 	case unsent.Err == nil:
 		unsent.Err = errors.New("publishing stopped early")
 	}

@@ -3,7 +3,6 @@ package tracking
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -32,11 +31,10 @@ const (
 	lostAfter = time.Hour
 )
 
-// withdrawal is the state of deleting one attempt's scores.
+// withdrawal is the state of deleting one attempt's scores in this process.
 type withdrawal struct {
-	firstLook  time.Time       // time of the first look by this process
-	lastDelete time.Time       // time of its last requests for deletion
-	seen       map[string]bool // ids of scores that Langfuse showed, to this or an earlier process
+	firstLook  time.Time
+	lastDelete time.Time // time of the last requests for deletion
 }
 
 // withdraw deletes the scores of replaced attempts. It returns when they are gone, or after
@@ -92,18 +90,21 @@ func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 func (p *publisher) withdrawAttempt(
 	ctx context.Context, o runstore.Pending, ids []string, readable map[string]bool,
 ) (left bool, err error) {
-	w, err := p.withdrawal(ctx, o.OID)
+	seen, err := p.cfg.Run.SeenScores(ctx, o.OID)
 	if err != nil {
 		return false, err
 	}
-	unseen := func(id string) bool { return !w.seen[id] }
+	w := p.withdrawals[o.OID]
+	if w == nil {
+		w = &withdrawal{firstLook: time.Now()}
+		p.withdrawals[o.OID] = w
+	}
+	unseen := func(id string) bool { return !slices.Contains(seen, id) }
 	visible := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !readable[id] })
 	hasNew := slices.ContainsFunc(visible, unseen)
 	if hasNew { // stored before the deletion, so that another process does not wait for deleted scores
-		for _, id := range visible {
-			w.seen[id] = true
-		}
-		if err := p.cfg.Run.SetSeenScores(ctx, o.OID, slices.Sorted(maps.Keys(w.seen))); err != nil {
+		seen = slices.Compact(slices.Sorted(slices.Values(append(seen, visible...))))
+		if err := p.cfg.Run.SetSeenScores(ctx, o.OID, seen); err != nil {
 			return true, err
 		}
 	}
@@ -117,23 +118,6 @@ func (p *publisher) withdrawAttempt(
 		return len(visible) > 0, nil
 	}
 	return p.mayAppear(ctx, o, w)
-}
-
-// withdrawal returns the state of an attempt, which it reads from the run file the first time.
-func (p *publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, error) {
-	if w := p.withdrawals[oid]; w != nil {
-		return w, nil
-	}
-	known, err := p.cfg.Run.SeenScores(ctx, oid)
-	if err != nil {
-		return nil, err
-	}
-	w := &withdrawal{firstLook: time.Now(), seen: map[string]bool{}}
-	for _, id := range known {
-		w.seen[id] = true
-	}
-	p.withdrawals[oid] = w
-	return w, nil
 }
 
 // mayAppear reports whether scores of an attempt that Langfuse never showed may still appear.

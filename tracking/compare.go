@@ -154,9 +154,9 @@ func (v *verifier) compareRunScores(ctx context.Context, trial int, ref langfuse
 	// The id of a run score does not depend on attempts, so there are no derived doubles.
 	c := compareScores(want, func(string) bool { return false }, stored)
 	c.leaveOtherRun()
-	v.verification.Checked.RunScores += c.matched
+	c.checked = Checked{RunScores: c.checked.Scores}
 	v.addComparison(c, trial, "", "")
-	if c.wrong {
+	if c.resend != 0 {
 		return v.resetRunScores(ctx, trial, c.correctionTime(v.cfg.Server))
 	}
 	return nil
@@ -183,91 +183,70 @@ func (v *verifier) compareOutcome(o runstore.Pending, id string, trace langfuse.
 	if v.verified[o.OID] {
 		return
 	}
+	c := compareScores(scoreRequests(v.header, o), isOwnScore(v.header, o.Outcome), scores)
+	v.compareTrace(&c, o, trace)
+	if c.resend != 0 { // changed scores are sent with a later timestamp
+		reset := runstore.Reset{OID: o.OID, Bits: c.resend, Corrected: c.correctionTime(v.cfg.Server)}
+		v.repairs.resets = append(v.repairs.resets, reset)
+	}
+	if len(c.findings) == 0 {
+		c.checked.Items++
+		v.verified[o.OID] = true
+		v.verifiedCounts = v.verifiedCounts.add(c.checked)
+	}
+	v.addComparison(c, o.Trial, o.Item, id)
+}
+
+// compareTrace compares the spans of an outcome, and its entries in the views. A missing root
+// span explains why the list of experiments does not have the item, and needs no further finding.
+func (v *verifier) compareTrace(c *comparison, o runstore.Pending, trace langfuse.Trace) {
 	stored := map[string]langfuse.Observation{}
 	for _, span := range trace.Observations {
 		stored[span.ID] = span
 	}
-	var c Checked
-	findings := append(v.missingViews(o, stored), v.compareSpans(o, stored, &c)...)
-	want := scoreRequests(v.header, o)
-	compared := compareScores(want, isOwnScore(v.header, o.Outcome), scores)
-	c.Scores += compared.matched
-	if compared.wrong { // changed scores are sent with a later timestamp
-		corrected := compared.correctionTime(v.cfg.Server)
-		v.repairs.resets = append(v.repairs.resets, runstore.Reset{OID: o.OID, Bits: runstore.Scores, Corrected: corrected})
-	}
-	compared.findings = append(findings, compared.findings...)
-	v.addComparison(compared, o.Trial, o.Item, id)
-	if len(compared.findings) == 0 {
-		c.Items++
-		v.verified[o.OID] = true
-		v.verifiedCounts = v.verifiedCounts.add(c)
-	}
-	v.verification.Checked = v.verification.Checked.add(c)
-}
-
-// missingViews returns a finding for each view that does not show the outcome. A missing root
-// span explains why the list of experiments does not, and needs no further finding.
-func (v *verifier) missingViews(o runstore.Pending, stored map[string]langfuse.Observation) (findings []Finding) {
-	_, hasRoot := stored[identify(v.header, o.Outcome).span(0)]
+	id := identify(v.header, o.Outcome)
+	_, hasRoot := stored[id.span(0)]
 	for _, view := range v.views() {
 		switch {
 		case v.shown[place{view, o.OID}]:
 		case view == langfuse.ViewRuns:
-			findings = append(findings, Finding{Kind: MissingRunItem, Detail: "the list of runs does not have the item"})
-			v.repairs.resend(o.OID, runstore.Link)
+			c.add(MissingRunItem, runstore.Link, "the list of runs does not have the item")
 		case hasRoot:
-			findings = append(findings, Finding{Kind: NotInExperiment, Detail: "the list of experiments does not have the item"})
-			v.repairs.resend(o.OID, runstore.Spans)
+			c.add(NotInExperiment, runstore.Spans, "the list of experiments does not have the item")
 		}
 	}
-	return findings
-}
-
-// compareSpans compares the spans of a trace with the calls of the outcome.
-func (v *verifier) compareSpans(o runstore.Pending, stored map[string]langfuse.Observation, c *Checked) []Finding {
-	id := identify(v.header, o.Outcome)
-	var findings []Finding
 	want, missing := 1+len(o.Calls), 0
 	for position := range want {
-		span, ok := stored[id.span(position)]
-		if !ok {
+		if span, ok := stored[id.span(position)]; ok {
+			c.checked.Spans++
+			v.compareSpan(c, o.Outcome, position, span)
+		} else {
 			missing++
-			continue
 		}
-		c.Spans++
-		findings = append(findings, v.compareSpan(o.Outcome, position, span, c)...)
 	}
 	switch {
 	case missing == want:
-		findings = append(findings, Finding{Kind: MissingTrace, Detail: fmt.Sprintf("none of its %d spans is there", want)})
+		c.add(MissingTrace, runstore.Spans, "none of its %d spans is there", want)
 	case missing > 0:
-		findings = append(findings, Finding{Kind: MissingSpan, Detail: fmt.Sprintf("%d of its %d spans are not there", missing, want)})
+		c.add(MissingSpan, runstore.Spans, "%d of its %d spans are not there", missing, want)
 	}
-	if len(findings) > 0 {
-		v.repairs.resend(o.OID, runstore.Spans)
-	}
-	return findings
 }
 
 // compareSpan checks the level of the root span, or the prompt of a generation.
-func (v *verifier) compareSpan(o outcome.Outcome, position int, span langfuse.Observation, c *Checked) []Finding {
-	if position == 0 {
-		if o.Failed() && span.Level != "ERROR" {
-			return []Finding{{Kind: WrongLevel, Detail: fmt.Sprintf("the item failed (%s), and its trace has the level %q", o.Class, span.Level)}}
-		}
-		return nil
-	}
+func (v *verifier) compareSpan(c *comparison, o outcome.Outcome, position int, span langfuse.Observation) {
 	p := v.header.System.Prompt
-	if p.Name == "" || o.Calls[position-1].Kind != "generation" {
-		return nil
+	switch {
+	case position == 0:
+		if o.Failed() && span.Level != "ERROR" {
+			c.add(WrongLevel, runstore.Spans, "the item failed (%s), and its trace has the level %q", o.Class, span.Level)
+		}
+	case p.Name == "" || o.Calls[position-1].Kind != "generation":
+	case span.PromptName != p.Name || int(span.PromptVersion) != p.Version:
+		c.add(PromptNotLinked, runstore.Spans, "a generation has the prompt %q, version %d, instead of %q, version %d",
+			span.PromptName, int(span.PromptVersion), p.Name, p.Version)
+	default:
+		c.checked.Prompts++
 	}
-	if span.PromptName != p.Name || int(span.PromptVersion) != p.Version {
-		return []Finding{{Kind: PromptNotLinked, Detail: fmt.Sprintf("a generation has the prompt %q, version %d, instead of %q, version %d",
-			span.PromptName, int(span.PromptVersion), p.Name, p.Version)}}
-	}
-	c.Prompts++
-	return nil
 }
 
 // addSuperseded lists an attempt that a newer one replaced, and adds a finding for each of
@@ -292,16 +271,21 @@ func (v *verifier) addSuperseded(o runstore.Pending, id string, scores []langfus
 	}
 }
 
-// comparison is the result of comparing the expected scores of a trace or of a run with the
-// stored ones.
+// comparison is the result of comparing an outcome, or the scores of a run, with Langfuse.
 type comparison struct {
 	findings []Finding
-	matched  int
-	wrong    bool     // an expected score is missing or changed
-	changed  bool     // an expected score is changed
-	doubles  []string // ids of doubled scores to delete
+	checked  Checked
+	resend   runstore.Published // parts to be sent again
+	changed  bool               // an expected score is changed
+	newest   time.Time          // the latest timestamp of the changed scores
+	doubles  []string           // ids of doubled scores to delete
 	others   []OtherScore
-	newest   time.Time // the latest timestamp of the changed scores
+}
+
+// add adds a finding, which sending a part again mends.
+func (c *comparison) add(kind Kind, part runstore.Published, format string, args ...any) {
+	c.findings = append(c.findings, Finding{Kind: kind, Detail: fmt.Sprintf(format, args...)})
+	c.resend |= part
 }
 
 // compareScores compares expected scores with the stored ones by id. It ignores scores with
@@ -348,13 +332,13 @@ func (c *comparison) addOwn(w langfuse.ScoreCreate, s langfuse.Score, found bool
 	case s.Value != w.Value:
 		f.Detail = fmt.Sprintf("%s instead of %s", quoteValue(s.Value), w.Value)
 	default:
-		c.matched++
+		c.checked.Scores++
 		return
 	}
 	if found {
 		c.changed, c.newest = true, latest(c.newest, s.Timestamp)
 	}
-	c.wrong, c.findings = true, append(c.findings, f)
+	c.resend, c.findings = c.resend|runstore.Scores, append(c.findings, f)
 }
 
 // addForeign adds a stored score that has an expected name but another id. w is the expected

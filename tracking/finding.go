@@ -222,11 +222,12 @@ func (e *DifferentError) ExitCode() int {
 	return cli.ExitGate
 }
 
-// add returns c with the counts of d added, except Shown and RunScores.
+// add returns c with the counts of d added, except Shown.
 func (c Checked) add(d Checked) Checked {
 	c.Items += d.Items
 	c.Spans += d.Spans
 	c.Prompts += d.Prompts
 	c.Scores += d.Scores
+	c.RunScores += d.RunScores
 	return c
 }

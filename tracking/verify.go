@@ -214,8 +214,8 @@ func (v *verifier) addFinding(f Finding) {
 	v.verification.Findings = appendBounded(v.verification.Findings, f)
 }
 
-// addComparison adds the result of comparing the scores of a trace or of a run. If there are
-// no findings it keeps the scores of other programs for later passes, which skip the outcome.
+// addComparison adds the result of comparing an outcome or the scores of a run. If there are no
+// findings it keeps the scores of other programs for later passes, which skip the outcome.
 func (v *verifier) addComparison(c comparison, trial int, item, trace string) {
 	for _, s := range c.others {
 		s.Trial, s.Item, s.Trace = trial, item, trace
@@ -229,6 +229,7 @@ func (v *verifier) addComparison(c comparison, trial int, item, trace string) {
 		f.Trial, f.Item, f.Trace = trial, item, trace
 		v.addFinding(f)
 	}
+	v.verification.Checked = v.verification.Checked.add(c.checked)
 	v.repairs.deletes = append(v.repairs.deletes, c.doubles...)
 }
 

@@ -174,16 +174,20 @@ type Loss struct {
 
 // Error states what was exported and what is lost, and names the first lost rows.
 func (l *Loss) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "run file %s is damaged: exported %s and %s; lost: %s",
-		l.Path, textutil.Counted(l.WrittenItems, "item"), textutil.Counted(l.WrittenOutcomes, "outcome"), l.lostParts())
-	for _, name := range l.Named {
-		b.WriteString("\n  " + name)
+	lost := slices.Clone(l.Parts)
+	if l.Items > 0 {
+		lost = append(lost, textutil.Counted(l.Items, "item"))
 	}
+	if l.Outcomes > 0 {
+		lost = append(lost, textutil.Counted(l.Outcomes, "outcome"))
+	}
+	lines := append([]string{fmt.Sprintf("run file %s is damaged: exported %s and %s; lost: %s", l.Path,
+		textutil.Counted(l.WrittenItems, "item"), textutil.Counted(l.WrittenOutcomes, "outcome"), strings.Join(lost, ", "))},
+		l.Named...)
 	if more := l.Items + l.Outcomes - int64(len(l.Named)); more > 0 && len(l.Named) > 0 {
-		fmt.Fprintf(&b, "\n  and %d more", more)
+		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
-	return b.String()
+	return strings.Join(lines, "\n  ")
 }
 
 // Unwrap returns ErrDamaged.
@@ -191,17 +195,6 @@ func (l *Loss) Unwrap() error { return ErrDamaged }
 
 // ExitCode returns 74, because not everything could be written.
 func (l *Loss) ExitCode() int { return cli.ExitIO }
-
-func (l *Loss) lostParts() string {
-	parts := slices.Clone(l.Parts)
-	if l.Items > 0 {
-		parts = append(parts, textutil.Counted(l.Items, "item"))
-	}
-	if l.Outcomes > 0 {
-		parts = append(parts, textutil.Counted(l.Outcomes, "outcome"))
-	}
-	return strings.Join(parts, ", ")
-}
 
 func (l *Loss) hasLoss() bool { return l.Items+l.Outcomes > 0 || len(l.Parts) > 0 }
 

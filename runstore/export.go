@@ -161,7 +161,9 @@ func (e *exporter) allItems(ctx context.Context) error {
 	last, err := writeRows(items, e.item)
 	if errors.Is(err, ErrDamaged) {
 		keys := slices.DeleteFunc(e.rows.items(), func(k rowKey) bool { return k.id <= last.ID })
-		return e.writeByKey(ctx, keys, &e.loss.Items, e.itemAt)
+		return writeByKey(ctx, e, keys, &e.loss.Items, e.item, func(k rowKey) ([]Item, error) {
+			return e.items(ctx, "NOT INDEXED WHERE seq = ? AND id = ?", k.seq, k.id)
+		})
 	}
 	return err
 }
@@ -174,7 +176,13 @@ func (e *exporter) allOutcomes(ctx context.Context) error {
 	if errors.Is(err, ErrDamaged) || err == nil && e.loss.Items > 0 {
 		done := rowKey{id: last.Item, trial: last.Trial, attempt: last.Attempt, row: math.MaxInt64}
 		keys := slices.DeleteFunc(e.rows.outcomes(), func(k rowKey) bool { return k.id != "" && k.compare(done) <= 0 })
-		return e.writeByKey(ctx, keys, &e.loss.Outcomes, e.outcomeAt)
+		return writeByKey(ctx, e, keys, &e.loss.Outcomes, e.outcome, func(k rowKey) ([]Pending, error) {
+			if k.id == "" {
+				return nil, fault(e.path, ErrDamaged, fmt.Errorf("it belongs to item number %d, which cannot be found", k.seq))
+			}
+			const from = "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED"
+			return e.outcomes(ctx, Full, "NULL", from, "o.oid = ?", 1, k.id, k.row)
+		})
 	}
 	return err
 }
@@ -193,11 +201,20 @@ func writeRows[T any](rows iter.Seq2[T, error], write func(T) error) (last T, er
 	return last, nil
 }
 
-// writeByKey writes the rows of the keys. It counts damaged rows in lost and names them.
-func (e *exporter) writeByKey(ctx context.Context, keys []rowKey, lost *int64,
-	write func(context.Context, rowKey) error) error {
+// writeByKey writes the rows of the keys. read returns the row of a key, or none if only an index
+// has it. writeByKey counts the rows that cannot be read in lost, and names them.
+func writeByKey[T any](
+	ctx context.Context, e *exporter, keys []rowKey, lost *int64, write func(T) error, read func(rowKey) ([]T, error),
+) error {
 	for _, k := range keys {
-		err := write(ctx, k)
+		rows, err := read(k)
+		switch {
+		case err != nil:
+		case len(rows) == 0:
+			err = fault(e.path, ErrDamaged, errors.New("its row is not there"))
+		default:
+			err = write(rows[0])
+		}
 		if errors.Is(err, ErrDamaged) {
 			*lost++
 			e.loss.addNamed(k.String(), err)
@@ -217,38 +234,7 @@ func (e *exporter) item(item Item) error {
 	return err
 }
 
-func (e *exporter) itemAt(ctx context.Context, k rowKey) error {
-	page, err := e.items(ctx, "NOT INDEXED WHERE seq = ?", k.seq)
-	switch {
-	case err != nil:
-		return err
-	case len(page) == 0 || page[0].ID != k.id:
-		return e.missingRow()
-	}
-	return e.item(page[0])
-}
-
-// missingRow returns the error for a row that only an index has.
-func (e *exporter) missingRow() error {
-	return fault(e.path, ErrDamaged, errors.New("its row is not there"))
-}
-
 func (e *exporter) outcome(o Pending) error {
 	e.last.Outcomes++
 	return e.enc.Encode(outcomeLine{kindOutcome, o.Outcome})
-}
-
-func (e *exporter) outcomeAt(ctx context.Context, k rowKey) error {
-	if k.id == "" {
-		return fault(e.path, ErrDamaged, fmt.Errorf("it belongs to item number %d, which cannot be found", k.seq))
-	}
-	page, err := e.outcomes(ctx, Full, "NULL", "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "o.oid = ?", 1,
-		k.id, k.row)
-	switch {
-	case err != nil:
-		return err
-	case len(page) == 0:
-		return e.missingRow()
-	}
-	return e.outcome(page[0])
 }

@@ -35,6 +35,9 @@ type Item struct {
 // Errors: ErrDuplicate with the id, an id that is empty or not UTF-8, a value that is not JSON,
 // an item larger than 256 MiB. Other errors are those of Commit.
 func (r *Run) AddItems(ctx context.Context, items []dataset.Item) error {
+	if len(items) == 0 {
+		return nil
+	}
 	rows := make([]itemRow, 0, len(items))
 	var sample []byte
 	for _, item := range items[:min(len(items), 4)] {
@@ -59,13 +62,13 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item) error {
 		}
 		rows, size = append(rows, row), size+row.size
 	}
-	return writeAll(ctx, r, size, rows, func(t *tx, row itemRow) error {
-		if row.id == rows[0].id { // once
-			if err := t.removeFooter(); err != nil {
+	return r.writer.submitAll(ctx, size, func(t *tx) error {
+		for _, row := range rows {
+			if err := row.insert(t); err != nil {
 				return err
 			}
 		}
-		return row.insert(t)
+		return t.removeFooter()
 	})
 }
 

@@ -64,26 +64,24 @@ const (
 // outcomes does not exist, the error is ErrUnknown and Ack changes nothing. Other errors are
 // those of Commit.
 func (r *Run) Ack(ctx context.Context, bits Published, oids ...int64) error {
-	err := writeAll(ctx, r, 64*len(oids), [][]int64{oids}, func(t *tx, oids []int64) error { return t.acknowledge(bits, oids) })
+	distinct := slices.Compact(slices.Sorted(slices.Values(oids)))
+	list, err := json.Marshal(distinct)
+	if err != nil || len(distinct) == 0 {
+		return err
+	}
+	err = r.writer.submitAll(ctx, 64*len(oids), func(t *tx) error {
+		n, err := rowsChanged(t.prepared[sqlAcknowledge].Exec(int64(bits), string(list)))
+		if err := checkBits(bits, n == len(distinct), err); err != nil {
+			return fmt.Errorf("acknowledging %s: %w", textutil.Counted(len(oids), "outcome"), err)
+		}
+		return nil
+	})
 	if bits.Has(Spans) { // scores are made from a small part of the outcome
 		for _, oid := range oids {
 			r.writer.tx.recent.drop(oid)
 		}
 	}
 	return err
-}
-
-func (t *tx) acknowledge(bits Published, oids []int64) error {
-	distinct := slices.Compact(slices.Sorted(slices.Values(oids)))
-	list, err := json.Marshal(distinct)
-	if err != nil {
-		return err
-	}
-	n, err := rowsChanged(t.prepared[sqlAcknowledge].Exec(int64(bits), string(list)))
-	if err := checkBits(bits, n == len(distinct), err); err != nil {
-		return fmt.Errorf("acknowledging %s: %w", textutil.Counted(len(oids), "outcome"), err)
-	}
-	return nil
 }
 
 // checkBits returns an error for invalid bits, or if an outcome does not exist.
@@ -237,9 +235,14 @@ type Reset struct {
 // It applies all resets or none, and is safe to repeat. The error is ErrUnknown if an outcome
 // does not exist. Other errors are those of Commit.
 func (r *Run) Reset(ctx context.Context, resets ...Reset) error {
-	return writeAll(ctx, r, 64*len(resets), resets, func(t *tx, reset Reset) error {
-		if err := t.reset(reset); err != nil {
-			return fmt.Errorf("resetting outcome %d: %w", reset.OID, err)
+	if len(resets) == 0 {
+		return nil
+	}
+	return r.writer.submitAll(ctx, 64*len(resets), func(t *tx) error {
+		for _, reset := range resets {
+			if err := t.reset(reset); err != nil {
+				return fmt.Errorf("resetting outcome %d: %w", reset.OID, err)
+			}
 		}
 		return nil
 	})

@@ -316,62 +316,37 @@ func rowsChanged(result sql.Result, err error) (int, error) {
 	return int(n), err
 }
 
-// withSavepoint calls f and undoes its changes if f returns an error, so that the transaction
-// can go on without them. After an error of the database the transaction is lost anyway.
-func (t *tx) withSavepoint(f func() error) error {
-	if err := t.exec("SAVEPOINT write"); err != nil {
-		return err
-	}
-	failure := f()
-	if sqliteCode(failure) != 0 {
-		return failure
-	}
-	if failure != nil {
-		if err := t.exec("ROLLBACK TO write"); err != nil {
+// submitAll is like submit, but undoes the changes of apply if apply returns an error, so that the
+// transaction can go on without them. After an error of the database the transaction is lost anyway.
+func (w *writer) submitAll(ctx context.Context, bytes int, apply func(*tx) error) error {
+	return w.submit(ctx, bytes, func(t *tx) error {
+		if err := t.exec("SAVEPOINT write"); err != nil {
 			return err
 		}
-	}
-	if err := t.exec("RELEASE write"); err != nil {
-		return err
-	}
-	return failure
-}
-
-// writeAll applies a change for each value of list in one transaction, all or none.
-func writeAll[T any](ctx context.Context, r *Run, bytes int, list []T, apply func(*tx, T) error) error {
-	if len(list) == 0 {
-		return nil
-	}
-	return r.writer.submit(ctx, bytes, func(t *tx) error {
-		return t.withSavepoint(func() error {
-			for _, value := range list {
-				if err := apply(t, value); err != nil {
-					return err
-				}
+		failure := apply(t)
+		if sqliteCode(failure) != 0 {
+			return failure
+		}
+		if failure != nil {
+			if err := t.exec("ROLLBACK TO write"); err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		return cmp.Or(t.exec("RELEASE write"), failure)
 	})
 }
 
+// setMeta stores the JSON of a value under a key.
 func (t *tx) setMeta(key string, value any) error {
-	text, err := encodeMeta(key, value)
-	if err != nil {
-		return err
-	}
-	return t.exec("INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value", key, text)
-}
-
-// encodeMeta returns the JSON of a value, or an error if it exceeds the limit of checkMeta.
-func encodeMeta(key string, value any) (string, error) {
 	text, err := json.Marshal(value)
-	if err == nil && len(text) > maxMeta {
+	if err == nil && len(text) > maxMeta { // checkMeta would refuse the file
 		err = fmt.Errorf("it has %d bytes, more than %d", len(text), maxMeta)
 	}
 	if err != nil {
-		return "", fmt.Errorf("writing the %s of the run: %w", key, err)
+		return fmt.Errorf("writing the %s of the run: %w", key, err)
 	}
-	return string(text), nil
+	const query = "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value"
+	return t.exec(query, key, string(text))
 }
 
 const sqlRemoveFooter = "DELETE FROM meta WHERE key = '" + keyFooter + "'"

@@ -94,15 +94,18 @@ func (s *Summariser) Add(o Outcome) {
 		s.items.Scored++
 		s.addGroups(o.Groups)
 		s.addCauses(o)
-		s.addPrimary(o)
 	}
 	s.byWorker[o.Worker]++
 	primary, defined := Lookup(o.Scores, s.header.Scorer.Primary)
 	switch {
 	case s.header.Scorer.Primary == "":
-	case o.Failed() && !defined:
-		s.notCounted++
-	case !o.Failed() && primary.Value == nil:
+	case o.Failed():
+		if !defined {
+			s.notCounted++
+		}
+	case primary.Value != nil:
+		s.addWorst(o, primary)
+	default:
 		s.withoutPrimary++
 		why := cmp.Or(primary.Reason, "their expected output is missing or says nothing of it")
 		s.whyWithout = min(cmp.Or(s.whyWithout, why), why)
@@ -255,16 +258,12 @@ type WorstItem struct {
 	Comment string  `json:"comment,omitempty"`
 }
 
-func (s *Summariser) addPrimary(o Outcome) {
-	score, ok := Lookup(o.Scores, s.header.Scorer.Primary)
-	if !ok || score.Value == nil {
-		return
-	}
-	value := *score.Value
+func (s *Summariser) addWorst(o Outcome, primary Score) {
+	value := *primary.Value
 	if !(value < 1 && value >= -stats.Limit) {
 		return // perfect, or not a usable number
 	}
-	w := WorstItem{ID: o.Item, Score: value, Comment: shorten(score.Comment)}
+	w := WorstItem{ID: o.Item, Score: value, Comment: shorten(primary.Comment)}
 	if s.trials != nil {
 		w.Trial = o.Trial
 	}

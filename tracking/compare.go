@@ -192,7 +192,6 @@ func (v *verifier) compareOutcome(o runstore.Pending, id string, trace langfuse.
 	if len(c.findings) == 0 {
 		c.checked.Items++
 		v.verified[o.OID] = true
-		v.verifiedCounts = v.verifiedCounts.add(c.checked)
 	}
 	v.addComparison(c, o.Trial, o.Item, id)
 }

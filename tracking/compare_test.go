@@ -5,7 +5,22 @@ import (
 	"testing"
 
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
 )
+
+// TestVerifier_others: scores of other programs beside verified outcomes are counted again in later
+// passes, which list the first ones.
+func TestVerifier_others(t *testing.T) {
+	v := newVerifier(VerifyConfig{}, outcome.Header{})
+	const all = maxListed + 5
+	for range all {
+		v.addComparison(comparison{others: make([]OtherScore, 1)}, 1, "item", "trace")
+	}
+	v.begin()
+	if got := v.verification; got.OthersCount != all || len(got.Others) != maxListed || got.Others[0].Item != "item" {
+		t.Errorf("%d others, and %d listed", got.OthersCount, len(got.Others))
+	}
+}
 
 // TestCompareScores_beside: which scores with an expected name are doubles, and which belong to
 // other programs. The run expects f1 = 0.5 on its root span.

@@ -222,12 +222,14 @@ func (e *DifferentError) ExitCode() int {
 	return cli.ExitGate
 }
 
-// add returns c with the counts of d added, except Shown.
-func (c Checked) add(d Checked) Checked {
-	c.Items += d.Items
-	c.Spans += d.Spans
-	c.Prompts += d.Prompts
-	c.Scores += d.Scores
-	c.RunScores += d.RunScores
-	return c
+// addCorrect adds what a comparison found that is no difference: the counts of correct parts,
+// except Shown, and the scores of other programs.
+func (v *Verification) addCorrect(c comparison) {
+	v.Checked.Items += c.checked.Items
+	v.Checked.Spans += c.checked.Spans
+	v.Checked.Prompts += c.checked.Prompts
+	v.Checked.Scores += c.checked.Scores
+	v.Checked.RunScores += c.checked.RunScores
+	v.OthersCount += len(c.others)
+	v.Others = appendBounded(v.Others, c.others...)
 }

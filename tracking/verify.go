@@ -81,13 +81,12 @@ type verifier struct {
 	// shown holds the outcomes that each view shows in this pass, the list of runs perhaps with
 	// another trace.
 	shown map[place]bool
-	// verified holds the OIDs of the outcomes without findings, and verifiedCounts counts
-	// their parts.
-	verifiedCounts Checked
-	verified       map[int64]bool
-	others         []OtherScore // on the traces of verified outcomes
-	verification   Verification
-	repairs        repairs
+	// verified holds the OIDs of the outcomes without findings, which later passes skip, and
+	// ofVerified what was found of them: counts, and scores of other programs.
+	verified     map[int64]bool
+	ofVerified   Verification
+	verification Verification
+	repairs      repairs
 }
 
 // place is the place of an outcome in a view.
@@ -154,15 +153,20 @@ func (v *verifier) poll(ctx context.Context) (Verification, error) {
 	return seen, nil
 }
 
-// compareAll compares everything once, except what earlier calls verified.
-func (v *verifier) compareAll(ctx context.Context) error {
+// begin starts a pass with the results of the outcomes that earlier passes verified.
+func (v *verifier) begin() {
 	v.shown, v.movedTrials = map[place]bool{}, map[int]bool{}
 	v.verification = Verification{
 		Run: v.header.Name, Mode: v.cfg.Server.Mode(), Counts: map[Kind]int{},
-		Experiments: []string{}, Findings: []Finding{}, Superseded: []SupersededEntry{}, Checked: v.verifiedCounts,
-		Others: append([]OtherScore{}, v.others...), OthersCount: len(v.others),
+		Experiments: []string{}, Findings: []Finding{}, Superseded: []SupersededEntry{}, Checked: v.ofVerified.Checked,
+		Others: append([]OtherScore{}, v.ofVerified.Others...), OthersCount: v.ofVerified.OthersCount,
 	}
 	v.verification.Checked.Shown = map[langfuse.View]int{}
+}
+
+// compareAll compares everything once, except what earlier calls verified.
+func (v *verifier) compareAll(ctx context.Context) error {
+	v.begin()
 	for trial := 1; trial <= max(1, v.header.Trials); trial++ {
 		if err := v.compareTrial(ctx, trial); err != nil {
 			return err
@@ -197,12 +201,9 @@ func (v *verifier) compareAll(ctx context.Context) error {
 // pagesAtOnce is the number of pages to read concurrently if a request reads many traces.
 const pagesAtOnce = 4
 
-// appendBounded appends an entry to a list of a Verification unless the list has maxListed entries.
-func appendBounded[T any](list []T, entry T) []T {
-	if len(list) < maxListed {
-		list = append(list, entry)
-	}
-	return list
+// appendBounded appends entries to a list of a Verification, up to maxListed in all.
+func appendBounded[T any](list []T, entries ...T) []T {
+	return append(list, entries[:min(len(entries), maxListed-len(list))]...)
 }
 
 // addFinding adds a difference to the verification.
@@ -214,23 +215,20 @@ func (v *verifier) addFinding(f Finding) {
 	v.verification.Findings = appendBounded(v.verification.Findings, f)
 }
 
-// addComparison adds the result of comparing an outcome or the scores of a run. If there are no
-// findings it keeps the scores of other programs for later passes, which skip the outcome.
+// addComparison adds the result of comparing an outcome or the scores of a run.
 func (v *verifier) addComparison(c comparison, trial int, item, trace string) {
-	for _, s := range c.others {
-		s.Trial, s.Item, s.Trace = trial, item, trace
-		v.verification.OthersCount++
-		v.verification.Others = appendBounded(v.verification.Others, s)
-		if item != "" && len(c.findings) == 0 {
-			v.others = appendBounded(v.others, s)
-		}
+	for i := range c.others {
+		c.others[i].Trial, c.others[i].Item, c.others[i].Trace = trial, item, trace
 	}
+	v.verification.addCorrect(c)
 	for _, f := range c.findings {
 		f.Trial, f.Item, f.Trace = trial, item, trace
 		v.addFinding(f)
 	}
-	v.verification.Checked = v.verification.Checked.add(c.checked)
 	v.repairs.deletes = append(v.repairs.deletes, c.doubles...)
+	if item != "" && len(c.findings) == 0 {
+		v.ofVerified.addCorrect(c)
+	}
 }
 
 // outcomePages yields all outcomes of the run file in pages.

@@ -75,7 +75,9 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 		worst:        stats.NewShortlist(cfg.Worst, compareWorst),
 	}
 	if h.Trials > 1 {
-		s.trials = &trials{items: map[string]*trialItem{}, scores: map[string]map[string]*trialValues{}, runs: map[int]*trialRun{}}
+		s.trials = &trials{
+			items: map[string]*trialItem{}, scores: map[string]map[string]*trialValues{}, runs: map[int]*trialRun{},
+		}
 	}
 	return s
 }

@@ -299,10 +299,11 @@ func (e *execution) checkReplaceable(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
 	counts, err := run.Counts(ctx)
-	published := counts.Published > 0
-	for trial := 1; err == nil && !published && trial <= e.cfg.Header.Trials; trial++ {
-		_, published, err = run.Experiment(ctx, trial)
+	if err != nil {
+		return err
 	}
+	opened, err := run.Experiments(ctx)
+	published := counts.Published > 0 || len(opened) > 0
 	if lf := e.cfg.Langfuse; err == nil && published && lf != nil && !lf.Embedded {
 		err = cli.Usage("the run %q is published to Langfuse (%s), and no such run is replaced: use another name", e.cfg.Header.Name, lf.Client.BaseURL())
 	}

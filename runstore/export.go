@@ -138,7 +138,7 @@ func (e *exporter) header(ctx context.Context) error {
 }
 
 func (e *exporter) experiments(ctx context.Context) error {
-	list, err := e.view.experiments(ctx, "ORDER BY trial")
+	list, err := e.Experiments(ctx)
 	for _, experiment := range list {
 		err = errors.Join(err, e.enc.Encode(experimentLine{kindExperiment, experiment}))
 	}

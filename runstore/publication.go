@@ -214,6 +214,11 @@ func (v view) Experiment(ctx context.Context, trial int) (e Experiment, ok bool,
 	return found[0], true, nil
 }
 
+// Experiments returns the recorded identities of all trials, by trial.
+func (v view) Experiments(ctx context.Context) ([]Experiment, error) {
+	return v.experiments(ctx, "ORDER BY trial")
+}
+
 func (v view) experiments(ctx context.Context, where string, args ...any) ([]Experiment, error) {
 	return queryPage(ctx, v, func(rows *sql.Rows) (e Experiment, _ int, err error) {
 		return e, 0, rows.Scan(&e.Trial, &e.ID, &e.URL)

@@ -98,7 +98,9 @@ func (s Site) checkPlace(
 	if err != nil || known == "" {
 		return known, len(sent) == 0, err
 	}
-	if hasID, err := hasExperiment(ctx, run, header); err != nil || !hasID && len(sent) == 0 {
+	// Without a dataset, the publisher derives the ids of trials before it sends anything.
+	opened, err := run.Experiments(ctx)
+	if err != nil || len(sent) == 0 && (len(opened) == 0 || header.Dataset.ID == "") {
 		return known, true, err
 	}
 	ids := cli.Each(sent, func(o runstore.Pending) string { return TraceID(header, o.Outcome) })
@@ -107,17 +109,6 @@ func (s Site) checkPlace(
 		err = newElsewhereError(header.Name, known, s.place())
 	}
 	return known, false, err
-}
-
-// hasExperiment reports whether a server returned an id for a trial. It is always false for
-// a run without a dataset, whose ids the publisher derives before it sends anything.
-func hasExperiment(ctx context.Context, run *runstore.Reader, h outcome.Header) (bool, error) {
-	for trial := 1; h.Dataset.ID != "" && trial <= max(1, h.Trials); trial++ {
-		if _, ok, err := run.Experiment(ctx, trial); err != nil || ok {
-			return ok, err
-		}
-	}
-	return false, nil
 }
 
 // checkDataset returns a *WrongServerError if the dataset with the name of the run's dataset

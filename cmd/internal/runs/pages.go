@@ -318,12 +318,8 @@ func hasID(ctx context.Context, e runstore.Entry, id string) (found bool, err er
 		return false, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	for trial := 1; trial <= max(1, e.Header.Trials) && !found && err == nil; trial++ {
-		var x runstore.Experiment
-		x, found, err = run.Experiment(ctx, trial)
-		found = found && x.ID == id
-	}
-	return found, err
+	list, err := run.Experiments(ctx)
+	return slices.ContainsFunc(list, func(e runstore.Experiment) bool { return e.ID == id }), err
 }
 
 // tracePage writes a trace, which it reads through the API of the embedded Langfuse.

@@ -104,19 +104,15 @@ func (s *Sweep) Pin(ctx context.Context) error {
 
 func (s *Sweep) pin(ctx context.Context) error {
 	for _, path := range s.paths {
-		run, err := runstore.Load(path)
-		if errors.Is(err, runstore.ErrMissing) {
+		run := runstore.ReadEntry(ctx, path)
+		if errors.Is(run.Err, runstore.ErrMissing) {
 			continue
 		}
-		var h outcome.Header
-		if err == nil {
-			h, err = run.Header(ctx)
-			err = errors.Join(err, run.Close())
+		if run.Err != nil {
+			return run.Err
 		}
-		if err != nil {
-			return err
-		}
-		if d := h.Dataset; d.Version != "" {
+		if d := run.Header.Dataset; d.Version != "" {
+			var err error
 			s.pinned, err = tracking.ReopenDataset(s.Langfuse.Client, d.ID, d.Name, d.Version)
 			return err
 		}

@@ -410,21 +410,26 @@ func (e Entry) Placed(dataset, name string) bool {
 // folder has no runs.
 func List(ctx context.Context, dir string) ([]Entry, error) {
 	entries, err := Files(ctx, dir)
-	for i := range entries {
-		e := &entries[i]
-		if e.Err != nil || ctx.Err() != nil {
-			continue
+	for i, e := range entries {
+		if e.Err == nil && ctx.Err() == nil {
+			entries[i] = ReadEntry(ctx, e.Path)
 		}
-		r, loadErr := Load(e.Path)
-		if loadErr == nil {
-			if e.Header, loadErr = r.Header(ctx); loadErr == nil {
-				e.Footer, _, loadErr = r.Footer(ctx)
-			}
-			loadErr = errors.Join(loadErr, r.Close())
-		}
-		e.Err = loadErr
 	}
 	return entries, errors.Join(err, ctx.Err())
+}
+
+// ReadEntry reads the header and the footer of the run file at path.
+func ReadEntry(ctx context.Context, path string) Entry {
+	e := Entry{Path: path}
+	r, err := Load(path)
+	if err == nil {
+		if e.Header, err = r.Header(ctx); err == nil {
+			e.Footer, _, err = r.Footer(ctx)
+		}
+		err = errors.Join(err, r.Close())
+	}
+	e.Err = err
+	return e
 }
 
 // Files is like List, but opens no files and sets only the paths.

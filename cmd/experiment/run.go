@@ -165,13 +165,9 @@ func (s session) began(ctx context.Context, cfg runConfig) *outcome.Prompt {
 
 // header returns the header of a run that has begun; an empty one if its file cannot be read, which
 // is an error later on.
-func (s session) header(ctx context.Context, cfg runConfig) (h outcome.Header) {
+func (s session) header(ctx context.Context, cfg runConfig) outcome.Header {
 	path := runstore.Path(settings.Folder, s.lf.Server.Project.ID, experiment.DatasetName(cfg.Dataset), cfg.Header.Name)
-	if run, err := runstore.Load(path); err == nil {
-		h, _ = run.Header(ctx)
-		_ = run.Close() // closing a file that was only read loses nothing
-	}
-	return h
+	return runstore.ReadEntry(ctx, path).Header
 }
 
 // bytesPerToken converts the size of the expected output to tokens of an answer, with the same

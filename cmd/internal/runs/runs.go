@@ -80,11 +80,9 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	placed, err := runstore.Files(ctx, settings.Folder)
 	placed = slices.DeleteFunc(placed, func(e runstore.Entry) bool { return e.Err != nil || !e.Placed(dataset, named) })
 	if err == nil && len(placed) == 1 { // if its header agrees, no other file need be opened
-		if run, err := runstore.Load(placed[0].Path); err == nil {
-			h, err := run.Header(ctx)
-			if err = errors.Join(err, run.Close()); err == nil && h.Name == named && (dataset == "" || h.Dataset.Name == dataset) {
-				return placed[0].Path, nil
-			}
+		e := runstore.ReadEntry(ctx, placed[0].Path)
+		if e.Err == nil && e.Header.Name == named && (dataset == "" || e.Header.Dataset.Name == dataset) {
+			return e.Path, nil
 		}
 	}
 	entries, err := List(ctx)

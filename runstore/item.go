@@ -126,7 +126,7 @@ func (v view) items(ctx context.Context, where string, args ...any) ([]Item, err
 
 // itemsWithAttempt is like items, and sets Tried from the SQL expression attempt.
 func (v view) itemsWithAttempt(ctx context.Context, attempt, from string, args ...any) ([]Item, error) {
-	found, err := v.features(ctx)
+	level, err := v.level(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (v view) itemsWithAttempt(ctx context.Context, attempt, from string, args .
 			err = faultOf(v.path, ErrDamaged, badItem(item.ID, err))
 		}
 		return item, len(item.ID) + len(item.Input) + len(item.Expected) + len(item.Metadata), err
-	}, "SELECT "+itemColumns+optionalColumns(found.sums, "item.sum")+", "+attempt+" FROM "+from, args...)
+	}, "SELECT "+itemColumns+optionalColumns(level >= withSums, "item.sum")+", "+attempt+" FROM "+from, args...)
 }
 
 // scanItem scans an item. It returns the id even with an error.

@@ -188,16 +188,16 @@ func (q Query) conditions(where string, args ...any) (string, []any) {
 func (v view) outcomes(
 	ctx context.Context, d Depth, corrected, from, where string, limit int, args ...any,
 ) ([]Pending, error) {
-	found, err := v.features(ctx)
+	level, err := v.level(ctx)
 	if err != nil {
 		return nil, err
 	}
-	columns := outcomeColumns + ", " + corrected + optionalColumns(found.sums, "o.sum")
+	columns := outcomeColumns + ", " + corrected + optionalColumns(level >= withSums, "o.sum")
 	if d > RowOnly {
 		from += " LEFT JOIN detail d ON d.oid = o.oid"
 	}
-	columns += optionalColumns(d > RowOnly, "d.body") + optionalColumns(d > RowOnly && found.sums, "d.sum") +
-		optionalColumns(d >= Judged && found.packed, "d.large, d.large_sum")
+	columns += optionalColumns(d > RowOnly, "d.body") + optionalColumns(d > RowOnly && level >= withSums, "d.sum") +
+		optionalColumns(d >= Judged && level == withPacked, "d.large, d.large_sum")
 	scanner := outcomeScan{view: v, depth: d}
 	return queryPage(ctx, v, func(rows *sql.Rows) (o Pending, size int, err error) {
 		if scanner.names == nil { // read after the first row, so that it has all names that the rows refer to

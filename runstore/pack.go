@@ -45,12 +45,12 @@ ALTER TABLE detail ADD COLUMN large_sum INTEGER;
 
 // codec packs and unpacks the values of a file. It is safe for concurrent use.
 type codec struct {
-	mu             sync.Mutex
-	maxID          uint32                   // the highest number that is known
-	dictionaries   map[uint32][]byte        // by number
-	encoders       map[string]*zstd.Encoder // by kind
-	decoder        *zstd.Decoder
-	hasAllFeatures atomic.Bool // the file has all features
+	mu           sync.Mutex
+	maxID        uint32                   // the highest number that is known
+	dictionaries map[uint32][]byte        // by number
+	encoders     map[string]*zstd.Encoder // by kind
+	decoder      *zstd.Decoder
+	isUpgraded   atomic.Bool // the file has the newest level
 }
 
 // pack returns the packed value. It returns a short value unchanged, and any value if e is nil.
@@ -162,23 +162,21 @@ func (c *codec) decode(frame []byte) ([]byte, error) {
 	return decoder.DecodeAll(frame, nil)
 }
 
-// features are the parts of a file's tables that older versions of the program did not write:
-// checksums, and packed values with their dictionaries.
-type features struct{ sums, packed bool }
+// The levels of the tables of a file, each with all of the one before. The oldest files have 0.
+const (
+	withSums   = 1 // rows have checksums
+	withPacked = 2 // values may be packed, and the file has their dictionaries
+)
 
-// currentFeatures are the features of a new or upgraded file.
-var currentFeatures = features{sums: true, packed: true}
-
-// features returns the features of the file. Once the file has all features it does not query
-// the file again.
-func (v view) features(ctx context.Context) (found features, err error) {
-	if v.codec.hasAllFeatures.Load() {
-		return currentFeatures, nil
+// level returns the level of the file, which is withPacked for a new or upgraded one. Once the
+// file has that, level does not query it again.
+func (v view) level(ctx context.Context) (int, error) {
+	if v.codec.isUpgraded.Load() {
+		return withPacked, nil
 	}
-	err = v.db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE name = 'sum'), count(*) FILTER (WHERE name = 'large')
-		FROM pragma_table_info('detail')`).Scan(&found.sums, &found.packed)
-	v.codec.hasAllFeatures.Store(err == nil && found == currentFeatures)
-	return found, faultOf(v.path, ErrRead, err)
+	level, err := queryValue[int](ctx, v, "SELECT count(*) FROM pragma_table_info('detail') WHERE name IN ('sum', 'large')")
+	v.codec.isUpgraded.Store(err == nil && level == withPacked)
+	return level, err
 }
 
 // optionalColumns returns names for a list of columns, each replaced by NULL if the file does
@@ -190,18 +188,15 @@ func optionalColumns(exists bool, names string) string {
 	return strings.Repeat(", NULL", 1+strings.Count(names, ","))
 }
 
-// upgrade adds the missing features to an older file. After that older programs refuse it.
+// upgrade brings an older file to the newest level. After that older programs refuse it.
 func (t *tx) upgrade(ctx context.Context) error {
-	found, err := t.features(ctx)
-	if err != nil || found == currentFeatures {
+	level, err := t.level(ctx)
+	if err != nil || level == withPacked {
 		return err
 	}
 	script := "BEGIN IMMEDIATE;"
-	if !found.sums {
+	if level < withSums {
 		script += sqlAddSums
 	}
-	if !found.packed {
-		script += schemaV2
-	}
-	return t.exec(script + fmt.Sprintf("PRAGMA user_version=%d; COMMIT;", fileVersion))
+	return t.exec(script + schemaV2 + fmt.Sprintf("PRAGMA user_version=%d; COMMIT;", fileVersion))
 }

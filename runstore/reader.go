@@ -61,7 +61,7 @@ func newView(ctx context.Context, path string, db querier) (view, error) {
 	if err != nil {
 		return v, err
 	}
-	if found, _ := v.features(ctx); found.packed {
+	if level, _ := v.level(ctx); level == withPacked {
 		_ = v.readDictionaries(ctx) // rows that need a missing dictionary report it
 	}
 	return v, err

@@ -97,35 +97,28 @@ func (v *verifier) views() []langfuse.View {
 // compareViewItem records which attempt an item of a view shows, and adds a finding if it is
 // not the newest.
 func (v *verifier) compareViewItem(view langfuse.View, trial int, item langfuse.RunItem, attempts []runstore.Pending) {
-	f := Finding{Kind: DoubledItem, Trial: trial, Item: item.ItemID, Trace: item.TraceID, NeedsDecision: true}
-	if len(attempts) == 0 {
-		f.Detail = "the view of " + string(view) + " has an item that the run file has no result of"
-		v.addFinding(f)
-		return
-	}
-	var newest runstore.Pending
-	byRun := false // the trace belongs to an attempt of this run
-	for _, o := range attempts {
+	own := func(o runstore.Pending) bool {
 		id := identify(v.header, o.Outcome)
-		own := id.trace() == item.TraceID && (item.ObservationID == "" || item.ObservationID == id.span(0))
-		byRun = byRun || own
-		if o.Published.Has(runstore.Superseded) {
-			continue
-		}
-		newest = o
-		if own {
-			v.shown[place{view, o.OID}] = true
-			v.verification.Checked.Shown[view]++
-			return
-		}
+		return id.trace() == item.TraceID && (item.ObservationID == "" || item.ObservationID == id.span(0))
 	}
+	isNewest := func(o runstore.Pending) bool { return !o.Published.Has(runstore.Superseded) }
+	f := Finding{Kind: DoubledItem, Trial: trial, Item: item.ItemID, Trace: item.TraceID, NeedsDecision: true}
+	newest := slices.IndexFunc(attempts, isNewest)
 	switch {
+	case newest < 0:
+		f.Detail = "the view of " + string(view) + " has an item that the run file has no result of"
+	case own(attempts[newest]):
+		v.shown[place{view, attempts[newest].OID}] = true
+		v.verification.Checked.Shown[view]++
+		return
 	case view == langfuse.ViewRuns:
-		v.shown[place{view, newest.OID}] = true
-		f.Kind, f.NeedsDecision, f.Detail = WrongRunItem, false, fmt.Sprintf("the run shows trace %s, and the newest attempt is %s", item.TraceID, TraceID(v.header, newest.Outcome))
-		v.repairs.resend(newest.OID, runstore.Link)
-	case byRun:
-		return // the trace of a superseded attempt
+		o := attempts[newest]
+		v.shown[place{view, o.OID}] = true
+		v.repairs.resend(o.OID, runstore.Link)
+		f.Kind, f.NeedsDecision = WrongRunItem, false
+		f.Detail = fmt.Sprintf("the run shows trace %s, and the newest attempt is %s", item.TraceID, TraceID(v.header, o.Outcome))
+	case slices.ContainsFunc(attempts, own): // of a superseded attempt
+		return
 	default:
 		f.Detail = "the experiment has a trace of the item that this run did not make"
 	}

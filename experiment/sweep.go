@@ -246,9 +246,11 @@ func orderAxes(axes []Axis) ([]Axis, error) {
 		problems.Add(seen[a.Flag], "--%s is given twice", a.Flag)
 		problems.Add(len(a.Values) == 0 && !seen[a.Flag], "--%s has no values", a.Flag)
 		seen[a.Flag] = true
-		for i, value := range a.Values {
+		values := map[string]bool{}
+		for _, value := range a.Values {
 			problems.Add(strings.TrimSpace(value) == "", "--%s has an empty value", a.Flag)
-			problems.Add(value != "" && slices.Contains(a.Values[:i], value), "--%s has the value %q twice", a.Flag, value)
+			problems.Add(value != "" && values[value], "--%s has the value %q twice", a.Flag, value)
+			values[value] = true
 		}
 	}
 	problems.Add(len(axes) == 0, "there is nothing to sweep")
@@ -295,18 +297,18 @@ func valuePrefix(flag string) string {
 func nameWords(axes []Axis) (map[Setting]string, error) {
 	words := map[Setting]string{}
 	for _, a := range axes {
-		var taken []string
+		taken := map[string]bool{}
 		for _, value := range a.Values {
 			word := valuePrefix(a.Flag) + textutil.CanonicalNumber(value)
 			if a.Flag == "model" {
-				if word = shortModel(value); slices.Contains(taken, word) {
+				if word = shortModel(value); taken[word] {
 					word = safeName(strings.TrimSuffix(value, ".jsonl"))
 				}
 			}
-			if word = safeName(word); word == "" || slices.Contains(taken, word) {
+			if word = safeName(word); word == "" || taken[word] {
 				return nil, fmt.Errorf("--%s %q has no name of its own: %q", a.Flag, value, word)
 			}
-			taken = append(taken, word)
+			taken[word] = true
 			words[Setting{a.Flag, value}] = word
 		}
 	}

@@ -3,6 +3,7 @@ package experiment_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -60,6 +61,10 @@ func TestMatrix(t *testing.T) {
 
 func TestMatrix_refused(t *testing.T) {
 	eleven := strings.Split("0 1 2 3 4 5 6 7 8 9 10", " ")
+	var many []string // a quadratic loop over them takes minutes
+	for i := range 40_000 {
+		many = append(many, strconv.Itoa(i))
+	}
 	for name, tt := range map[string]struct {
 		axes []experiment.Axis
 		want []string
@@ -72,6 +77,7 @@ func TestMatrix_refused(t *testing.T) {
 		"the same word":          {[]experiment.Axis{{"prompt-label", []string{"a b", "a/b"}}}, []string{"has no name of its own"}},
 		"no word":                {[]experiment.Axis{{"prompt-label", []string{"///"}}}, []string{"has no name of its own"}},
 		"too many":               {[]experiment.Axis{{"seed", eleven}, {"temperature", eleven}}, []string{"more than 100 runs"}},
+		"far too many":           {[]experiment.Axis{{"seed", many}, {"max-tokens", many}}, []string{"more than 100 runs"}},
 		"the same name in pairs": {[]experiment.Axis{{"prompt", []string{"a", "a-b"}}, {"prompt-label", []string{"b-c", "c"}}}, []string{`two runs of the sweep would be called "b-a-b-c"`}},
 	} {
 		_, err := experiment.Matrix(experiment.SweepConfig{Base: "b", Axes: tt.axes})

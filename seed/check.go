@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -111,6 +112,9 @@ func (c *checker) item(located dataset.Located) notes {
 	for _, warning := range slices.Concat(located.Warnings, warnings) {
 		n.warn(Reading, "", "%s", warning)
 	}
+	if metadata := bytes.TrimSpace(located.Metadata); len(metadata) > 0 && metadata[0] != '{' {
+		n.warn(Reading, "metadata", "is not an object: no filter finds it, and no review can be added")
+	}
 	if err := dataset.ValidID(c.cfg.IDPrefix + located.ID); err != nil {
 		n.problem(BadID, "id", "with the prefix %q it %v", c.cfg.IDPrefix, err)
 	}
@@ -134,7 +138,7 @@ func (n *notes) extraction(inputs *extraction.Decoder, item dataset.Item) {
 		n.warn(NoSchemas, "input", "has neither object_schemas nor relationship_schemas: nothing tells an extractor what to look for")
 	}
 	if item.Expected == nil {
-		n.warn(NotAnnotated, "expectedOutput", "is absent: nothing of this item is scored")
+		n.warn(NotAnnotated, "expectedOutput", "is absent: only error and grounded_rate have a value for this item")
 		return
 	}
 	expected, warnings, err := extraction.DecodeExtraction(item.Expected)

@@ -322,32 +322,32 @@ func addShifts(ctx context.Context, r *report.Regold, cfg compare.Config, before
 	return nil
 }
 
-// restricted is a run with only some of its items.
-type restricted struct {
+// subset is a run with only the items that keep accepts, by id.
+type subset struct {
 	compare.Source
-	items map[string]bool
+	keep func(item string) bool
+}
+
+// Items yields the items that are left.
+func (r subset) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
+	return stats.Filter(r.Source.Items(ctx), func(item compare.Item) bool { return r.keep(item.ID) })
+}
+
+// Outcomes yields the outcomes of the items that are left.
+func (r subset) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] {
+	return stats.Filter(r.Source.Outcomes(ctx), func(o outcome.Outcome) bool { return r.keep(o.Item) })
 }
 
 // restrict returns a run with the items that another run has, too.
 func restrict(ctx context.Context, run, other compare.Source) (compare.Source, error) {
-	r := restricted{run, map[string]bool{}}
+	items := map[string]bool{}
 	for item, err := range other.Items(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		r.items[item.ID] = true
+		items[item.ID] = true
 	}
-	return r, nil
-}
-
-// Items yields the items that are left.
-func (r restricted) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
-	return stats.Filter(r.Source.Items(ctx), func(item compare.Item) bool { return r.items[item.ID] })
-}
-
-// Outcomes yields the outcomes of the items that are left.
-func (r restricted) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] {
-	return stats.Filter(r.Source.Outcomes(ctx), func(o outcome.Outcome) bool { return r.items[o.Item] })
+	return subset{run, func(item string) bool { return items[item] }}, nil
 }
 
 // rankOf returns the entry of a run in a leaderboard, or the zero value.

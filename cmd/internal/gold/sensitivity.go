@@ -198,7 +198,9 @@ func (s *Sensitivity) compare(ctx context.Context, ways []way) ([][]compare.Sett
 	}
 	items := 0 // number of compared items if none are left out
 	for i, w := range ways {
-		sources := cli.Each(all, func(one view) compare.Source { return view{one.Source, one.outcomes, i, w} })
+		sources := cli.Each(all, func(one view) compare.Source {
+			return subset{view{one.Source, one.outcomes, i, w.metric}, func(item string) bool { return !w.skip[item] }}
+		})
 		if !slices.ContainsFunc(all[0].outcomes, func(o *rescoredOutcome) bool { return !w.skip[o.Item] && o.values[i] != nil }) {
 			continue // the score is not annotated, or no item remains
 		}
@@ -231,7 +233,7 @@ type view struct {
 	runs.Source
 	outcomes []*rescoredOutcome
 	index    int // index of the way in values
-	way      way
+	metric   string
 }
 
 type rescoredOutcome struct {
@@ -299,28 +301,16 @@ func (s *rescoredOutcome) score(gold, output json.RawMessage, ways []way) error 
 	return nil
 }
 
-// Items yields the items that the way does not leave out.
-func (v view) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
-	return stats.Filter(v.Source.Items(ctx), func(item compare.Item) bool { return !v.way.skip[item.ID] })
-}
-
 // Outcomes yields the outcomes with the score of the way only.
 func (v view) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
-	return func(yield func(outcome.Outcome, error) bool) {
-		for _, one := range v.outcomes {
-			if v.way.skip[one.Item] {
-				continue
-			}
-			o := one.Outcome
-			if x := one.values[v.index]; x != nil {
-				o.Scores = []outcome.Score{{Name: v.way.metric, Value: x, Boolean: v.way.metric == scoring.ItemPerfect}}
-				if math.IsNaN(*x) {
-					o.Scores[0].Value = nil
-				}
-			}
-			if !yield(o, nil) {
-				return
+	return stats.Map(stats.Values(v.outcomes), func(one *rescoredOutcome) outcome.Outcome {
+		o := one.Outcome
+		if x := one.values[v.index]; x != nil {
+			o.Scores = []outcome.Score{{Name: v.metric, Value: x, Boolean: v.metric == scoring.ItemPerfect}}
+			if math.IsNaN(*x) {
+				o.Scores[0].Value = nil
 			}
 		}
-	}
+		return o
+	})
 }

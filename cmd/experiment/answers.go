@@ -86,17 +86,11 @@ type answersConfig struct {
 func readAnswers(s settings.Values) (answersConfig, error) {
 	c, p := readAnswersSystem(s)
 	c.pdf, c.Dataset = s.Text("pdf"), s.Text("questions")
-	if c.pdf == "" {
-		p.Add("--pdf is missing: name the document that the questions are about")
-	}
-	if c.Dataset == "" {
-		p.Add("--questions is missing: name a file of questions in JSONL, or a dataset in Langfuse")
-	}
+	p.Add(c.pdf == "", "--pdf is missing: name the document that the questions are about")
+	p.Add(c.Dataset == "", "--questions is missing: name a file of questions in JSONL, or a dataset in Langfuse")
 	c.Header.Name, c.output = splitOut(s.Text("out"), s.Text("name"))
 	c.report, c.Overwrite = filepath.Ext(c.output) == ".json", s.On("overwrite")
-	if c.Overwrite && c.Resume {
-		p.Add("--overwrite starts over, and --resume continues: choose one")
-	}
+	p.Add(c.Overwrite && c.Resume, "--overwrite starts over, and --resume continues: choose one")
 	c.setName(p, "answers", "which run, with --out or --name")
 	return c, p.Err()
 }
@@ -110,9 +104,7 @@ func (c *answersConfig) setName(p *settings.Problems, prefix, identify string, r
 		c.Header.Name = c.generatedName
 	}
 	settings.CheckRunName(p, "name", c.Header.Name)
-	if c.Resume && c.generatedName != "" {
-		p.Add("--resume: say %s", identify)
-	}
+	p.Add(c.Resume && c.generatedName != "", "--resume: say %s", identify)
 	if p.Err() == nil { // no folder for what is refused
 		p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755))
 		c.checkOutput(p, "out", append(read, c.Dataset, c.pdf, c.system.PromptFile, c.system.Model)...)
@@ -128,9 +120,9 @@ func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	c.passages = p.Count("passages", s.Text("passages"), 1, 100)
 	switch external := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":
-		p.Add("--command and --url cannot both be measured in one run")
+		p.Add(true, "--command and --url cannot both be measured in one run")
 	case external && (c.system.HasPrompt() || c.system.Parameters != (outcome.Parameters{}) || c.system.Limits.Limited() || c.system.ModelGiven):
-		p.Add("--command and --url answer in their own way: leave --model, --prompt, --temperature and the like, limits and --cache out")
+		p.Add(true, "--command and --url answer in their own way: leave --model, --prompt, --temperature and the like, limits and --cache out")
 	case !external:
 		p.Join(c.system.CheckBaseline())
 	}

@@ -128,14 +128,10 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.Duration("timeout", c.String("timeout")),
 		Resume: c.Bool("resume") || c.Bool("retry-failed"), RetryFailed: c.Bool("retry-failed"), Runner: cli.Version(),
 	}
-	if c.String("model") != "" && c.String("pipeline") != "" {
-		p.Add("--model and --pipeline cannot both answer")
-	}
+	p.Add(c.String("model") != "" && c.String("pipeline") != "", "--model and --pipeline cannot both answer")
 	cfg.Out = c.String("out")
 	if filepath.Ext(cfg.Out) != runstore.Extension {
-		if cfg.Out == "" && cfg.Resume {
-			p.Add("--resume and --retry-failed need the run: --out RUN")
-		}
+		p.Add(cfg.Out == "" && cfg.Resume, "--resume and --retry-failed need the run: --out RUN")
 		cfg.Name = cmp.Or(cfg.Out, runs.GeneratedName("bench"))
 		settings.CheckRunName(p, "out", cfg.Name)
 		cfg.Out = runstore.Path(settings.Folder, "", "bench", cfg.Name)

@@ -82,7 +82,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 	b.cfg.Header.Name, b.cfg.output, b.cfg.report = values.Text("name"), values.Text("out"), true
 	var err error
 	if path := values.Text("config"); path == "" {
-		p.Add("--config is missing: name the file that lists the datasets")
+		p.Add(true, "--config is missing: name the file that lists the datasets")
 	} else if b.file, err = configs.LoadBenchmark(path, b.cfg.Header.Name); err != nil {
 		p.Join(err)
 	} else {

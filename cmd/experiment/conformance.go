@@ -55,13 +55,9 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 	}
 	share := func(flag string) float64 { return *cmp.Or(p.Number(flag, c.String(flag), 0, 1), new(0.0)) }
 	cfg.MaxFlipRate, cfg.ScoreTolerance = share("max-flip-rate"), share("score-tolerance")
-	if cfg.ScoreTolerance == 1 {
-		p.Add("--score-tolerance: 1 would accept any score")
-	}
+	p.Add(cfg.ScoreTolerance == 1, "--score-tolerance: 1 would accept any score")
 	timeout := p.Duration("timeout", c.String("timeout"))
-	if c.String("output") == "-" {
-		p.Add("--output - is not a file: --json prints the report on standard output")
-	}
+	p.Add(c.String("output") == "-", "--output - is not a file: --json prints the report on standard output")
 	p.Join(runs.CanWrite(c.String("output"), c.String("fixture")))
 	return cfg, timeout, cli.WithCode(cli.ExitUsage, p.Err())
 }

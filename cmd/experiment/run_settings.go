@@ -114,15 +114,10 @@ type runConfig struct {
 // have.
 func readRun(p *settings.Problems, s settings.Values, scores []string) runConfig {
 	cfg := readCommon(p, s, harness.Name, scores)
-	if cfg.estimate && cfg.Resume {
-		p.Add("--estimate is about a whole run, not about the rest of one: leave out --resume")
-	}
-	if cfg.Dataset == "" {
-		p.Add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
-	}
-	if cfg.Header.Name == "" && !cfg.estimate {
-		p.Add("--name is missing: give the run a name, such as baseline-v1")
-	}
+	p.Add(cfg.estimate && cfg.Resume, "--estimate is about a whole run, not about the rest of one: leave out --resume")
+	p.Add(cfg.Dataset == "",
+		"--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
+	p.Add(cfg.Header.Name == "" && !cfg.estimate, "--name is missing: give the run a name, such as baseline-v1")
 	settings.CheckRunName(p, "name", cfg.Header.Name)
 	return cfg
 }
@@ -149,26 +144,21 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 	cfg.workers = system.WorkersServer{Address: s.Text("workers"), Insecure: p.Switch(s, "insecure")}
 	if cfg.workers.Address != "" {
 		cfg.system.Limits.Concurrency, cfg.system.NoKey = system.MostCalls, true
-		if cfg.system.Record != "" || cfg.system.Limits.Cache != "" {
-			p.Add("--workers: the workers ask the model: leave --record out, and give --cache to them")
-		}
+		p.Add(cfg.system.Record != "" || cfg.system.Limits.Cache != "",
+			"--workers: the workers ask the model: leave --record out, and give --cache to them")
 	}
 	_, err := settings.NewLog(io.Discard, cfg.logLevel, cfg.logFormat)
 	p.Join(err)
-	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
-		p.Add("--langfuse-mode: %v", err)
-	}
+	_, err = langfuse.ParseMode(cfg.langfuseMode)
+	p.Add(err != nil, "--langfuse-mode: %v", err)
 	readPublication(p, s, &cfg, scores)
 	cfg.checkOutput(p, "output", cfg.Dataset)
 	filter, err := dataset.ParseFilter(s.All("filter")...)
-	if err != nil {
-		p.Add("--%w", err) // it begins with filter
-	}
+	p.Add(err != nil, "--%w", err) // it begins with filter
 	cfg.Filter = filter.WithIDs(s.All("item")...)
 	cfg.Filter.Limit = p.Optional("limit", s.Text("limit"), 1, 1<<31-1)
-	if cfg.allowance, err = experiment.ParseFailureLimit(s.Text("max-failures")); err != nil {
-		p.Add("--max-failures: %v", err)
-	}
+	cfg.allowance, err = experiment.ParseFailureLimit(s.Text("max-failures"))
+	p.Add(err != nil, "--max-failures: %v", err)
 	// A run does not use the metric of its files.
 	if cfg.gate, _, err = runs.ReadGate(s.All("gate"), outcome.ErrorScore, s.Text("inconclusive")); err == nil {
 		err = cfg.gate.CheckRun(scores) // checked before the run costs anything
@@ -178,7 +168,7 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 		if s.Text("inconclusive") != "" && strings.HasPrefix(err.Error(), "inconclusive: ") {
 			format = "--%w"
 		}
-		p.Add(format, err)
+		p.Add(true, format, err)
 	}
 	return cfg
 }
@@ -189,9 +179,9 @@ func (c *runConfig) checkOutput(p *settings.Problems, flag string, read ...strin
 	p.Join(runs.CheckOutputs(c.output, c.system.Record))
 	switch {
 	case c.output == "-" && c.report:
-		p.Add("--%s - is not a file: --json prints the report on standard output", flag)
+		p.Add(true, "--%s - is not a file: --json prints the report on standard output", flag)
 	case c.output == "-" && (c.json || !c.quiet):
-		p.Add("--%s -: standard output has the summary; add --quiet, or name a file", flag)
+		p.Add(true, "--%s -: standard output has the summary; add --quiet, or name a file", flag)
 	case c.report:
 		p.Join(runs.CanWrite(c.output, read...))
 	case c.output != "-":
@@ -203,17 +193,15 @@ func (c *runConfig) checkOutput(p *settings.Problems, flag string, read ...strin
 // are not given.
 func readPublication(p *settings.Problems, s settings.Values, cfg *runConfig, scores []string) {
 	h := &cfg.Header
-	if h.Environment == "" || !langfuse.ValidEnvironment(h.Environment) {
-		p.Add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", h.Environment)
-	}
+	p.Add(h.Environment == "" || !langfuse.ValidEnvironment(h.Environment),
+		"--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", h.Environment)
 	h.Publication = outcome.Publication{
 		Form: outcome.PublicationForm, ScoreEnvironment: scoreEnvironment(s),
 		Scores: readPublishScores(p, s.Text("publish-scores"), scores), Mentions: p.Switch(s, "publish-mentions"),
 	}
 	for _, key := range tracking.FixedKeys() {
-		if _, taken := h.Metadata[key]; taken {
-			p.Add("--metadata: the key %q is recorded with every run and cannot be set", key)
-		}
+		_, taken := h.Metadata[key]
+		p.Add(taken, "--metadata: the key %q is recorded with every run and cannot be set", key)
 	}
 	cfg.Keep = experiment.Keep{Description: h.Description == "", Metadata: len(h.Metadata) == 0,
 		Environment: s["environment"].From == settings.FromDefault}
@@ -229,7 +217,7 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 	for _, word := range splitList([]string{text}) {
 		class := outcome.Class(word)
 		if !slices.Contains(outcome.Classes(), class) {
-			p.Add("--retry-failed: %q is not a class of failure; there are: %s", word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
+			p.Add(true, "--retry-failed: %q is not a class of failure; there are: %s", word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
 			continue
 		}
 		classes = append(classes, class)
@@ -245,9 +233,8 @@ func readPublishScores(p *settings.Problems, text string, known []string) []stri
 	}
 	names := slices.DeleteFunc(splitList([]string{text}), func(name string) bool { return name == "" })
 	for _, name := range names {
-		if name != outcome.AllScores && !slices.Contains(known, name) {
-			p.Add("--publish-scores: there is no score %q; there are: %s, and %s of them%s", name, strings.Join(known, ", "), outcome.AllScores, textutil.Hint(name, known))
-		}
+		p.Add(name != outcome.AllScores && !slices.Contains(known, name),
+			"--publish-scores: there is no score %q; there are: %s, and %s of them%s", name, strings.Join(known, ", "), outcome.AllScores, textutil.Hint(name, known))
 	}
 	slices.Sort(names)
 	if slices.Contains(names, outcome.AllScores) {

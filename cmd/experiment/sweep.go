@@ -142,7 +142,7 @@ func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]
 	}
 	bare := func(model string) bool { return system.IsBaseline(model) && s.Text("pipeline") == "" }
 	combined, err := experiment.Matrix(experiment.SweepConfig{Base: s.Text("name"), Axes: axes, Bare: bare})
-	return combined, (&settings.Problems{Found: cli.Unjoin(err), Values: s}).Err()
+	return combined, (&settings.Problems{Problems: cli.Unjoin(err), Values: s}).Err()
 }
 
 // splitList splits comma-separated lists: a,b.
@@ -156,20 +156,16 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 	p := &settings.Problems{Values: s}
 	if len(sweepRuns) == 0 {
 		cfg := readRun(p, s, scores)
-		if cfg.html != "" {
-			p.Add("--html is the page of a sweep; that of one run is written by: experiment report RUN --format html --output FILE")
-		}
+		p.Add(cfg.html != "",
+			"--html is the page of a sweep; that of one run is written by: experiment report RUN --format html --output FILE")
 		p.Join(cfg.system.CheckBaseline())
 		return []runConfig{cfg}, p.Err()
 	}
 	for _, flag := range []string{"record", "output"} {
-		if s.Text(flag) != "" {
-			p.Add("--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(sweepRuns))
-		}
+		p.Add(s.Text(flag) != "",
+			"--%s is one file, and a sweep has %d runs: give it to single runs", flag, len(sweepRuns))
 	}
-	if s.Text("name") == "" {
-		p.Add("--name is missing: the names of the runs begin with it")
-	}
+	p.Add(s.Text("name") == "", "--name is missing: the names of the runs begin with it")
 	settings.CheckRunName(p, "name", s.Text("name"))
 	var cfgs []runConfig
 	limiters := map[string]*limit.Limiter{}

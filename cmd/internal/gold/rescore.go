@@ -418,9 +418,7 @@ func checkRescore(c *urfave.Context, h outcome.Header, name string) error {
 	p := &settings.Problems{}
 	settings.CheckRunName(p, "name", name)
 	for _, flag := range []string{"options", "config"} {
-		if h.Harness == answers.Name && c.IsSet(flag) {
-			p.Add("answers are scored in one way: leave --%s out", flag)
-		}
+		p.Add(h.Harness == answers.Name && c.IsSet(flag), "answers are scored in one way: leave --%s out", flag)
 	}
 	return cli.WithCode(cli.ExitUsage, p.Err())
 }

@@ -126,28 +126,25 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 		k.candidate = GeneratedName(cmp.Or(k.candidate, "check"))
 		k.resumeArgs = slices.Concat(env.Args, []string{"--name", k.candidate})
 		if runValues.On("resume") || !slices.Contains([]string{"", "false"}, runValues.Text("retry-failed")) {
-			p.Add("--resume and --retry-failed continue the run of --name: give its name")
+			p.Add(true, "--resume and --retry-failed continue the run of --name: give its name")
 		}
 	}
 	k.Commit = commit(c.Context, env.Getenv)
 	k.metadata = Metadata(env.Getenv, ReadRevision())
 	maps.Copy(k.metadata, p.Pairs("metadata", runValues.All("metadata")))
-	if k.dataset == "" {
-		p.Add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
-	}
-	if len(file.Matrix) > 0 {
-		p.Add("a check runs one candidate, and not a sweep")
-	}
+	p.Add(k.dataset == "",
+		"--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
+	p.Add(len(file.Matrix) > 0, "a check runs one candidate, and not a sweep")
 	for _, flag := range experiment.SweepFlags() {
 		if value := runValues.Text(flag); strings.Contains(value, ",") {
-			p.Add("a check runs one candidate, and not a sweep: --%s is %s", flag, value)
+			p.Add(true, "a check runs one candidate, and not a sweep: --%s is %s", flag, value)
 		}
 	}
 	k.Name, k.Details = cmp.Or(k.values.Text("check-name"), k.dataset), p.Switch(k.values, "comment-details")
 	p.Switch(k.values, "comment")
-	if on := k.values.Text("fail-on"); !slices.Contains([]string{"gate", "worse", "never"}, on) {
-		p.Add("--fail-on: %q is not one of gate, worse, never", on)
-	}
+	on := k.values.Text("fail-on")
+	p.Add(!slices.Contains([]string{"gate", "worse", "never"}, on),
+		"--fail-on: %q is not one of gate, worse, never", on)
 	_, err = ParseAge("base-max-age", k.values.Text("base-max-age"))
 	p.Join(err)
 	k.refresh = p.Number("refresh-base", k.values.Text("refresh-base"), 0, 1e6)
@@ -175,7 +172,7 @@ func (c *check) readGate(p *settings.Problems, scorers []configs.Scorer) {
 		cli.Each(scorers, func(s configs.Scorer) string { return s.Name }))
 	p.Join(gate.Check(), CheckMinDelta(gate.MinDelta), gate.CheckScores(scores))
 	if m := c.cfg.Metric; m != "" && !slices.Contains(scores, m) {
-		p.Add("--metric: there is no score %q; there are: %s", m, textutil.Listed(m, scores))
+		p.Add(true, "--metric: there is no score %q; there are: %s", m, textutil.Listed(m, scores))
 	}
 }
 

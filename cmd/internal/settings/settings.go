@@ -238,20 +238,12 @@ func (v Values) On(flag string) bool {
 // Problems collects what is wrong with settings. Its methods parse values; they add a problem
 // for each value that they cannot parse.
 type Problems struct {
-	Found  []error // may contain nil
-	Values Values  // for the sources of values that no flag gave
+	textutil.Problems        // may contain nil
+	Values            Values // for the sources of values that no flag gave
 }
-
-// Add adds a problem; %w works as in fmt.Errorf.
-func (p *Problems) Add(format string, args ...any) {
-	p.Found = append(p.Found, fmt.Errorf(format, args...))
-}
-
-// Join adds errors; nil is ignored.
-func (p *Problems) Join(errs ...error) { p.Found = append(p.Found, errs...) }
 
 // Err returns all problems as one error, without repetitions, or nil.
-func (p *Problems) Err() error { return cli.JoinDistinct(cli.Each(p.Found, p.withSource)...) }
+func (p *Problems) Err() error { return cli.JoinDistinct(cli.Each(p.Problems, p.withSource)...) }
 
 // withSource prefixes a problem of a flag with the variable or file that gave its value.
 func (p *Problems) withSource(err error) error {
@@ -272,18 +264,14 @@ func (p *Problems) withSource(err error) error {
 func (p *Problems) Switch(v Values, flag string) bool {
 	text := v.Text(flag)
 	on, err := strconv.ParseBool(text)
-	if text != "" && err != nil {
-		p.Add("--%s: %q is neither true nor false", flag, text)
-	}
+	p.Add(text != "" && err != nil, "--%s: %q is neither true nor false", flag, text)
 	return on
 }
 
 // Count parses a whole number from low to high.
 func (p *Problems) Count(flag, text string, low, high int) int {
 	n, err := strconv.Atoi(text)
-	if err != nil || n < low || n > high {
-		p.Add("--%s: %q is not a whole number from %d to %d", flag, text, low, high)
-	}
+	p.Add(err != nil || n < low || n > high, "--%s: %q is not a whole number from %d to %d", flag, text, low, high)
 	return n
 }
 
@@ -301,18 +289,14 @@ func (p *Problems) Number(flag, text string, low, high float64) *float64 {
 		return nil
 	}
 	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(n >= low && n <= high) {
-		p.Add("--%s: %q is not a number from %g to %g", flag, text, low, high)
-	}
+	p.Add(err != nil || !(n >= low && n <= high), "--%s: %q is not a number from %g to %g", flag, text, low, high)
 	return &n
 }
 
 // Duration parses a duration above 0.
 func (p *Problems) Duration(flag, text string) time.Duration {
 	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		p.Add("--%s: %q is not a time such as 90s, 2m or 1m30s", flag, text)
-	}
+	p.Add(err != nil || d <= 0, "--%s: %q is not a time such as 90s, 2m or 1m30s", flag, text)
 	return d
 }
 
@@ -322,12 +306,11 @@ func (p *Problems) Pairs(flag string, words []string) map[string]string {
 	for _, word := range words {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok || strings.TrimSpace(key) == "" {
-			p.Add("--%s: %q is not of the form key=value", flag, word)
+			p.Add(true, "--%s: %q is not of the form key=value", flag, word)
 			continue
 		}
-		if _, duplicate := pairs[key]; duplicate {
-			p.Add("--%s: the key %q is given twice", flag, key)
-		}
+		_, duplicate := pairs[key]
+		p.Add(duplicate, "--%s: the key %q is given twice", flag, key)
 		pairs[key] = value
 	}
 	return pairs
@@ -341,13 +324,13 @@ var TrialName = textutil.Pattern(`#[0-9]+$`)
 func CheckRunName(p *Problems, flag, name string) {
 	switch {
 	case strings.ContainsAny(name, "/,"):
-		p.Add("--%s: %q contains a slash or comma, which Langfuse cannot look up", flag, name)
+		p.Add(true, "--%s: %q contains a slash or comma, which Langfuse cannot look up", flag, name)
 	case TrialName().MatchString(name):
-		p.Add("--%s: %q ends in # and digits, which is kept for trials", flag, name)
+		p.Add(true, "--%s: %q ends in # and digits, which is kept for trials", flag, name)
 	case name == "latest", name == "@baseline", strings.HasPrefix(name, "latest "), strings.HasPrefix(name, "langfuse:"):
-		p.Add("--%s: %q means another run to compare and check", flag, name)
+		p.Add(true, "--%s: %q means another run to compare and check", flag, name)
 	case name == "." || name == ".." || len(name) > 200 || name != strings.TrimSpace(name),
 		!utf8.ValidString(name), strings.ContainsFunc(name, unicode.IsControl):
-		p.Add("--%s: %.200q is not a name: up to 200 bytes of text without control characters and spaces around it", flag, name)
+		p.Add(true, "--%s: %.200q is not a name: up to 200 bytes of text without control characters and spaces around it", flag, name)
 	}
 }

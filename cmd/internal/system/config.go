@@ -93,30 +93,25 @@ func Read(p *settings.Problems, s settings.Values) Config {
 	}
 	for _, text := range s.All("var") {
 		v, err := pipeline.ParseVar(text)
-		if err != nil {
-			p.Add("--var: %v", err)
-		}
+		p.Add(err != nil, "--var: %v", err)
 		c.Vars = append(c.Vars, v)
 	}
 	for _, v := range c.Parameters.List() {
 		if text := s.Text(v.Flag()); text == "" && s[v.Flag()].From == settings.FromFlag {
 			c.unset = append(c.unset, v.Name)
 		} else if text != "" && !v.Set(text) {
-			p.Add("--%s: %q is not %s", v.Flag(), text, v.Range())
+			p.Add(true, "--%s: %q is not %s", v.Flag(), text, v.Range())
 		}
 	}
 	label, version := c.Prompt.Label != "", c.Prompt.Version != 0
-	if label && version || c.PromptFile != "" && (label || version) {
-		p.Add("--prompt-label, --prompt-version and --prompt-file each name a version: give one of them")
-	}
-	if c.Pipeline != "" && c.ModelGiven && IsBaseline(c.Model) {
-		p.Add("--model baseline and --pipeline cannot both be measured in one run: " +
+	p.Add(label && version || c.PromptFile != "" && (label || version),
+		"--prompt-label, --prompt-version and --prompt-file each name a version: give one of them")
+	p.Add(c.Pipeline != "" && c.ModelGiven && IsBaseline(c.Model),
+		"--model baseline and --pipeline cannot both be measured in one run: "+
 			"leave one out, or set it aside with --model= or --pipeline=")
-	}
-	if c.Pipeline != "" && (c.Record != "" || c.TwoStages || len(c.Vars) > 0 || c.Limits.Limited() || c.HasPrompt()) {
-		p.Add("--pipeline asks its model itself: leave --record, --two-stages, --var, --prompt and its relatives, " +
+	p.Add(c.Pipeline != "" && (c.Record != "" || c.TwoStages || len(c.Vars) > 0 || c.Limits.Limited() || c.HasPrompt()),
+		"--pipeline asks its model itself: leave --record, --two-stages, --var, --prompt and its relatives, "+
 			"--rpm, --tpm, --cache and --budget-… out")
-	}
 	return c
 }
 
@@ -126,9 +121,7 @@ func readLimits(p *settings.Problems, s settings.Values) Limits {
 	c.RPM, c.TPM, c.Tokens = bound("rpm"), bound("tpm"), bound("budget-tokens")
 	if text := s.Text("budget-usd"); text != "" {
 		usd, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(usd > 0) || math.IsInf(usd, 0) {
-			p.Add("--budget-usd: %q is not a number above 0", text)
-		}
+		p.Add(err != nil || !(usd > 0) || math.IsInf(usd, 0), "--budget-usd: %q is not a number above 0", text)
 		c.USD = usd
 	}
 	return c

@@ -245,12 +245,12 @@ func ParseMapping(text []byte) (Mapping, error) {
 		return Mapping{}, cli.WithCode(cli.ExitUsage, err)
 	}
 	m.Observation.Type = strings.ToUpper(m.Observation.Type)
-	var problems []error
+	var problems textutil.Problems
 	for _, key := range slices.Sorted(maps.Keys(m.Metadata)) {
 		// The values of these keys link to Langfuse or are kept, and are not redacted: see exemptPaths.
-		if first := keyPath(key)[0]; first == evidenceKey || first == sourceKey || first == reviewKey {
-			problems = append(problems, fmt.Errorf("metadata: the key %q is taken: %s is written there; choose another", key, first))
-		}
+		first := keyPath(key)[0]
+		problems.Add(slices.Contains([]string{evidenceKey, sourceKey, reviewKey}, first),
+			"metadata: the key %q is taken: %s is written there; choose another", key, first)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return Mapping{}, cli.Usage("reading the mapping: %w", err)

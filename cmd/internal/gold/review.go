@@ -72,15 +72,12 @@ func parseDecisions(raw []byte) (d decisions, err error) {
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return d, cli.Usage("it is not a file of decisions, as the page of experiment audit --html saves it: %w", err)
 	}
-	var problems []error
+	var problems textutil.Problems
 	for _, decided := range d.Decisions {
-		if decided.Verdict != accepted && decided.Verdict != rejected {
-			problems = append(problems, fmt.Errorf("finding %q: the verdict %q is neither %s nor %s", decided.Finding, decided.Verdict, accepted, rejected))
-		}
+		problems.Add(decided.Verdict != accepted && decided.Verdict != rejected,
+			"finding %q: the verdict %q is neither %s nor %s", decided.Finding, decided.Verdict, accepted, rejected)
 	}
-	if len(d.Decisions) == 0 {
-		problems = append(problems, errors.New("it holds no decision"))
-	}
+	problems.Add(len(d.Decisions) == 0, "it holds no decision")
 	return d, cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 

@@ -57,10 +57,10 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 		Tags: c.StringSlice("tag"), Name: c.String("name"), Environment: c.String("environment"), Queue: cmp.Or(c.String("queue"), c.String("corrections")),
 		Limit: c.Int("limit"), Sample: c.Int("sample"), Seed: c.Uint64("seed"), Stratify: c.String("stratify"),
 	}
-	var problems []error
+	var problems textutil.Problems
 	for _, arg := range append(c.Args().Slice(), c.StringSlice("trace-id")...) {
 		if _, err := dataset.FormatOf(arg); err == nil {
-			problems = append(problems, cli.Usage("%s is the name of a file: items come from --file %s, ids of traces from --from-file", arg, arg))
+			problems.Join(cli.Usage("%s is the name of a file: items come from --file %[1]s, ids of traces from --from-file", arg))
 		}
 		for id := range strings.SplitSeq(arg, ",") {
 			s.IDs = append(s.IDs, strings.TrimSpace(id))
@@ -68,19 +68,19 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 	}
 	if path := c.String("from-file"); path != "" {
 		ids, err := readIDs(c, env, path)
-		problems = append(problems, err)
+		problems.Join(err)
 		s.IDs = append(s.IDs, ids...)
 	}
 	for _, text := range c.StringSlice("score") {
 		rule, err := seed.ParseScoreRule(text)
-		problems = append(problems, err)
+		problems.Join(err)
 		s.Scores = append(s.Scores, rule)
 	}
 	var errSince, errUntil error
 	now := time.Now().UTC()
 	s.Since, errSince = readTime("since", c.String("since"), now)
 	s.Until, errUntil = readTime("until", c.String("until"), now)
-	problems = append(problems, errSince, errUntil)
+	problems.Join(errSince, errUntil)
 	return s, errors.Join(problems...)
 }
 
@@ -131,27 +131,22 @@ func readTime(flag, text string, now time.Time) (time.Time, error) {
 func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 	base, err := seedConfig(c)
 	mapping, errMapping := settings.ReadFile(c.Context, c.String("mapping"), "the mapping", seed.ParseMapping)
-	problems := []error{err, errMapping}
+	problems := textutil.Problems{err, errMapping}
 	for _, text := range c.StringSlice("accept-score") {
 		rule, err := seed.ParseScoreRule(text)
-		problems = append(problems, err)
+		problems.Join(err)
 		mapping.Evidence.Scores = append(mapping.Evidence.Scores, rule)
 	}
 	mapping.Evidence.Tags = append(mapping.Evidence.Tags, c.StringSlice("accept-tag")...)
-	if c.Bool("diff") && !c.Bool("dry-run") {
-		problems = append(problems, cli.Usage("--diff is a form of --dry-run: give both"))
-	}
+	problems.Add(c.Bool("diff") && !c.Bool("dry-run"), "--diff is a form of --dry-run: give both")
 	if path := c.String("out"); path != "" {
-		problems = append(problems, runs.CanWrite(path, c.String("from-file"), c.String("mapping"),
-			c.String("redact"), c.String("schema")))
-		if c.Bool("dry-run") {
-			problems = append(problems, cli.Usage("--out writes no item to Langfuse anyway: leave --dry-run away"))
-		}
+		problems.Join(runs.CanWrite(path, c.String("from-file"), c.String("mapping"), c.String("redact"), c.String("schema")))
+		problems.Add(c.Bool("dry-run"), "--out writes no item to Langfuse anyway: leave --dry-run away")
 	}
 	base.Foreign = nil
 	return seed.TraceConfig{
 		Config: base, Mapping: mapping, Corrections: c.IsSet("corrections"), AcceptUnvalidated: c.Bool("accept-unvalidated"), Before: c.Bool("diff"),
-	}, errors.Join(problems...)
+	}, cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 
 // seedTraces seeds from traces and prints the result.

@@ -55,11 +55,7 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if l != nil || err != nil {
 		return l, err
 	}
-	listener, err := listen(0)
-	if err != nil {
-		return nil, err
-	}
-	return serve(ctx, listener, mode, noted) // noted is that of a killed server, which may come back
+	return serve(ctx, 0, mode, noted) // noted is that of a killed server, which may come back
 }
 
 // refusedOnWindows is the error of an address without a server there, WSAECONNREFUSED.
@@ -143,9 +139,14 @@ func projectName() string {
 	return "embedded in " + cmp.Or(target, folder)
 }
 
-// serve serves the store of this folder in a mode, with the built-in dataset and prompt, and
-// connects to it. required is the mode that the connection must have; empty for any.
-func serve(ctx context.Context, listener net.Listener, required langfuse.Mode, mode embedded.Mode) (*Langfuse, error) {
+// serve serves the store of this folder in a mode, with the built-in dataset and prompt, on a port,
+// and connects to it. Port 0 stands for a free one. required is the mode that the connection must
+// have; empty for any.
+func serve(ctx context.Context, port int, required langfuse.Mode, mode embedded.Mode) (*Langfuse, error) {
+	listener, err := listen(port)
+	if err != nil {
+		return nil, err
+	}
 	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: projectName(), Mode: mode})
 	if err != nil {
 		err = errors.Join(err, listener.Close())
@@ -208,11 +209,7 @@ func Serve(ctx context.Context, port int, config embedded.Config, pages func(*La
 		return errors.Join(cli.Usage("the embedded Langfuse of this folder runs already at %s: stop it first",
 			l.Client.BaseURL()), l.Close())
 	}
-	listener, err := listen(port)
-	if err != nil {
-		return err
-	}
-	l, err := serve(ctx, listener, "", config.Mode)
+	l, err := serve(ctx, port, "", config.Mode)
 	if err != nil {
 		return err
 	}

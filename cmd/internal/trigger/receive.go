@@ -292,13 +292,11 @@ func checkSettings(file configs.Trigger, r request) (map[string]string, error) {
 			names := strings.Join(slices.Sorted(maps.Keys(run.Allow)), ", ")
 			err = fmt.Errorf("the payload may not set %s; it may set: %s", textutil.Brief(key, 100), cmp.Or(names, "nothing"))
 		}
-		if err != nil {
-			problems = append(problems, err)
-		}
+		problems = append(problems, err)
 		settings[key] = value
 	}
-	if len(problems) > 0 {
-		return r.Settings, errors.Join(problems...)
+	if err := errors.Join(problems...); err != nil {
+		return r.Settings, err
 	}
 	return settings, nil
 }

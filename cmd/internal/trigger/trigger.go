@@ -164,16 +164,14 @@ func readSecrets(text string) (secrets []secret.Secret, err error) {
 
 // tryAll tries a run of each dataset, without settings from a payload.
 func (t *server) tryAll(ctx context.Context) error {
-	var problems []error
+	var problems textutil.Problems
 	for _, name := range slices.Sorted(maps.Keys(t.file.Datasets)) {
 		err := errors.New("it would be taken for a file, and not for a dataset in Langfuse")
 		if !experiment.IsFile(name) {
 			run := runName(t.file.Datasets[name].Name, name, t.cfg.Now())
 			_, err = t.commandLine(ctx, request{Dataset: name, Run: run})
 		}
-		if err != nil {
-			problems = append(problems, fmt.Errorf("dataset %q: %w", name, err))
-		}
+		problems.Add(err != nil, "dataset %q: %w", name, err)
 	}
 	return errors.Join(problems...)
 }

@@ -180,23 +180,17 @@ func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
 		return out, err
 	}
 	es := newEvidenceSearch(c.trace, c.scores, t.mapper.queues, t.cfg.Mapping.Evidence, src)
-	evidence, complete := es.queueEvidence()
-	correction, corrected := es.correction()
-	switch rejection, unused := es.rejection(), es.unusedCorrection(); {
-	case !complete:
-		return out, refuse(NoEvidence, "", "the item of the queue is about another observation than the one that counts")
-	case !corrected && unused != "":
-		return out, refuse(PassedOver, "", "is neither corrected nor confirmed: %s", unused)
-	case !corrected && rejection != "":
-		return out, refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back",
-			rejection)
+	evidence, err := es.completion()
+	if err != nil {
+		return out, err
 	}
+	corrected := es.correction != nil
 	out.item, out.evidence = item.Item, evidence
 	oldHash, completedAt := dataset.GoldHash(item.Expected), evidence.Time
 	review := Review{Verdict: Confirmed, Gold: oldHash, At: completedAt, By: evidence.Author, Trace: c.id, Run: l.run, Queue: evidence.Name}
 	if corrected {
-		review.At, review.By = correction.Timestamp.UTC(), cmp.Or(correction.AuthorUserID, evidence.Author)
-		out.evidence = evidenceOf(ByCorrection, correction)
+		out.evidence = evidenceOf(ByCorrection, *es.correction)
+		review.At, review.By = out.evidence.Time, cmp.Or(out.evidence.Author, evidence.Author)
 	}
 	doubt, doubtedAt := findDoubt(es.scores, t.cfg.Dataset, item.ID)
 	if doubt != nil {
@@ -214,7 +208,7 @@ func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
 	}
 	gold := item.Expected
 	if corrected {
-		if gold, err = t.mapper.expected(&out, src, correction, true); err != nil {
+		if gold, err = t.mapper.expected(&out, src, es.correction); err != nil {
 			return out, err
 		}
 	}
@@ -252,6 +246,23 @@ func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
 		return out, refuse(Refused, "metadata", "the item %s: %v", item.ID, err)
 	}
 	return out, nil
+}
+
+// completion returns the completed queue item of the trace. It refuses a trace that neither corrects nor
+// confirms the gold.
+func (es evidenceSearch) completion() (Evidence, error) {
+	evidence, complete := es.queueEvidence()
+	switch rejection, unused := es.rejection(), es.unusedCorrection(); {
+	case !complete:
+		return evidence, refuse(NoEvidence, "", "the item of the queue is about another observation than the one that counts")
+	case es.correction != nil:
+	case unused != "":
+		return evidence, refuse(PassedOver, "", "is neither corrected nor confirmed: %s", unused)
+	case rejection != "":
+		return evidence, refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back",
+			rejection)
+	}
+	return evidence, nil
 }
 
 // isIn reports whether the list already has a review of the same trace and queue that covers r:

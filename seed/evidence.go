@@ -81,6 +81,7 @@ type evidenceSearch struct {
 	observationID string            // id of the chosen observation, or ""
 	parent        map[string]string // parent id by observation id
 	related       map[string]bool   // ids of the observations whose evidence counts
+	correction    *langfuse.Score   // of the output; nil without one
 	private       bool              // reasons do not show text values of scores
 }
 
@@ -104,6 +105,7 @@ func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map
 			es.related[id] = true
 		}
 	}
+	es.correction = es.findCorrection()
 	return es
 }
 
@@ -134,9 +136,8 @@ func (es evidenceSearch) concerns(s langfuse.Score) bool {
 // find returns the strongest evidence, the newest among equals, or the reason why there is none. A
 // person's rejection outweighs everything but a correction.
 func (es evidenceSearch) find() (Evidence, string) {
-	correction, corrected := es.correction()
 	rejection := es.rejection()
-	if rejection != "" && !corrected {
+	if rejection != "" && es.correction == nil {
 		return Evidence{}, rejection
 	}
 	if rejection == "" {
@@ -147,8 +148,8 @@ func (es evidenceSearch) find() (Evidence, string) {
 			return evidenceOf(ByAnnotation, es.scores[i]), ""
 		}
 	}
-	if corrected {
-		return evidenceOf(ByCorrection, correction), ""
+	if es.correction != nil {
+		return evidenceOf(ByCorrection, *es.correction), ""
 	}
 	if i := slices.IndexFunc(es.scores, func(s langfuse.Score) bool { return es.concerns(s) && es.ruleHolds(s) }); i >= 0 {
 		return evidenceOf(ByScore, es.scores[i]), ""
@@ -182,18 +183,18 @@ func (es evidenceSearch) queueEvidence() (Evidence, bool) {
 	return e, true
 }
 
-// correction returns the newest correction of the chosen observation, else of its nearest corrected
-// ancestor, else of the trace. Corrections of steps below the chosen observation do not correct its
-// output.
-func (es evidenceSearch) correction() (langfuse.Score, bool) {
+// findCorrection returns the newest correction of the chosen observation, else of its nearest corrected
+// ancestor, else of the trace, or nil. Corrections of steps below the chosen observation do not correct
+// its output.
+func (es evidenceSearch) findCorrection() *langfuse.Score {
 	for _, id := range append(es.above(es.observationID), "") {
-		for _, s := range es.scores {
+		for i, s := range es.scores {
 			if subject, ok := es.subject(s); ok && subject == id && s.Type == langfuse.ScoreCorrection {
-				return s, true
+				return &es.scores[i]
 			}
 		}
 	}
-	return langfuse.Score{}, false
+	return nil
 }
 
 // unusedCorrection describes the newest correction of an observation, and the mapping that would

@@ -103,17 +103,18 @@ func (m *mapper) build(trace langfuse.Trace, scores []langfuse.Score) (mappedIte
 	if err := m.demandEvidence(&out, es); err != nil {
 		return out, err
 	}
-	correction, corrected := es.correction()
-	out.correctedAt = correction.Timestamp
+	if es.correction != nil {
+		out.correctedAt = es.correction.Timestamp
+	}
 	for _, key := range []string{"input", "output"} { // a correction replaces the output
-		if mark := truncationMark(decodeText(src.values[key])); mark != "" && !(corrected && key == "output") {
+		if mark := truncationMark(decodeText(src.values[key])); mark != "" && !(es.correction != nil && key == "output") {
 			return out, refuse(Truncated, key, "the trace's %s was cut when it was recorded (%s)", key, mark)
 		}
 	}
 	if out.item.Input, err = m.input(src.values); err != nil {
 		return out, err
 	}
-	if out.item.Expected, err = m.expected(&out, src, correction, corrected); err != nil {
+	if out.item.Expected, err = m.expected(&out, src, es.correction); err != nil {
 		return out, err
 	}
 	metadata := map[string]any{sourceKey: trace.ID, evidenceKey: out.evidence}
@@ -147,9 +148,8 @@ func (m *mapper) build(trace langfuse.Trace, scores []langfuse.Score) (mappedIte
 func (m *mapper) demandEvidence(out *mappedItem, es evidenceSearch) error {
 	evidence, reason := es.find()
 	rejection, unused := es.rejection(), es.unusedCorrection()
-	_, corrected := es.correction()
 	switch {
-	case reason == "" && unused != "" && !corrected:
+	case reason == "" && unused != "" && es.correction == nil:
 		out.warn(PassedOver, "", "is taken as it was answered; %s", unused)
 	case reason == "":
 	case rejection != "": // a rejection is not a lack of evidence; seeding removes no item
@@ -330,10 +330,9 @@ func (m *mapper) canonical(path string, value any) (json.RawMessage, error) {
 var listKey = textutil.Pattern(`(?i)["'](entities|relationships)["']\s*:`)
 
 // expected returns the gold in the native form, with names in place of references. It takes the
-// correction, else the value at the mapping's path. A correction has the form of the output that it
+// correction, if not nil, else the value at the mapping's path. A correction has the form of the output that it
 // corrects, or is the gold itself; a path that leads outside the output does not apply to it.
-func (m *mapper) expected(out *mappedItem, src source, correction langfuse.Score,
-	corrected bool) (json.RawMessage, error) {
+func (m *mapper) expected(out *mappedItem, src source, correction *langfuse.Score) (json.RawMessage, error) {
 	paths := m.cfg.Mapping.Expected
 	if len(paths) == 0 {
 		paths = Paths{{text: "output", steps: []step{{key: "output"}}}}
@@ -344,8 +343,8 @@ func (m *mapper) expected(out *mappedItem, src source, correction langfuse.Score
 	}
 	value, _ := paths.find(src.values)
 	var replaced extraction.Extraction
-	text, _ := correction.Value.Text()
-	if corrected {
+	if correction != nil {
+		text, _ := correction.Value.Text()
 		if out.item.Expected != nil { // the gold of an item that exists
 			value, _ = dataset.Decode(out.item.Expected)
 		}

@@ -19,10 +19,10 @@ import (
 // maxJSONFile is the maximum size of a JSON file in bytes. The whole file is in memory.
 const maxJSONFile = 256 << 20
 
-// json reads a list of items, or an object that has the list under "items". Invalid JSON ends
+// readJSON reads a list of items, or an object that has the list under "items". Invalid JSON ends
 // it, since the next item cannot be found then.
-func (d *decoder) json(in io.Reader) {
-	text, readErr := io.ReadAll(io.LimitReader(in, maxJSONFile+1))
+func readJSON(in *bufio.Reader, limit int, yield func(record, error) bool) {
+	text, err := io.ReadAll(io.LimitReader(in, maxJSONFile+1))
 	lists, list := 0, text
 	for key, value := range textutil.JSONMembers(text) {
 		if key == "items" {
@@ -34,61 +34,60 @@ func (d *decoder) json(in io.Reader) {
 		offset := cap(text) - cap(raw) // offset of raw, a part of text
 		line += bytes.Count(text[counted:offset], []byte("\n"))
 		counted = offset
-		switch {
-		case len(raw) > d.limit:
-			d.fail(line, d.tooLong(line))
+		if len(raw) > limit {
+			yield(record{line: line}, tooLong(limit))
 			return
-		case !d.object(raw, line):
+		}
+		if !yield(readObject(raw, line)) {
 			return
 		}
 	}
-	if readErr != nil {
-		d.fail(line, fmt.Errorf("reading %s: %w", d.name, readErr))
-	} else if err := d.checkList(text, list, lists); err != nil {
-		d.fail(line, err)
+	if err == nil {
+		err = checkList(text, list, lists)
+	}
+	if err != nil {
+		yield(record{line: 1}, err)
 	}
 }
 
 // checkList returns an error if the JSON file, apart from its items, is not a list or an object
 // with a list.
-func (d *decoder) checkList(text, list []byte, lists int) error {
+func checkList(text, list []byte, lists int) error {
 	trimmed := bytes.TrimSpace(text)
 	switch {
 	case len(text) > maxJSONFile:
-		return d.problem(1, "", "the file is larger than %d MiB: write a line for each item, as .jsonl", maxJSONFile>>20)
+		return problem("", "the file is larger than %d MiB: write a line for each item, as .jsonl", maxJSONFile>>20)
 	case len(trimmed) == 0:
-		return d.problem(1, "", "the file is empty: expected a list of items")
+		return problem("", "the file is empty: expected a list of items")
 	case !textutil.ValidJSON(text):
-		problem := d.notAnObject(text, 1, json.Unmarshal(text, new(any)))
+		hint := ""
 		if _, more := textutil.CutJSON(trimmed); len(more) > 0 {
-			problem.Msg += "; a file with one object per line is named .jsonl"
+			hint = "; a file with one object per line is named .jsonl"
 		}
-		return problem
+		return notAnObject(text, 1, json.Unmarshal(text, new(any)), hint)
 	case trimmed[0] == '[', trimmed[0] == '{' && lists == 1 && list[0] == '[':
 		return nil
 	}
-	return d.problem(1, "", "expected a list of items, or an object with one list of them under \"items\"")
+	return problem("", "expected a list of items, or an object with one list of them under \"items\"")
 }
 
-// jsonl reads one object from each line.
-func (d *decoder) jsonl(in *bufio.Reader) {
+// readJSONL reads one object from each line.
+func readJSONL(in *bufio.Reader, limit int, yield func(record, error) bool) {
 	lines, line := bufio.NewScanner(in), 1
-	lines.Buffer(nil, d.limit)
+	lines.Buffer(nil, limit)
 	for ; lines.Scan(); line++ {
-		if len(bytes.TrimSpace(lines.Bytes())) > 0 && !d.object(lines.Bytes(), line) {
+		if len(bytes.TrimSpace(lines.Bytes())) > 0 && !yield(readObject(lines.Bytes(), line)) {
 			return
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		d.fail(line, d.tooLong(line))
+		yield(record{line: line}, tooLong(limit))
 	} else if err != nil {
-		d.fail(line, fmt.Errorf("reading %s: line %d: %w", d.name, line, err))
+		yield(record{}, fmt.Errorf("line %d: %w", line, err))
 	}
 }
 
-func (d *decoder) tooLong(line int) error {
-	return d.problem(line, "", "the item is larger than %d MiB", d.limit>>20)
-}
+func tooLong(limit int) error { return problem("", "the item is larger than %d MiB", limit>>20) }
 
 // field is a value of an item, by its name in files.
 type field string
@@ -114,11 +113,6 @@ var fields = map[string]field{
 	"createdAt": fieldServer, "updatedAt": fieldServer, "mediaReferences": fieldServer,
 }
 
-// fieldProblem returns a problem inside one item, without file and line.
-func fieldProblem(path field, format string, args ...any) error {
-	return &SyntaxError{Path: string(path), Msg: fmt.Sprintf(format, args...)}
-}
-
 // decodeItem makes an item from the keys and values of one object or row, and from further
 // metadata. The error joins all problems.
 func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
@@ -142,7 +136,7 @@ func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 				located.Warnings = append(located.Warnings, fmt.Sprintf("status: %s is not used, the item counts as active", raw))
 			}
 		case given[f] != "":
-			problems = append(problems, fieldProblem(f, "is given twice, as %q and as %q", given[f], key))
+			problems = append(problems, problem(f, "is given twice, as %q and as %q", given[f], key))
 		default:
 			given[f], byField[f] = key, raw
 		}
@@ -163,20 +157,20 @@ func newItem(values map[field]json.RawMessage) (item Item, problems []error) {
 	text := func(f field) (s string) { // also reads the digits of a number, so that 7 and "7" are the same id
 		var n json.Number
 		if raw := values[f]; raw != nil && json.Unmarshal(raw, &s) != nil && json.Unmarshal(raw, &n) != nil {
-			problems = append(problems, fieldProblem(f, "expected a string"))
+			problems = append(problems, problem(f, "expected a string"))
 		}
 		return cmp.Or(s, n.String())
 	}
 	document := values[fieldText]
 	if document != nil && document[0] != '"' {
-		problems = append(problems, fieldProblem(fieldText, "expected a string"))
+		problems = append(problems, problem(fieldText, "expected a string"))
 	}
 	item = Item{
 		ID: text(fieldID), Input: values[fieldInput], Expected: values[fieldExpected], Metadata: values[fieldMetadata],
 		SourceTraceID: text(fieldTrace), SourceObservationID: text(fieldObservation),
 	}
 	if document != nil && item.Input != nil {
-		problems = append(problems, fieldProblem(fieldText, "is given together with input: put the text into the input"))
+		problems = append(problems, problem(fieldText, "is given together with input: put the text into the input"))
 	} else if document != nil {
 		item.Input = slices.Concat([]byte(`{"document_text":`), document, []byte("}"))
 	}
@@ -190,11 +184,11 @@ func addMetadata(item *Item, more map[string]json.RawMessage) (err error) {
 	}
 	merged, names := map[string]json.RawMessage{}, slices.Sorted(maps.Keys(more))
 	if item.Metadata != nil && json.Unmarshal(item.Metadata, &merged) != nil {
-		return fieldProblem(fieldMetadata, "must be an object to take the keys %q, which do not belong to an item", names)
+		return problem(fieldMetadata, "must be an object to take the keys %q, which do not belong to an item", names)
 	}
 	for _, name := range names {
 		if _, exists := merged[name]; exists {
-			return fieldProblem(fieldMetadata, "has the key %q already, which also stands beside the metadata", name)
+			return problem(fieldMetadata, "has the key %q already, which also stands beside the metadata", name)
 		}
 		merged[name] = more[name]
 	}
@@ -213,44 +207,44 @@ func (c column) isJSON() bool {
 	return slices.Contains([]field{fieldInput, fieldExpected, fieldMetadata}, field(c))
 }
 
-// csv reads a header row and one item from each further row.
-func (d *decoder) csv(in *bufio.Reader) {
+// readCSV reads a header row and one item from each further row.
+func readCSV(in *bufio.Reader, limit int, yield func(record, error) bool) {
 	// Each row has a limit, since an open quote would read the rest of the file into memory.
-	budget := &io.LimitedReader{R: in, N: int64(d.limit)}
+	budget := &io.LimitedReader{R: in, N: int64(limit)}
 	r := csv.NewReader(budget)
 	r.ReuseRecord, r.Comma = true, separator(in)
 	header, err := r.Read()
 	if err == io.EOF {
-		err = d.problem(1, "", "the file is empty: expected a header row such as id,input,expected_output,metadata")
-	} else if err != nil {
-		err = d.csvProblem(err, 1)
+		err = problem("", "the file is empty: expected a header row such as id,input,expected_output,metadata")
 	}
-	columns, headerErr := d.columns(header)
-	if err := cmp.Or(err, headerErr); err != nil {
-		d.fail(1, err)
+	columns, headerErr := columnsOf(header)
+	if err := cmp.Or(csvProblem(err), headerErr); err != nil {
+		yield(record{line: 1}, err)
 		return
 	}
 	line := 1
 	for {
-		budget.N = int64(d.limit)
-		record, err := r.Read()
-		if len(record) > 0 {
+		budget.N = int64(limit)
+		cells, err := r.Read()
+		if len(cells) > 0 {
 			line, _ = r.FieldPos(0)
 		} else {
 			line++ // an unreadable row has no position
 		}
+		row, isSyntax := record{line: line}, true
 		switch {
 		case budget.N <= 0:
-			d.fail(line, d.problem(line, "", "the row is larger than %d MiB: is a quote left open?", d.limit>>20))
+			yield(row, problem("", "the row is larger than %d MiB: is a quote left open?", limit>>20))
 			return
 		case err == io.EOF:
 			return
 		case err != nil:
-			problem := d.csvProblem(err, line)
-			if !d.fail(line, problem) || !errors.As(problem, new(*SyntaxError)) {
-				return
-			}
-		case !d.row(columns, record, line):
+			err = csvProblem(err)
+			_, isSyntax = errors.AsType[*SyntaxError](err)
+		default:
+			row.values, row.metadata, err = readRow(columns, cells)
+		}
+		if !yield(row, err) || !isSyntax {
 			return
 		}
 	}
@@ -270,7 +264,7 @@ func separator(in *bufio.Reader) rune {
 	return ','
 }
 
-func (d *decoder) columns(header []string) ([]column, error) {
+func columnsOf(header []string) ([]column, error) {
 	columns := make([]column, 0, len(header))
 	seen := map[column]bool{}
 	for i, name := range header {
@@ -278,11 +272,11 @@ func (d *decoder) columns(header []string) ([]column, error) {
 		c := columnOf(name)
 		switch {
 		case invalidUTF8([]byte(name)) >= 0:
-			return nil, d.problem(1, "", "the header of column %d is not valid UTF-8; convert the file to UTF-8", i+1)
+			return nil, problem("", "the header of column %d is not valid UTF-8; convert the file to UTF-8", i+1)
 		case name == "":
-			return nil, d.problem(1, "", "column %d has no header", i+1)
+			return nil, problem("", "column %d has no header", i+1)
 		case seen[c]:
-			return nil, d.problem(1, "", "the column %q appears twice", name)
+			return nil, problem("", "the column %q appears twice", name)
 		}
 		seen[c] = true
 		columns = append(columns, c)
@@ -306,36 +300,30 @@ func columnOf(name string) column {
 	return column(metadataPrefix + name)
 }
 
-// row makes an item from one record. It reports all bad cells.
-func (d *decoder) row(columns []column, record []string, line int) bool {
-	values, metadata := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+// readRow returns the values of a row, and those that belong to the metadata. The error joins all bad cells.
+func readRow(columns []column, cells []string) (values, metadata map[string]json.RawMessage, err error) {
+	values, metadata = map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	var problems []error
-	for i, cell := range record {
+	for i, cell := range cells {
 		c := columns[i]
 		if cell == "" || c.isJSON() && strings.TrimSpace(cell) == "" {
 			continue
 		}
 		raw, err := c.value(cell)
-		name, isMetadata := strings.CutPrefix(string(c), metadataPrefix)
-		switch {
-		case err != nil:
-			problems = append(problems, err)
-		case isMetadata:
+		problems = append(problems, err)
+		if name, isMetadata := strings.CutPrefix(string(c), metadataPrefix); isMetadata {
 			metadata[name] = raw
-		default:
+		} else {
 			values[name] = raw
 		}
 	}
-	if err := errors.Join(problems...); err != nil {
-		return d.fail(line, err)
-	}
-	return d.values(values, metadata, line)
+	return values, metadata, errors.Join(problems...)
 }
 
 func (c column) value(cell string) (json.RawMessage, error) {
 	switch {
 	case invalidUTF8([]byte(cell)) >= 0:
-		return nil, fieldProblem(field(c), "is not valid UTF-8; convert the file to UTF-8")
+		return nil, problem(field(c), "is not valid UTF-8; convert the file to UTF-8")
 	case !c.isJSON():
 		return textutil.MarshalJSON(cell)
 	case !json.Valid([]byte(cell)):
@@ -343,20 +331,19 @@ func (c column) value(cell string) (json.RawMessage, error) {
 		if field(c) == fieldInput {
 			hint = "; a plain text belongs into a column document_text"
 		}
-		return nil, fieldProblem(field(c), "the cell is not JSON%s", hint)
+		return nil, problem(field(c), "the cell is not JSON%s", hint)
 	}
 	return json.RawMessage(cell), nil
 }
 
-// csvProblem describes an error in a row. Errors of the reader are only wrapped.
-func (d *decoder) csvProblem(err error, line int) error {
-	var parseErr *csv.ParseError
+// csvProblem describes an error in a row. It returns errors of the reader as they are.
+func csvProblem(err error) error {
+	parseErr, isSyntax := errors.AsType[*csv.ParseError](err)
 	switch {
 	case errors.Is(err, csv.ErrFieldCount):
-		return d.problem(line, "", "the row and the header have different numbers of cells")
-	case errors.As(err, &parseErr):
-		return d.problem(parseErr.StartLine, "", "is not CSV: %v (line %d, column %d)",
-			parseErr.Err, parseErr.Line, parseErr.Column)
+		return problem("", "the row and the header have different numbers of cells")
+	case isSyntax:
+		return problemAt(parseErr.StartLine, "is not CSV: %v (line %d, column %d)", parseErr.Err, parseErr.Line, parseErr.Column)
 	}
-	return fmt.Errorf("reading %s: %w", d.name, err)
+	return err
 }

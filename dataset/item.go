@@ -64,16 +64,16 @@ func checkID(located *Located) error {
 			for key := range textutil.JSONMembers(located.Metadata) {
 				keys = append(keys, key)
 			}
-			return fieldProblem(fieldID, "is missing, and so is an input or document_text to derive one from; other keys: %s", textutil.First(keys, 10))
+			return problem(fieldID, "is missing, and so is an input or document_text to derive one from; other keys: %s", textutil.First(keys, 10))
 		}
 		id, err := DeriveID(located.Item)
 		if err != nil {
-			return fieldProblem(fieldInput, "%v", err)
+			return problem(fieldInput, "%v", err)
 		}
 		located.ID, located.DerivedID = id, true
 	}
 	if err := ValidID(located.ID); err != nil {
-		return fieldProblem(fieldID, "%v", err)
+		return problem(fieldID, "%v", err)
 	}
 	return nil
 }

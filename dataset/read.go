@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,100 +104,106 @@ func Read(r io.Reader, format Format, name string) iter.Seq2[Located, error] {
 // readItems is Read with a given maximum size of an item.
 func readItems(r io.Reader, format Format, name string, limit int) iter.Seq2[Located, error] {
 	return func(yield func(Located, error) bool) {
-		d := &decoder{name: name, limit: limit, seen: map[string]int{}, yield: yield}
+		read := map[Format]recordReader{JSONL: readJSONL, JSON: readJSON, CSV: readCSV}[format]
+		if read == nil {
+			yield(Located{}, unknownFormat(string(format)))
+			return
+		}
 		in := bufio.NewReaderSize(r, 64<<10)
 		// The byte order mark of UTF-8 is no part of an item. An error is repeated by later reads.
 		if mark, _ := in.Peek(3); bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")) {
 			_, _ = in.Discard(3)
 		}
-		switch format {
-		case JSONL:
-			d.jsonl(in)
-		case JSON:
-			d.json(in)
-		case CSV:
-			d.csv(in)
-		default:
-			yield(Located{}, unknownFormat(string(format)))
-		}
+		lines := map[string]int{} // of each id
+		read(in, limit, func(r record, err error) bool {
+			var located Located
+			if err == nil {
+				located, err = r.item(lines)
+			}
+			for _, one := range cli.Unjoin(err) {
+				if syntaxErr, ok := errors.AsType[*SyntaxError](one); ok {
+					syntaxErr.File, syntaxErr.Line = name, cmp.Or(syntaxErr.Line, r.line)
+				} else {
+					one = fmt.Errorf("reading %s: %w", name, one)
+				}
+				if !yield(Located{}, one) {
+					return false
+				}
+			}
+			located.File, located.Line = name, r.line
+			return err != nil || yield(located, nil)
+		})
 	}
 }
 
-// decoder decodes the items of one file.
-type decoder struct {
-	name  string
-	limit int            // maximum size of an item in bytes
-	seen  map[string]int // line of each id
-	yield func(Located, error) bool
+// recordReader passes the records of a file to yield, or the error of a record that cannot be read,
+// until yield returns false. An error that is not a *SyntaxError is the last.
+type recordReader func(in *bufio.Reader, limit int, yield func(record, error) bool)
+
+// record is an item as it stands in a file: the values of its keys, and further metadata.
+type record struct {
+	line             int // where it begins
+	values, metadata map[string]json.RawMessage
 }
 
-func (d *decoder) problem(line int, path, format string, args ...any) *SyntaxError {
-	return &SyntaxError{File: d.name, Line: line, Path: path, Msg: fmt.Sprintf(format, args...)}
-}
-
-// fail yields each error that err joins, and reports whether to continue. Problems inside an
-// item get their file and line here.
-func (d *decoder) fail(line int, err error) bool {
-	for _, problem := range cli.Unjoin(err) {
-		if syntaxErr, ok := errors.AsType[*SyntaxError](problem); ok && syntaxErr.Line == 0 {
-			syntaxErr.File, syntaxErr.Line = d.name, line
-		}
-		if !d.yield(Located{}, problem) {
-			return false
-		}
+// item decodes the record. It refuses an id that another line has, and adds its own to lines.
+func (r record) item(lines map[string]int) (Located, error) {
+	located, err := decodeItem(r.values, r.metadata)
+	if err != nil {
+		return located, err
 	}
-	return true
+	first, duplicate := lines[located.ID]
+	switch {
+	case duplicate && located.DerivedID:
+		return located, problem("", "has the same input as line %d and no id: a row or line is a whole item; give both an id", first)
+	case duplicate:
+		return located, problem(fieldID, "%q is the id of line %d already: a row or line is a whole item", located.ID, first)
+	}
+	lines[located.ID] = r.line
+	return located, nil
 }
 
-// object decodes a JSON item that begins at a line.
-func (d *decoder) object(raw []byte, line int) bool {
+// problem returns a problem with a value of an item, or with all of it. readItems adds file and line.
+func problem(path field, format string, args ...any) error {
+	return &SyntaxError{Path: string(path), Msg: fmt.Sprintf(format, args...)}
+}
+
+// problemAt returns a problem at a line, which need not be that where its item begins.
+func problemAt(line int, format string, args ...any) error {
+	return &SyntaxError{Line: line, Msg: fmt.Sprintf(format, args...)}
+}
+
+// readObject reads a JSON item that begins at a line.
+func readObject(raw []byte, line int) (record, error) {
+	r, repeated := record{line, map[string]json.RawMessage{}, map[string]json.RawMessage{}}, ""
 	if offset := invalidUTF8(raw); offset >= 0 {
-		badLine := line + bytes.Count(raw[:offset], []byte("\n"))
-		return d.fail(line, d.problem(badLine, "", "byte 0x%02x is not valid UTF-8; convert the file to UTF-8", raw[offset]))
+		return r, problemAt(line+bytes.Count(raw[:offset], []byte("\n")),
+			"byte 0x%02x is not valid UTF-8; convert the file to UTF-8", raw[offset])
 	}
-	values, repeated := map[string]json.RawMessage{}, ""
 	if !textutil.ReadJSONObject(bytes.Clone(raw), func(key []byte, value json.RawMessage) bool {
 		name := textutil.JSONText(key)
-		if values[name] != nil {
+		if r.values[name] != nil {
 			repeated = name
 		}
-		values[name] = value
+		r.values[name] = value
 		return true
 	}) {
-		return d.fail(line, d.notAnObject(raw, line, json.Unmarshal(raw, &values)))
+		return r, notAnObject(raw, line, json.Unmarshal(raw, &r.values), "")
 	}
 	if repeated != "" {
-		return d.fail(line, d.problem(line, "", "the key %q is given twice", repeated))
+		return r, problem("", "the key %q is given twice", repeated)
 	}
-	return d.values(values, map[string]json.RawMessage{}, line)
+	return r, nil
 }
 
-// values decodes an item, adds its place, and refuses a duplicate id.
-func (d *decoder) values(values, metadata map[string]json.RawMessage, line int) bool {
-	located, err := decodeItem(values, metadata)
-	if err != nil {
-		return d.fail(line, err)
-	}
-	located.File, located.Line = d.name, line
-	if first, duplicate := d.seen[located.ID]; duplicate {
-		if located.DerivedID {
-			return d.fail(line, d.problem(line, "", "has the same input as line %d and no id: "+
-				"a row or line is a whole item; give both an id", first))
-		}
-		return d.fail(line, d.problem(line, "id", "%q is the id of line %d already: a row or line is a whole item", located.ID, first))
-	}
-	d.seen[located.ID] = line
-	return d.yield(located, nil)
-}
-
-func (d *decoder) notAnObject(raw []byte, line int, err error) *SyntaxError {
+// notAnObject describes a text that is not a JSON object. If it is not JSON at all, it adds a hint.
+func notAnObject(raw []byte, line int, err error, hint string) error {
 	if syntaxErr, ok := errors.AsType[*json.SyntaxError](err); ok {
 		before := raw[:min(int(syntaxErr.Offset), len(raw))]
-		badLine := line + bytes.Count(before, []byte("\n"))
 		column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
-		return d.problem(badLine, "", "is not JSON: %v (column %d)", syntaxErr, column)
+		return problemAt(line+bytes.Count(before, []byte("\n")), "is not JSON: %v (column %d)%s", syntaxErr, column, hint)
 	}
-	return d.problem(line, "", "expected an object such as {\"id\":…,\"input\":…,\"expectedOutput\":…}")
+	return problem("", "expected an object such as {\"id\":…,\"input\":…,\"expectedOutput\":…}")
 }
 
 func invalidUTF8(b []byte) int {

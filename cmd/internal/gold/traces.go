@@ -98,9 +98,9 @@ func readIDs(c *urfave.Context, env cli.Env, path string) (ids []string, err err
 	if err != nil {
 		return nil, cli.Usage("reading trace ids: %w", err)
 	}
-	for line := range strings.Lines(strings.TrimPrefix(string(raw), "\ufeff")) { // without a byte order mark
-		if id := strings.TrimSpace(line); id != "" && id[0] != '#' {
-			ids = append(ids, id)
+	for _, line := range dataset.Lines(raw) {
+		if line[0] != '#' {
+			ids = append(ids, string(line))
 		}
 	}
 	if len(ids) == 0 {

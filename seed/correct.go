@@ -118,20 +118,18 @@ func (t *traceSeeder) findLinks(ctx context.Context, data langfuse.Dataset, list
 // reviewTraces applies the reviews of some traces one after the other, because two traces may be
 // linked to the same item.
 func (t *traceSeeder) reviewTraces(ctx context.Context, traces []candidate) error {
-	return t.seeder.write(ctx, func(func(dataset.Located)) error {
-		for _, c := range traces {
-			out, err := mappedItem{}, c.err
-			if err == nil {
-				out, err = t.reviewItem(c)
-			}
-			if err != nil {
-				t.refuse(c.id, refusals(err))
-			} else if err = t.writeReview(ctx, c.id, out); err != nil || ctx.Err() != nil {
-				return errors.Join(err, ctx.Err())
-			}
+	for _, c := range traces {
+		out, err := mappedItem{}, c.err
+		if err == nil {
+			out, err = t.reviewItem(c)
 		}
-		return nil
-	})
+		if err != nil {
+			t.refuse(c.id, refusals(err))
+		} else if err = t.writeReview(ctx, c.id, out); err != nil || ctx.Err() != nil {
+			return fmt.Errorf("seeding: %w", errors.Join(err, ctx.Err()))
+		}
+	}
+	return nil
 }
 
 // writeReview writes an item if its review is new.

@@ -212,13 +212,16 @@ func Matrix(cfg SweepConfig) ([]SweepSettings, error) {
 	if err != nil {
 		return nil, err
 	}
+	combined, err := combinations(axes)
+	if err != nil {
+		return nil, err
+	}
 	words, err := nameWords(axes)
 	if err != nil {
 		return nil, err
 	}
 	var runs []SweepSettings
 	var problems []error
-	combined, err := combinations(axes)
 	for _, settings := range combined {
 		run := SweepSettings{Settings: settings}
 		if model := settings[0]; model.Flag == "model" && cfg.Bare != nil && cfg.Bare(model.Value) {
@@ -233,7 +236,7 @@ func Matrix(cfg SweepConfig) ([]SweepSettings, error) {
 		}
 		runs = append(runs, run)
 	}
-	return runs, errors.Join(append(problems, err)...)
+	return runs, errors.Join(problems...)
 }
 
 // orderAxes checks the axes and sorts them into the order of SweepFlags.
@@ -246,11 +249,9 @@ func orderAxes(axes []Axis) ([]Axis, error) {
 		problems.Add(seen[a.Flag], "--%s is given twice", a.Flag)
 		problems.Add(len(a.Values) == 0 && !seen[a.Flag], "--%s has no values", a.Flag)
 		seen[a.Flag] = true
-		values := map[string]bool{}
-		for _, value := range a.Values {
+		for i, value := range a.Values[:min(len(a.Values), MaxSweep)] { // more are refused by combinations
 			problems.Add(strings.TrimSpace(value) == "", "--%s has an empty value", a.Flag)
-			problems.Add(value != "" && values[value], "--%s has the value %q twice", a.Flag, value)
-			values[value] = true
+			problems.Add(value != "" && slices.Contains(a.Values[:i], value), "--%s has the value %q twice", a.Flag, value)
 		}
 	}
 	problems.Add(len(axes) == 0, "there is nothing to sweep")
@@ -265,15 +266,16 @@ func orderAxes(axes []Axis) ([]Axis, error) {
 func combinations(axes []Axis) ([][]Setting, error) {
 	all := [][]Setting{nil}
 	for _, a := range axes {
+		if len(all)*len(a.Values) > MaxSweep {
+			return nil, fmt.Errorf("the sweep has more than %d runs: try fewer values at once", MaxSweep)
+		}
 		var extended [][]Setting
 		for _, settings := range all {
 			for _, value := range a.Values {
 				extended = append(extended, append(slices.Clip(settings), Setting{a.Flag, value}))
 			}
 		}
-		if all = extended; len(all) > MaxSweep {
-			return nil, fmt.Errorf("the sweep has more than %d runs: try fewer values at once", MaxSweep)
-		}
+		all = extended
 	}
 	return all, nil
 }
@@ -297,18 +299,18 @@ func valuePrefix(flag string) string {
 func nameWords(axes []Axis) (map[Setting]string, error) {
 	words := map[Setting]string{}
 	for _, a := range axes {
-		taken := map[string]bool{}
+		var taken []string
 		for _, value := range a.Values {
 			word := valuePrefix(a.Flag) + textutil.CanonicalNumber(value)
 			if a.Flag == "model" {
-				if word = shortModel(value); taken[word] {
+				if word = shortModel(value); slices.Contains(taken, word) {
 					word = safeName(strings.TrimSuffix(value, ".jsonl"))
 				}
 			}
-			if word = safeName(word); word == "" || taken[word] {
+			if word = safeName(word); word == "" || slices.Contains(taken, word) {
 				return nil, fmt.Errorf("--%s %q has no name of its own: %q", a.Flag, value, word)
 			}
-			taken[word] = true
+			taken = append(taken, word)
 			words[Setting{a.Flag, value}] = word
 		}
 	}

@@ -210,6 +210,25 @@ func TestRescore_damaged(t *testing.T) {
 	}
 }
 
+// TestRescore_large checks that Rescore commits more bytes than it holds at once.
+func TestRescore_large(t *testing.T) {
+	from, to := create(t), create(t)
+	items := itemsOf(t, 3)
+	noError(t, from.AddItems(t.Context(), items))
+	large := json.RawMessage(`"` + strings.Repeat("x", 9<<20) + `"`)
+	for _, item := range items {
+		noError(t, from.Commit(t.Context(), outcome.Outcome{Item: item.ID, Trial: 1, Attempt: 1, Detail: outcome.Detail{Output: large}}))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := experiment.RescoreRun(ctx, experiment.RescoreConfig{From: from.Reader, Scorer: full{}}, to, nil); err != nil {
+		t.Fatal(err)
+	}
+	if counts, err := to.Counts(t.Context()); err != nil || counts.Done != 3 {
+		t.Errorf("%+v, %v", counts, err)
+	}
+}
+
 func itemsOf(t *testing.T, n int) []dataset.Item {
 	t.Helper()
 	var items []dataset.Item

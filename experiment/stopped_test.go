@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
 )
 
 // watchedPool is a Pool that calls a function when a unit was given back.
@@ -67,6 +69,30 @@ func TestRunner_stopsWhenNothingCanBeTried(t *testing.T) {
 	found, footer, err = carryOut(t, t.Context(), cfg)
 	if err != nil || len(found) != 20 || footer.Status != outcome.Complete {
 		t.Errorf("resumed: %v, %d outcomes, %+v", err, len(found), footer)
+	}
+}
+
+// TestRunner_stoppedByTheLast checks that the reason is known if the last item meets it.
+func TestRunner_stoppedByTheLast(t *testing.T) {
+	tripped := &limit.TrippedError{Reason: "no credit", Why: "the account is used up"}
+	_, footer, err := carryOut(t, t.Context(), experiment.RunnerConfig{Run: create(t), Source: list(1), Scorer: half{},
+		Task: task(func(context.Context, experiment.Item) (experiment.TaskResult, error) {
+			return experiment.TaskResult{}, tripped
+		})})
+	if !errors.Is(err, experiment.ErrInterrupted) || !errors.Is(err, tripped) || footer.Status != outcome.Interrupted {
+		t.Errorf("%v, %+v", err, footer)
+	}
+}
+
+// TestRunner_stoppedAtOnce checks that no item is handed out after a stop, although workers are ready.
+func TestRunner_stoppedAtOnce(t *testing.T) {
+	for range 20 {
+		stop := make(chan struct{})
+		found, _, err := carryOut(t, t.Context(), experiment.RunnerConfig{Run: create(t), Source: list(3), Task: task(echo), Scorer: half{},
+			Stop: stop, Observer: experiment.Observer{Planned: func(int, int) { close(stop) }}})
+		if !errors.Is(err, experiment.ErrInterrupted) || len(found) > 0 {
+			t.Fatalf("%v, %d outcomes", err, len(found))
+		}
 	}
 }
 
@@ -184,5 +210,22 @@ func TestRunner_waitingIsNoLatency(t *testing.T) {
 	noError(t, err)
 	if o := found["i00"]; o.Failed() || o.Latency >= wait || o.Ended.Sub(o.Started) < wait {
 		t.Errorf("%+v", o)
+	}
+}
+
+// TestRun_damagedItem checks that an item that cannot be read ends the run with that error.
+func TestRun_damagedItem(t *testing.T) {
+	t.Chdir(t.TempDir())
+	damage := func(_ context.Context, path string) error {
+		db, err := sql.Open("sqlite", path)
+		noError(t, err)
+		_, err = db.Exec("UPDATE item SET input = x'01ff' WHERE id = 'i01'")
+		return errors.Join(err, db.Close())
+	}
+	result, err := experiment.Run(t.Context(), experiment.Config{
+		Header: outcome.Header{Name: "r"}, Source: list(3), Task: task(echo), Scorer: half{}, Accepts: damage,
+	})
+	if !errors.Is(err, runstore.ErrDamaged) || errors.Is(err, experiment.ErrInterrupted) {
+		t.Errorf("%v, %d scored", err, result.Summary.Items.Scored)
 	}
 }

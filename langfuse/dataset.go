@@ -309,9 +309,10 @@ func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (Datase
 	var listErr error
 	var listed sync.WaitGroup
 	listed.Go(func() {
-		// A version in the future contains the current items, the newest first.
+		// A version in the future contains the current items, the newest first. A local clock that was lost,
+		// as without a battery, begins in 1970 or 2000.
 		query := url.Values{"datasetName": {name}, "limit": {"1"}, "page": {"1"}}
-		setTime(query, "version", time.Now().AddDate(1, 0, 0))
+		setTime(query, "version", time.Now().AddDate(100, 0, 0))
 		newest, listErr = call[page[DatasetItem]](ctx, c, get("dataset-items", query), nil, "items of dataset %q", name)
 	})
 	before := time.Now()

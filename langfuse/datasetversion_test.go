@@ -1,6 +1,9 @@
 package langfuse
 
 import (
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -28,5 +31,25 @@ func TestServerNow(t *testing.T) {
 				t.Errorf("got %s and %s, want %s and %s", now, wait, tt.now, tt.wait)
 			}
 		})
+	}
+}
+
+// TestCurrentDatasetVersion_clockBehind checks that the version contains an item that is decades newer than
+// the clocks of client and server.
+func TestCurrentDatasetVersion_clockBehind(t *testing.T) {
+	created := time.Now().AddDate(50, 0, 0).UTC().Truncate(time.Millisecond)
+	client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch version, err := time.Parse(time.RFC3339, r.URL.Query().Get("version")); {
+		case strings.HasSuffix(r.URL.Path, "/health"):
+			fmt.Fprint(w, `{"status":"OK","version":"3.180.0"}`)
+		case err != nil || version.Before(created):
+			fmt.Fprint(w, `{"data":[],"meta":{"totalItems":0}}`)
+		default:
+			fmt.Fprintf(w, `{"data":[{"id":"i","createdAt":%q}],"meta":{"totalItems":1}}`, FormatTime(created))
+		}
+	})
+	found, err := client.CurrentDatasetVersion(t.Context(), "docs")
+	if err != nil || !found.At.Equal(created) || found.Items != 1 {
+		t.Errorf("%+v, %v; want version %s", found, err, created)
 	}
 }

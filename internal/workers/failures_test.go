@@ -359,6 +359,43 @@ func TestWork_givenBack(t *testing.T) {
 	}
 }
 
+// TestWork_suspended checks that a coordinator that was suspended after a stop hears its workers before it
+// gives back what they hold.
+func TestWork_suspended(t *testing.T) {
+	t.Parallel()
+	f := newServerFixture(t, 2*time.Second)
+	o, stop, ended := f.coordinate(), make(chan struct{}), make(chan error, 1)
+	report := func(inHand int) {
+		p := Presence{ID: "w", Concurrency: 1, InHand: map[string]int{o.run.ID: inHand}}
+		o.update(func() { o.workers[p.ID] = workerState{p, time.Now()} })
+	}
+	report(1)
+	var released, givenBack atomic.Bool
+	go func() {
+		ended <- o.Work(limit.WithStop(t.Context(), stop), &fakeQueue{left: 1, giveBack: func(error) { givenBack.Store(released.Load()) }})
+	}()
+	onServer := func(n int) func() bool {
+		return func() bool {
+			units, err := o.conn.storedKeys(t.Context(), unitStream, unitSubject+o.run.ID+".*")
+			return err == nil && len(units) == n
+		}
+	}
+	waitFor(t, "the unit on the server", onServer(1))
+	close(stop)
+	waitFor(t, "withdrawal", onServer(0))
+	o.mu.Lock() // nothing is heard or decided in a suspended process
+	time.Sleep(o.conn.cfg.lostAfter() + o.conn.cfg.beatInterval)
+	o.mu.Unlock()
+	time.Sleep(o.conn.cfg.beatInterval) // until the next report
+	report(1)
+	time.Sleep(2 * o.conn.cfg.beatInterval)
+	released.Store(true)
+	report(0)
+	if err := <-ended; err != nil || !givenBack.Load() {
+		t.Errorf("%v, given back after the worker had released it: %t", err, givenBack.Load())
+	}
+}
+
 // TestCoordinator_redelivered checks that the texts speak of deliveries, of which a unit may have
 // several, and of a server that is away.
 func TestCoordinator_redelivered(t *testing.T) {

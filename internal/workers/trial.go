@@ -343,11 +343,17 @@ func (c *Coordinator) recallUnits(ctx context.Context, home func() bool) error {
 	if err := c.retry(ctx, c.conn.cfg.maxOutage(), purge); err != nil {
 		return serverAwayError("withdrawing the units that no worker has begun", err)
 	}
-	for taken := time.Now(); ; {
+	report := 2 * c.conn.cfg.beatInterval // within which a worker has reported the units that it holds
+	for taken, checked := time.Now(), time.Now(); ; {
 		err := c.waitUntil(ctx, func() bool {
+			// A worker may have taken a unit just before the purge, and none was heard while this process
+			// was suspended.
+			if time.Since(checked) > report {
+				taken = time.Now()
+			}
+			checked = time.Now()
 			_, _, inHand, quiet := c.activeWorkers()
-			// A worker that took a unit just before the purge has reported it within a second.
-			return home() || c.drained && inHand == 0 && quiet.After(taken.Add(2*c.conn.cfg.beatInterval))
+			return home() || c.drained && inHand == 0 && quiet.After(taken.Add(report))
 		})
 		if err != nil {
 			return err

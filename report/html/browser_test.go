@@ -223,6 +223,7 @@ func sideBySide(t *testing.T, chromium context.Context) {
 	b.Press("j", kb.Enter)
 	want(b, heading, "doc-0009")
 	want(b, `Array.from(document.querySelectorAll("#item .pane"), p => p.querySelector("h2").textContent + " " + p.querySelectorAll("mark:not(.swatch)").length).join()`, "base 7,candidate 7")
+	want(b, headingsSkipNoLevel, true)
 	value[string](b, `location.hash = "#/item/doc-0011/1"`)
 	want(b, heading, "doc-0011")
 	want(b, `document.querySelector("#item .pane .notice").textContent`, "This run has no such item.")
@@ -245,6 +246,7 @@ func narrowScreen(t *testing.T, chromium context.Context) {
 			want(b, `location.hash`, route)
 		}
 		want(b, `document.documentElement.scrollWidth <= 400`, true)
+		want(b, headingsSkipNoLevel, true)
 	}
 	want(b, `getComputedStyle(document.body).backgroundColor`, "rgb(19, 22, 26)") // of the dark scheme
 	b.WantNoComplaints()
@@ -356,6 +358,7 @@ func compareNarrowScreen(t *testing.T, chromium context.Context) {
 		value[string](b, `location.hash = "`+route+`"`)
 		want(b, `location.hash`, route)
 		want(b, `document.documentElement.scrollWidth <= 400`, true)
+		want(b, headingsSkipNoLevel, true)
 		if route == "#/items" { // what counts most is not cut off
 			want(b, `document.querySelector("#list th[aria-sort]").getBoundingClientRect().right <= 400`, true)
 		}
@@ -420,6 +423,10 @@ func openAll(b *testkit.Browser, last string) {
 	}
 	want(b, itemPlace, last)
 }
+
+// headingsSkipNoLevel is whether no heading of the page is more than one level below the one before.
+const headingsSkipNoLevel = `Array.from(document.querySelectorAll("main h1, main h2, main h3, main h4")).filter(h => h.offsetParent)
+	.every((h, i, all) => h.tagName[1] - (i ? all[i - 1].tagName[1] : 0) <= 1)`
 
 // wantUnharmed checks that no untrusted text was executed or became an element.
 func wantUnharmed(b *testkit.Browser, scripts int) {

@@ -28,7 +28,7 @@ function paneOf(run, part, pane) {
     el("div", { class: "split" }, documentCard(pane, states, tallied(pane.entities.map((t) => t.state)), marksOf(pane.entities)),
       el("div", null, meta.answers ? thingTable("Terms", pane.terms || [], "terms", pane.failure)
         : [thingTable("Entities", pane.entities, "entities", pane.failure), thingTable("Relationships", pane.relationships, "relationships", pane.failure)])),
-    callList(pane)));
+    callList(pane, partHeading)));
 }
 
 function scoreChips(pane) {
@@ -40,10 +40,10 @@ function scoreChips(pane) {
 const noThings = (failed) => el("p", { class: "dim" }, failed ? meta.answers ? "not judged: it failed" : "none expected" : meta.answers ? "none asked for, none forbidden" : "none expected, none extracted");
 
 function thingTable(title, things, kind, failed) {
-  if (!things.length) return el("div", null, el("h3", null, title), noThings(failed));
+  if (!things.length) return el("div", null, el(partHeading, null, title), noThings(failed));
   const order = ["near", "type", "missed", "spurious", "ok", "unjudged"];
   const sorted = things.map((t, row) => ({ ...t, row })).sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
-  return el("div", null, el("h3", null, title + " ", el("span", { class: "count" }, String(things.length))),
+  return el("div", null, el(partHeading, null, title + " ", el("span", { class: "count" }, String(things.length))),
     el("div", { class: "card scroll" }, el("table", { class: "things " + kind },
       el("thead", null, el("tr", null, el("th", { scope: "col", class: "half" }, "expected"), el("th", { scope: "col", class: "half" }, meta.answers ? "in the answer" : "extracted"), el("th", { scope: "col" }, "result"), el("th", { scope: "col", class: "num sim" }, "sim."))),
       el("tbody", null, sorted.map(thingRow)))));
@@ -64,7 +64,8 @@ function sideOf(s) {
   return el("span", null, el("button", { type: "button", class: "name" }, bdi(s.name || "(no name)")), " ", s.type ? el("span", { class: "tag type" }, s.type) : null);
 }
 
-function callList(pane) {
+// callList shows the calls and the output below a heading of this level.
+function callList(pane, heading) {
   const parts = (pane.calls || []).map((c) => {
     const facts = [c.model, c.ms ? milliseconds(c.ms) : "", c.input || c.output ? count(c.input || 0) + " tokens in, " + count(c.output || 0) + " out" : "",
       c.cost ? dollars(c.cost) : "", c.attempts > 1 ? c.attempts + " attempts" : "", c.finish ? "finish: " + c.finish : ""].filter(Boolean);
@@ -77,7 +78,7 @@ function callList(pane) {
   });
   const output = pane.output ? el("details", { class: "output" }, el("summary", null, el("strong", null, meta.answers ? "Answer" : "Extraction"), " ", el("span", { class: "dim" }, "as JSON")), el("div", { class: "inner" }, quoted(pane.output))) : null;
   const trace = pane.trace ? el("p", null, el("a", { href: pane.trace }, "Trace of this item")) : null;
-  return parts.length || output || trace ? el("div", null, el("h3", null, "Prompt and answer"), parts, output, trace) : null;
+  return parts.length || output || trace ? el("div", null, el(heading, null, "Prompt and answer"), parts, output, trace) : null;
 }
 
 function quoted(q) {

@@ -9,7 +9,7 @@ function documentCard(doc, titles, counts, marksIn, note) {
   const text = el("div", { class: "document", dir: "auto", tabindex: "0", role: "region", "aria-label": "Document" });
   for (const part of doc.document) text.append(typeof part === "string" ? part : mark(part, marksIn(part)));
   if (!doc.document.length) text.append(el("span", { class: "dim" }, "no text"));
-  return el("section", { class: "doc card" }, el("h3", null, meta.answers ? "Question and answer" : "Document"), legend(titles, counts), note, text,
+  return el("section", { class: "doc card" }, el(partHeading, null, meta.answers ? "Question and answer" : "Document"), legend(titles, counts), note, text,
     doc.cut ? el("p", { class: "notice warn cut" }, "… " + counted(doc.cut, "more character") + " of the document are left out of this file") : null);
 }
 

@@ -19,7 +19,7 @@ function itemBody(row, detail) {
     el("div", { class: "split" }, documentCard(detail, changes, tallied(entities.map((t) => t.change)), changesIn(entities, i), whose()),
       el("div", null, meta.answers ? changeTable("Terms", terms, "terms", failed)
         : [changeTable("Entities", entities, "entities", failed), changeTable("Relationships", relationships, "relationships", failed)])),
-    el("div", { class: "columns" }, panes.map((pane, k) => el("div", null, el("h2", null, sideName(k, i)), answerOf(pane), pane ? callList(pane) : el("p", { class: "notice" }, "This run has no such " + (trials.get(row.id).some((r) => sides(r)[k]) ? "trial." : "item.")))))));
+    el("div", { class: "columns" }, panes.map((pane, k) => el("div", null, el("h2", null, sideName(k, i)), answerOf(pane), pane ? callList(pane, "h3") : el("p", { class: "notice" }, "This run has no such " + (trials.get(row.id).some((r) => sides(r)[k]) ? "trial." : "item.")))))));
 }
 
 // answerOf returns the answer of a run to a question.
@@ -107,8 +107,8 @@ function changesIn(rows, i) {
 }
 
 function changeTable(title, rows, kind, failed) {
-  if (!rows.length) return el("div", null, el("h3", null, title), noThings(failed));
-  return el("div", null, el("h3", null, title + " ", el("span", { class: "count" }, String(rows.length))),
+  if (!rows.length) return el("div", null, el(partHeading, null, title), noThings(failed));
+  return el("div", null, el(partHeading, null, title + " ", el("span", { class: "count" }, String(rows.length))),
     el("div", { class: "card scroll" }, el("table", { class: "things changes " + kind },
       el("thead", null, el("tr", null, ["expected", "base", "candidate", "change"].map((t) => el("th", { scope: "col" }, t)))),
       el("tbody", null, rows.map((t, n) => el("tr", { "data-r": String(n), class: t.change },

@@ -2,6 +2,7 @@
 // index among the runs is in the address.
 
 const many = true;
+const partHeading = "h2"; // the headings of the parts of an item
 const base = 0;
 const against = () => Number(list.against) > 0 && Number(list.against) < meta.runs.length ? Number(list.against) : 1;
 const sides = (row) => [row.runs[base], row.runs[against()]];

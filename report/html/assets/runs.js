@@ -1,6 +1,7 @@
 // The columns of the list and the panes of one run, or of several side by side.
 
 const many = meta.runs.length > 1;
+const partHeading = many ? "h3" : "h2"; // the headings of the parts of an item; several runs have one each
 const sides = (row) => row.runs;
 const wantedBy = { wrong: (r) => failed(r) || scored(r) && !perfect(r), perfect, failed };
 

@@ -289,16 +289,18 @@ func newTables(limit int, tables ...report.Table) (list []*table) {
 
 // classOf returns the CSS classes of a column title, or of the cell of the given row.
 func classOf(c report.Column, rows ...report.Row) string {
-	classes, names := "", []string{"num", "wide", "lines"}
-	applies := []bool{c.Right, c.Wide > 0, c.Below}
-	for _, row := range rows {
-		names = append(names, "strong", "v-"+row.State)
-		applies = append(applies, c.Right && c.Strong, c.Diff && row.State != "")
-	}
-	for i, name := range names {
-		if applies[i] {
-			classes += " " + name
+	var classes []string
+	add := func(applies bool, class string) {
+		if applies {
+			classes = append(classes, class)
 		}
 	}
-	return strings.TrimPrefix(classes, " ")
+	add(c.Right, "num")
+	add(c.Wide > 0, "wide")
+	add(c.Below, "lines")
+	for _, row := range rows {
+		add(c.Right && c.Strong, "strong")
+		add(c.Diff && row.State != "", "v-"+row.State)
+	}
+	return strings.Join(classes, " ")
 }

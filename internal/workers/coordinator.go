@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/textutil"
@@ -47,19 +46,10 @@ type Coordinator struct {
 	stopping   chan struct{}
 
 	mu          sync.Mutex
-	changed     chan struct{} // closed and replaced when one of the fields below changes
+	changed     chan struct{} // closed and replaced when something changes that mu guards
 	workers     map[string]workerState
 	redelivered int  // deliveries of a unit beyond its first
 	interrupted bool // Work ended early
-
-	// State of the current call of Work.
-	queue        experiment.Queue
-	stopWork     func()          // ends the goroutines of Work
-	onServer     map[string]bool // units that an earlier coordinator published and that have not been delivered
-	earlyResults map[string]bool // those of onServer that had a result when Work began
-	pending      map[string]*pendingUnit
-	pendingBytes int
-	drained      bool // the engine has no more units
 }
 
 // workerState is the last Presence of a worker and when it arrived.

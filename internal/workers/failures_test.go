@@ -672,7 +672,7 @@ func TestCoordinator_refused(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 9500*time.Millisecond)
 		defer cancel()
 		results := &refusingConsumer{stop: cancel}
-		o := &Coordinator{conn: &Conn{cfg: Config{beatInterval: time.Second}}, results: results}
+		o := trial{Coordinator: &Coordinator{conn: &Conn{cfg: Config{beatInterval: time.Second}}, results: results}}
 		if err := o.receiveResults(ctx); err != nil || results.requests != 10 {
 			t.Errorf("%d requests in 9.5 s, %v", results.requests, err)
 		}

@@ -19,6 +19,18 @@ import (
 	"extraction-experiment/outcome"
 )
 
+// trial is one call of Work. The mutex of the Coordinator guards the fields below queue.
+type trial struct {
+	*Coordinator
+	queue experiment.Queue
+
+	onServer     map[string]bool // units that an earlier coordinator published and that have not been delivered
+	earlyResults map[string]bool // those of onServer that had a result when Work began
+	pending      map[string]*pendingUnit
+	pendingBytes int
+	drained      bool // the engine has no more units
+}
+
 // pendingUnit is a unit that was taken from the engine and not yet delivered.
 type pendingUnit struct {
 	*experiment.Unit
@@ -34,25 +46,35 @@ type pendingUnit struct {
 // withdraws the units that no worker has begun and waits for the others. If another coordinator
 // has taken over the run, Work returns an error.
 func (c *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
-	inner, done := context.WithCancel(ctx)
-	defer done()
-	c.update(func() {
-		c.queue, c.stopWork, c.pending, c.pendingBytes, c.drained = queue, done, map[string]*pendingUnit{}, 0, false
-	})
-	group, inner := errgroup.WithContext(inner)
+	t := &trial{Coordinator: c, queue: queue, pending: map[string]*pendingUnit{}}
+	err := t.work(ctx)
+	c.interrupted = c.interrupted || err != nil
+	return err
+}
+
+func (t *trial) work(ctx context.Context) error {
 	for { // the server may be away for a while, which sendBeats says
-		units, results, err := c.serverState(inner)
+		units, results, err := t.serverState(ctx)
 		if err == nil {
 			maps.Copy(units, results)
-			c.onServer, c.earlyResults = units, results
+			t.onServer, t.earlyResults = units, results
 			break
 		}
-		if sleep(inner, c.conn.cfg.beatInterval); inner.Err() != nil || c.stopped(ctx) {
-			c.interrupted = true
+		if sleep(ctx, t.conn.cfg.beatInterval); ctx.Err() != nil || t.stopped(ctx) {
 			return cmp.Or(ctx.Err(), serverAwayError("listing the units on the server", err))
 		}
 	}
-	for _, f := range []func(context.Context) error{c.publishUnits, c.receiveResults, c.republishLost, c.finish} {
+	group, inner := errgroup.WithContext(ctx)
+	inner, done := context.WithCancel(inner)
+	defer done()
+	finish := func(ctx context.Context) error {
+		err := t.finish(ctx)
+		if err == nil {
+			done() // ends the others
+		}
+		return err
+	}
+	for _, f := range []func(context.Context) error{t.publishUnits, t.receiveResults, t.republishLost, finish} {
 		group.Go(func() error {
 			if err := f(inner); inner.Err() == nil { // otherwise the error only says that inner was cancelled
 				return err
@@ -61,11 +83,7 @@ func (c *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 		})
 	}
 	err := group.Wait()
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	c.interrupted = c.interrupted || err != nil
-	return err
+	return cmp.Or(ctx.Err(), err)
 }
 
 // update calls f under the lock and wakes everyone in waitUntil.
@@ -120,28 +138,28 @@ func (c *Coordinator) serverState(ctx context.Context) (units, results map[strin
 func keyOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
 // publishUnits publishes units, several at once, until the engine has no more.
-func (c *Coordinator) publishUnits(ctx context.Context) error {
+func (t *trial) publishUnits(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range publishers {
-		group.Go(func() error { return c.publishLoop(ctx) })
+		group.Go(func() error { return t.publishLoop(ctx) })
 	}
 	err := group.Wait()
-	c.update(func() { c.drained = true })
+	t.update(func() { t.drained = true })
 	return err
 }
 
 // publishLoop publishes units while the workers can take more.
-func (c *Coordinator) publishLoop(ctx context.Context) error {
+func (t *trial) publishLoop(ctx context.Context) error {
 	for {
-		err := c.waitUntil(ctx, func() bool {
-			_, capacity, _, _ := c.activeWorkers()
-			room := min(2*capacity+len(c.earlyResults), maxUnits) // room to reach the units whose results have arrived already
-			return c.stopped(ctx) || len(c.pending) < room && c.pendingBytes < maxUnitBytes
+		err := t.waitUntil(ctx, func() bool {
+			_, capacity, _, _ := t.activeWorkers()
+			room := min(2*capacity+len(t.earlyResults), maxUnits) // room to reach the units whose results have arrived already
+			return t.stopped(ctx) || len(t.pending) < room && t.pendingBytes < maxUnitBytes
 		})
 		if err != nil {
 			return err
 		}
-		u, err := c.queue.Take(ctx)
+		u, err := t.queue.Take(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -152,65 +170,65 @@ func (c *Coordinator) publishLoop(ctx context.Context) error {
 			publishing: true}
 		if w.size > maxPayload*3/4 {
 			failure := &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("its input and metadata have %d bytes: more than %d do not travel to workers", w.size, maxPayload*3/4)}
-			if err := c.queue.Deliver(ctx, u, experiment.Done{Err: failure, Started: time.Now()}); err != nil {
+			if err := t.queue.Deliver(ctx, u, experiment.Done{Err: failure, Started: time.Now()}); err != nil {
 				return err
 			}
 			continue
 		}
 		there := false
-		c.update(func() {
-			c.pending[name], c.pendingBytes, there = w, c.pendingBytes+w.size, c.onServer[name]
+		t.update(func() {
+			t.pending[name], t.pendingBytes, there = w, t.pendingBytes+w.size, t.onServer[name]
 			if there { // its result will arrive, or republishLost will find that the server lost it
 				w.publishing, w.sent = false, time.Now()
 			}
 		})
-		if !there && !c.stopped(ctx) {
-			c.publishUnit(ctx, name, w)
+		if !there && !t.stopped(ctx) {
+			t.publishUnit(ctx, name, w)
 		}
 	}
 }
 
 // publishUnit publishes a unit. If that fails, republishLost publishes it later.
-func (c *Coordinator) publishUnit(ctx context.Context, name string, w *pendingUnit) {
-	subject := unitSubject + c.run.ID + "." + name
-	err := c.conn.publish(ctx, subject, w.Item)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (t *trial) publishUnit(ctx context.Context, name string, w *pendingUnit) {
+	subject := unitSubject + t.run.ID + "." + name
+	err := t.conn.publish(ctx, subject, w.Item)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if w.publishing = false; err == nil || errors.Is(err, errExists) {
 		w.sent = time.Now()
 	}
 }
 
 // republishLost publishes units again that the server has lost.
-func (c *Coordinator) republishLost(ctx context.Context) error {
-	for tick := time.Tick(c.run.Lease / 4); ; {
+func (t *trial) republishLost(ctx context.Context) error {
+	for tick := time.Tick(t.run.Lease / 4); ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick:
 		}
-		if c.stopped(ctx) || len(c.overdue()) == 0 {
+		if t.stopped(ctx) || len(t.overdue()) == 0 {
 			continue
 		}
-		units, results, err := c.serverState(ctx)
+		units, results, err := t.serverState(ctx)
 		if err != nil {
 			continue
 		}
-		for name, w := range c.overdue() {
+		for name, w := range t.overdue() {
 			if !units[name] && !results[name] {
-				c.publishUnit(ctx, name, w)
+				t.publishUnit(ctx, name, w)
 			}
 		}
 	}
 }
 
 // overdue returns the units that were published at least a lease ago and have no result.
-func (c *Coordinator) overdue() map[string]*pendingUnit {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (t *trial) overdue() map[string]*pendingUnit {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	found := map[string]*pendingUnit{}
-	for name, w := range c.pending {
-		if !w.handled && !w.publishing && time.Since(w.sent) >= c.run.Lease {
+	for name, w := range t.pending {
+		if !w.handled && !w.publishing && time.Since(w.sent) >= t.run.Lease {
 			found[name] = w
 		}
 	}
@@ -235,152 +253,153 @@ func (c *Conn) storedKeys(ctx context.Context, stream, subject string) (map[stri
 }
 
 // receiveResults handles results as they arrive.
-func (c *Coordinator) receiveResults(ctx context.Context) error {
+func (t *trial) receiveResults(ctx context.Context) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(receivers)
 	for inner.Err() == nil {
-		batch, err := c.results.Fetch(2*receivers, jetstream.FetchMaxWait(c.conn.cfg.beatInterval/4))
+		batch, err := t.results.Fetch(2*receivers, jetstream.FetchMaxWait(t.conn.cfg.beatInterval/4))
 		if err == nil {
 			for msg := range batch.Messages() {
-				group.Go(func() error { return c.handleResult(inner, msg) })
+				group.Go(func() error { return t.handleResult(inner, msg) })
 			}
 			err = batch.Error()
 		}
 		if err != nil { // the server is away, or has lost its data; both are restored in the background
-			sleep(inner, c.conn.cfg.beatInterval)
+			sleep(inner, t.conn.cfg.beatInterval)
 		}
 	}
 	return group.Wait()
 }
 
 // handleResult delivers a result to the engine, and acknowledges it after the engine has
-// committed it. A result from before this call of Work may hold a stop whose cause is gone, and a
-// worker may have taken the coordinator for dead: then the unit is published again.
-func (c *Coordinator) handleResult(ctx context.Context, msg jetstream.Msg) error {
+// committed it.
+func (t *trial) handleResult(ctx context.Context, msg jetstream.Msg) error {
 	name := keyOf(msg.Subject())
-	c.mu.Lock()
-	w, old, there := c.pending[name], c.earlyResults[name], c.onServer[name]
+	t.mu.Lock()
+	w, old, there := t.pending[name], t.earlyResults[name], t.onServer[name]
 	accepted := w != nil && !w.handled
 	if accepted {
 		w.handled, w.publishing = true, false
-		delete(c.earlyResults, name)
-		delete(c.onServer, name)
+		delete(t.earlyResults, name)
+		delete(t.onServer, name)
 	}
-	c.mu.Unlock()
+	t.mu.Unlock()
 	if !accepted { // a duplicate, or the engine has not handed out the unit yet
 		if w == nil && there {
-			_ = msg.NakWithDelay(c.conn.cfg.beatInterval)
+			_ = msg.NakWithDelay(t.conn.cfg.beatInterval)
 		}
 		return nil
 	}
 	var r result
-	large, err := receive(ctx, c.conn, msg, &r)
+	large, err := receive(ctx, t.conn, msg, &r)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil && !errors.Is(err, errDamaged): // the server is away and will deliver the result again
-		c.update(func() { w.handled = false })
+		t.update(func() { w.handled = false })
 		return nil
-	case err != nil || r.Stop != nil && (old || r.Stop.Stopped && !c.stopped(ctx)):
-		// Publish the unit again, a limited number of times.
+	case err == nil && r.Stop != nil && (old || r.Stop.Stopped && !t.stopped(ctx)):
+		// The cause of a stop from before this call of Work is gone, or a worker took this coordinator for dead.
+		err = r.stopCause()
+	}
+	if err != nil { // publish the unit again, a limited number of times
 		_ = msg.DoubleAck(ctx)
 		if w.discarded++; w.discarded < maxDeliveries {
-			c.update(func() { w.handled, w.publishing = false, true })
-			c.publishUnit(ctx, name, w)
+			t.update(func() { w.handled, w.publishing = false, true })
+			t.publishUnit(ctx, name, w)
 			return nil
 		}
-		if err == nil {
-			err = r.stopCause()
-		}
-		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf(
+		r.Done, r.Stop = experiment.Done{Started: time.Now()}, nil
+		r.Failure = &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf(
 			"the results of workers could not be used %d times: %v", w.discarded, err)}
-		err = c.queue.Deliver(ctx, w.Unit, experiment.Done{Err: failure, Started: time.Now()})
-	case r.Stop != nil:
-		c.update(func() { // for this trial and the next ones
-			if !limit.Closed(c.stopping) {
-				close(c.stopping)
-			}
-		})
-		err = c.queue.GiveBack(ctx, w.Unit, r.stopCause())
-	default:
-		err = c.queue.Deliver(ctx, w.Unit, r.toDone())
 	}
-	if err != nil {
+	if err := t.hand(ctx, w, r); err != nil {
 		return err
 	}
 	_ = msg.Ack() // if the acknowledgement is lost, the result comes again and is ignored
 	if large {
-		_ = c.conn.big.Delete(ctx, objectName(msg.Subject()))
+		_ = t.conn.big.Delete(ctx, objectName(msg.Subject()))
 	}
-	if int64(w.size) > c.conn.nats.MaxPayload()/2 {
-		_ = c.conn.big.Delete(ctx, objectName(unitSubject+c.run.ID+"."+name))
+	if int64(w.size) > t.conn.nats.MaxPayload()/2 {
+		_ = t.conn.big.Delete(ctx, objectName(unitSubject+t.run.ID+"."+name))
 	}
-	c.update(func() {
-		c.redelivered += max(0, r.Deliveries-1)
-		delete(c.pending, name)
-		c.pendingBytes -= w.size
+	t.update(func() {
+		t.redelivered += max(0, r.Deliveries-1)
+		delete(t.pending, name)
+		t.pendingBytes -= w.size
 	})
 	return nil
 }
 
-// finish ends Work when every unit was delivered, or given back after a stop.
-func (c *Coordinator) finish(ctx context.Context) error {
-	complete := func() bool { return c.drained && len(c.pending) == 0 }
-	err := c.waitUntil(ctx, func() bool { return complete() || c.stopped(ctx) })
-	if err == nil && c.stopped(ctx) {
-		err = c.recallUnits(ctx, complete)
+// hand hands a result to the engine. If it says that no unit can be tried, that holds for this trial and
+// the next ones.
+func (t *trial) hand(ctx context.Context, w *pendingUnit, r result) error {
+	if r.Stop == nil {
+		return t.queue.Deliver(ctx, w.Unit, r.toDone())
 	}
-	if err == nil {
-		c.stopWork()
+	t.update(func() {
+		if !limit.Closed(t.stopping) {
+			close(t.stopping)
+		}
+	})
+	return t.queue.GiveBack(ctx, w.Unit, r.stopCause())
+}
+
+// finish ends Work when every unit was delivered, or given back after a stop.
+func (t *trial) finish(ctx context.Context) error {
+	complete := func() bool { return t.drained && len(t.pending) == 0 }
+	err := t.waitUntil(ctx, func() bool { return complete() || t.stopped(ctx) })
+	if err == nil && t.stopped(ctx) {
+		err = t.recallUnits(ctx, complete)
 	}
 	return err
 }
 
 // recallUnits withdraws the units that no worker has begun, waits for the units that workers
 // hold, and gives the rest back to the engine.
-func (c *Coordinator) recallUnits(ctx context.Context, home func() bool) error {
-	purge := func(ctx context.Context) error { return c.conn.purge(ctx, unitStream, unitSubject+c.run.ID+".*") }
-	if err := c.retry(ctx, c.conn.cfg.maxOutage(), purge); err != nil {
+func (t *trial) recallUnits(ctx context.Context, home func() bool) error {
+	purge := func(ctx context.Context) error { return t.conn.purge(ctx, unitStream, unitSubject+t.run.ID+".*") }
+	if err := t.retry(ctx, t.conn.cfg.maxOutage(), purge); err != nil {
 		return serverAwayError("withdrawing the units that no worker has begun", err)
 	}
-	report := 2 * c.conn.cfg.beatInterval // within which a worker has reported the units that it holds
+	report := 2 * t.conn.cfg.beatInterval // within which a worker has reported the units that it holds
 	for taken, checked := time.Now(), time.Now(); ; {
-		err := c.waitUntil(ctx, func() bool {
+		err := t.waitUntil(ctx, func() bool {
 			// A worker may have taken a unit just before the purge, and none was heard while this process
 			// was suspended.
 			if time.Since(checked) > report {
 				taken = time.Now()
 			}
 			checked = time.Now()
-			_, _, inHand, quiet := c.activeWorkers()
-			return home() || c.drained && inHand == 0 && quiet.After(taken.Add(report))
+			_, _, inHand, quiet := t.activeWorkers()
+			return home() || t.drained && inHand == 0 && quiet.After(taken.Add(report))
 		})
 		if err != nil {
 			return err
 		}
-		results, err := c.conn.storedKeys(ctx, resultStream, resultSubject+c.run.ID+".*")
-		c.mu.Lock()
-		maps.DeleteFunc(results, func(name string, _ bool) bool { return c.pending[name] == nil })
-		c.mu.Unlock()
+		results, err := t.conn.storedKeys(ctx, resultStream, resultSubject+t.run.ID+".*")
+		t.mu.Lock()
+		maps.DeleteFunc(results, func(name string, _ bool) bool { return t.pending[name] == nil })
+		t.mu.Unlock()
 		if err != nil || len(results) == 0 {
 			break
 		}
-		sleep(ctx, c.conn.cfg.beatInterval/10)
+		sleep(ctx, t.conn.cfg.beatInterval/10)
 	}
 	var left []*pendingUnit
-	c.update(func() {
-		for name, w := range c.pending {
+	t.update(func() {
+		for name, w := range t.pending {
 			if !w.handled {
 				left = append(left, w)
-				delete(c.pending, name)
-				c.pendingBytes -= w.size
+				delete(t.pending, name)
+				t.pendingBytes -= w.size
 			}
 		}
 	})
 	for _, w := range left {
-		if err := c.queue.GiveBack(ctx, w.Unit, experiment.ErrInterrupted); err != nil {
+		if err := t.queue.GiveBack(ctx, w.Unit, experiment.ErrInterrupted); err != nil {
 			return err
 		}
 	}
-	return c.waitUntil(ctx, home)
+	return t.waitUntil(ctx, home)
 }

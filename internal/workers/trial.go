@@ -66,15 +66,7 @@ func (t *trial) work(ctx context.Context) error {
 	}
 	group, inner := errgroup.WithContext(ctx)
 	inner, done := context.WithCancel(inner)
-	defer done()
-	finish := func(ctx context.Context) error {
-		err := t.finish(ctx)
-		if err == nil {
-			done() // ends the others
-		}
-		return err
-	}
-	for _, f := range []func(context.Context) error{t.publishUnits, t.receiveResults, t.republishLost, finish} {
+	for _, f := range []func(context.Context) error{t.publishUnits, t.receiveResults, t.republishLost} {
 		group.Go(func() error {
 			if err := f(inner); inner.Err() == nil { // otherwise the error only says that inner was cancelled
 				return err
@@ -82,8 +74,10 @@ func (t *trial) work(ctx context.Context) error {
 			return nil
 		})
 	}
+	unfinished := t.finish(inner)
+	done() // ends the others
 	err := group.Wait()
-	return cmp.Or(ctx.Err(), err)
+	return cmp.Or(ctx.Err(), err, unfinished)
 }
 
 // update calls f under the lock and wakes everyone in waitUntil.
@@ -345,7 +339,7 @@ func (t *trial) hand(ctx context.Context, w *pendingUnit, r result) error {
 	return t.queue.GiveBack(ctx, w.Unit, r.stopCause())
 }
 
-// finish ends Work when every unit was delivered, or given back after a stop.
+// finish waits until every unit was delivered, or given back after a stop.
 func (t *trial) finish(ctx context.Context) error {
 	complete := func() bool { return t.drained && len(t.pending) == 0 }
 	err := t.waitUntil(ctx, func() bool { return complete() || t.stopped(ctx) })

@@ -361,7 +361,7 @@ func (t *trial) recallUnits(ctx context.Context, home func() bool) error {
 		err := t.waitUntil(ctx, func() bool {
 			// A worker may have taken a unit just before the purge, and none was heard while this process
 			// was suspended.
-			if time.Since(checked) > report {
+			if time.Since(checked) > t.conn.cfg.lostAfter()/2 {
 				taken = time.Now()
 			}
 			checked = time.Now()

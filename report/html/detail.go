@@ -158,9 +158,10 @@ func newPane(v *report.ItemView, l limits) *pane {
 		}
 		p.Scores = append(p.Scores, scoreRow{clip(s.Name, 100), s.Value, clipName(note)})
 	}
-	p.Entities = limitList(p, rowsOf(v, "entity"), l)
-	p.Relationships = limitList(p, rowsOf(v, "relationship"), l)
-	p.Terms = limitList(p, rowsOf(v, "term"), l)
+	rows := rowsOf(v)
+	p.Entities = limitList(p, rows["entity"], l)
+	p.Relationships = limitList(p, rows["relationship"], l)
+	p.Terms = limitList(p, rows["term"], l)
 	p.Calls = cli.Each(limitList(p, o.Calls, l), func(c outcome.Call) call { return p.call(c, l) })
 	if len(o.Output) > 0 {
 		p.Output = new(p.excerpt(report.Indented(o.Output), l))
@@ -294,15 +295,12 @@ func sideOf(e *extraction.Extraction, what string, i int, text string) *side {
 	return nil
 }
 
-// rowsOf returns the rows of the entities, relationships or terms: the matched ones first, then
-// what was missed, what is spurious, and what was not judged.
-func rowsOf(v *report.ItemView, kind string) []itemRow {
-	ofKind := func(what string) bool { return kindOf(what) == kind }
-	list := []itemRow{}
+// rowsOf returns the rows of the entities, the relationships and the terms, by kind: the matched ones first,
+// then what was missed, what is spurious, and what was not judged.
+func rowsOf(v *report.ItemView) map[string][]itemRow {
+	rows := map[string][]itemRow{"entity": {}, "relationship": {}}
+	add := func(what string, r itemRow) { rows[kindOf(what)] = append(rows[kindOf(what)], r) }
 	for _, m := range v.Matches {
-		if !ofKind(m.What) {
-			continue
-		}
 		r := itemRow{State: "ok", Kind: report.Words(m.Kind),
 			Expected: sideOf(v.Expected, m.What, m.ExpectedIndex, m.Expected), Extracted: sideOf(v.Extracted, m.What, m.ExtractedIndex, m.Extracted)}
 		if !isAnswerPart(m.What) {
@@ -311,41 +309,47 @@ func rowsOf(v *report.ItemView, kind string) []itemRow {
 		if m.TypeCorrect != nil && !*m.TypeCorrect {
 			r.State, r.Why = "type", "wrong type"
 		}
-		list = append(list, r)
+		add(m.What, r)
 	}
-	missed, spurious := map[int]report.Fault{}, map[int]report.Fault{} // by index
+	type place struct {
+		kind  string
+		index int
+	}
+	missed, spurious := map[place]report.Fault{}, map[place]report.Fault{}
 	for _, f := range v.Faults {
-		if ofKind(f.What) && f.ExpectedIndex != nil {
-			missed[*f.ExpectedIndex] = f
+		if f.ExpectedIndex != nil {
+			missed[place{kindOf(f.What), *f.ExpectedIndex}] = f
 		}
-		if ofKind(f.What) && f.ExtractedIndex != nil {
-			spurious[*f.ExtractedIndex] = f
+		if f.ExtractedIndex != nil {
+			spurious[place{kindOf(f.What), *f.ExtractedIndex}] = f
 		}
 	}
-	for i, m := range slices.Concat(v.Missed, v.Spurious) {
-		state, f := "missed", missed[m.Index]
-		if i >= len(v.Missed) {
-			state, f = "spurious", spurious[m.Index]
-		}
-		if !ofKind(m.What) || state == "spurious" && f.ExpectedIndex != nil {
-			continue // shown in the row of the missed one
-		}
-		r := itemRow{State: state, Kind: report.Words(cmp.Or(f.Cause, state)),
-			Nearest: clipName(m.Nearest), Similarity: m.Similarity, Why: strings.ReplaceAll(clipName(m.Reason), "_", " ")}
-		if state == "spurious" {
-			r.Extracted = sideOf(v.Extracted, m.What, m.Index, m.Value)
-		} else {
-			r.Expected = sideOf(v.Expected, m.What, m.Index, m.Value)
-		}
-		if state == "missed" && f.ExtractedIndex != nil {
+	for _, m := range v.Missed {
+		f := missed[place{kindOf(m.What), m.Index}]
+		r := missRow("missed", m, f)
+		r.Expected = sideOf(v.Expected, m.What, m.Index, m.Value)
+		if f.ExtractedIndex != nil {
 			r.State, r.Extracted = "near", sideOf(v.Extracted, m.What, *f.ExtractedIndex, f.Extracted)
 		}
-		list = append(list, r)
+		add(m.What, r)
 	}
-	if isAnswerPart(kind) {
-		return list
+	for _, m := range v.Spurious {
+		if f := spurious[place{kindOf(m.What), m.Index}]; f.ExpectedIndex == nil { // otherwise in the row of the missed one
+			r := missRow("spurious", m, f)
+			r.Extracted = sideOf(v.Extracted, m.What, m.Index, m.Value)
+			add(m.What, r)
+		}
 	}
-	return append(list, unjudgedRows(v, kind, list)...)
+	for _, kind := range []string{"entity", "relationship"} {
+		rows[kind] = append(rows[kind], unjudgedRows(v, kind, rows[kind])...)
+	}
+	return rows
+}
+
+// missRow returns a row of what has no match, without its sides.
+func missRow(state string, m report.Miss, f report.Fault) itemRow {
+	return itemRow{State: state, Kind: report.Words(cmp.Or(f.Cause, state)), Nearest: clipName(m.Nearest),
+		Similarity: m.Similarity, Why: strings.ReplaceAll(clipName(m.Reason), "_", " ")}
 }
 
 // unjudgedRows returns rows of entities or relationships that are in no other row: what was

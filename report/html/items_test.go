@@ -175,7 +175,7 @@ func TestRowsOf_unjudged(t *testing.T) {
 			}
 			return s.Name
 		}
-		for _, r := range rowsOf(&tt.view, tt.kind) {
+		for _, r := range rowsOf(&tt.view)[tt.kind] {
 			got = append(got, strings.Join([]string{r.State, nameOf(r.Expected), nameOf(r.Extracted), r.Why}, " "))
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {

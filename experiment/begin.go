@@ -122,7 +122,6 @@ func (cfg Config) withDefaults() (Config, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Concurrency, cfg.Timeout = cmp.Or(cfg.Concurrency, defaultConcurrency), cmp.Or(cfg.Timeout, defaultTimeout)
 	cfg.Resume = cfg.Resume || cfg.Retry
 	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), cfg.Now().UTC()
 	h.Trials, h.Dataset.Selection = max(1, h.Trials), cmp.Or(cfg.Filter.String(), h.Dataset.Selection)

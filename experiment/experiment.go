@@ -228,8 +228,7 @@ type execution struct {
 	summary    func() (outcome.Summary, error) // the summary at the end, computed once
 	result     Result
 
-	workers       Workers
-	tracesShowAll bool // traces show whole outputs
+	workers Workers
 	// awaitPublisher makes workers wait if publishing lags behind, since the embedded server
 	// shares the processors of this machine.
 	awaitPublisher bool
@@ -334,9 +333,8 @@ func (e *execution) removable() bool {
 	return err == nil && counts.Done == 0
 }
 
-// openWorkers sets the workers and what depends on the settings of publication.
+// openWorkers sets the workers, and whether they wait for the publisher.
 func (e *execution) openWorkers(ctx context.Context) (err error) {
-	e.tracesShowAll = e.result.Header.Publication.ShowsAll()
 	e.awaitPublisher = e.cfg.Langfuse != nil && e.cfg.Langfuse.Embedded
 	e.workers = Pool{Task: e.system.Task, Concurrency: e.cfg.Concurrency, Timeout: e.cfg.Timeout, Now: e.cfg.Now}
 	if e.system.Workers != nil {

@@ -75,7 +75,7 @@ type Pool struct {
 	Now         func() time.Time // nil means time.Now
 }
 
-// The defaults of a Pool and of a Config.
+// The defaults of a Pool, and so of a Config.
 const (
 	defaultConcurrency = 4
 	defaultTimeout     = 5 * time.Minute
@@ -223,7 +223,7 @@ func (q *fileQueue) GiveBack(_ context.Context, _ *Unit, cause error) error {
 
 // commit writes an outcome, even if ctx is done: the outcome is paid for.
 func (q *fileQueue) commit(ctx context.Context, u *Unit, o outcome.Outcome, brief json.RawMessage) error {
-	if q.tracesShowAll || o.Failed() {
+	if q.result.Header.Publication.ShowsAll() || o.Failed() { // traces show the whole output
 		brief = nil
 	}
 	ctx = context.WithoutCancel(ctx)

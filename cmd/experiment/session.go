@@ -332,10 +332,8 @@ func (s *signals) received() bool { return s.first.Err() != nil }
 func interruptible(c *urfave.Command) *urfave.Command {
 	action := c.Action
 	c.Action = func(c *urfave.Context) error {
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-		ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
-		defer stop()
-		context.AfterFunc(ctx, stop)
+		ctx, signals := watchSignals(c.Context, io.Discard, "")
+		defer signals.stop()
 		c.Context = ctx
 		err := action(c)
 		if ctx.Err() != nil {

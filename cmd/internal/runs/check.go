@@ -156,7 +156,12 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	p.Join(CanWrite(junit, read...))
 	p.Join(CanWrite(page, read...))
 	p.Join(CheckOutputs(runValues.Text("output"), runValues.Text("record"), junit, page))
-	k.runArgs = runArgs(c, runTable, k.candidate)
+	k.runArgs = []string{"run", "--name=" + k.candidate}
+	for _, s := range runTable {
+		if s.Flag != "name" && runValues[s.Flag].From == settings.FromFlag {
+			k.runArgs = append(k.runArgs, argsOf(runValues, s.Flag)...)
+		}
+	}
 	k.planRefresh(runTable, runValues)
 	return k, p.Err()
 }
@@ -176,18 +181,11 @@ func (c *check) readGate(p *settings.Problems, scorers []configs.Scorer) {
 	}
 }
 
-// runArgs returns the command line of the run, with the flags of a run that the check got.
-func runArgs(c *urfave.Context, runTable []settings.Setting, name string) []string {
-	args := []string{"run", "--name=" + name}
-	for _, s := range runTable {
-		switch {
-		case !c.IsSet(s.Flag) || s.Flag == "name":
-		case s.Many:
-			for _, word := range c.StringSlice(s.Flag) {
-				args = append(args, "--"+s.Flag+"="+word)
-			}
-		default:
-			args = append(args, "--"+s.Flag+"="+c.String(s.Flag))
+// argsOf returns the values of flags as arguments.
+func argsOf(values settings.Values, flags ...string) (args []string) {
+	for _, flag := range flags {
+		for _, word := range values.All(flag) {
+			args = append(args, "--"+flag+"="+word)
 		}
 	}
 	return args

@@ -23,16 +23,8 @@ import (
 // items, its limits (itemArgs), those of a model and its cache (modelArgs), and an environment without those
 // that describe the system.
 func (c *check) planRefresh(runTable []settings.Setting, runValues settings.Values) {
-	args := func(flags ...string) (args []string) {
-		for _, flag := range flags {
-			for _, word := range runValues.All(flag) {
-				args = append(args, "--"+flag+"="+word)
-			}
-		}
-		return args
-	}
-	c.itemArgs = args("item", "filter", "limit", "max-failures", "timeout", "concurrency")
-	c.modelArgs = args("rpm", "tpm", "cache")
+	c.itemArgs = argsOf(runValues, "item", "filter", "limit", "max-failures", "timeout", "concurrency")
+	c.modelArgs = argsOf(runValues, "rpm", "tpm", "cache")
 	c.baseEnv = c.env
 	c.baseEnv.Getenv = func(name string) string {
 		if slices.ContainsFunc(runTable, func(s settings.Setting) bool {

@@ -73,6 +73,37 @@ func TestSignals_blockedOutput(t *testing.T) {
 	endsUnread(t, f, "seed", "--dataset", "d", "--export", "-")
 }
 
+// TestSignals_pipeWithoutReader: a signal ends the wait for a reader of a pipe with exit code 5.
+func TestSignals_pipeWithoutReader(t *testing.T) {
+	t.Parallel()
+	f := newFolder(t)
+	file := f.writeItems(t, makeItems(1, 500))
+	must(t, syscall.Mkfifo(f.path("pipe"), 0o600))
+	c := exec.Command("experiment", "--dataset", file, "--name", "r", "--max-failures", "1", "--output", "pipe")
+	c.Dir, c.Env = f.dir, f.environment()
+	stdout, err := c.StdoutPipe()
+	must(t, err)
+	must(t, c.Start())
+	_, err = stdout.Read(make([]byte, 1)) // the summary, which comes before the output
+	must(t, err)
+	ended := make(chan struct{})
+	go func() { _ = c.Wait(); close(ended) }()
+	for range 100 { // the second signal would kill a process that still waits
+		select {
+		case <-ended:
+			if code := c.ProcessState.ExitCode(); code != cli.ExitInterrupted {
+				t.Errorf("it ended with %d (%s)", code, c.ProcessState)
+			}
+			return
+		case <-time.After(100 * time.Millisecond):
+			_ = c.Process.Signal(syscall.SIGTERM)
+		}
+	}
+	t.Error("100 signals did not end it")
+	must(t, c.Process.Kill())
+	<-ended
+}
+
 // endsUnread sends signals to a command whose output nobody reads, until it ends.
 func endsUnread(t *testing.T, f folder, args ...string) {
 	t.Helper()

@@ -16,6 +16,7 @@ import (
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
+	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -229,7 +230,20 @@ func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
 	if err != nil {
 		return err
 	}
-	return runs.Print(env, c.Bool("json"), summary, report.Text)
+	return runs.Print(env, c.Bool("json"), summary, func(w io.Writer, s outcome.Summary, opt report.Options) error {
+		if s.Status == outcome.Interrupted || s.Status == outcome.Unfinished {
+			opt.Where = []string{resumeHint(s.Run)}
+		}
+		return report.Text(w, s, opt)
+	})
+}
+
+// resumeHint returns the command that resumes a run that was stopped, as far as the run file knows it.
+func resumeHint(run outcome.RunInfo) string {
+	if run.Harness != harness.Name {
+		return "the command that began it, with --resume"
+	}
+	return resumeCommand([]string{"--dataset", run.Dataset, "--name", run.Name}) + ", with the other flags that it began with"
 }
 
 func publishCommand(env cli.Env) *urfave.Command {

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -161,6 +162,9 @@ func WriteFile(path string, write func(io.Writer) error) error {
 			return WriteError(write(standard))
 		}
 	}
+	if err == nil && info.Mode().Type() == fs.ModeNamedPipe {
+		return WriteError(writePipe(path, write))
+	}
 	if err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err == nil {
@@ -176,6 +180,25 @@ func WriteFile(path string, write func(io.Writer) error) error {
 		path = target
 	}
 	return WriteError(files.Write(path, write))
+}
+
+// writePipe writes to a pipe. A signal ends the wait for its reader.
+func writePipe(path string, write func(io.Writer) error) error {
+	ctx, stop := signal.NotifyContext(context.Background(), EndSignals()...)
+	defer stop()
+	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	for errors.Is(err, syscall.ENXIO) && ctx.Err() == nil { // nobody has opened it to read
+		time.Sleep(20 * time.Millisecond)
+		f, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	}
+	if err == nil {
+		context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Unix(1, 0)) })
+		err = errors.Join(write(f), f.Close())
+	}
+	if err != nil && ctx.Err() != nil {
+		return Errorf(ExitInterrupted, "writing %s: interrupted: nothing reads it", path)
+	}
+	return err
 }
 
 // CanWrite checks, before long work, that path is not a folder and its folder exists. Errors

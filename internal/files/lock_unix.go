@@ -4,6 +4,7 @@ package files
 
 import (
 	"errors"
+	"math"
 	"os"
 	"syscall"
 )
@@ -26,4 +27,13 @@ func TryLock(f *os.File, exclusive bool) (held bool, err error) {
 		}
 		return err == nil, err
 	}
+}
+
+// MaxOpen returns how many files this process may have open at once.
+func MaxOpen() uint64 {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return math.MaxUint64
+	}
+	return uint64(limit.Cur)
 }

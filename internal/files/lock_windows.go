@@ -24,3 +24,6 @@ func TryLock(f *os.File, exclusive bool) (held bool, err error) {
 	}
 	return err == nil, err
 }
+
+// MaxOpen returns how many files this process may have open at once; there is no limit on Windows.
+func MaxOpen() uint64 { return math.MaxUint64 }

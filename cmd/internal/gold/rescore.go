@@ -242,6 +242,7 @@ func (r *rescorer) rescoreAll(
 	ctx context.Context, gold experiment.RescoreConfig, before []compare.Source, suffix string,
 ) (result report.Regold, paths []string, err error) {
 	var same []error
+	var unchanged []string
 	for _, source := range before {
 		from, err := localRun(source)
 		if err != nil {
@@ -260,8 +261,7 @@ func (r *rescorer) rescoreAll(
 		}
 		switch {
 		case errors.Is(err, experiment.ErrSameGold):
-			same = append(same, err)
-			fmt.Fprintf(r.env.Stderr, "note: %s is unchanged: %s\n", textutil.Line(moves.Name), experiment.ErrSameGold)
+			same, unchanged = append(same, err), append(unchanged, textutil.Line(moves.Name))
 		case errors.Is(err, experiment.ErrNoItems):
 			return result, nil, cli.Usage("no item of the run %q is in the dataset with the same input", header.Name)
 		case err != nil:
@@ -271,6 +271,9 @@ func (r *rescorer) rescoreAll(
 	}
 	if len(same) == len(before) {
 		return result, nil, errors.Join(same...)
+	}
+	for _, name := range unchanged {
+		fmt.Fprintf(r.env.Stderr, "note: %s is unchanged: %s\n", name, experiment.ErrSameGold)
 	}
 	return result, paths, nil
 }

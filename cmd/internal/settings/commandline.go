@@ -3,6 +3,7 @@ package settings
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -39,6 +41,7 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 		_, writeErr := io.WriteString(env.Stdout, foldHelp(help.String(), env.Columns()))
 		err = cmp.Or(err, cli.WriteError(writeErr))
 	}
+	err = explainOpenFiles(err)
 	switch {
 	case err == nil:
 	case env.Failed != nil:
@@ -47,6 +50,19 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 		cli.Report(env.Stderr, app.Name, err)
 	}
 	return cli.ExitCode(err)
+}
+
+// explainOpenFiles adds to an error of opening a file that this process may not open so many. SQLite does
+// not say why it cannot open one.
+func explainOpenFiles(err error) error {
+	if err == nil {
+		return nil
+	}
+	most, text := files.MaxOpen(), err.Error()
+	if strings.Contains(text, "too many open files") || most < 64 && strings.Contains(text, "unable to open database file") {
+		err = errors.Join(err, cli.Errorf(cli.ExitIO, "this process may open %d files at once: allow more, such as with ulimit -n 1024", most))
+	}
+	return err
 }
 
 // setDefaultTexts makes the help show default values unquoted, and none for switches.

@@ -149,3 +149,16 @@ func TestRun_helpNotWritten(t *testing.T) {
 		t.Errorf("exit code %d, %q", code, stderr.String())
 	}
 }
+
+// TestExplainOpenFiles: an error for want of open files has exit code 74 and says what to raise; others stay.
+func TestExplainOpenFiles(t *testing.T) {
+	for err, want := range map[error]int{
+		nil: cli.ExitOK, cli.Usage("run file r.run cannot be read: open r.run: too many open files"): cli.ExitIO,
+		cli.Usage("there is no run"): cli.ExitUsage,
+	} {
+		got := explainOpenFiles(err)
+		if advised := got != nil && strings.Contains(got.Error(), "ulimit -n"); cli.ExitCode(got) != want || advised != (want == cli.ExitIO) {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}

@@ -234,7 +234,7 @@ func (r Ranked) dominates(other Ranked, lower bool) bool {
 // rankWarnings lists what makes a leaderboard weak.
 func rankWarnings(l Leaderboard) []string {
 	list := []string{}
-	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	warn := func(format string, args ...any) { list = append(list, textutil.Countf(format, args...)) }
 	if len(l.Runs) > 2 {
 		warn("%d runs, %d pairs: p (Holm) and verdicts allow for that, intervals do not; the best of several looks better than it is: confirm it on other items", len(l.Runs), len(l.Pairs))
 	}

@@ -240,7 +240,7 @@ const (
 // warnings lists what makes the numbers of a comparison weak.
 func (r *collector) warnings(out Result, base, cand Side) []string {
 	list := []string{}
-	warn := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	warn := func(format string, args ...any) { list = append(list, textutil.Countf(format, args...)) }
 	if uid := base.Summary.Run.UID; uid != "" && uid == cand.Summary.Run.UID {
 		warn("base and candidate are the same run")
 	}

@@ -22,7 +22,7 @@ func TestItemWarnings(t *testing.T) {
 	}
 	// 2005 texts; 3 are shown with 4, 2 and 1 items: 8 + 2000 + 1 warnings in all.
 	w.add(warning("y", 1, "d"))
-	if got, want := w.list(), []string{"d (4 items)", "b (2 items)", "0 (1 item)", "and 2002 other warnings of items"}; !slices.Equal(got, want) {
+	if got, want := w.list(), []string{"d (4 items)", "b (2 items)", "0 (1 item)", "and 2,002 other warnings of items"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	long := strings.Repeat("x", 1<<20)
@@ -54,7 +54,7 @@ func TestItemWarnings_order(t *testing.T) {
 			for _, o := range outcomes {
 				s.Add(o)
 			}
-			want := []string{"sometimes (6 items)", "only 0 (1 item)", "only 1 (1 item)", "and 2998 other warnings of items"}
+			want := []string{"sometimes (6 items)", "only 0 (1 item)", "only 1 (1 item)", "and 2,998 other warnings of items"}
 			if got := s.Summary().Warnings; !slices.Equal(got, want) {
 				t.Errorf("%d trials, backwards %t: got %q, want %q", trials, backwards, got, want)
 			}

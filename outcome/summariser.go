@@ -2,7 +2,6 @@ package outcome
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -226,7 +225,7 @@ func (s *Summariser) warnings() []string {
 	list := []string{}
 	warn := func(condition bool, format string, args ...any) {
 		if condition {
-			list = append(list, fmt.Sprintf(format, args...))
+			list = append(list, textutil.Countf(format, args...))
 		}
 	}
 	const external = "%s comes from an external evaluator "

@@ -20,9 +20,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
@@ -108,13 +105,10 @@ func Score(v *float64, decimals int) string {
 func ratio(v float64) string { return Score(&v, 3) }
 
 // Count formats an integer with thousands separators: 12,345.
-func Count[T int | int64](n T) string { return message.NewPrinter(language.English).Sprint(int64(n)) }
+func Count[T int | int64](n T) string { return textutil.Countf("%d", n) }
 
-// Counted is textutil.Counted with thousands separators: "1 item", "12,345 items".
-func Counted[T int | int64](n T, noun string) string {
-	_, noun, _ = strings.Cut(textutil.Counted(n, noun), " ")
-	return Count(n) + " " + noun
-}
+// Counted returns a number with its noun: "1 item", "12,345 items".
+func Counted[T int | int64](n T, noun string) string { return textutil.Counted(n, noun) }
 
 // Words returns an identifier as words.
 func Words(s string) string { return strings.ReplaceAll(textutil.Line(s), "_", " ") }

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
 
 // Line returns a string as one harmless line: white space of any kind becomes one space, and
@@ -74,8 +77,13 @@ func Brief(text string, limit int) string {
 	return Cut(strings.Join(strings.Fields(text), " "), limit)
 }
 
+// Countf is fmt.Sprintf for texts with counts, which get thousands separators: 12,345. It is for %s and %d.
+func Countf(format string, args ...any) string {
+	return message.NewPrinter(language.English).Sprintf(format, args...)
+}
+
 // Counted returns a number with its English noun, given in the singular: "1 case", "3 cases",
-// "0 categories", "2 days", "2 misses". The noun must be regular.
+// "0 categories", "2 days", "12,345 misses". The noun must be regular.
 func Counted[N int | int64](n N, noun string) string {
 	stem, isY := strings.CutSuffix(noun, "y")
 	switch {
@@ -88,7 +96,7 @@ func Counted[N int | int64](n N, noun string) string {
 	default:
 		noun += "s"
 	}
-	return fmt.Sprintf("%d %s", n, noun)
+	return Countf("%d %s", n, noun)
 }
 
 // Reworded is an error with another text, for example a masked one.

@@ -91,7 +91,7 @@ type Base struct {
 	Header outcome.Header
 	status outcome.Status
 	scored bool // the run is complete and has a scored item
-	latest bool // found by a rule: the candidate may be the next base
+	latest bool // found by a rule that the candidate may match too, and be the next base
 }
 
 // CheckComplete returns an error of exit code 2 for a run that is not complete.
@@ -182,9 +182,7 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 		}
 	}
 	if IsRule(word) {
-		base, err := f.latest(ctx, word)
-		base.latest = true
-		return base, err
+		return f.latest(ctx, word)
 	}
 	if name, remote := strings.CutPrefix(word, InLangfuse); remote {
 		return f.remote(ctx, name)
@@ -293,8 +291,13 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	if err != nil {
 		return Base{}, err
 	}
+	mayBeNext := true
+	for key, value := range want { // Own has no metadata that every run has
+		mayBeNext = mayBeNext && (f.Own[key] == value || slices.Contains(tracking.FixedKeys(), key))
+	}
 	for _, run := range newestFirst(append(found, remote...)) {
 		if base, err := Named(ctx, f.Env, run.named, f.Dataset); err != nil || base.scored {
+			base.latest = mayBeNext
 			return base, err
 		}
 	}

@@ -89,57 +89,67 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 			return System{}, err
 		}
 	}
-	opened, known, err := o.openModel(cfg)
-	if err != nil {
-		return System{}, err
-	}
-	if opened.Extractor != nil && cfg.needsModel() {
+	s, err := o.openExtractor(cfg, template, pin)
+	if err == nil && s.Model.Model == nil && cfg.needsModel() {
 		return System{}, errNeedsModel
 	}
-	system, err := o.openExtractor(opened, known, template, pin, cfg)
-	system.Notes, system.Definition = notes, cfg.definition(template)
-	return system, err
+	s.Notes, s.Definition = notes, cfg.definition(template)
+	return s, err
 }
 
-// openExtractor returns the opened extractor, or one that asks the model with a prompt, within
-// limits, and records the answers if cfg.Record is set.
-func (o Opener) openExtractor(opened provider.Opened, known Catalogue, template pipeline.Template, pin outcome.Prompt, cfg Config) (System, error) {
-	if opened.Extractor != nil {
-		return System{Extractor: opened.Extractor, Header: systemHeader(opened, cfg, pin), Close: noClose}, nil
+// openExtractor opens an extractor that needs no model, or one that asks the model with a prompt, within limits,
+// and records the answers if cfg.Record is set.
+func (o Opener) openExtractor(cfg Config, template pipeline.Template, pin outcome.Prompt) (System, error) {
+	s, err := o.openLimited(cfg)
+	if s.Header.Prompt = pin; err != nil || s.Extractor != nil {
+		return s, err
 	}
-	var model Model
-	var err error
-	if cfg.Estimator != nil { // needs no limits, and writes neither a cache nor a recording
-		model, cfg.Record = Model{Model: cfg.Estimator}, ""
-	} else if model, err = o.withLimits(opened, known, cfg.Limits); err != nil {
-		return System{}, usageError(err)
-	}
+	s.Header.Pipeline, s.Close = pipelineName(s.Header.Pipeline, cfg), s.Model.saveWindow
 	config := pipeline.Config{
-		Model: model.Model, Name: opened.Info.Model, Provider: opened.Provider,
-		Prompt: template, Vars: cfg.Vars, Parameters: cfg.Parameters, Capabilities: opened.Capabilities,
+		Model: s.Model.Model, Name: s.Header.Model, Provider: s.Header.Provider,
+		Prompt: template, Vars: cfg.Vars, Parameters: cfg.Parameters, Capabilities: s.Capabilities,
 		TwoStages: cfg.TwoStages, Schema: cfg.Schema, Placeholders: cfg.Placeholders,
 		Vocabulary: scoring.SpecificationVocabulary(),
 	}
-	opened.Pipeline = pipelineName(opened.Info, cfg)
-	s := System{Header: systemHeader(opened, cfg, pin), Close: model.saveWindow, Model: model}
 	if s.Extractor, err = pipeline.New(config); err != nil {
-		return System{}, cli.Usage("model %s: %w%s", opened.Info.Model, err, cfg.promptSets)
+		return System{}, cli.Usage("model %s: %w%s", s.Header.Model, err, cfg.promptSets)
 	}
-	if cfg.Record == "" {
+	if cfg.Record == "" || cfg.Estimator != nil {
 		return s, nil
 	}
 	openTape := provider.CreateTape
 	if cfg.Resume {
 		openTape = provider.ContinueTape
 	}
-	tape, err := openTape(cfg.Record, provider.Recording{Provider: opened.Provider, Model: opened.Info.Model})
+	tape, err := openTape(cfg.Record, provider.Recording{Provider: s.Header.Provider, Model: s.Header.Model})
 	if err != nil {
 		return System{}, err
 	}
-	s.Close = func() error { return errors.Join(tape.Close(), model.saveWindow()) }
+	s.Close = func() error { return errors.Join(tape.Close(), s.Model.saveWindow()) }
 	config.Model = provider.Record(config.Model, tape)
 	s.Extractor, err = pipeline.New(config)
 	return s, err
+}
+
+// openLimited opens the model or extractor of a Config, a model within its limits. An Estimator needs none, and
+// writes no cache.
+func (o Opener) openLimited(cfg Config) (System, error) {
+	opened, known, err := o.openModel(cfg)
+	if err != nil {
+		return System{}, err
+	}
+	s := System{Extractor: opened.Extractor, Capabilities: opened.Capabilities, Close: noClose, Header: outcome.System{
+		Model: opened.Info.Model, Provider: opened.Provider, Pipeline: opened.Pipeline,
+		Parameters: cfg.Parameters, Endpoint: endpointOf(opened),
+	}}
+	switch {
+	case opened.Model == nil:
+	case cfg.Estimator != nil:
+		s.Model.Model = cfg.Estimator
+	default:
+		s.Model, err = o.withLimits(opened, known, cfg.Limits)
+	}
+	return s, usageError(err)
 }
 
 // openModel opens the model or extractor of a Config.
@@ -190,10 +200,10 @@ func (o Opener) openPipeline(cfg Config) (System, error) {
 // EnvPipelineToken names the variable of the bearer token for a pipeline's address.
 const EnvPipelineToken = "EXPERIMENT_PIPELINE_TOKEN"
 
-// pipelineName describes how the model is asked. A run that asks in another way has another
+// pipelineName describes how the model is asked, after the name of a recording, if any. A run that asks in another way has another
 // name, and does not resume this one.
-func pipelineName(info provider.Info, cfg Config) string {
-	parts := []string{cmp.Or(info.Pipeline, "ask@2")}
+func pipelineName(name string, cfg Config) string {
+	parts := []string{cmp.Or(name, "ask@2")}
 	if cfg.TwoStages {
 		parts = append(parts, "two-stages")
 	}
@@ -201,14 +211,6 @@ func pipelineName(info provider.Info, cfg Config) string {
 		parts = append(parts, "var:"+v.Name+"="+v.Path)
 	}
 	return strings.Join(parts, " ")
-}
-
-// systemHeader describes a system for the header of a run.
-func systemHeader(opened provider.Opened, cfg Config, pin outcome.Prompt) outcome.System {
-	return outcome.System{
-		Model: opened.Info.Model, Provider: opened.Provider, Pipeline: opened.Pipeline, Prompt: pin,
-		Parameters: cfg.Parameters, Endpoint: endpointOf(opened),
-	}
 }
 
 // usageError gives an error without an exit code the exit code 64.
@@ -251,20 +253,14 @@ func (h *lineWriter) end() {
 // OpenModel opens a model with its limits and without a prompt. Model.Model is nil for an
 // extractor that needs no model. It refuses parameters that the model does not accept.
 func (o Opener) OpenModel(cfg Config) (System, error) {
-	opened, known, err := o.openModel(cfg)
-	if err != nil {
-		return System{}, err
-	}
-	s := System{Extractor: opened.Extractor, Header: systemHeader(opened, cfg, outcome.Prompt{}), Close: noClose}
-	if opened.Model != nil {
+	s, err := o.openLimited(cfg)
+	if err == nil && s.Model.Model != nil {
 		probe := pipeline.Request{Messages: []pipeline.Message{{Role: pipeline.RoleUser}}, Parameters: cfg.Parameters}
-		if err := opened.Capabilities.Check(probe); err != nil {
-			return System{}, cli.Usage("model %s: %w%s", opened.Info.Model, err, cfg.promptSets)
+		if err = s.Capabilities.Check(probe); err != nil {
+			err = cli.Usage("model %s: %w%s", s.Header.Model, err, cfg.promptSets)
 		}
-		s.Capabilities = opened.Capabilities
-		s.Model, err = o.withLimits(opened, known, cfg.Limits)
 	}
-	return s, usageError(err)
+	return s, err
 }
 
 // maxExternalAnswer bounds the reply of a team's own system, in bytes. A reply has the

@@ -317,11 +317,7 @@ func (o Opener) openDefined(d Definition, cfg Config) (System, error) {
 		cfg.Model, cfg.ModelGiven = d.Model, d.Model != ""
 		return o.openPipeline(cfg)
 	}
-	opened, known, err := o.openModel(cfg)
-	if err != nil {
-		return System{}, err
-	}
-	return o.openExtractor(opened, known, pipeline.Template{Messages: d.Prompt}, outcome.Prompt{}, cfg)
+	return o.openExtractor(cfg, pipeline.Template{Messages: d.Prompt}, outcome.Prompt{})
 }
 
 // Identify names the model or the pipeline of a Config. It sends and starts nothing.

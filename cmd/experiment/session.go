@@ -242,21 +242,19 @@ func failureError(cfg runConfig, r experiment.Result) error {
 
 // explain explains in terms of the command line why a run could not begin.
 func (s session) explain(err error, harnessName string) error {
-	var taken *experiment.NameTakenError
-	var noDataset *experiment.DatasetError
-	switch {
-	case errors.As(err, &taken):
-		hint := "; --resume needs its run file, which is not in this folder"
-		if taken.Where != "" {
-			hint = ", or --resume to continue it"
-		}
-		if taken.Where != "" && harnessName == answers.Name {
+	if taken, is := errors.AsType[*experiment.NameTakenError](err); is {
+		hint := ", or --resume to continue it"
+		switch {
+		case taken.Where == "":
+			hint = "; --resume needs its run file, which is not in this folder"
+		case harnessName == answers.Name:
 			hint += ", or --overwrite to replace it"
 		}
 		return cli.Usage("the run name %q is taken (%s): use --name %s%s", taken.Name, taken.Place(), taken.Free, hint)
-	case errors.As(err, &noDataset):
+	}
+	if missing, is := errors.AsType[*experiment.DatasetError](err); is {
 		return cli.Usage("%w; experiment seed --list shows those that are, experiment seed --dataset %s --file FILE creates it",
-			err, cli.Quote(noDataset.Name))
+			err, cli.Quote(missing.Name))
 	}
 	return s.signals.markStop(err)
 }
@@ -352,11 +350,10 @@ func interruptible(c *urfave.Command) *urfave.Command {
 // stopError gives an error of a canceled context the exit code of an interruption. The message of
 // an UnpublishedError stays as it is.
 func stopError(err error) error {
-	var unpublished *tracking.UnpublishedError
-	switch {
-	case !errors.Is(err, context.Canceled):
+	if !errors.Is(err, context.Canceled) {
 		return err
-	case errors.As(err, &unpublished):
+	}
+	if _, unpublished := errors.AsType[*tracking.UnpublishedError](err); unpublished {
 		return cli.Errorf(cli.ExitInterrupted, "%w", err)
 	}
 	return cli.Errorf(cli.ExitInterrupted, "stopped before the end: %s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), errInterrupted.Error()))
@@ -398,13 +395,12 @@ func namesProgram(flag string) bool {
 // MORE stands for a larger one; if the run stopped because every item failed, --retry-failed is
 // added.
 func resumeAdvice(args []string, err error) string {
-	var overBudget *pipeline.BudgetError
-	var tripped *limit.TrippedError
 	isRetry := func(arg string) bool { return strings.HasPrefix(arg, "--retry-failed") }
-	if errors.As(err, &tripped) && !slices.ContainsFunc(args, isRetry) {
+	if _, tripped := errors.AsType[*limit.TrippedError](err); tripped && !slices.ContainsFunc(args, isRetry) {
 		args = append(slices.Clip(args), "--retry-failed")
 	}
-	if !errors.As(err, &overBudget) {
+	overBudget, is := errors.AsType[*pipeline.BudgetError](err)
+	if !is {
 		return resumeCommand(args)
 	}
 	flag := "budget-usd"
@@ -427,8 +423,8 @@ func resumeAdvice(args []string, err error) string {
 // advisePublish adds to an error of publication how to send the rest, unless Langfuse rejected it
 // for good.
 func advisePublish(err error, run string) error {
-	var unpublished *tracking.UnpublishedError
-	if err == nil || errors.Is(err, tracking.ErrNameTaken) || errors.As(err, &unpublished) && unpublished.Refused {
+	unpublished, is := errors.AsType[*tracking.UnpublishedError](err)
+	if err == nil || errors.Is(err, tracking.ErrNameTaken) || is && unpublished.Refused {
 		return err
 	}
 	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", err, cli.Arguments(run))

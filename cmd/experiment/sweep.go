@@ -70,7 +70,8 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 		switch cli.ExitCode(err) {
 		case cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive:
 		case cli.ExitInterrupted:
-			if unpublished := (*tracking.UnpublishedError)(nil); errors.As(err, &unpublished) && i+1 < len(cfgs) && !errors.Is(err, experiment.ErrInterrupted) {
+			_, unpublished := errors.AsType[*tracking.UnpublishedError](err)
+			if unpublished && i+1 < len(cfgs) && !errors.Is(err, experiment.ErrInterrupted) {
 				problems = append(problems, s.sweepInterrupted(i+1, len(cfgs))) // interrupted during publication
 			}
 			return errors.Join(problems...)

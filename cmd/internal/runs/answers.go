@@ -54,9 +54,7 @@ func newAnswersResult(question answers.Question, o outcome.Outcome) answersResul
 		ID: o.Item, Question: question.Question, Weight: question.Importance(), IncludeRate: value(answers.IncludeRate),
 		SafeOK: value(answers.SafeOK), BaseScore: value(answers.BaseScore), CitationPenalty: value(answers.CitationPenalty),
 	}
-	if score := value(answers.Primary); score != nil {
-		r.QuestionScore = *score
-	}
+	r.QuestionScore = *cmp.Or(value(answers.Primary), new(0.0))
 	var output answers.Answer
 	if json.Unmarshal(o.Output, &output) == nil { // a failed question has no output
 		r.Answer = output.Text

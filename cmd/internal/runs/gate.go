@@ -29,21 +29,13 @@ const (
 // count, and of min_delta and max_regressions the stricter ones. The error has all problems.
 func ReadGate(words []string, flagMetric, inconclusive string) (gate compare.Gate, metric string, err error) {
 	var problems []error
-	values, from := [2]string{flagMetric, inconclusive}, [2]string{} // from names the file of a value
+	primary, policy := agreed{key: "metric", value: flagMetric}, agreed{key: "inconclusive", value: inconclusive}
 	for _, arg := range words {
 		rules := []string{arg}
 		if isRuleFile(arg) {
 			file, err := configs.LoadGate(arg)
-			problems = append(problems, err)
+			problems = append(problems, err, primary.read(file.Metric, arg), policy.read(file.Inconclusive, arg))
 			rules = file.Rules
-			for i, value := range []string{file.Metric, file.Inconclusive} {
-				if values[i] == "" {
-					values[i], from[i] = value, arg
-				} else if from[i] != "" && value != "" && value != values[i] {
-					key := []string{"metric", "inconclusive"}[i]
-					problems = append(problems, fmt.Errorf("%s is %s in %s, and %s in %s", key, values[i], from[i], value, arg))
-				}
-			}
 			if least := file.MinDelta; least != nil {
 				gate.MinDelta = new(max(*least, *cmp.Or(gate.MinDelta, least)))
 			}
@@ -58,11 +50,24 @@ func ReadGate(words []string, flagMetric, inconclusive string) (gate compare.Gat
 			}
 		}
 	}
-	gate.Inconclusive = compare.Policy(values[1])
+	gate.Inconclusive = compare.Policy(policy.value)
 	if err := errors.Join(problems...); err != nil {
-		return gate, values[0], cli.Usage("%w", err)
+		return gate, primary.value, cli.Usage("%w", err)
 	}
-	return gate, values[0], nil
+	return gate, primary.value, nil
+}
+
+// agreed is a value that a flag has, or on which files agree. file is empty for a flag.
+type agreed struct{ key, value, file string }
+
+// read takes the value of a file, unless there is one; another one of another file is an error.
+func (a *agreed) read(value, file string) error {
+	if a.value == "" {
+		a.value, a.file = value, file
+	} else if a.file != "" && value != "" && value != a.value {
+		return fmt.Errorf("%s is %s in %s, and %s in %s", a.key, a.value, a.file, value, file)
+	}
+	return nil
 }
 
 // parseRule parses a rule. The scores of this program are between 0 and 1: a rule about one

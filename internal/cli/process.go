@@ -195,7 +195,7 @@ func writePipe(path string, write func(io.Writer) error) error {
 		context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Unix(1, 0)) })
 		err = errors.Join(write(f), f.Close())
 	}
-	if err != nil && ctx.Err() != nil {
+	if ctx.Err() != nil && (errors.Is(err, syscall.ENXIO) || errors.Is(err, os.ErrDeadlineExceeded)) {
 		return Errorf(ExitInterrupted, "writing %s: interrupted: nothing reads it", path)
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	urfave "github.com/urfave/cli/v2"
@@ -55,12 +56,11 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 // explainOpenFiles adds to an error of opening a file that this process may not open so many. SQLite does
 // not say why it cannot open one.
 func explainOpenFiles(err error) error {
-	if err == nil {
-		return nil
-	}
-	most, text := files.MaxOpen(), err.Error()
-	if strings.Contains(text, "too many open files") || most < 64 && strings.Contains(text, "unable to open database file") {
-		err = errors.Join(err, cli.Errorf(cli.ExitIO, "this process may open %d files at once: allow more, such as with ulimit -n 1024", most))
+	const fewFiles = 64
+	most := files.MaxOpen()
+	bySQLite := err != nil && most < fewFiles && strings.Contains(err.Error(), "unable to open database file")
+	if bySQLite || errors.Is(err, syscall.EMFILE) {
+		return errors.Join(err, cli.Errorf(cli.ExitIO, "this process may open %d files at once: allow more, such as with ulimit -n 1024", most))
 	}
 	return err
 }

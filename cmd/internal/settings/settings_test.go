@@ -2,8 +2,10 @@ package settings
 
 import (
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode/utf8"
 
@@ -153,7 +155,7 @@ func TestRun_helpNotWritten(t *testing.T) {
 // TestExplainOpenFiles: an error for want of open files has exit code 74 and says what to raise; others stay.
 func TestExplainOpenFiles(t *testing.T) {
 	for err, want := range map[error]int{
-		nil: cli.ExitOK, cli.Usage("run file r.run cannot be read: open r.run: too many open files"): cli.ExitIO,
+		nil: cli.ExitOK, cli.Usage("run file r.run cannot be read: %w", &fs.PathError{Op: "open", Path: "r.run", Err: syscall.EMFILE}): cli.ExitIO,
 		cli.Usage("there is no run"): cli.ExitUsage,
 	} {
 		got := explainOpenFiles(err)

@@ -200,10 +200,10 @@ func (o Opener) openPipeline(cfg Config) (System, error) {
 // EnvPipelineToken names the variable of the bearer token for a pipeline's address.
 const EnvPipelineToken = "EXPERIMENT_PIPELINE_TOKEN"
 
-// pipelineName describes how the model is asked, after the name of a recording, if any. A run that asks in another way has another
-// name, and does not resume this one.
-func pipelineName(name string, cfg Config) string {
-	parts := []string{cmp.Or(name, "ask@2")}
+// pipelineName describes how the model is asked; recording is the name of a recording, or empty. A run that asks
+// in another way has another name, and does not resume this one.
+func pipelineName(recording string, cfg Config) string {
+	parts := []string{cmp.Or(recording, "ask@2")}
 	if cfg.TwoStages {
 		parts = append(parts, "two-stages")
 	}

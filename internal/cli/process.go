@@ -186,14 +186,18 @@ func WriteFile(path string, write func(io.Writer) error) error {
 func writePipe(path string, write func(io.Writer) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), EndSignals()...)
 	defer stop()
-	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	probe, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	for errors.Is(err, syscall.ENXIO) && ctx.Err() == nil { // nobody has opened it to read
 		time.Sleep(20 * time.Millisecond)
-		f, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		probe, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	}
 	if err == nil {
-		context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Unix(1, 0)) })
-		err = errors.Join(write(f), f.Close())
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_WRONLY, 0); err == nil { // macOS cannot wait for room in the probe
+			context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Unix(1, 0)) })
+			err = errors.Join(write(f), f.Close())
+		}
+		err = errors.Join(err, probe.Close())
 	}
 	if ctx.Err() != nil && (errors.Is(err, syscall.ENXIO) || errors.Is(err, os.ErrDeadlineExceeded)) {
 		return Errorf(ExitInterrupted, "writing %s: interrupted: nothing reads it", path)

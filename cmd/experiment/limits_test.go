@@ -108,7 +108,8 @@ func TestRun_budget(t *testing.T) {
 	if !strings.Contains(stderr, "--resume") || !strings.Contains(stderr, "1500 tokens") || !strings.Contains(stderr, "--concurrency 1 --budget-tokens MORE --resume") {
 		t.Errorf("it does not say how to go on: %s", stderr)
 	}
-	if _, shown, _ := b.with(env, "show", "r"); !strings.Contains(shown, "experiment --dataset docs --name r --resume, with the other flags") {
+	const resume = "experiment --dataset docs --name r --resume, with the other flags"
+	if _, shown, _ := b.with(env, "show", "r"); !strings.Contains(shown, resume) {
 		t.Errorf("show does not say how to go on: %s", shown)
 	}
 	if code, _, stderr := b.with(env, append(args, "--budget-tokens", "1500", "--resume")...); code != cli.ExitInterrupted || server.asked != s.Items.Scored {

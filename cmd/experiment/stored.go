@@ -243,7 +243,8 @@ func resumeHint(run outcome.RunInfo) string {
 	if run.Harness != harness.Name {
 		return "the command that began it, with --resume"
 	}
-	return resumeCommand([]string{"--dataset", run.Dataset, "--name", run.Name}) + ", with the other flags that it began with"
+	args := []string{"--dataset", run.Dataset, "--name", run.Name}
+	return resumeCommand(args) + ", with the other flags that it began with"
 }
 
 func publishCommand(env cli.Env) *urfave.Command {

@@ -60,7 +60,8 @@ func explainOpenFiles(err error) error {
 	most := files.MaxOpen()
 	bySQLite := err != nil && most < fewFiles && strings.Contains(err.Error(), "unable to open database file")
 	if bySQLite || errors.Is(err, syscall.EMFILE) {
-		return errors.Join(err, cli.Errorf(cli.ExitIO, "this process may open %d files at once: allow more, such as with ulimit -n 1024", most))
+		return errors.Join(err, cli.Errorf(cli.ExitIO,
+			"this process may open %d files at once: allow more, such as with ulimit -n 1024", most))
 	}
 	return err
 }

@@ -154,12 +154,14 @@ func TestRun_helpNotWritten(t *testing.T) {
 
 // TestExplainOpenFiles: an error for want of open files has exit code 74 and says what to raise; others stay.
 func TestExplainOpenFiles(t *testing.T) {
+	refused := &fs.PathError{Op: "open", Path: "r.run", Err: syscall.EMFILE}
 	for err, want := range map[error]int{
-		nil: cli.ExitOK, cli.Usage("run file r.run cannot be read: %w", &fs.PathError{Op: "open", Path: "r.run", Err: syscall.EMFILE}): cli.ExitIO,
+		nil: cli.ExitOK, cli.Usage("run file r.run cannot be read: %w", refused): cli.ExitIO,
 		cli.Usage("there is no run"): cli.ExitUsage,
 	} {
 		got := explainOpenFiles(err)
-		if advised := got != nil && strings.Contains(got.Error(), "ulimit -n"); cli.ExitCode(got) != want || advised != (want == cli.ExitIO) {
+		advised := got != nil && strings.Contains(got.Error(), "ulimit -n")
+		if cli.ExitCode(got) != want || advised != (want == cli.ExitIO) {
 			t.Errorf("%v: %v", err, got)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -131,62 +130,66 @@ func readLimits(p *settings.Problems, s settings.Values) Limits {
 // IsBaseline reports whether model names the built-in extractor, which needs no model.
 func IsBaseline(model string) bool { return strings.EqualFold(strings.TrimSpace(model), "baseline") }
 
-// promptKey is a key of the config that is stored with a version of a prompt.
-type promptKey struct {
-	name     string
-	expected string                     // what the value must be, in words
-	set      func(json.RawMessage) bool // takes the value; false refuses it
+// promptConfig reads the config that is stored with a version of a prompt. Teams keep keys
+// of their own in it, so unknown keys give a note and no error.
+type promptConfig struct {
+	source   string
+	values   map[string]json.RawMessage
+	problems []error
 }
 
-// decodeInto returns the set of a key whose value is decoded into target.
-func decodeInto(target any) func(json.RawMessage) bool {
-	return func(raw json.RawMessage) bool { return json.Unmarshal(raw, target) == nil }
-}
-
-// fillFrom sets what the command line does not set from the prompt's config. Teams keep keys of their own in it,
-// so unknown keys give a note for the user and no error; null is no value.
-func (c *Config) fillFrom(t pipeline.Template) (notes []string, err error) {
-	if textutil.AbsentJSON(bytes.TrimSpace(t.Config)) {
+// fillFrom sets what the command line does not set from the prompt's config. It returns
+// notes for the user about unknown keys.
+func (c *Config) fillFrom(t pipeline.Template) ([]string, error) {
+	if text := bytes.TrimSpace(t.Config); len(text) == 0 || string(text) == "null" {
 		return nil, nil
 	}
-	source := fmt.Sprintf("the config of prompt %s@%d", t.Name, t.Version)
-	var values map[string]json.RawMessage
-	if err := json.Unmarshal(t.Config, &values); err != nil {
-		return nil, cli.Usage("%s: an object with keys such as model and temperature is expected", source)
+	p := promptConfig{source: fmt.Sprintf("the config of prompt %s@%d", t.Name, t.Version)}
+	if err := json.Unmarshal(t.Config, &p.values); err != nil {
+		return nil, cli.Usage("%s: an object with keys such as model and temperature is expected", p.source)
 	}
 	var model string
-	keys := []promptKey{
-		{"model", "a text", decodeInto(&model)},
-		{"placeholders", `lists of messages by name, such as {"history": [{"role": "user", "content": "…"}]}`, decodeInto(&c.Placeholders)},
-		{"schema", "a JSON Schema, which is an object,", func(raw json.RawMessage) bool { c.Schema = raw; return raw[0] == '{' }},
-	}
-	given := c.Parameters // of the command line, which has precedence
-	for _, v := range c.Parameters.List() {
-		isUnset := slices.Contains(c.unset, v.Name)
-		keys = append(keys, promptKey{v.Name, v.Range(), func(raw json.RawMessage) bool { return isUnset || v.Set(string(raw)) }})
-	}
-	var problems []error
-	for _, key := range keys {
-		if raw, ok := values[key.name]; ok && !textutil.AbsentJSON(raw) && !key.set(raw) {
-			problems = append(problems, fmt.Errorf("%s: %s: %s is expected", source, key.name, key.expected))
-		}
-		delete(values, key.name)
-	}
+	takeValue(&p, "model", "a text", &model, nil)
 	if !c.ModelGiven && model != "" {
 		c.Model = model
 	}
+	takeValue(&p, "placeholders", `lists of messages by name, such as {"history": [{"role": "user", "content": "…"}]}`, &c.Placeholders, nil)
+	takeValue(&p, "schema", "a JSON Schema, which is an object,", &c.Schema,
+		func(raw json.RawMessage) bool { return raw[0] == '{' })
+	given := c.Parameters // of the command line, which has precedence
 	var set []string
 	for i, v := range c.Parameters.List() {
+		if slices.Contains(c.unset, v.Name) {
+			delete(p.values, v.Name)
+			continue
+		}
+		takeValue(&p, v.Name, v.Range(), new(json.RawMessage), func(raw json.RawMessage) bool { return v.Set(string(raw)) })
 		if !v.Set(given.List()[i].Text()) && v.Text() != "" {
 			set = append(set, v.Name)
 		}
 	}
 	if len(set) > 0 {
-		c.promptSets = "; " + source + " sets " + strings.Join(set, ", ")
+		c.promptSets = "; " + p.source + " sets " + strings.Join(set, ", ")
 	}
-	if len(values) > 0 {
-		unused := strings.Join(slices.Sorted(maps.Keys(values)), ", ")
-		notes = []string{fmt.Sprintf("%s has keys that are not used here: %s", source, unused)}
+	var unknown []string
+	if len(p.values) > 0 {
+		unknown = []string{fmt.Sprintf("%s has keys that are not used here: %s", p.source, strings.Join(slices.Sorted(maps.Keys(p.values)), ", "))}
 	}
-	return notes, usageError(errors.Join(problems...))
+	return unknown, usageError(errors.Join(p.problems...))
+}
+
+// takeValue removes a key and stores its value in target. It ignores null, and records a
+// problem if the value has another type or valid, if not nil, refuses it.
+func takeValue[T any](p *promptConfig, key, expected string, target *T, valid func(T) bool) {
+	raw, ok := p.values[key]
+	delete(p.values, key)
+	if !ok || string(bytes.TrimSpace(raw)) == "null" {
+		return
+	}
+	var v T
+	if json.Unmarshal(raw, &v) != nil || valid != nil && !valid(v) {
+		p.problems = append(p.problems, fmt.Errorf("%s: %s: %s is expected", p.source, key, expected))
+		return
+	}
+	*target = v
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -30,6 +31,8 @@ type store struct {
 	writeMu  sync.Mutex // held while writing
 	w, r     *sql.DB
 	modeLock *os.File // excludes servers of other modes; nil in memory
+	path     string
+	file     os.FileInfo // of path when it was opened; nil in memory
 }
 
 // querier runs queries: a pool or a transaction.
@@ -62,8 +65,10 @@ func (s *store) open(path string, mode Mode) (err error) {
 	if err != nil {
 		return err
 	}
-	full, err := filepath.Abs(path)
-	if err = errors.Join(err, f.Chmod(0o600), f.Close()); err != nil {
+	full, pathErr := filepath.Abs(path)
+	s.path = full
+	s.file, err = f.Stat()
+	if err = errors.Join(pathErr, err, f.Chmod(0o600), f.Close()); err != nil {
 		return err
 	}
 	slashed := filepath.ToSlash(full)
@@ -181,7 +186,23 @@ func (s *store) runWrites(batch []*pendingWrite) (err error) {
 			return err
 		}
 	}
+	if err := s.checkPlace(); err != nil {
+		return err
+	}
 	return tx.Commit()
+}
+
+// checkPlace returns an error if the file was removed or replaced since it was opened. SQLite
+// would go on writing to the removed file, which is gone when it is closed.
+func (s *store) checkPlace() error {
+	if s.file == nil {
+		return nil
+	}
+	current, err := os.Stat(s.path)
+	if err == nil && os.SameFile(s.file, current) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("%s was removed or replaced while it was open: what it stored is lost", s.path)
 }
 
 // transaction is a write transaction. It prepares each statement once, because parsing one takes

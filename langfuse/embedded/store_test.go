@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -63,6 +64,43 @@ func TestStore_runWrites(t *testing.T) {
 	}
 	if n, err := queryInt(st.r, "SELECT count(*) FROM meta WHERE key IN ('b', 'panics')"); err != nil || n != 0 {
 		t.Errorf("%d rows of what failed: %v", n, err)
+	}
+}
+
+// TestStore_removed checks that nothing counts as stored in a file that was removed or replaced.
+func TestStore_removed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "langfuse.db")
+	st, err := openStore(path, ModeV4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := st.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const insert = "INSERT INTO meta(key, value) VALUES(?, '')"
+	if err := st.exec(insert, "before"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".moved"); err != nil {
+		t.Skip("the system keeps open files in their place: ", err)
+	}
+	const want = "was removed or replaced"
+	if err := st.exec(insert, "removed"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("written to a removed file: %v", err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.exec(insert, "replaced"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("written to a replaced file: %v", err)
+	}
+	if err := os.Rename(path+".moved", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.exec(insert, "put back"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -181,6 +181,34 @@ func TestEmptyPageEndsTheList(t *testing.T) {
 	}
 }
 
+// TestPageOfEmptyElements checks that a small answer does not take much memory: a million empty
+// observations took 1.2 GB.
+func TestPageOfEmptyElements(t *testing.T) {
+	list := "[" + strings.Repeat("null,", 1_000_000) + "null]"
+	client := fakeTimeClient(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/public/dataset-items/one":
+			_, _ = fmt.Fprintf(w, `{"id": "one", "input": %s}`, list)
+		case "/api/public/traces/t":
+			_, _ = fmt.Fprintf(w, `{"id": "t", "Observations": %s}`, list)
+		default:
+			_, _ = fmt.Fprintf(w, `{"data": %s, "meta": {}}`, list)
+		}
+	}))
+	want := "has more than 65536 elements"
+	for _, err := range client.ListObservations(t.Context(), ObservationsQuery{}) {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Fatalf("a page: %v", err)
+		}
+	}
+	if _, err := client.GetTrace(t.Context(), Capabilities{}, "t", TraceParts{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a trace: %v", err)
+	}
+	if item, err := client.GetDatasetItem(t.Context(), "one"); err != nil || len(item.Input) != len(list) {
+		t.Errorf("the input of an item may be a long list: %v, %d bytes", err, len(item.Input))
+	}
+}
+
 func TestCursors(t *testing.T) {
 	pages := map[string]string{
 		"":   `{"data":[{"id":"a"},{"id":"b"}],"meta":{"limit":2,"cursor":"x1"}}`,

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,7 +141,10 @@ func (c *Client) decode(r request, res *http.Response, body []byte, into any) er
 		}
 		into = new(json.RawMessage)
 	}
-	err := json.Unmarshal(body, into)
+	err := checkElements(body)
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
 	if err == nil && unidentified(into) {
 		err = errors.New("it is not one of Langfuse, as it has no id, name or list: check " + EnvBaseURL)
 	}
@@ -150,6 +154,30 @@ func (c *Client) decode(r request, res *http.Response, body []byte, into any) er
 	answer := c.newAPIError(r, res.StatusCode, nil, "the answer is not the expected JSON: "+err.Error())
 	answer.notLangfuse = !json.Valid(body)
 	return answer
+}
+
+// maxElements is far more than a page or a trace has elements, and few enough to be held in memory.
+const maxElements = 1 << 16
+
+// checkElements returns an error if a list has more than maxElements elements, which take hundreds
+// of times as much memory as bytes if they are empty. Only a body with that many commas is parsed.
+func checkElements(body []byte) error {
+	if bytes.Count(body, []byte{','}) < maxElements {
+		return nil
+	}
+	for key, value := range textutil.JSONMembers(body) {
+		isList := func(name string) bool { return strings.EqualFold(key, name) } // as encoding/json compares them
+		if !slices.ContainsFunc([]string{"data", "observations", "scores"}, isList) {
+			continue // not decoded, such as the input of an item
+		}
+		n := 0
+		for range textutil.JSONElements(value) {
+			if n++; n > maxElements {
+				return fmt.Errorf("%q has more than %d elements", key, maxElements)
+			}
+		}
+	}
+	return nil
 }
 
 // unidentified reports whether a decoded answer lacks what every answer of its type has: an id,

@@ -1,6 +1,7 @@
 package langfuse
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -54,8 +55,11 @@ type scoreEvent struct {
 // refuse sets a result that matches ErrRefused.
 func (e *scoreEvent) refuse(err error) { *e.result = &ScoreError{e.score.Name, true, err} }
 
+// size returns the bytes of the event in a request, with a comma.
+func (e scoreEvent) size() int { return len(e.json) + 1 }
+
 // pending reports whether the score is neither accepted nor refused yet.
-func (e *scoreEvent) pending() bool { return *e.result != nil && !errors.Is(*e.result, ErrRefused) }
+func (e scoreEvent) pending() bool { return *e.result != nil && !errors.Is(*e.result, ErrRefused) }
 
 // errNotSent is the result of a score before it is sent.
 var errNotSent = errors.New("it was not sent")
@@ -76,10 +80,9 @@ var errNotSent = errors.New("it was not sent")
 func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) []error {
 	results := make([]error, len(scores))
 	events := newScoreEvents(scores, results)
-	for len(events) > 0 {
-		n := nextScoreBatch(events)
-		if err := c.deliver(ctx, events[:n]); err != nil {
-			err = fmt.Errorf("sending %s: %w", textutil.Counted(n, "score"), err)
+	for batch := range batches(events, maxScoreBytes, maxScoreEvents, scoreEvent.size) {
+		if err := c.deliver(ctx, batch); err != nil {
+			err = fmt.Errorf("sending %s: %w", textutil.Counted(len(batch), "score"), err)
 			for _, event := range events {
 				if event.pending() {
 					*event.result = err
@@ -87,7 +90,7 @@ func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) []error
 			}
 			break
 		}
-		events = events[n:]
+		events = events[len(batch):]
 	}
 	return results
 }
@@ -165,31 +168,13 @@ func (s *ScoreCreate) appendEvent(b []byte, id, at string) ([]byte, error) {
 	return w.B, nil
 }
 
-// nextScoreBatch returns how many of the events fit into one request, at least one.
-func nextScoreBatch(events []scoreEvent) int {
-	bytes := 0
-	for i, event := range events[:min(len(events), maxScoreEvents)] {
-		if bytes += len(event.json) + 1; bytes > maxScoreBytes && i > 0 {
-			return i
-		}
-	}
-	return min(len(events), maxScoreEvents)
-}
-
 // sendScores sends the events in one request and sets their results.
 func (c *Client) sendScores(ctx context.Context, events []scoreEvent) error {
-	size := len(`{"batch":[]}`)
-	for _, event := range events {
-		size += len(event.json) + 1
-	}
-	body := append(make([]byte, 0, size), `{"batch":[`...)
+	texts := make([][]byte, len(events))
 	for i, event := range events {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, event.json...)
+		texts[i] = event.json
 	}
-	body = append(body, "]}"...)
+	body := slices.Concat([]byte(`{"batch":[`), bytes.Join(texts, []byte{','}), []byte("]}"))
 	var answer ingestionAnswer
 	if _, err := c.do(ctx, request{method: http.MethodPost, path: "ingestion", body: body}, &answer); err != nil {
 		return err

@@ -122,25 +122,30 @@ func (s Span) size() int {
 	return total
 }
 
-// splitSpans splits spans into batches with at most the given number of bytes and spans, in
-// order. A span larger than maxBytes is a batch of its own. The batches share memory with
+// splitSpans splits spans into batches for requests with at most the given number of bytes and
 // spans.
 func splitSpans(spans []Span, maxBytes, maxSpans int) iter.Seq[[]Span] {
 	const envelope = 256 // bytes of a request in addition to its spans
-	return func(yield func([]Span) bool) {
-		start, bytes := 0, envelope
-		for i, span := range spans {
-			size := span.size()
-			if i > start && (bytes+size > maxBytes || i-start >= maxSpans) {
-				if !yield(spans[start:i:i]) {
+	return batches(spans, maxBytes-envelope, maxSpans, Span.size)
+}
+
+// batches splits a list into batches with at most the given number of bytes and elements, in
+// order. An element larger than maxBytes is a batch of its own. The batches share memory with the
+// list.
+func batches[T any](list []T, maxBytes, maxElements int, size func(T) int) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		start, bytes := 0, 0
+		for i, element := range list {
+			if i > start && (bytes+size(element) > maxBytes || i-start >= maxElements) {
+				if !yield(list[start:i:i]) {
 					return
 				}
-				start, bytes = i, envelope
+				start, bytes = i, 0
 			}
-			bytes += size
+			bytes += size(element)
 		}
-		if start < len(spans) {
-			yield(spans[start:])
+		if start < len(list) {
+			yield(list[start:])
 		}
 	}
 }

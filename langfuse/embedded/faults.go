@@ -43,7 +43,7 @@ type faultInjector struct {
 	mu      sync.Mutex
 	random  *rand.Rand
 	resetAt time.Time      // when the minute of used ends
-	used    map[string]int // requests by bucket
+	used    map[bucket]int // requests by bucket
 }
 
 // newFaultInjector returns nil for the zero value of Faults.
@@ -51,7 +51,7 @@ func newFaultInjector(f Faults) *faultInjector {
 	if f == (Faults{}) {
 		return nil
 	}
-	return &faultInjector{Faults: f, random: rand.New(rand.NewPCG(1, 1)), used: map[string]int{}}
+	return &faultInjector{Faults: f, random: rand.New(rand.NewPCG(1, 1)), used: map[bucket]int{}}
 }
 
 // serve answers a call with the result of work, or makes it fail.
@@ -61,7 +61,7 @@ func (f *faultInjector) serve(c *call, rt route, now time.Time, work func() resp
 	case <-c.r.Context().Done():
 		panic(http.ErrAbortHandler) // the client is gone
 	}
-	if resetAt, exceeded := f.countRequest(bucket(rt.pattern), now); exceeded {
+	if resetAt, exceeded := f.countRequest(rt.bucket, now); exceeded {
 		wait := int(math.Ceil(resetAt.Sub(now).Seconds()))
 		c.w.Header().Set("X-RateLimit-Limit", strconv.Itoa(f.RateLimit))
 		c.w.Header().Set("X-RateLimit-Remaining", "0")
@@ -110,8 +110,8 @@ func (f *faultInjector) serve(c *call, rt route, now time.Time, work func() resp
 
 // countRequest counts a request of a bucket. It returns when the current minute ends, and whether
 // the bucket is over its limit.
-func (f *faultInjector) countRequest(name string, now time.Time) (resetAt time.Time, exceeded bool) {
-	if f.RateLimit == 0 || name == "" {
+func (f *faultInjector) countRequest(name bucket, now time.Time) (resetAt time.Time, exceeded bool) {
+	if f.RateLimit == 0 || name == unlimited {
 		return resetAt, false
 	}
 	f.mu.Lock()
@@ -122,29 +122,6 @@ func (f *faultInjector) countRequest(name string, now time.Time) (resetAt time.T
 	}
 	f.used[name]++
 	return f.resetAt, f.used[name] > f.RateLimit
-}
-
-// bucket returns the name of the group of routes that share a limit. Prompts, health, projects
-// and routes that Langfuse does not have belong to none.
-func bucket(pattern string) string {
-	method, path, _ := strings.Cut(pattern, " ")
-	path, public := strings.CutPrefix(path, "/api/public/")
-	first, _, _ := strings.Cut(path, "/")
-	switch {
-	case !public || strings.Contains(path, "prompts") || first == "health" || first == "projects":
-		return ""
-	case first == "otel" || first == "ingestion":
-		return "ingestion"
-	case strings.HasPrefix(strings.TrimPrefix(path, "v2/"), "dataset"):
-		return "datasets"
-	case first == "annotation-queues":
-		return first
-	case method == http.MethodDelete && first == "scores":
-		return "score-delete"
-	case first == "traces" || first == "observations":
-		return "public-api-legacy"
-	}
-	return "public-api"
 }
 
 // writeTooManyRequests answers 429 as Langfuse Cloud does.

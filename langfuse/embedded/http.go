@@ -30,66 +30,80 @@ const (
 	legacyOnly               // like keyPair, but 404 in ModeV4
 )
 
+// bucket names the routes that share a limit of requests; see Faults.RateLimit.
+type bucket string
+
+const (
+	unlimited      bucket = "" // also routes that Langfuse does not have
+	publicAPI      bucket = "public-api"
+	legacyAPI      bucket = "public-api-legacy"
+	datasetAPI     bucket = "datasets"
+	ingestionAPI   bucket = "ingestion"
+	queueAPI       bucket = "annotation-queues"
+	scoreDeleteAPI bucket = "score-delete"
+)
+
 // route is a row of the route table. The pattern is one of http.ServeMux.
 type route struct {
 	pattern string
 	handle  handler
 	access  access
+	bucket  bucket
 }
 
 // routes returns the table of all routes of the API.
 func routes() []route {
 	return []route{
-		{"GET /api/public/health", (*Server).health, noAuth},
-		{"GET /api/public/projects", (*Server).projects, noSettle},
+		{"GET /api/public/health", (*Server).health, noAuth, unlimited},
+		{"GET /api/public/projects", (*Server).projects, noSettle, unlimited},
 
-		{"POST /api/public/v2/datasets", (*Server).upsertDataset, noSettle},
-		{"GET /api/public/v2/datasets", (*Server).listDatasets, noSettle},
-		{"GET /api/public/v2/datasets/{name}", (*Server).getDataset, noSettle},
-		{"POST /api/public/dataset-items", (*Server).upsertItem, noSettle},
-		{"GET /api/public/dataset-items", (*Server).listItems, noSettle},
-		{"GET /api/public/dataset-items/{id}", (*Server).getItem, noSettle},
-		{"DELETE /api/public/dataset-items/{id}", (*Server).deleteItem, noSettle},
+		{"POST /api/public/v2/datasets", (*Server).upsertDataset, noSettle, datasetAPI},
+		{"GET /api/public/v2/datasets", (*Server).listDatasets, noSettle, datasetAPI},
+		{"GET /api/public/v2/datasets/{name}", (*Server).getDataset, noSettle, datasetAPI},
+		{"POST /api/public/dataset-items", (*Server).upsertItem, noSettle, datasetAPI},
+		{"GET /api/public/dataset-items", (*Server).listItems, noSettle, datasetAPI},
+		{"GET /api/public/dataset-items/{id}", (*Server).getItem, noSettle, datasetAPI},
+		{"DELETE /api/public/dataset-items/{id}", (*Server).deleteItem, noSettle, datasetAPI},
 
-		{"POST /api/public/dataset-run-items", (*Server).linkItem, noSettle},
-		{"GET /api/public/dataset-run-items", (*Server).listRunItems, legacyOnly},
-		{"GET /api/public/datasets/{name}/runs", (*Server).listRuns, legacyOnly},
-		{"GET /api/public/datasets/{name}/runs/{run}", (*Server).getRun, legacyOnly},
-		{"DELETE /api/public/datasets/{name}/runs/{run}", (*Server).deleteRun, legacyOnly},
-		{"GET /api/public/experiments", (*Server).listExperiments, noSettle},
-		{"GET /api/public/experiment-items", (*Server).listExperimentItems, keyPair},
+		{"POST /api/public/dataset-run-items", (*Server).linkItem, noSettle, datasetAPI},
+		{"GET /api/public/dataset-run-items", (*Server).listRunItems, legacyOnly, datasetAPI},
+		{"GET /api/public/datasets/{name}/runs", (*Server).listRuns, legacyOnly, datasetAPI},
+		{"GET /api/public/datasets/{name}/runs/{run}", (*Server).getRun, legacyOnly, datasetAPI},
+		{"DELETE /api/public/datasets/{name}/runs/{run}", (*Server).deleteRun, legacyOnly, datasetAPI},
+		{"GET /api/public/experiments", (*Server).listExperiments, noSettle, publicAPI},
+		{"GET /api/public/experiment-items", (*Server).listExperimentItems, keyPair, publicAPI},
 
-		{"POST /api/public/otel/v1/traces", (*Server).exportSpans, noSettle},
-		{"POST /api/public/ingestion", (*Server).ingest, noSettle},
-		{"GET /api/public/v2/observations", (*Server).listObservations, keyPair},
-		{"GET /api/public/observations/{id}", (*Server).getLegacyObservation, legacyOnly},
-		{"GET /api/public/traces", (*Server).listTraces, legacyOnly},
-		{"GET /api/public/traces/{id}", (*Server).getTrace, legacyOnly},
+		{"POST /api/public/otel/v1/traces", (*Server).exportSpans, noSettle, ingestionAPI},
+		{"POST /api/public/ingestion", (*Server).ingest, noSettle, ingestionAPI},
+		{"GET /api/public/v2/observations", (*Server).listObservations, keyPair, publicAPI},
+		{"GET /api/public/observations/{id}", (*Server).getLegacyObservation, legacyOnly, legacyAPI},
+		{"GET /api/public/traces", (*Server).listTraces, legacyOnly, legacyAPI},
+		{"GET /api/public/traces/{id}", (*Server).getTrace, legacyOnly, legacyAPI},
 
-		{"POST /api/public/scores", (*Server).createScore, noSettle},
-		{"DELETE /api/public/scores/{id}", (*Server).deleteScore, noSettle},
-		{"GET /api/public/v3/scores", (*Server).listScores, keyPair},
-		{"GET /api/public/v2/scores", (*Server).listLegacyScores, legacyOnly},
+		{"POST /api/public/scores", (*Server).createScore, noSettle, publicAPI},
+		{"DELETE /api/public/scores/{id}", (*Server).deleteScore, noSettle, scoreDeleteAPI},
+		{"GET /api/public/v3/scores", (*Server).listScores, keyPair, publicAPI},
+		{"GET /api/public/v2/scores", (*Server).listLegacyScores, legacyOnly, publicAPI},
 
-		{"POST /api/public/score-configs", (*Server).createScoreConfig, keyPair},
-		{"GET /api/public/score-configs", (*Server).listScoreConfigs, keyPair},
-		{"GET /api/public/score-configs/{id}", (*Server).getScoreConfig, keyPair},
-		{"POST /api/public/annotation-queues", (*Server).createQueue, keyPair},
-		{"GET /api/public/annotation-queues", (*Server).listQueues, keyPair},
-		{"POST /api/public/annotation-queues/{id}/items", (*Server).createQueueItem, keyPair},
-		{"GET /api/public/annotation-queues/{id}/items", (*Server).listQueueItems, keyPair},
-		{"PATCH /api/public/annotation-queues/{id}/items/{item}", (*Server).updateQueueItem, keyPair},
-		{"POST /api/public/comments", (*Server).createComment, keyPair},
-		{"GET /api/public/comments", (*Server).listComments, keyPair},
-		{"POST /api/embedded/annotations", (*Server).createAnnotation, keyPair},       // not in Langfuse
-		{"POST /api/embedded/datasets/{name}/run", (*Server).startRemoteRun, keyPair}, // not in Langfuse
+		{"POST /api/public/score-configs", (*Server).createScoreConfig, keyPair, publicAPI},
+		{"GET /api/public/score-configs", (*Server).listScoreConfigs, keyPair, publicAPI},
+		{"GET /api/public/score-configs/{id}", (*Server).getScoreConfig, keyPair, publicAPI},
+		{"POST /api/public/annotation-queues", (*Server).createQueue, keyPair, queueAPI},
+		{"GET /api/public/annotation-queues", (*Server).listQueues, keyPair, queueAPI},
+		{"POST /api/public/annotation-queues/{id}/items", (*Server).createQueueItem, keyPair, queueAPI},
+		{"GET /api/public/annotation-queues/{id}/items", (*Server).listQueueItems, keyPair, queueAPI},
+		{"PATCH /api/public/annotation-queues/{id}/items/{item}", (*Server).updateQueueItem, keyPair, queueAPI},
+		{"POST /api/public/comments", (*Server).createComment, keyPair, publicAPI},
+		{"GET /api/public/comments", (*Server).listComments, keyPair, publicAPI},
+		{"POST /api/embedded/annotations", (*Server).createAnnotation, keyPair, unlimited},       // not in Langfuse
+		{"POST /api/embedded/datasets/{name}/run", (*Server).startRemoteRun, keyPair, unlimited}, // not in Langfuse
 
-		{"POST /api/public/v2/prompts", (*Server).createPrompt, noSettle},
-		{"GET /api/public/v2/prompts", (*Server).listPrompts, noSettle},
-		{"GET /api/public/v2/prompts/{name}", (*Server).getPrompt, noSettle},
-		{"DELETE /api/public/v2/prompts/{name}", (*Server).deletePrompt, noSettle},
-		{"PATCH /api/public/v2/prompts/{name}/versions/{version}", (*Server).labelPrompt, noSettle},
-		{"GET /api/public/prompts", (*Server).getPromptByQuery, noSettle},
+		{"POST /api/public/v2/prompts", (*Server).createPrompt, noSettle, unlimited},
+		{"GET /api/public/v2/prompts", (*Server).listPrompts, noSettle, unlimited},
+		{"GET /api/public/v2/prompts/{name}", (*Server).getPrompt, noSettle, unlimited},
+		{"DELETE /api/public/v2/prompts/{name}", (*Server).deletePrompt, noSettle, unlimited},
+		{"PATCH /api/public/v2/prompts/{name}/versions/{version}", (*Server).labelPrompt, noSettle, unlimited},
+		{"GET /api/public/prompts", (*Server).getPromptByQuery, noSettle, unlimited},
 	}
 }
 

@@ -149,7 +149,7 @@ func (s *Server) createQueue(c *call) (queue any, err error) {
 // listQueues answers GET /annotation-queues, newest first.
 func (s *Server) listQueues(c *call) (any, error) {
 	c.allowKeys("page", "limit")
-	return numberedPage(s, c, 50, scanJSON, queueJSON, "queues", &where{}, "created DESC, id DESC")
+	return numberedPage(s, c, 50, scanJSON, queueJSON, "queues", "created DESC, id DESC")
 }
 
 // queueItemJSON is the SQL expression for an item of a queue in the API's form.
@@ -182,10 +182,9 @@ func (s *Server) listQueueItems(c *call) (any, error) {
 	if _, err := findQueue(s.store.r, c.path("id")); err != nil {
 		return nil, err
 	}
-	var w where
-	w.equal("queue_id", c.path("id"))
-	w.equal("status", c.query.Get("status"))
-	return numberedPage(s, c, 50, scanJSON, queueItemJSON, "queue_items", &w, "created DESC, id DESC")
+	c.equal("queue_id", c.path("id"))
+	c.equal("status", c.query.Get("status"))
+	return numberedPage(s, c, 50, scanJSON, queueItemJSON, "queue_items", "created DESC, id DESC")
 }
 
 // updateQueueItem answers PATCH /annotation-queues/{id}/items/{item}. Completing an item sets its
@@ -240,8 +239,7 @@ func (s *Server) listComments(c *call) (any, error) {
 	if objectID != "" && objectType == "" {
 		c.reject(invalidQuery("objectType", "objectType is required when objectId is provided"))
 	}
-	var w where
-	w.equal("object_type", objectType)
-	w.equal("object_id", objectID)
-	return numberedPage(s, c, 50, scanJSON, commentJSON, "comments", &w, "created DESC, id DESC")
+	c.equal("object_type", objectType)
+	c.equal("object_id", objectID)
+	return numberedPage(s, c, 50, scanJSON, commentJSON, "comments", "created DESC, id DESC")
 }

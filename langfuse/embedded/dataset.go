@@ -108,7 +108,7 @@ func checkDatasetName(f *form, name string) {
 
 // listDatasets answers GET /v2/datasets, newest first.
 func (s *Server) listDatasets(c *call) (any, error) {
-	return numberedPage(s, c, 50, scanObject(dataset.json), datasetColumns, "datasets", &where{}, "created DESC, id")
+	return numberedPage(s, c, 50, scanObject(dataset.json), datasetColumns, "datasets", "created DESC, id")
 }
 
 // pathDataset returns the dataset that the path names, or a 404 error.

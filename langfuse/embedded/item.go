@@ -45,7 +45,7 @@ func findItem(q querier, id string, at int64) (item, bool, error) {
 	var w where
 	w.add("i.id = ? AND i.deleted = 0", id)
 	w.validAt(at)
-	return queryRow(q, scanRow[item], "SELECT "+itemColumns+" FROM items i WHERE "+w.String()+" ORDER BY i.valid_from DESC LIMIT 1", w.args...)
+	return queryRow(q, scanRow[item], "SELECT "+itemColumns+" FROM items i WHERE "+w.sql()+" ORDER BY i.valid_from DESC LIMIT 1", w.args...)
 }
 
 // requireItem returns the current version of an item, or a 404 error.
@@ -75,25 +75,24 @@ func (s *Server) listItems(c *call) (any, error) {
 	if pinned && name == "" {
 		c.reject(invalidQuery("version", "version requires datasetName"))
 	}
-	var w where
-	w.add("i.deleted = 0 AND i.status = 'ACTIVE'")
-	w.validAt(at)
+	c.add("i.deleted = 0 AND i.status = 'ACTIVE'")
+	c.validAt(at)
 	if name != "" {
 		d, err := requireDataset(s.store.r, name)
 		c.reject(err)
-		w.add("i.dataset_id = ?", d.id)
+		c.add("i.dataset_id = ?", d.id)
 	}
 	// The second condition makes the partial index usable.
-	w.addIfSet("i.source_trace = ? AND i.source_trace != ''", c.query.Get("sourceTraceId"))
+	c.addIfSet("i.source_trace = ? AND i.source_trace != ''", c.query.Get("sourceTraceId"))
 	const order = "i.valid_from DESC, i.id"
 	if !pinned || at >= s.now() {
-		return numberedPage(s, c, 50, scanObject(item.json), itemColumns, "items i", &w, order)
+		return numberedPage(s, c, 50, scanObject(item.json), itemColumns, "items i", order)
 	}
 	number, limit := c.number("page", 1, math.MaxInt32), c.number("limit", 50, 100)
 	if c.err != nil {
 		return nil, c.err
 	}
-	rows, err := s.pastItems(&w, order)
+	rows, err := s.pastItems(c, order)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +105,8 @@ func (s *Server) listItems(c *call) (any, error) {
 // pastItems returns the row ids of the items at a past time, which do not change unless the clock
 // is set back. It keeps the result of the last query, eight bytes per row, because clients ask for
 // one page after another, and SQLite would count the rows before each page.
-func (s *Server) pastItems(w *where, order string) ([]int64, error) {
-	query := fmt.Sprint(w.String(), w.args)
+func (s *Server) pastItems(c *call, order string) ([]int64, error) {
+	query := fmt.Sprint(c.sql(), c.args)
 	if last := s.pastCache.Load(); last != nil && last.query == query {
 		return last.rows, nil
 	}
@@ -115,7 +114,7 @@ func (s *Server) pastItems(w *where, order string) ([]int64, error) {
 	if err := s.store.update(func(*transaction) error { return nil }); err != nil {
 		return nil, err
 	}
-	rows, err := queryRows(s.store.r, scanValue[int64], "SELECT i.rowid FROM items i WHERE "+w.String()+" ORDER BY "+order, w.args...)
+	rows, err := queryRows(s.store.r, scanValue[int64], "SELECT i.rowid FROM items i WHERE "+c.sql()+" ORDER BY "+order, c.args...)
 	if err == nil {
 		s.pastCache.Store(&pastList{query, rows})
 	}

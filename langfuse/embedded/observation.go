@@ -158,17 +158,18 @@ func (o observation) timeToFirstToken() any {
 	return valueOrNull(sql.NullFloat64{Float64: float64(first.Int64-o.start) / 1000, Valid: first.Valid})
 }
 
-// observationPage answers with a page of observations, latest start first.
-func (s *Server) observationPage(c *call, contents bool, w *where, limit int,
+// observationPage answers with a page of the observations that the conditions of the call select,
+// latest start first.
+func (s *Server) observationPage(c *call, contents bool, limit int,
 	show func(observation) (object, error)) (any, error) {
 	if at, given := c.cursor(); given {
-		w.add("(o.start_ms, o.trace_id, o.span_id) < (?, ?, ?)", at.At, at.Trace, at.ID)
+		c.add("(o.start_ms, o.trace_id, o.span_id) < (?, ?, ?)", at.At, at.Trace, at.ID)
 	}
 	if c.err != nil {
 		return nil, c.err
 	}
-	found, err := readObservations(s.store.r, contents, "WHERE "+w.String()+
-		" ORDER BY o.start_ms DESC, o.trace_id DESC, o.span_id DESC LIMIT ?", append(w.args, limit+1)...)
+	found, err := readObservations(s.store.r, contents, "WHERE "+c.sql()+
+		" ORDER BY o.start_ms DESC, o.trace_id DESC, o.span_id DESC LIMIT ?", append(c.args, limit+1)...)
 	if err != nil {
 		return nil, err
 	}
@@ -185,22 +186,21 @@ func (s *Server) listObservations(c *call) (any, error) {
 		groups[group] = true
 	}
 	limit := c.number("limit", 50, 1000)
-	var w where
-	w.filter(c, map[string]string{"id": "o.span_id", "traceId": "o.trace_id", "name": "o.name", "traceName": "o.trace_name",
+	c.filter(map[string]string{"id": "o.span_id", "traceId": "o.trace_id", "name": "o.name", "traceName": "o.trace_name",
 		"environment": "o.environment", "tags": "o.tags"})
-	w.equal("o.trace_id", c.query.Get("traceId"))
-	w.equal("o.name", c.query.Get("name"))
-	w.in("o.environment", c.values("environment"))
+	c.equal("o.trace_id", c.query.Get("traceId"))
+	c.equal("o.name", c.query.Get("name"))
+	c.in("o.environment", c.values("environment"))
 	switch c.query.Get("isRootObservation") {
 	case "":
 	case "true":
-		w.add("o.is_root = 1") // a constant makes the partial index usable
+		c.add("o.is_root = 1") // a constant makes the partial index usable
 	default:
 		c.reject(invalidQuery("isRootObservation", "Invalid input: expected true"))
 	}
-	w.between(c, "o.start_ms", "fromStartTime", "toStartTime")
+	c.between("o.start_ms", "fromStartTime", "toStartTime")
 	c.reject(s.requireV4("observations v2")) // last, because an invalid query is 400 in Langfuse 3 too
-	return s.observationPage(c, groups["io"] || groups["metadata"], &w, limit, func(o observation) (object, error) {
+	return s.observationPage(c, groups["io"] || groups["metadata"], limit, func(o observation) (object, error) {
 		return o.json(groups, c.list("expandMetadata")), nil
 	})
 }
@@ -413,14 +413,13 @@ func (s *Server) listTraces(c *call) (any, error) {
 	if order := cmp.Or(c.query.Get("orderBy"), "timestamp.desc"); order != "timestamp.desc" {
 		c.reject(invalidQuery("orderBy", "Invalid input: expected timestamp.desc"))
 	}
-	var w where
-	w.equal("name", c.query.Get("name"))
-	w.in("environment", c.values("environment"))
+	c.equal("name", c.query.Get("name"))
+	c.in("environment", c.values("environment"))
 	for _, tag := range c.values("tags") {
-		w.add("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", tag)
+		c.add("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", tag)
 	}
-	w.between(c, "timestamp", "fromTimestamp", "toTimestamp")
+	c.between("timestamp", "fromTimestamp", "toTimestamp")
 	contents := len(c.list("fields")) == 0 || slices.Contains(c.list("fields"), "io")
 	show := func(t trace) object { return t.json(contents) }
-	return numberedPage(s, c, 50, scanObject(show), traceColumns, "traces", &w, "timestamp DESC, id")
+	return numberedPage(s, c, 50, scanObject(show), traceColumns, "traces", "timestamp DESC, id")
 }

@@ -113,18 +113,18 @@ func (s *Server) answerPrompt(c *call, name string) (any, error) {
 // listPrompts answers GET /v2/prompts with one entry per name. A filter by label restricts the
 // versions, and the labels shown are those of the remaining versions.
 func (s *Server) listPrompts(c *call) (any, error) {
-	var w where
-	w.equal("p.name", c.query.Get("name"))
-	w.addIfSet("p."+hasLabel, c.query.Get("label"))
-	w.addIfSet("EXISTS (SELECT 1 FROM json_each(p.tags) WHERE value = ?)", c.query.Get("tag"))
+	c.equal("p.name", c.query.Get("name"))
+	c.addIfSet("p."+hasLabel, c.query.Get("label"))
+	c.addIfSet("EXISTS (SELECT 1 FROM json_each(p.tags) WHERE value = ?)", c.query.Get("tag"))
 	names := `(SELECT p.name AS name, max(p.version) AS newest, max(p.updated) AS updated,
-			json_group_array(p.version ORDER BY p.version) AS versions FROM prompts p WHERE ` + w.String() + ` GROUP BY p.name) g
+			json_group_array(p.version ORDER BY p.version) AS versions FROM prompts p WHERE ` + c.sql() + ` GROUP BY p.name) g
 		JOIN prompts x ON x.name = g.name AND x.version = g.newest`
 	const entry = `json_object('labels', json((SELECT json_group_array(label) FROM prompt_labels l
 			WHERE l.name = g.name AND l.version IN (SELECT value FROM json_each(g.versions)))), 'lastConfig', json(x.config),
 		'lastUpdatedAt', strftime('%Y-%m-%dT%H:%M:%fZ', g.updated / 1000.0, 'unixepoch'), 'name', g.name,
 		'tags', json(x.tags), 'type', x.type, 'versions', json(g.versions))`
-	return numberedPage(s, c, 10, scanJSON, entry, names, &where{args: w.args}, "g.updated DESC, g.name")
+	c.terms = nil // they are in the table
+	return numberedPage(s, c, 10, scanJSON, entry, names, "g.updated DESC, g.name")
 }
 
 // createPrompt answers POST /v2/prompts with 201 and creates the next version of a name. Its

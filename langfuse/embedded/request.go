@@ -23,6 +23,7 @@ type call struct {
 	w     http.ResponseWriter
 	query url.Values
 	err   error // the first problem of the query
+	where       // the conditions of the list that the query asks for
 	// refuse, if not nil, reports whether the next event of a batch fails.
 	refuse func() bool
 }
@@ -205,16 +206,17 @@ func (w *where) in(column string, values []string) {
 }
 
 // between adds the time range of two query keys; the end is exclusive.
-func (w *where) between(c *call, column, from, to string) {
+func (c *call) between(column, from, to string) {
 	if at, given := c.instant(from); given {
-		w.add(column+" >= ?", at)
+		c.add(column+" >= ?", at)
 	}
 	if at, given := c.instant(to); given {
-		w.add(column+" < ?", at)
+		c.add(column+" < ?", at)
 	}
 }
 
-func (w *where) String() string {
+// sql returns the conditions as SQL.
+func (w *where) sql() string {
 	if len(w.terms) == 0 {
 		return "1"
 	}
@@ -224,7 +226,7 @@ func (w *where) String() string {
 // filter adds the conditions of the JSON list in ?filter. It supports strings that are equal to
 // or one of some values, and lists that contain any or all of some values. Columns are looked up
 // and never inserted.
-func (w *where) filter(c *call, columns map[string]string) {
+func (c *call) filter(columns map[string]string) {
 	var conditions []struct {
 		Type, Column, Operator string
 		Value                  json.RawMessage
@@ -243,13 +245,13 @@ func (w *where) filter(c *call, columns map[string]string) {
 		const inList = " IN (SELECT value FROM json_each(?))"
 		switch kind := cond.Type + " " + cond.Operator; {
 		case kind == "string =" && badText == nil:
-			w.add(column+" = ?", text)
+			c.add(column+" = ?", text)
 		case kind == "stringOptions any of" && badList == nil:
-			w.add(column+inList, jsonList(list))
+			c.add(column+inList, jsonList(list))
 		case kind == "arrayOptions any of" && badList == nil && cond.Column == "tags":
-			w.add("EXISTS (SELECT 1 FROM json_each("+column+") WHERE value"+inList+")", jsonList(list))
+			c.add("EXISTS (SELECT 1 FROM json_each("+column+") WHERE value"+inList+")", jsonList(list))
 		case kind == "arrayOptions all of" && badList == nil && cond.Column == "tags":
-			w.add("NOT EXISTS (SELECT 1 FROM json_each(?) WHERE value NOT IN (SELECT value FROM json_each("+column+")))",
+			c.add("NOT EXISTS (SELECT 1 FROM json_each(?) WHERE value NOT IN (SELECT value FROM json_each("+column+")))",
 				jsonList(list))
 		default:
 			c.reject(invalidQuery("filter", fmt.Sprintf("Invalid filter on column %s", textutil.Cut(cond.Column, 100))))
@@ -257,19 +259,20 @@ func (w *where) filter(c *call, columns map[string]string) {
 	}
 }
 
-// numberedPage answers with one page of the rows of a table, in the given order.
-func numberedPage[T any](s *Server, c *call, defaultLimit int, scan func(*sql.Rows) (T, error), columns, table string,
-	w *where, order string) (any, error) {
+// numberedPage answers with one page of the rows of a table that the conditions of the call
+// select, in the given order.
+func numberedPage[T any](s *Server, c *call, defaultLimit int, scan func(*sql.Rows) (T, error),
+	columns, table, order string) (any, error) {
 	number, limit := c.number("page", 1, math.MaxInt32), c.number("limit", defaultLimit, 100)
 	if c.err != nil {
 		return nil, c.err
 	}
-	total, err := queryInt(s.store.r, "SELECT count(*) FROM "+table+" WHERE "+w.String(), w.args...)
+	total, err := queryInt(s.store.r, "SELECT count(*) FROM "+table+" WHERE "+c.sql(), c.args...)
 	if err != nil {
 		return nil, err
 	}
-	data, err := queryRows(s.store.r, scan, "SELECT "+columns+" FROM "+table+" WHERE "+w.String()+" ORDER BY "+order+
-		" LIMIT ? OFFSET ?", append(w.args, limit, (number-1)*limit)...)
+	data, err := queryRows(s.store.r, scan, "SELECT "+columns+" FROM "+table+" WHERE "+c.sql()+" ORDER BY "+order+
+		" LIMIT ? OFFSET ?", append(c.args, limit, (number-1)*limit)...)
 	return pageOf(data, number, limit, total), err
 }
 

@@ -23,9 +23,8 @@ func (s *Server) listRuns(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var w where
-	w.add("r.dataset_id = ?", d.id)
-	return numberedPage(s, c, 50, scanJSON, runJSON, "runs r", &w, "r.created DESC, r.id")
+	c.add("r.dataset_id = ?", d.id)
+	return numberedPage(s, c, 50, scanJSON, runJSON, "runs r", "r.created DESC, r.id")
 }
 
 // runColumn returns a column of the run that the path names, or a 404 error.
@@ -175,10 +174,9 @@ func (s *Server) listRunItems(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var w where
-	w.add("i.run_id = ?", id)
-	w.add(newestLink)
-	return numberedPage(s, c, 50, scanObject(link.json), linkColumns, "run_items i", &w, "i.created DESC, i.seq DESC")
+	c.add("i.run_id = ?", id)
+	c.add(newestLink)
+	return numberedPage(s, c, 50, scanObject(link.json), linkColumns, "run_items i", "i.created DESC, i.seq DESC")
 }
 
 // experimentID returns the id of a run: the first 16 hexadecimal digits of the SHA-256 of the
@@ -195,11 +193,11 @@ func jsonStringify(list []string) string {
 }
 
 // startWindow adds the time range of fromStartTime, which is required, and toStartTime.
-func (w *where) startWindow(c *call) {
+func (c *call) startWindow() {
 	if c.query.Get("fromStartTime") == "" {
 		c.reject(invalidQuery("fromStartTime", "Invalid input: expected string, received undefined"))
 	}
-	w.between(c, "o.start_ms", "fromStartTime", "toStartTime")
+	c.between("o.start_ms", "fromStartTime", "toStartTime")
 }
 
 // experiment summarizes the spans of an experiment within a time range.
@@ -221,9 +219,9 @@ const maxScores = 50
 func (s *Server) listExperiments(c *call) (any, error) {
 	c.allowKeys("fields", "limit", "cursor", "fromStartTime", "toStartTime", "id")
 	groups, limit := c.fields(1, "core", "metadata", "scores"), c.number("limit", 50, 100)
-	var w, having where
-	w.startWindow(c)
-	w.in("e.id", c.list("id"))
+	var having where
+	c.startWindow()
+	c.in("e.id", c.list("id"))
 	if at, given := c.cursor(); given {
 		having.add("(first, e.id) < (?, ?)", at.At, at.ID)
 	}
@@ -238,8 +236,8 @@ func (s *Server) listExperiments(c *call) (any, error) {
 			min(o.start_ms) AS first, max(o.end_ms), sum(o.is_item_root)
 		FROM experiments e CROSS JOIN observations o INDEXED BY observations_of_experiment
 			ON o.experiment_id = e.id AND o.experiment_id != ''
-		WHERE `+w.String()+` GROUP BY e.id HAVING `+having.String()+` ORDER BY first DESC, e.id DESC LIMIT ?`,
-		slices.Concat(w.args, having.args, []any{limit + 1})...)
+		WHERE `+c.sql()+` GROUP BY e.id HAVING `+having.sql()+` ORDER BY first DESC, e.id DESC LIMIT ?`,
+		slices.Concat(c.args, having.args, []any{limit + 1})...)
 	if err != nil {
 		return nil, err
 	}
@@ -264,15 +262,14 @@ func (s *Server) listExperimentItems(c *call) (any, error) {
 	c.allowKeys("fields", "limit", "cursor", "fromStartTime", "toStartTime", "experimentId")
 	groups := c.fields(2, "core", "dataset", "io", "metadata", "itemMetadata", "experimentMetadata", "scores")
 	limit := c.number("limit", 50, 100)
-	var w where
-	w.add("o.experiment_id != '' AND o.is_item_root = 1")
-	w.startWindow(c)
+	c.add("o.experiment_id != '' AND o.is_item_root = 1")
+	c.startWindow()
 	// The plus makes SQLite use the index on the start. The index on the experiment would sort
 	// all items for each page.
-	w.in("+o.experiment_id", c.list("experimentId"))
+	c.in("+o.experiment_id", c.list("experimentId"))
 	c.reject(s.requireV4("experiment items")) // last, because an invalid query is 400 in Langfuse 3 too
 	contents := groups["io"] || groups["metadata"]
-	return s.observationPage(c, contents, &w, limit, func(o observation) (out object, err error) {
+	return s.observationPage(c, contents, limit, func(o observation) (out object, err error) {
 		out = o.itemJSON(groups)
 		if groups["scores"] {
 			const day = 24 * 60 * 60 * 1000

@@ -226,12 +226,12 @@ func (sc score) legacyJSON() object {
 }
 
 // inLists adds the conditions of query keys that hold lists, by the column of each key.
-func (w *where) inLists(c *call, columns map[string]string) {
+func (c *call) inLists(columns map[string]string) {
 	for key, column := range columns {
 		values := c.list(key)
-		w.in(column, values)
+		c.in(column, values)
 		if len(values) > 0 && (column == "trace_id" || column == "run_id") {
-			w.add(column + " != ''") // makes the partial index usable
+			c.add(column + " != ''") // makes the partial index usable
 		}
 	}
 }
@@ -239,9 +239,8 @@ func (w *where) inLists(c *call, columns map[string]string) {
 // listLegacyScores answers GET /v2/scores, newest first.
 func (s *Server) listLegacyScores(c *call) (any, error) {
 	c.allowKeys("scoreIds", "name", "traceId", "datasetRunId", "page", "limit")
-	var w where
-	w.inLists(c, map[string]string{"scoreIds": "id", "name": "name", "traceId": "trace_id", "datasetRunId": "run_id"})
-	return numberedPage(s, c, 50, scanObject(score.legacyJSON), scoreColumns, "scores", &w, "timestamp DESC, id")
+	c.inLists(map[string]string{"scoreIds": "id", "name": "name", "traceId": "trace_id", "datasetRunId": "run_id"})
+	return numberedPage(s, c, 50, scanObject(score.legacyJSON), scoreColumns, "scores", "timestamp DESC, id")
 }
 
 // listScores answers GET /v3/scores, newest first. A filter by value is supported for BOOLEAN
@@ -251,23 +250,22 @@ func (s *Server) listScores(c *call) (any, error) {
 		"environment": "environment", "traceId": "trace_id", "experimentId": "run_id"}
 	c.allowKeys(slices.AppendSeq([]string{"limit", "cursor", "fields", "value"}, maps.Keys(columns))...)
 	groups, limit := c.fields(1, "core", "details", "subject", "annotation"), c.number("limit", 50, 100)
-	var w where
-	w.inLists(c, columns)
+	c.inLists(columns)
 	if value := c.query.Get("value"); value != "" {
 		number := map[string]string{"true": "1", "false": "0"}[value]
 		if number == "" || c.query.Get("dataType") != "BOOLEAN" {
 			c.reject(invalidQuery("value", "Invalid input: expected true or false, and dataType=BOOLEAN"))
 		}
-		w.equal("value", number)
+		c.equal("value", number)
 	}
 	if at, given := c.cursor(); given {
-		w.add("(timestamp, id) < (?, ?)", at.At, at.ID)
+		c.add("(timestamp, id) < (?, ?)", at.At, at.ID)
 	}
 	if c.err != nil {
 		return nil, c.err
 	}
-	found, err := queryRows(s.store.r, scanRow[score], selectScores+w.String()+" ORDER BY timestamp DESC, id DESC LIMIT ?",
-		append(w.args, limit+1)...)
+	found, err := queryRows(s.store.r, scanRow[score], selectScores+c.sql()+" ORDER BY timestamp DESC, id DESC LIMIT ?",
+		append(c.args, limit+1)...)
 	if err != nil {
 		return nil, err
 	}
@@ -353,7 +351,7 @@ func (s *Server) createScoreConfig(c *call) (any, error) {
 
 // listScoreConfigs answers GET /score-configs, newest first.
 func (s *Server) listScoreConfigs(c *call) (any, error) {
-	return numberedPage(s, c, 50, scanObject(scoreConfig.json), configColumns, "score_configs", &where{},
+	return numberedPage(s, c, 50, scanObject(scoreConfig.json), configColumns, "score_configs",
 		"created DESC, id")
 }
 

@@ -99,8 +99,7 @@ func (c *Client) ListQueueItems(ctx context.Context, queueID, status string) ite
 // API: POST /api/public/annotation-queues
 func (c *Client) CreateAnnotationQueue(ctx context.Context, queue AnnotationQueue) (AnnotationQueue, error) {
 	queue.ID = ""
-	r := request{method: http.MethodPost, path: "annotation-queues", sendOnce: true}
-	return call[AnnotationQueue](ctx, c, r, queue, "annotation queue %q", queue.Name)
+	return call[AnnotationQueue](ctx, c, postOnce("annotation-queues"), queue, "annotation queue %q", queue.Name)
 }
 
 // QueueTraces adds traces to a queue, in the given order, and returns the added traces. It
@@ -112,8 +111,7 @@ func (c *Client) CreateAnnotationQueue(ctx context.Context, queue AnnotationQueu
 //
 // API: GET and POST /api/public/annotation-queues/{queueId}/items
 func (c *Client) QueueTraces(ctx context.Context, queueID string, traceIDs []string) (added []string, err error) {
-	add := request{method: http.MethodPost, path: "annotation-queues/" + url.PathEscape(queueID) + "/items",
-		sendOnce: true}
+	add := postOnce("annotation-queues/" + url.PathEscape(queueID) + "/items")
 	queued := map[string]bool{}
 	for item, err := range c.ListQueueItems(ctx, queueID, "") {
 		if err != nil {
@@ -174,8 +172,7 @@ func (c *Client) CreateComment(ctx context.Context, comment Comment) (id string,
 		return "", usageError("a comment has 1 to %d characters, this one %d", MaxComment, length)
 	}
 	comment.ID = ""
-	r := request{method: http.MethodPost, path: "comments", sendOnce: true}
-	created, err := call[Comment](ctx, c, r, comment, "comment on %s %s", comment.ObjectType,
+	created, err := call[Comment](ctx, c, postOnce("comments"), comment, "comment on %s %s", comment.ObjectType,
 		textutil.Cut(comment.ObjectID, 80))
 	return created.ID, err
 }

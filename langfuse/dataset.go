@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -76,8 +75,7 @@ func (c *Client) ListDatasets(ctx context.Context) iter.Seq2[Dataset, error] {
 //
 // API: POST /api/public/v2/datasets
 func (c *Client) UpsertDataset(ctx context.Context, dataset DatasetUpsert) (Dataset, error) {
-	r := request{method: http.MethodPost, path: "v2/datasets"}
-	return call[Dataset](ctx, c, r, dataset, "dataset %q", dataset.Name)
+	return call[Dataset](ctx, c, post("v2/datasets"), dataset, "dataset %q", dataset.Name)
 }
 
 // ItemStatus determines whether a dataset item is listed.
@@ -284,7 +282,8 @@ func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItem) (Datas
 			"shorten its document or leave it out", textutil.Cut(item.ID, 80), textutil.Cut(item.DatasetName, 80),
 			ErrTooLarge, float64(len(body))/mb, MaxItemBytes/mb)
 	}
-	r := request{method: http.MethodPost, path: "dataset-items", body: body}
+	r := post("dataset-items")
+	r.body = body
 	return call[DatasetItem](ctx, c, r, nil, "dataset item %q of %q", item.ID, item.DatasetName)
 }
 

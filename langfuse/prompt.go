@@ -139,8 +139,7 @@ func (c *Client) ListPrompts(ctx context.Context, name, label string) iter.Seq2[
 // API: POST /api/public/v2/prompts
 func (c *Client) CreatePrompt(ctx context.Context, prompt Prompt) (Prompt, error) {
 	prompt.Version = 0
-	r := request{method: http.MethodPost, path: "v2/prompts", sendOnce: true}
-	return call[Prompt](ctx, c, r, prompt, "prompt %q", prompt.Name)
+	return call[Prompt](ctx, c, postOnce("v2/prompts"), prompt, "prompt %q", prompt.Name)
 }
 
 // SetPromptLabels sets the labels of one version. A label of another version moves to this

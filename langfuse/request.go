@@ -52,6 +52,14 @@ func get(path string, query url.Values) request {
 	return request{method: http.MethodGet, path: path, query: query}
 }
 
+// post returns a POST request that may be repeated.
+func post(path string) request { return request{method: http.MethodPost, path: path} }
+
+// postOnce returns a POST request that must not be repeated if the server may have executed it.
+func postOnce(path string) request {
+	return request{method: http.MethodPost, path: path, sendOnce: true}
+}
+
 // call sends a request and returns the decoded response. It sends body, if not nil, as JSON.
 // The prefix of every error is formatted from what and args. The response must have content;
 // for one that need not have any, call do with nil.

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -274,8 +273,7 @@ func (c *Client) CreateDatasetRunItem(ctx context.Context, item DatasetRunItemCr
 	if item.RunName == "" || item.DatasetItemID == "" || item.TraceID == "" {
 		return "", usageError("a dataset run item needs a run name, a dataset item id and a trace id")
 	}
-	r := request{method: http.MethodPost, path: "dataset-run-items"}
-	stored, err := call[link](ctx, c, r, item, "linking item %q to run %q", item.DatasetItemID, item.RunName)
+	stored, err := call[link](ctx, c, post("dataset-run-items"), item, "linking item %q to run %q", item.DatasetItemID, item.RunName)
 	return stored.DatasetRunID, err
 }
 

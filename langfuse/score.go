@@ -88,8 +88,7 @@ func (c *Client) CreateScore(ctx context.Context, score ScoreCreate) error {
 	if err := score.Validate(); err != nil {
 		return usageError("score %q (%s): %w", score.Name, score.ID, err)
 	}
-	r := request{method: http.MethodPost, path: "scores"}
-	_, err := call[struct{}](ctx, c, r, score, "score %q (%s)", score.Name, score.ID)
+	_, err := call[struct{}](ctx, c, post("scores"), score, "score %q (%s)", score.Name, score.ID)
 	return err
 }
 
@@ -315,6 +314,5 @@ func (c *Client) ListScoreConfigs(ctx context.Context) iter.Seq2[ScoreConfig, er
 // API: POST /api/public/score-configs
 func (c *Client) CreateScoreConfig(ctx context.Context, config ScoreConfig) (ScoreConfig, error) {
 	config.ID, config.Archived = "", false
-	r := request{method: http.MethodPost, path: "score-configs", sendOnce: true}
-	return call[ScoreConfig](ctx, c, r, config, "score configuration %q", config.Name)
+	return call[ScoreConfig](ctx, c, postOnce("score-configs"), config, "score configuration %q", config.Name)
 }

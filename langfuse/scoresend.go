@@ -174,9 +174,10 @@ func (c *Client) sendScores(ctx context.Context, events []scoreEvent) error {
 	for i, event := range events {
 		texts[i] = event.json
 	}
-	body := slices.Concat([]byte(`{"batch":[`), bytes.Join(texts, []byte{','}), []byte("]}"))
+	r := post("ingestion")
+	r.body = slices.Concat([]byte(`{"batch":[`), bytes.Join(texts, []byte{','}), []byte("]}"))
 	var answer ingestionAnswer
-	if _, err := c.do(ctx, request{method: http.MethodPost, path: "ingestion", body: body}, &answer); err != nil {
+	if _, err := c.do(ctx, r, &answer); err != nil {
 		return err
 	}
 	failures := answer.failures()

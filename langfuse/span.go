@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -200,7 +199,7 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 
 // exportBatch sends spans in one request.
 func (c *Client) exportBatch(ctx context.Context, scope Scope, spans []Span) (err error) {
-	r := request{method: http.MethodPost, path: "otel/v1/traces"}
+	r := post("otel/v1/traces")
 	r.header = map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
 	if c.config.Uncompressed {
 		r.body = encodeSpans(nil, scope, spans)

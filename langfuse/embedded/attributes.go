@@ -314,47 +314,34 @@ func tagsOf(v any) string {
 	return jsonList(tags)
 }
 
-// numbers holds the values of a usage or cost object by kind.
-type numbers map[string]float64
-
-// usageAndCost reads tokens and costs, each from an attribute with a JSON object. A missing total
-// is the sum of the other values.
+// usageAndCost reads tokens and costs, each from an attribute with a JSON object.
 func usageAndCost(a attributes) (usage, cost string, total sql.NullFloat64) {
-	tokens := numbersOf(a.text("langfuse.observation.usage_details"))
-	maps.DeleteFunc(tokens, func(_ string, n float64) bool { return n != math.Trunc(n) })
-	if len(tokens) > 0 {
-		usage = asText(tokens.withTotal())
+	isWhole := func(n float64) bool { return n == math.Trunc(n) }
+	if tokens := numbersOf(a.text("langfuse.observation.usage_details"), isWhole); len(tokens) > 0 {
+		usage = asText(tokens)
 	}
-	if costs := numbersOf(a.text("langfuse.observation.cost_details")); len(costs) > 0 {
-		costs = costs.withTotal()
+	isAny := func(float64) bool { return true }
+	if costs := numbersOf(a.text("langfuse.observation.cost_details"), isAny); len(costs) > 0 {
 		cost, total = asText(costs), sql.NullFloat64{Float64: costs["total"], Valid: true}
 	}
 	return usage, cost, total
 }
 
-func (n numbers) withTotal() numbers {
-	if _, given := n["total"]; given {
-		return n
-	}
-	sum := 0.0
-	for _, kind := range slices.Sorted(maps.Keys(n)) { // in a fixed order, because sums of floats depend on it
-		sum += n[kind]
-	}
-	n["total"] = sum
-	return n
-}
-
-// numbersOf reads a JSON object of numbers. It leaves out negative numbers and all other values.
-func numbersOf(text string) numbers {
+// numbersOf reads the numbers in a JSON object that are not negative and that keep accepts, and
+// leaves out all other values. A missing total is the sum of the others.
+func numbersOf(text string, keep func(float64) bool) map[string]float64 {
 	var fields map[string]any
 	if json.Unmarshal([]byte(text), &fields) != nil {
 		return nil
 	}
-	n := numbers{}
-	for key, field := range fields {
-		if value, isNumber := field.(float64); isNumber && value >= 0 {
-			n[key] = value
+	numbers, sum := map[string]float64{}, 0.0
+	for _, key := range slices.Sorted(maps.Keys(fields)) { // in a fixed order, because sums of floats depend on it
+		if value, isNumber := fields[key].(float64); isNumber && value >= 0 && keep(value) {
+			numbers[key], sum = value, sum+value
 		}
 	}
-	return n
+	if _, given := numbers["total"]; !given && len(numbers) > 0 {
+		numbers["total"] = sum
+	}
+	return numbers
 }

@@ -222,7 +222,8 @@ func (s *Server) ImportDataset(name, description string, items func() ([]json.Ra
 		saveDataset(tx, d)
 		for i, body := range bodies {
 			f := newForm(body)
-			it, err := mergeItem(tx, d, readItem(f))
+			id, apply := readItem(f)
+			it, err := mergeItem(tx, d, id, apply)
 			if err = errors.Join(err, f.err()); err != nil {
 				return fmt.Errorf("importing item %d of dataset %s: %w", i+1, name, err)
 			}

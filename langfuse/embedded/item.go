@@ -163,21 +163,15 @@ func insertVersion(tx *transaction, it *item, now int64, deleted bool) {
 		it.id, it.datasetID, now, deleted, it.status, it.sourceTrace, it.sourceSpan, now, now, it.metadata, it.expected, it.input)
 }
 
-// itemChange holds the fields of a request about an item. A nil value keeps the stored one.
-type itemChange struct {
-	id, status                string
-	input, expected, metadata *sql.NullString
-	sourceTrace, sourceSpan   string
-}
-
 // upsertItem answers POST /dataset-items. The id is the key, unique across all datasets of the
 // project. Absent and null fields keep their value. Every request stores a new version, even if
 // nothing changes.
 func (s *Server) upsertItem(c *call) (any, error) {
 	f := c.form(largeBody)
-	change, name := readItem(f), f.required("datasetName")
+	id, apply := readItem(f)
+	name := f.required("datasetName")
 	if f.has("id") {
-		f.checkLength("id", change.id, 1, 255)
+		f.checkLength("id", id, 1, 255)
 	}
 	var stored item
 	err := s.update(f, func(tx *transaction) error {
@@ -186,7 +180,7 @@ func (s *Server) upsertItem(c *call) (any, error) {
 		if err != nil {
 			return err
 		}
-		if stored, err = mergeItem(tx, d, change); err != nil {
+		if stored, err = mergeItem(tx, d, id, apply); err != nil {
 			return err
 		}
 		schemas, err := d.schemas()
@@ -206,38 +200,38 @@ func (s *Server) upsertItem(c *call) (any, error) {
 	return stored.json(), err
 }
 
-func readItem(f *form) itemChange {
-	return itemChange{
-		id: f.text("id"), status: f.oneOf("status", "ACTIVE", "ARCHIVED"),
-		input: readValue(f, "input"), expected: readValue(f, "expectedOutput"), metadata: readValue(f, "metadata"),
-		sourceTrace: f.text("sourceTraceId"), sourceSpan: f.text("sourceObservationId"),
+// readItem reads a request about an item: its id, and what the request changes in the stored
+// item. Fields that are absent or null change nothing.
+func readItem(f *form) (id string, apply func(*item)) {
+	id, status := f.text("id"), f.oneOf("status", "ACTIVE", "ARCHIVED")
+	input, expected, metadata := readValue(f, "input"), readValue(f, "expectedOutput"), readValue(f, "metadata")
+	trace, span := f.text("sourceTraceId"), f.text("sourceObservationId")
+	return id, func(it *item) {
+		it.status = cmp.Or(status, it.status)
+		it.sourceTrace, it.sourceSpan = cmp.Or(trace, it.sourceTrace), cmp.Or(span, it.sourceSpan)
+		it.input, it.expected = *cmp.Or(input, &it.input), *cmp.Or(expected, &it.expected)
+		it.metadata = *cmp.Or(metadata, &it.metadata)
 	}
 }
 
-// mergeItem applies a change to the stored item, or to an empty one.
-func mergeItem(tx *transaction, d dataset, change itemChange) (item, error) {
-	if change.id == "" {
-		if change.input == nil || !change.input.Valid {
-			return item{}, invalidRequest("Dataset item input cannot be null")
-		}
-		change.id = uuid.NewString()
-	}
-	it, exists, err := findItem(tx, change.id, 0)
+// mergeItem applies a change to the item with the id, or to an empty item if there is none. An
+// item without an id gets a new one.
+func mergeItem(tx *transaction, d dataset, id string, apply func(*item)) (item, error) {
+	it, exists, err := findItem(tx, id, 0)
 	if err != nil {
 		return item{}, err
 	}
 	if exists && it.datasetID != d.id {
 		return item{}, newAPIError(http.StatusConflict, "LangfuseConflictError",
-			"Dataset item with id %s already exists in another dataset of the project", []any{change.id})
+			"Dataset item with id %s already exists in another dataset of the project", []any{id})
 	}
 	if !exists {
-		it = item{id: change.id, status: "ACTIVE"}
+		it = item{id: cmp.Or(id, uuid.NewString()), status: "ACTIVE"}
 	}
 	it.datasetID, it.dataset = d.id, d.name
-	it.status = cmp.Or(change.status, it.status)
-	it.sourceTrace = cmp.Or(change.sourceTrace, it.sourceTrace)
-	it.sourceSpan = cmp.Or(change.sourceSpan, it.sourceSpan)
-	it.input, it.expected = *cmp.Or(change.input, &it.input), *cmp.Or(change.expected, &it.expected)
-	it.metadata = *cmp.Or(change.metadata, &it.metadata)
+	apply(&it)
+	if id == "" && !it.input.Valid {
+		return item{}, invalidRequest("Dataset item input cannot be null")
+	}
 	return it, nil
 }

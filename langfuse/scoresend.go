@@ -130,23 +130,19 @@ func (e *scoreEvent) encode() error {
 	sum := sha256.Sum256([]byte(e.score.ID + "\n" + at))
 	e.id = hex.EncodeToString(sum[:16])
 	buf := make([]byte, 0, 512+len(e.score.Comment)+len(e.score.Metadata))
-	var err error
-	if e.json, err = e.score.appendEvent(buf, e.id, at); err == nil && len(e.json) > maxScoreBytes {
-		err = fmt.Errorf("%d bytes: %w", len(e.json), ErrTooLarge)
+	if e.json = e.score.appendEvent(buf, e.id, at); len(e.json) > maxScoreBytes {
+		return fmt.Errorf("%d bytes: %w", len(e.json), ErrTooLarge)
 	}
-	return err
+	return nil
 }
 
-// appendEvent appends the envelope with the score, as encoding/json would write both, but
+// appendEvent appends the envelope with the valid score, as encoding/json would write both, but
 // without reflection.
-func (s *ScoreCreate) appendEvent(b []byte, id, at string) ([]byte, error) {
-	value, err := s.Value.MarshalJSON()
+func (s *ScoreCreate) appendEvent(b []byte, id, at string) []byte {
+	value, _ := s.Value.MarshalJSON() // Validate has checked value and metadata
 	var metadata []byte
-	if err == nil && len(s.Metadata) > 0 {
-		metadata, err = textutil.CompactJSON(s.Metadata)
-	}
-	if err != nil {
-		return nil, err
+	if len(s.Metadata) > 0 {
+		metadata, _ = textutil.CompactJSON(s.Metadata)
 	}
 	w := textutil.JSONWriter{B: append(b, '{')}
 	w.Text("id", id)
@@ -165,7 +161,7 @@ func (s *ScoreCreate) appendEvent(b []byte, id, at string) ([]byte, error) {
 	w.TextIf("environment", s.Environment)
 	w.Close()
 	w.Close()
-	return w.B, nil
+	return w.B
 }
 
 // sendScores sends the events in one request and sets their results.

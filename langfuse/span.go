@@ -198,18 +198,16 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 }
 
 // exportBatch sends spans in one request.
-func (c *Client) exportBatch(ctx context.Context, scope Scope, spans []Span) (err error) {
+func (c *Client) exportBatch(ctx context.Context, scope Scope, spans []Span) error {
 	r := post("otel/v1/traces")
 	r.header = map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
 	if c.config.Uncompressed {
 		r.body = encodeSpans(nil, scope, spans)
 	} else {
 		r.header["Content-Encoding"] = "gzip"
-		if r.body, err = c.compressedSpans(scope, spans); err != nil {
-			return err
-		}
+		r.body = c.compressedSpans(scope, spans)
 	}
-	_, err = c.do(ctx, r, nil)
+	_, err := c.do(ctx, r, nil)
 	return err
 }
 
@@ -305,7 +303,7 @@ type compressor struct {
 }
 
 // compressedSpans returns the gzipped result of encodeSpans.
-func (c *Client) compressedSpans(scope Scope, spans []Span) ([]byte, error) {
+func (c *Client) compressedSpans(scope Scope, spans []Span) []byte {
 	packer, ok := c.compressors.Get().(*compressor)
 	if !ok {
 		writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for an invalid level
@@ -315,9 +313,7 @@ func (c *Client) compressedSpans(scope Scope, spans []Span) ([]byte, error) {
 	packer.buf = encodeSpans(packer.buf, scope, spans)
 	out := bytes.NewBuffer(make([]byte, 0, len(packer.buf)/8))
 	packer.gzip.Reset(out)
-	if _, err := packer.gzip.Write(packer.buf); err != nil {
-		return nil, err
-	}
-	err := packer.gzip.Close()
-	return out.Bytes(), err
+	_, _ = packer.gzip.Write(packer.buf) // neither fails, because out takes everything
+	_ = packer.gzip.Close()
+	return out.Bytes()
 }

@@ -204,10 +204,7 @@ func readValue(f *form, key string) *sql.NullString {
 	if decoded == nil || decoded == "" {
 		return &sql.NullString{}
 	}
-	text, err := textutil.MarshalJSON(decoded)
-	if err != nil {
-		f.addIssue("invalid_type", key, "Invalid JSON value")
-	}
+	text, _ := textutil.MarshalJSON(decoded) // what was decoded can be encoded
 	return &sql.NullString{String: string(text), Valid: true}
 }
 

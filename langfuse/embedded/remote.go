@@ -67,15 +67,12 @@ func sendRemoteRun(request *http.Request) (object, error) {
 // remoteRequest builds the request, with the keys in Langfuse's order. A secret, if not empty,
 // signs it. The payload is the text of the Config box.
 func (s *Server) remoteRequest(ctx context.Context, d dataset, url, secret, payload string) (*http.Request, error) {
-	body, err := textutil.MarshalJSON(struct {
+	body, _ := textutil.MarshalJSON(struct { // texts cannot fail
 		ProjectID   string `json:"projectId"`
 		DatasetID   string `json:"datasetId"`
 		DatasetName string `json:"datasetName"`
 		Payload     string `json:"payload"`
 	}{DefaultProjectID, d.id, d.name, payload})
-	if err != nil {
-		return nil, err
-	}
 	timestamp := fmt.Sprint(s.cfg.Now().Unix())
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(timestamp + "." + string(body)))

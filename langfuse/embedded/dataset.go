@@ -159,21 +159,21 @@ func (d dataset) schemas() (compiled itemSchemas, err error) {
 }
 
 // check describes why an item does not satisfy the schemas; "" means that it does.
-func (s itemSchemas) check(input, expected sql.NullString) (string, error) {
+func (s itemSchemas) check(input, expected sql.NullString) string {
 	for i, value := range []sql.NullString{input, expected} {
 		if s[i] == nil {
 			continue
 		}
 		violations, err := s[i].Check([]byte(cmp.Or(value.String, "null")))
 		if err != nil {
-			return "", err
+			violations = []schema.Violation{{Text: err.Error()}}
 		}
 		if len(violations) > 0 {
 			field := []string{"Input", "Expected output"}[i]
-			return field + " validation failed: " + textutil.Cut(violations[0].Text, 300), nil
+			return field + " validation failed: " + textutil.Cut(violations[0].Text, 300)
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // checkStoredItems checks the current items of a dataset against its schemas. It reads one item
@@ -186,11 +186,7 @@ func checkStoredItems(tx *transaction, d dataset) error {
 	var details []object
 	_, err = queryRows(tx, func(rows *sql.Rows) (none struct{}, err error) {
 		it, err := scanRow[item](rows)
-		if err != nil {
-			return none, err
-		}
-		problem, err := schemas.check(it.input, it.expected)
-		if problem != "" {
+		if problem := schemas.check(it.input, it.expected); err == nil && problem != "" {
 			details = append(details, object{"datasetItemId": it.id, "message": problem})
 		}
 		return none, err

@@ -187,12 +187,8 @@ func (s *Server) upsertItem(c *call) (any, error) {
 		if err != nil {
 			return err
 		}
-		problem, err := schemas.check(stored.input, stored.expected)
-		if err == nil && problem != "" {
-			err = invalidRequest("Dataset item validation failed: %s", problem)
-		}
-		if err != nil {
-			return err
+		if problem := schemas.check(stored.input, stored.expected); problem != "" {
+			return invalidRequest("Dataset item validation failed: %s", problem)
 		}
 		insertVersion(tx, &stored, s.now(), false)
 		return nil

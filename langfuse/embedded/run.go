@@ -43,11 +43,8 @@ func (s *Server) getRun(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := decodeJSON([]byte(text))
-	if err != nil {
-		return nil, err
-	}
-	out, _ := run.(object)
+	run, _ := decodeJSON([]byte(text)) // SQLite wrote it
+	out := run.(object)
 	out["datasetRunItems"], err = queryRows(s.store.r, scanObject(link.json), "SELECT "+linkColumns+
 		" FROM run_items i WHERE i.run_id = ? AND "+newestLink+" ORDER BY i.created DESC, i.seq DESC", out["id"])
 	return out, err

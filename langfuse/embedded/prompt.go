@@ -293,9 +293,7 @@ type composer struct {
 // reference, and for one that is nested too deep.
 func compose(q querier, p prompt) (content any, err error) {
 	c := composer{q: q}
-	if err := json.Unmarshal([]byte(p.content), &content); err != nil {
-		return nil, err
-	}
+	content, err = decodeJSON([]byte(p.content))
 	switch node := content.(type) {
 	case string:
 		content, err = c.resolve(node, 1)
@@ -337,10 +335,7 @@ func (c *composer) resolveTag(tag string, depth int) (text string, err error) {
 		err = invalidRequest("Prompt dependency not found, or not a text prompt: %s", textutil.Cut(tag, 300))
 	}
 	if err == nil {
-		err = json.Unmarshal([]byte(p.content), &text)
-	}
-	if err == nil {
-		text, err = c.resolve(text, depth+1)
+		text, err = c.resolve(textutil.JSONText([]byte(p.content)), depth+1)
 	}
 	c.references, c.length = c.references+1, c.length+len(text)
 	if err == nil && (c.references > maxPromptReferences || c.length > maxPromptLength) {

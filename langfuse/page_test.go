@@ -201,7 +201,8 @@ func TestPageOfEmptyElements(t *testing.T) {
 			t.Fatalf("a page: %v", err)
 		}
 	}
-	if _, err := client.GetTrace(t.Context(), Capabilities{}, "t", TraceParts{}); err == nil || !strings.Contains(err.Error(), want) {
+	_, err := client.GetTrace(t.Context(), Capabilities{}, "t", TraceParts{})
+	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a trace: %v", err)
 	}
 	if item, err := client.GetDatasetItem(t.Context(), "one"); err != nil || len(item.Input) != len(list) {

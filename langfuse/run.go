@@ -273,7 +273,8 @@ func (c *Client) CreateDatasetRunItem(ctx context.Context, item DatasetRunItemCr
 	if item.RunName == "" || item.DatasetItemID == "" || item.TraceID == "" {
 		return "", usageError("a dataset run item needs a run name, a dataset item id and a trace id")
 	}
-	stored, err := call[link](ctx, c, post("dataset-run-items"), item, "linking item %q to run %q", item.DatasetItemID, item.RunName)
+	stored, err := call[link](ctx, c, post("dataset-run-items"), item, "linking item %q to run %q",
+		item.DatasetItemID, item.RunName)
 	return stored.DatasetRunID, err
 }
 

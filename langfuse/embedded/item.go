@@ -45,7 +45,8 @@ func findItem(q querier, id string, at int64) (item, bool, error) {
 	var w where
 	w.add("i.id = ? AND i.deleted = 0", id)
 	w.validAt(at)
-	return queryRow(q, scanRow[item], "SELECT "+itemColumns+" FROM items i WHERE "+w.sql()+" ORDER BY i.valid_from DESC LIMIT 1", w.args...)
+	return queryRow(q, scanRow[item], "SELECT "+itemColumns+" FROM items i WHERE "+w.sql()+
+		" ORDER BY i.valid_from DESC LIMIT 1", w.args...)
 }
 
 // requireItem returns the current version of an item, or a 404 error.
@@ -114,7 +115,8 @@ func (s *Server) pastItems(c *call, order string) ([]int64, error) {
 	if err := s.store.update(func(*transaction) error { return nil }); err != nil {
 		return nil, err
 	}
-	rows, err := queryRows(s.store.r, scanValue[int64], "SELECT i.rowid FROM items i WHERE "+c.sql()+" ORDER BY "+order, c.args...)
+	rows, err := queryRows(s.store.r, scanValue[int64], "SELECT i.rowid FROM items i WHERE "+c.sql()+
+		" ORDER BY "+order, c.args...)
 	if err == nil {
 		s.pastCache.Store(&pastList{query, rows})
 	}

@@ -164,7 +164,7 @@ func (c *Client) decode(r request, res *http.Response, body []byte, into any) er
 	return answer
 }
 
-// maxElements is far more than a page or a trace has elements, and few enough to be held in memory.
+// maxElements is far more than a page, a trace or a batch has, and few enough to be held in memory.
 const maxElements = 1 << 16
 
 // checkElements returns an error if a list has more than maxElements elements, which take hundreds
@@ -173,10 +173,12 @@ func checkElements(body []byte) error {
 	if bytes.Count(body, []byte{','}) < maxElements {
 		return nil
 	}
+	// Other lists, such as the input of an item, are not decoded.
+	lists := []string{"data", "observations", "scores", "successes", "errors"}
 	for key, value := range textutil.JSONMembers(body) {
-		isList := func(name string) bool { return strings.EqualFold(key, name) } // as encoding/json compares them
-		if !slices.ContainsFunc([]string{"data", "observations", "scores"}, isList) {
-			continue // not decoded, such as the input of an item
+		isKey := func(name string) bool { return strings.EqualFold(key, name) } // as encoding/json compares them
+		if !slices.ContainsFunc(lists, isKey) {
+			continue
 		}
 		n := 0
 		for range textutil.JSONElements(value) {

@@ -119,6 +119,7 @@ func TestBudget_whatCounts(t *testing.T) {
 		"refused":            {pipeline.Response{Attempts: 1}, modelError(outcome.Provider, 400, false), 0, 0},
 		"failed but paid":    {pipeline.Response{Attempts: 1, Usage: outcome.Usage{Input: 2, Output: 1}, CostUSD: &half}, modelError(outcome.InvalidOutput, 200, true), 0.5, 3},
 		"given up":           {pipeline.Response{Attempts: 1}, modelError(outcome.Timeout, 0, true), 10, 10},
+		"cancelled":          {pipeline.Response{Attempts: 1}, context.Canceled, 10, 10},
 		"never sent":         {pipeline.Response{}, context.Canceled, 0, 0},
 	} {
 		model := &scriptedModel{answer: func(context.Context, int) (pipeline.Response, error) { return c.response, c.err }}
@@ -129,6 +130,20 @@ func TestBudget_whatCounts(t *testing.T) {
 		if usd, tokens := budget.Spent(); usd != c.usd || tokens != c.tokens {
 			t.Errorf("%s: booked %v USD and %d tokens, want %v and %d", name, usd, tokens, c.usd, c.tokens)
 		}
+	}
+}
+
+// TestEstimator checks that the schema of a request counts as input.
+func TestEstimator(t *testing.T) {
+	var estimator pipeline.Estimator
+	messages := []pipeline.Message{{Role: pipeline.RoleUser, Content: strings.Repeat("a", 30)}}
+	for _, schema := range []*pipeline.Schema{nil, {JSON: json.RawMessage(`{"description":"sixty bytes of a schema, which are 20 tokens"}`)}} {
+		if _, err := estimator.Generate(t.Context(), pipeline.Request{Messages: messages, Schema: schema}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if requests, tokens := estimator.Sum(); requests != 2 || tokens != 18+38 { // 30/3 + 8, and (30 + 62)/3 + 8 rounded down
+		t.Errorf("%d requests with %d tokens", requests, tokens)
 	}
 }
 

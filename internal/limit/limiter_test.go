@@ -176,6 +176,15 @@ func TestLimiter_rates(t *testing.T) {
 			done(t, p, limit.Result{Tokens: c.really})
 		}
 	})
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, limit.Config{TokensPerMinute: 6000})
+		began := time.Now()
+		done(t, acquire(t, l, 1000), limit.Result{Kind: limit.Rejected})
+		acquire(t, l, 1000)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the tokens of a rejected call delayed the next by %s", took)
+		}
+	})
 }
 
 func TestLimiter_order(t *testing.T) {

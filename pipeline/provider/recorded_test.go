@@ -18,6 +18,7 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -576,6 +577,21 @@ func TestScan_longLine(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d bytes: got %v, want %q", size, err, want)
 		}
+	}
+}
+
+// TestRecord_large records a request and an answer that have 36 MiB each, and replays them.
+func TestRecord_large(t *testing.T) {
+	suite.Slow(t, "72 MiB are written and read")
+	tape, path := createTape(t)
+	text := strings.Repeat("a", 36<<20)
+	model := Record(pipeline.ModelFunc(func(context.Context, pipeline.Request) (pipeline.Response, error) {
+		return pipeline.Response{Text: text, Attempts: 1}, nil
+	}), tape)
+	generate(t, model, text)
+	closeTape(t, tape)
+	if replayed := generate(t, openReplay(t, path), text); replayed.Text != text {
+		t.Errorf("replayed %d bytes", len(replayed.Text))
 	}
 }
 

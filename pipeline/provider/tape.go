@@ -220,8 +220,8 @@ func decodeCall(line []byte) (x recordedCall, err error) {
 	return x, nil
 }
 
-// maxLine is the longest line, in bytes.
-const maxLine = 64 << 20
+// maxLine is the longest line, in bytes: more than the longest request and answer, with their escapes.
+const maxLine = 1 << 30
 
 // linePosition is the place of a call in a cassette.
 type linePosition struct {
@@ -273,20 +273,10 @@ func scanTape(r io.Reader, path string, limit int) (*tapeIndex, error) {
 	if x.end == 0 {
 		return nil, fileError(path, 0, errors.New("it is empty: nothing was recorded"))
 	}
-	for key, lines := range x.answers {
-		slices.SortStableFunc(lines, func(a, b linePosition) int { return cmp.Compare(a.n, b.n) })
-		answers := lines[:0]
-		for i, line := range lines {
-			if i+1 == len(lines) || lines[i+1].n != line.n { // else it was asked again
-				answers = append(answers, line)
-			}
-		}
-		x.answers[key] = answers
-	}
 	return x, nil
 }
 
-// add adds one line.
+// add adds one line. Of the lines of one number, the last counts: the request was asked again.
 func (x *tapeIndex) add(line []byte, number int) error {
 	var first tapeHeader
 	switch {
@@ -305,7 +295,14 @@ func (x *tapeIndex) add(line []byte, number int) error {
 	if err != nil {
 		return err
 	}
-	x.answers[call.Key] = append(x.answers[call.Key], linePosition{call.N, number, x.end, len(line), call.Error != nil})
+	position := linePosition{call.N, number, x.end, len(line), call.Error != nil}
+	answers := x.answers[call.Key]
+	i, again := slices.BinarySearchFunc(answers, call.N, func(p linePosition, n int) int { return cmp.Compare(p.n, n) })
+	if again {
+		answers[i] = position
+	} else {
+		x.answers[call.Key] = slices.Insert(answers, i, position)
+	}
 	return nil
 }
 

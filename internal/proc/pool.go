@@ -67,16 +67,17 @@ func (p *Pool) Call(ctx context.Context, request []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		answer, unread, err := p.ask(ctx, c, line)
+		answer, err := p.ask(ctx, c, line)
 		if err == nil {
 			p.answered.Store(true)
 			p.idle <- c
 			return answer, nil
 		}
-		if unread && c.answers > 0 {
+		failed, ok := errors.AsType[*Error](err)
+		if ok && failed.NothingRead && c.answers > 0 {
 			continue // the process ended after its last answer
 		}
-		if Is(err, Died) && !p.answered.Load() {
+		if ok && failed.Kind == Died && !p.answered.Load() {
 			err = &StartError{Program: p.name, Err: err}
 		}
 		return nil, err
@@ -115,13 +116,11 @@ func (p *Pool) take() (*process, error) {
 }
 
 // ask sends the request and returns the answer. After an error, the process has been killed.
-// unread reports whether the process ended before it read any of the request, so that the
-// request can be repeated.
-func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []byte, unread bool, err error) {
+func (p *Pool) ask(ctx context.Context, c *process, request []byte) ([]byte, error) {
 	if len(c.output.lines) > 0 { // only this goroutine receives from it
 		l := <-c.output.lines
 		c.end(nil)
-		return nil, false, p.refuse(c, l, l.text, "without being asked")
+		return nil, p.refuse(c, l, l.text, "without being asked")
 	}
 	sent := c.send(request, false)
 	if !p.answered.Load() {
@@ -131,11 +130,10 @@ func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []by
 	switch {
 	case interrupted != nil:
 	case !more || l.partial:
-		unread, err = c.died(sent, l, request)
-		return nil, unread, err
+		return nil, c.died(sent, l, request)
 	case l.flood || l.surplus != nil:
 		c.end(sent)
-		return nil, false, p.refuse(c, l, l.surplus, "after its answer")
+		return nil, p.refuse(c, l, l.surplus, "after its answer")
 	default: // a program may answer, and end, before it has read the whole request
 		select {
 		case <-sent:
@@ -148,35 +146,34 @@ func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []by
 	}
 	if interrupted != nil {
 		c.end(sent)
-		if err = c.interrupted(interrupted); !p.answered.Load() && errors.Is(interrupted, context.DeadlineExceeded) {
-			err = c.fail(Interrupted, interrupted, "was killed before it answered: %s", howToAnswer)
+		if !p.answered.Load() && errors.Is(interrupted, context.DeadlineExceeded) {
+			return nil, c.fail(Interrupted, interrupted, "was killed before it answered: %s", howToAnswer)
 		}
-		return nil, false, err
+		return nil, c.interrupted(interrupted)
 	}
-	answer = p.mask.JSON(l.text)
+	answer := p.mask.JSON(l.text)
 	if p.cfg.Accept != nil {
 		if reason := p.cfg.Accept(request[:len(request)-1], answer); reason != nil {
 			c.end(sent)
-			return nil, false, c.fail(Refused, reason, "answered %q: %v", c.excerpt(answer), reason)
+			return nil, c.fail(Refused, reason, "answered %q: %v", c.excerpt(answer), reason)
 		}
 	}
 	c.answers++
-	return answer, false, nil
+	return answer, nil
 }
 
 // howToAnswer explains why a program may never answer.
 const howToAnswer = "it must answer each line as it comes, not at the end of its input, and flush"
 
-// died returns the error of a process that has ended. It reports whether the process has read
-// nothing of the request.
-func (c *process) died(sent <-chan struct{}, l line, request []byte) (unread bool, err error) {
-	unreadBytes, suffix := c.end(sent), ""
+// died returns the error of a process that has ended.
+func (c *process) died(sent <-chan struct{}, l line, request []byte) error {
+	unread, suffix := c.end(sent), ""
 	if l.partial {
 		suffix = "; its last line had no newline"
 	}
 	died := c.fail(Died, nil, "ended without an answer (%s, after %d answers)%s", c.cmd.ProcessState, c.answers, suffix)
-	died.NothingRead = !l.partial && unreadBytes >= int64(len(request))
-	return died.NothingRead, died
+	died.NothingRead = !l.partial && unread >= int64(len(request))
+	return died
 }
 
 // refuse returns the error for a line that is too long or unexpected.

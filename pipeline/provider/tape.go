@@ -71,8 +71,12 @@ func ContinueTape(path string, source Recording) (*Tape, error) {
 			index.source.Provider, index.source.Model, source.Provider, source.Model))
 	}
 	if err == nil {
-		if err = file.Truncate(index.end); err != nil {
-			err = writeError(path, err)
+		writeErr := file.Truncate(index.end)
+		if writeErr == nil && !index.newline {
+			_, writeErr = file.WriteString("\n")
+		}
+		if writeErr != nil {
+			err = writeError(path, writeErr)
 		}
 	}
 	if err != nil {
@@ -84,10 +88,7 @@ func ContinueTape(path string, source Recording) (*Tape, error) {
 			tape.calls[callID{key, at.n}] = &answers[i]
 		}
 	}
-	if !index.newline {
-		tape.writeLine(nil)
-	}
-	return tape, tape.err
+	return tape, nil
 }
 
 // Close finishes the cassette. It also returns the first error of writing, so that an
@@ -131,7 +132,7 @@ func (t *Tape) begin(req pipeline.Request, trial pipeline.Trial) (recordedCall, 
 	return recordedCall{Key: key, N: id.n, Request: text}, nil
 }
 
-// write appends a value as a line.
+// write appends a value as a line, in one write. ContinueTape removes a line that was written in part.
 func (t *Tape) write(value any) error {
 	line, err := textutil.MarshalJSON(value)
 	if err == nil && len(line) >= maxLine {
@@ -139,22 +140,13 @@ func (t *Tape) write(value any) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case t.err != nil:
-	case err != nil:
+	if t.err == nil && err == nil {
+		_, err = t.file.Write(append(line, '\n'))
+	}
+	if t.err == nil && err != nil {
 		t.err = stoppingError{writeError(t.path, err)}
-	default:
-		t.writeLine(line)
 	}
 	return t.err
-}
-
-// writeLine appends a line with its line feed in one write. ContinueTape removes one that was
-// written in part. The caller holds mu.
-func (t *Tape) writeLine(line []byte) {
-	if _, err := t.file.Write(append(line, '\n')); err != nil {
-		t.err = stoppingError{writeError(t.path, err)}
-	}
 }
 
 // Recording identifies the recorded model.

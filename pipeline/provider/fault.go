@@ -99,8 +99,7 @@ func (m *httpModel) excerpt(text any) string {
 }
 
 // statusFault explains a status that is not a success.
-func (m *httpModel) statusFault(reply proc.Reply) *pipeline.ModelError {
-	reason := readReason(reply)
+func (m *httpModel) statusFault(reply proc.Reply, reason reason) *pipeline.ModelError {
 	message := cmp.Or(m.excerpt(reason.Text), "the answer says nothing more")
 	if reason.HTML {
 		message = fmt.Sprintf("a web page, probably of a proxy or gateway in front of %s", m.BaseURL)

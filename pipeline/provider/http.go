@@ -174,19 +174,8 @@ func (m *httpModel) read(reply proc.Reply, err error) (pipeline.Response, *pipel
 	switch {
 	case err != nil:
 		return none, m.connectionFault(reply.Status, err)
-	case reply.Status == http.StatusBadRequest && readReason(reply).has("content_filter", "ResponsibleAIPolicyViolation"):
-		// So Azure reports that its filter declined the prompt, for which it bills tokens that it does not tell.
-		return pipeline.Response{Text: m.mask.Text(readReason(reply).Text), Finish: pipeline.FinishRefused}, nil
-	case reply.Status == http.StatusBadRequest &&
-		strings.HasPrefix(readReason(reply).Text, "Could not finish the message because max_tokens"):
-		// So OpenAI reports that reasoning used up the limit of tokens, without how many.
-		return pipeline.Response{Finish: pipeline.FinishLength}, nil
-	case reply.Status == http.StatusForbidden && readReason(reply).Flagged:
-		// So OpenRouter reports that its moderation declined the prompt, before a model was asked.
-		refused := m.mask.Text(readReason(reply).Text)
-		return pipeline.Response{Text: refused, Finish: pipeline.FinishRefused, CostUSD: new(0.0)}, nil
 	case !reply.OK():
-		return none, m.statusFault(reply)
+		return m.readStatus(reply)
 	case reply.Flooded:
 		return none, newFault(outcome.Provider, "the answer is larger than %d MiB; set a limit of tokens", maxBody>>20)
 	}
@@ -209,6 +198,23 @@ func (m *httpModel) read(reply proc.Reply, err error) (pipeline.Response, *pipel
 	e := newFault(class, "%s", answer.emptyMessage)
 	e.Retry = true
 	return answer.Response, e
+}
+
+// readStatus reads a reply whose status is not a success. Some tell by it why a model did not answer.
+func (m *httpModel) readStatus(reply proc.Reply) (pipeline.Response, *pipeline.ModelError) {
+	reason := readReason(reply)
+	switch badRequest := reply.Status == http.StatusBadRequest; {
+	case badRequest && reason.has("content_filter", "ResponsibleAIPolicyViolation"):
+		// So Azure reports that its filter declined the prompt, for which it bills tokens that it does not tell.
+		return pipeline.Response{Text: m.mask.Text(reason.Text), Finish: pipeline.FinishRefused}, nil
+	case badRequest && strings.HasPrefix(reason.Text, "Could not finish the message because max_tokens"):
+		// So OpenAI reports that reasoning used up the limit of tokens, without how many.
+		return pipeline.Response{Finish: pipeline.FinishLength}, nil
+	case reply.Status == http.StatusForbidden && reason.Flagged:
+		// So OpenRouter reports that its moderation declined the prompt, before a model was asked.
+		return pipeline.Response{Text: m.mask.Text(reason.Text), Finish: pipeline.FinishRefused, CostUSD: new(0.0)}, nil
+	}
+	return pipeline.Response{}, m.statusFault(reply, reason)
 }
 
 // finishBroken means that the server broke off its answer, which therefore is none.

@@ -104,34 +104,29 @@ func (c *candidate) warn(warning string) {
 
 // extractionJSON returns the two lists in the form that extraction.DecodeExtraction reads.
 func (c *candidate) extractionJSON() []byte {
-	raw := []byte{'{'}
+	w := textutil.JSONWriter{B: []byte{'{'}}
 	for _, name := range listNames {
 		list := c.lists[name]
-		switch {
-		case list == nil:
-		case list[0] != '[':
-			raw = fmt.Appendf(appendComma(raw), "%q:%s", name, list)
-		default:
-			raw = fmt.Appendf(appendComma(raw), "%q:[", name)
-			n := 0
-			for unit := range textutil.JSONElements(list) {
-				raw = c.appendUnit(appendComma(raw), name, n, unit)
-				n++
+		if len(list) == 0 || list[0] != '[' {
+			w.Raw(name, list)
+			continue
+		}
+		w.Name(name)
+		w.B = append(w.B, '[')
+		n := 0
+		for unit := range textutil.JSONElements(list) {
+			if n > 0 {
+				w.B = append(w.B, ',')
 			}
-			if raw = append(raw, ']'); n > maxListed {
-				c.problems = append(c.problems, fmt.Sprintf("the answer lists more than %d %s", maxListed, name))
-			}
+			w.B = c.appendUnit(w.B, name, n, unit)
+			n++
+		}
+		if w.B = append(w.B, ']'); n > maxListed {
+			c.problems = append(c.problems, fmt.Sprintf("the answer lists more than %d %s", maxListed, name))
 		}
 	}
-	return append(raw, '}')
-}
-
-// appendComma appends a comma after a value.
-func appendComma(raw []byte) []byte {
-	if last := raw[len(raw)-1]; last == '{' || last == '[' {
-		return raw
-	}
-	return append(raw, ',')
+	w.Close()
+	return w.B
 }
 
 // appendUnit appends an entity or a relationship. A unit with unknown fields and without the
@@ -157,24 +152,25 @@ func (c *candidate) appendUnit(raw []byte, list string, i int, unit json.RawMess
 // a second spelling of an earlier key, stay unchanged. It also returns the known fields of the
 // unit, and some of its unknown keys.
 func (c *candidate) appendSpelled(raw []byte, unit json.RawMessage) (spelled []byte, known, unknown []string) {
-	raw = append(raw, '{')
-	for key, value := range textutil.RawJSONMembers(unit) {
-		keyText := textutil.UnsafeJSONText(key)
-		name := fieldName(keyText)
+	w := textutil.JSONWriter{B: append(raw, '{')}
+	for rawKey, value := range textutil.RawJSONMembers(unit) {
+		key := textutil.UnsafeJSONText(rawKey)
+		name := fieldName(key)
 		switch {
 		case name == "":
 			if len(unknown) < maxMessageItems {
-				unknown = append(unknown, brief(string(key)))
+				unknown = append(unknown, brief(string(rawKey)))
 			}
 		case !containsAny(known, name):
 			known = append(known, name)
-			if keyText != name {
-				c.respelled, key = true, fmt.Appendf(nil, "%q", name)
+			if key != name {
+				c.respelled, key = true, name
 			}
 		}
-		raw = append(append(append(appendComma(raw), key...), ':'), value...)
+		w.Raw(key, value)
 	}
-	return append(raw, '}'), known, unknown
+	w.Close()
+	return w.B, known, unknown
 }
 
 var (

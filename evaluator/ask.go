@@ -100,18 +100,10 @@ func (e *Evaluator) judge(ctx context.Context, c Case) (Verdict, error) {
 	return parseVerdict(raw)
 }
 
-// address makes an HTTP address a pipeline.Model, so that the same limits and retries apply: the
-// request is the content of the only message, the answer is the text. A connection that fails counts
-// as unreached only if the address was never reached, Check included: after that it is away for a
-// while, and later evaluations may reach it.
-type address struct{ *proc.Address }
-
-// Generate sends one request. It never retries.
-func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
-	answer, err := pipeline.Post(ctx, a.Address, []byte(req.Messages[0].Content))
-	if failed, ok := errors.AsType[*pipeline.ModelError](err); ok {
-		failed.Unreached = !a.Reached() && proc.Unreached(err)
-	}
+// post makes the address a pipeline.ModelFunc, so that the same limits and retries apply: the
+// request is the content of the only message, the answer is the text.
+func (e *Evaluator) post(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	answer, err := pipeline.Post(ctx, e.address, []byte(req.Messages[0].Content))
 	return pipeline.Response{Text: string(answer), Attempts: 1}, err
 }
 

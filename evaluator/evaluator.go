@@ -102,9 +102,10 @@ func New(cfg Config) (*Evaluator, error) {
 		known := []string{varQuestion, varCriteria, varCandidate, varReference}
 		problems.Join(cfg.Prompt.CheckUse(known, varCandidate))
 	} else if cfg.URL != "" {
-		addr, err := proc.NewAddress(proc.AddressConfig{URL: cfg.URL, Token: cfg.Token, MaxAnswer: maxOutput})
+		var err error
+		e.address, err = proc.NewAddress(proc.AddressConfig{URL: cfg.URL, Token: cfg.Token, MaxAnswer: maxOutput})
 		problems.Join(err)
-		e.address, model, start = addr, address{addr}, limit.Start // timeouts alone would never widen a window of 1
+		model, start = pipeline.ModelFunc(e.post), limit.Start // timeouts alone would never widen a window of 1
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err

@@ -19,7 +19,9 @@ import (
 
 // Post sends a request to a program behind an address, once, and returns its answer. The error
 // is a *ModelError: nothing answered or the answer broke off, the status is not a success (the answer
-// is returned, too), or the answer is longer than address.Max (class invalid_output).
+// is returned, too), or the answer is longer than address.Max (class invalid_output). A connection
+// that fails counts as unreached only if the address was never reached: after that it is away for a
+// while, and later requests may reach it.
 func Post(ctx context.Context, address *proc.Address, request []byte) ([]byte, error) {
 	reply, err := address.Ask(ctx, http.MethodPost, request)
 	switch {
@@ -28,7 +30,8 @@ func Post(ctx context.Context, address *proc.Address, request []byte) ([]byte, e
 		if errors.Is(err, context.DeadlineExceeded) {
 			class = outcome.Timeout
 		}
-		return nil, &ModelError{Failure: outcome.Failure{Class: class, Message: err.Error()}, Retry: true, Err: err}
+		unreached := proc.Unreached(err) && !address.Reached()
+		return nil, &ModelError{Failure: outcome.Failure{Class: class, Message: err.Error()}, Retry: true, Unreached: unreached, Err: err}
 	case !reply.OK():
 		return reply.Body, statusError(address, reply)
 	case reply.Flooded:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -74,10 +73,7 @@ type Cache struct {
 func OpenCache(path string) (*Cache, error) {
 	err := os.MkdirAll(path, 0o700)
 	if err == nil {
-		var probe *os.File
-		if probe, err = os.CreateTemp(path, ".probe-*"); err == nil {
-			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
-		}
+		err = files.CheckWritable(path)
 	}
 	if err != nil {
 		return nil, cli.Errorf(cli.ExitIO, "the cache %s cannot be used: %w; name a folder that can be written", path, err)

@@ -105,6 +105,15 @@ func SyncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
+// CheckWritable creates and removes a file in a folder.
+func CheckWritable(folder string) error {
+	f, err := os.CreateTemp(folder, ".probe-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // Resolve returns a path relative to folder, or path itself if it is absolute.
 func Resolve(folder, path string) string {
 	if filepath.IsAbs(path) {

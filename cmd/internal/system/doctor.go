@@ -15,6 +15,7 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -323,9 +324,5 @@ func checkWritable(folder string) error {
 	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
 		folder = filepath.Dir(folder)
 	}
-	f, err := os.CreateTemp(folder, ".doctor-*")
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	return files.CheckWritable(folder)
 }

@@ -106,9 +106,7 @@ func (l *limited) Generate(ctx context.Context, req Request) (response Response,
 	start := time.Now()
 	c := call{limited: l, estimate: estimateRequest(req, l.outputs.largest())}
 	for {
-		if response, err = c.ask(ctx, req); err == nil {
-			l.outputs.add(response.Usage.Output)
-		}
+		response, err = c.ask(ctx, req)
 		if err == nil || c.final {
 			break
 		}
@@ -116,6 +114,9 @@ func (l *limited) Generate(ctx context.Context, req Request) (response Response,
 			err = stopped
 			break
 		}
+	}
+	if err == nil {
+		l.outputs.add(response.Usage.Output)
 	}
 	response.Waited = time.Since(start) - c.lastDuration
 	response.Attempts, response.Usage, response.Assumed = c.total.Attempts, c.total.Usage, c.total.Assumed
@@ -148,7 +149,8 @@ func (c *call) ask(ctx context.Context, req Request) (response Response, err err
 	// This matters only if the model panics: only the first Done counts.
 	defer func() { _ = admitted.Done(ctx, RequestResult{Result: limit.Result{Kind: limit.Abandoned}, Lost: true}) }()
 	response, err = c.send(ctx, req)
-	if fault := (*ModelError)(nil); err == nil || errors.As(err, &fault) && (fault.Status != 0 || fault.Failure.Class != outcome.Provider) {
+	fault, failed := errors.AsType[*ModelError](err)
+	if err == nil || failed && (fault.Status != 0 || fault.Failure.Class != outcome.Provider) {
 		c.reached.Store(true)
 	}
 	result := c.classify(ctx, response, err)
@@ -185,11 +187,11 @@ func (c *call) send(ctx context.Context, req Request) (response Response, err er
 // of use.
 func (c *call) classify(ctx context.Context, response Response, err error) limit.Result {
 	result := limit.Result{Kind: limit.Answered, Tokens: response.Usage.Total() + response.Assumed.Total()}
-	var fault *ModelError
+	fault, failed := errors.AsType[*ModelError](err)
 	switch {
 	case err == nil:
 		return result
-	case ctx.Err() != nil || !errors.As(err, &fault):
+	case ctx.Err() != nil || !failed:
 		c.final = true
 		return limit.Result{Kind: limit.Abandoned}
 	}

@@ -580,6 +580,17 @@ func TestScan_longLine(t *testing.T) {
 	}
 }
 
+// TestScan_longHeader checks that a file without lines, which may be large, is refused by its beginning.
+func TestScan_longHeader(t *testing.T) {
+	text := strings.NewReader(strings.Repeat("x", 1<<20))
+	if _, err := scanTape(text, "x", maxLine); err == nil || !strings.Contains(err.Error(), "line 1: this is not a cassette") {
+		t.Error(err)
+	}
+	if text.Len() == 0 {
+		t.Error("it was read to its end")
+	}
+}
+
 // TestRecord_large records a request and an answer that have 36 MiB each, and replays them.
 func TestRecord_large(t *testing.T) {
 	suite.Slow(t, "72 MiB are written and read")

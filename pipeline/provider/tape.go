@@ -212,8 +212,12 @@ func decodeCall(line []byte) (x recordedCall, err error) {
 	return x, nil
 }
 
-// maxLine is the longest line, in bytes: more than the longest request and answer, with their escapes.
-const maxLine = 1 << 30
+const (
+	// maxLine is the longest line, in bytes: more than the longest request and answer, with their escapes.
+	maxLine = 1 << 30
+	// maxHeader is more than the first line has, in bytes.
+	maxHeader = 64 << 10
+)
 
 // linePosition is the place of a call in a cassette.
 type linePosition struct {
@@ -241,7 +245,7 @@ func scanTape(r io.Reader, path string, limit int) (*tapeIndex, error) {
 	x := &tapeIndex{answers: map[string][]linePosition{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, limit)
-	lines.Split(keepLineFeed)
+	lines.Split(x.splitLine)
 	number := 1
 	for ; lines.Scan(); number++ {
 		line := lines.Bytes()
@@ -298,12 +302,13 @@ func (x *tapeIndex) add(line []byte, number int) error {
 	return nil
 }
 
-// keepLineFeed is bufio.ScanLines, except that it keeps the line feed.
-func keepLineFeed(data []byte, atEOF bool) (advance int, line []byte, err error) {
+// splitLine is bufio.ScanLines, except that it keeps the line feed, and cuts a first line that is too long
+// for a header, so that a large file of another kind does not fill the memory.
+func (x *tapeIndex) splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	if end := 1 + bytes.IndexByte(data, '\n'); end > 0 {
 		return end, data[:end], nil
 	}
-	if atEOF && len(data) > 0 {
+	if atEOF && len(data) > 0 || x.end == 0 && len(data) > maxHeader {
 		return len(data), data, nil
 	}
 	return 0, nil, nil

@@ -325,7 +325,8 @@ func (c *candidate) extractionJSON() []byte {
 			w.B = c.appendUnit(w.B, name, n, unit)
 			n++
 		}
-		if w.B = append(w.B, ']'); n > maxListed {
+		w.B = append(w.B, ']')
+		if n > maxListed {
 			c.problems = append(c.problems, fmt.Sprintf("the answer lists more than %d %s", maxListed, name))
 		}
 	}

@@ -58,10 +58,12 @@ type ExternalConfig struct {
 // It does not judge the result and does not repeat a request; the error says whether that may
 // help. For each document it
 //
-// 1. writes the document, its schemas, the model and the parameters as one JSON object, never
-// the expected output, 2. asks the program or address, 3. reads the extraction, and the calls,
-// usage, cost and warnings that the pipeline reports, within limits, 4. returns them, with one
-// span of its own before the calls.
+//  1. writes the document, its schemas, the model and the parameters as one JSON object, never
+//     the expected output,
+//  2. asks the program or address,
+//  3. reads the extraction, and the calls, usage, cost and warnings that the pipeline reports,
+//     within limits,
+//  4. returns them, with one span of its own before the calls.
 //
 // For example:
 //

@@ -67,19 +67,20 @@ func TestCompare_asked(t *testing.T) {
 		"cost is what was paid, and answers from there cost nothing"
 	for name, tt := range map[string]struct {
 		retried, cached [2]int // base, candidate
-		cost            float64
+		cost            [2]float64
 		want            []string
 	}{
-		"as often":          {[2]int{3, 3}, [2]int{}, .01, nil},
-		"retried":           {[2]int{0, 3}, [2]int{}, .01, []string{retried}},
-		"cached":            {[2]int{}, [2]int{1, 7}, .01, []string{cached}},
-		"cached, no prices": {[2]int{}, [2]int{1, 7}, -1, nil},
-		"scored again":      {[2]int{}, [2]int{1, 7}, 0, nil},
+		"as often":                 {[2]int{3, 3}, [2]int{}, [2]float64{.01, .01}, nil},
+		"retried":                  {[2]int{0, 3}, [2]int{}, [2]float64{.01, .01}, []string{retried}},
+		"cached":                   {[2]int{}, [2]int{1, 7}, [2]float64{.01, .01}, []string{cached}},
+		"cached, no prices":        {[2]int{}, [2]int{1, 7}, [2]float64{-1, -1}, nil},
+		"cached, no price of base": {[2]int{}, [2]int{1, 7}, [2]float64{-1, 0}, []string{cached}},
+		"scored again":             {[2]int{}, [2]int{1, 7}, [2]float64{}, nil},
 	} {
 		scores := slices.Repeat([]float64{.5}, 9)
 		runs := [2]*memoryRun{newRun("b", scores...), newRun("c", scores...)}
 		for i, run := range runs {
-			withCost(run, tt.cost)
+			withCost(run, tt.cost[i])
 			for j := range run.outcomes {
 				if j < tt.retried[i] {
 					run.outcomes[j].Attempt = 2

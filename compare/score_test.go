@@ -89,6 +89,8 @@ func TestGate_identical(t *testing.T) {
 	unknown, otherwise := run("unknown"), newRun("otherwise", failing...)
 	unknown.outcomes[3].Output = nil
 	otherwise.outcomes[37].Class = outcome.InvalidOutput
+	cut, cutOtherwise := run("cut"), run("cut otherwise")
+	cut.outcomes[3].Output, cutOtherwise.outcomes[3].Output = []byte(`{"value":0.`), []byte(`{"value":0.5`)
 	spaced := run("spaced")
 	spaced.outcomes[0].Output = []byte(`{ "value" : "0.5" }`)
 	few := half[:3]
@@ -108,6 +110,7 @@ func TestGate_identical(t *testing.T) {
 		{"three items", newRun("b", few...), newRun("c", few...), "f1 >= base", Pass, "identical results in all 3 items"},
 		{"all failed alike", newRun("b", failed, failed), newRun("c", failed, failed), "f1 >= base", Pass, "identical results in all 2 items, all of which failed"},
 		{"failed otherwise", newRun("b", failing...), otherwise, "error <= base", Inconclusive, "0, 95 % interval -0.09251 to +0.09251"},
+		{"not JSON", cut, cutOtherwise, "error <= base + 0.01", Inconclusive, "0, 95 % interval -0.09251 to +0.09251"},
 		{"not known", run("b"), unknown, "error <= base + 0.01", Inconclusive, "0, 95 % interval -0.09251 to +0.09251"},
 		{"reworded", run("b"), reworded(run("c")), "error <= base + 0.01", Inconclusive, "0, 95 % interval -0.09251 to +0.09251"},
 		{"reworded", run("b"), reworded(run("c")), "error <= base + 0.1", Pass, "+0.0925"},

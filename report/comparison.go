@@ -43,13 +43,13 @@ type ResultView struct {
 // Says returns the verdict on the primary score in words.
 func (v ResultView) Says() string {
 	s := v.Primary()
-	return cmp.Or(textIf(s.Difference == nil, "not defined in both runs for any item"), verdictWords(s.Verdict))
+	return cmp.Or(textIf(s.Difference == nil, "not defined in both runs for any item"), verdictWords(s))
 }
 
-func verdictWords(verdict compare.Verdict) string {
+func verdictWords(s compare.Score) string {
 	words := map[compare.Verdict]string{compare.Same: "the same in every item",
 		compare.Better: "better", compare.Worse: "worse"}
-	return cmp.Or(words[verdict], "no significant difference")
+	return cmp.Or(words[s.Verdict], textIf(s.CI95 == nil, "not decided, without an interval"), "no significant difference")
 }
 
 // Evidence returns interval and p-value of the verdict; empty without an interval. It adds the
@@ -238,7 +238,7 @@ func (v ResultView) SensitivityTable() Table {
 	t.Notes = append([]string{"the same outputs, scored again in other ways, each compared as above; no gate reads it"}, v.Sensitivity.Notes...)
 	for _, w := range v.Sensitivity.Settings {
 		s, what := w.Score, w.What+textIf(w.LeftOut > 0, ": "+Counted(w.LeftOut, "item")+" left out")
-		row := t.add(what, s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.PHolm), Count(s.N), verdictWords(s.Verdict))
+		row := t.add(what, s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.PHolm), Count(s.N), verdictWords(s))
 		row.Primary, row.State = w.Own, string(s.Verdict)
 	}
 	return t

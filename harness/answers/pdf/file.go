@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // MaxFile is the largest size of a file, in bytes. Larger files are refused.
@@ -184,10 +186,27 @@ func (f *File) stream(l *Lexer, d Dict) *Stream {
 		l.pos += size
 		return &Stream{Dict: d, raw: body[:size]}
 	}
-	raw, _, _ := bytes.Cut(body, []byte("endstream"))
-	raw = bytes.TrimSuffix(bytes.TrimSuffix(raw, []byte("\n")), []byte("\r"))
+	raw := bytes.TrimSuffix(bytes.TrimSuffix(untilEnd(body), []byte("\n")), []byte("\r"))
 	f.Spend(int64(len(raw)))
 	return &Stream{Dict: d, raw: raw}
+}
+
+// afterStream matches what follows the end of a stream, but not what follows the word in a text.
+var afterStream = textutil.Pattern(`^[\s\x00]*(?:endobj|xref|trailer|startxref|[0-9]+ [0-9]+ obj|$)`)
+
+// untilEnd returns the bytes of a stream of unknown length, up to one of the first few "endstream".
+func untilEnd(body []byte) []byte {
+	const keyword, tries = "endstream", 8
+	first, _, _ := bytes.Cut(body, []byte(keyword))
+	for end, try := len(first), 0; end < len(body) && try < tries; try++ {
+		rest := body[end+len(keyword):]
+		if afterStream().Match(rest) {
+			return body[:end]
+		}
+		text, _, _ := bytes.Cut(rest, []byte(keyword))
+		end += len(keyword) + len(text)
+	}
+	return first
 }
 
 // endsStream reports whether rest begins with the end of a stream.

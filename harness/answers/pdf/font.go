@@ -14,43 +14,41 @@ import (
 
 // font maps the codes in strings of a content stream to text and widths.
 type font struct {
-	toUnicode codes
+	toUnicode codeMap
 	composite bool // codes have two bytes
 	encoding  simpleEncoding
 	isUTF16   bool // codes of a composite font are UTF-16
-	widths    map[uint32]float64
+	widths    codeMap
 	fallback  float64 // width of codes that are not in widths, in thousandths
 	scale     float64 // from glyph space to text space
 }
 
-// Approximate memory of each width, code and name of a font, in bytes. A few bytes of a file can
-// repeatedly request 65,536 of them.
+// Approximate memory of each range of codes, of each object in its list, and of each name of a
+// font, in bytes.
 const (
-	widthCost = 40
-	codeCost  = 72
-	nameCost  = 16 // mainly for its time
+	rangeCost  = 72
+	objectCost = 40
+	nameCost   = 16 // mainly for its time
 )
 
 // openFont reads a font and charges its memory to the budget. Missing parts make glyphs
 // unreadable, but not the page.
 func openFont(file *File, d Dict) *font {
-	f := &font{widths: map[uint32]float64{}, scale: 0.001, toUnicode: file.readToUnicode(d["ToUnicode"])}
+	f := &font{scale: 0.001, toUnicode: file.readToUnicode(d["ToUnicode"])}
 	if f.composite = file.Name(d["Subtype"]) == "Type0"; f.composite {
 		f.openComposite(file, d)
 	} else {
 		f.openSimple(file, d)
 	}
+	f.toUnicode.sort()
+	f.widths.sort()
 	return f
 }
 
 func (f *font) openSimple(file *File, d Dict) {
 	f.encoding = encodingOf(file, d)
 	f.addBuiltIn(file, d)
-	first := file.Int(d["FirstChar"])
-	widths := file.Array(d["Widths"])
-	for i, o := range widths[:min(len(widths), 256)] {
-		f.setWidth(file, first+i, o)
-	}
+	f.widths.addList(file, file.Int(d["FirstChar"]), maxCode, file.Array(d["Widths"]))
 	f.fallback, _ = file.Number(file.Dict(d["FontDescriptor"])["MissingWidth"])
 	if matrix := file.numbers(d["FontMatrix"], 6); matrix != nil && file.Name(d["Subtype"]) == "Type3" {
 		f.scale = matrix[0]
@@ -61,7 +59,7 @@ func (f *font) openSimple(file *File, d Dict) {
 // is plain text: "dup 65 /A put".
 func (f *font) addBuiltIn(file *File, d Dict) {
 	s := file.Stream(file.Dict(d["FontDescriptor"])["FontFile"])
-	if s == nil || len(f.toUnicode.texts)+len(f.toUnicode.ranges) > 0 {
+	if s == nil || len(f.toUnicode) > 0 {
 		return
 	}
 	data, _ := file.Decode(s)
@@ -92,41 +90,26 @@ func (f *font) openComposite(file *File, d Dict) {
 	}
 }
 
-// setWidth sets a width and charges its memory, each time again.
-func (f *font) setWidth(file *File, code int, o Object) {
-	if w, ok := file.Number(o); ok && file.Spend(widthCost) {
-		f.widths[uint32(code)] = w
-	}
-}
-
-// maxWidths limits the widths of a range: a font has at most this many glyphs.
-const maxWidths = 1 << 16
-
 // cidWidths reads "c [w …]" and "first last w".
 func (f *font) cidWidths(file *File, list Array) {
-	for i := 0; i+1 < len(list) && file.budgetErr == nil; {
-		first := file.Int(list[i])
-		if widths := file.Array(list[i+1]); widths != nil {
-			for n, o := range widths {
-				f.setWidth(file, first+n, o)
-			}
-			i += 2
-			continue
-		}
-		if i+2 >= len(list) {
+	for len(list) > 1 {
+		first, widths := file.Int(list[0]), file.Array(list[1])
+		switch {
+		case widths != nil:
+			f.widths.addList(file, first, maxCode, widths)
+			list = list[2:]
+		case len(list) > 2:
+			f.widths.add(file, first, file.Int(list[1]), list[2])
+			list = list[3:]
+		default:
 			return
 		}
-		last := min(file.Int(list[i+1]), first+maxWidths)
-		for c := first; c <= last && file.budgetErr == nil; c++ {
-			f.setWidth(file, c, list[i+2])
-		}
-		i += 3
 	}
 }
 
 // text returns the text of a code, or U+FFFD if it is unknown.
-func (f *font) text(code uint32) string {
-	text, ok := f.toUnicode.text(code)
+func (f *font) text(file *File, code uint32) string {
+	text, ok := textAt(f.toUnicode.find(file, code))
 	switch {
 	case ok:
 		return text
@@ -138,8 +121,9 @@ func (f *font) text(code uint32) string {
 	return string(utf8.RuneError)
 }
 
-func (f *font) width(code uint32, text string) float64 {
-	if w, ok := f.widths[code]; ok {
+func (f *font) width(file *File, code uint32, text string) float64 {
+	o, _ := f.widths.find(file, code)
+	if w, ok := file.Number(o); ok {
 		return w
 	}
 	if len(f.widths) == 0 && !f.composite {
@@ -164,93 +148,86 @@ func guessWidth(text string) float64 {
 // maxCode is the highest code of a glyph: codes have at most two bytes.
 const maxCode = 1<<16 - 1
 
-// codes maps the codes of a font to text.
-type codes struct {
-	texts  map[uint32]string
-	ranges []codeRange // large ranges, which are not in texts
-}
+// codeMap maps ranges of codes to objects. If ranges overlap, the one that begins last counts.
+type codeMap []codeRange
 
-// codeRange maps a range of codes to text. The whole last UTF-16 unit is incremented, because
-// incrementing only its last byte garbles Cyrillic.
+// codeRange is a range of codes, with an object for each or one for all.
 type codeRange struct {
-	first, size uint32
-	units       []uint16
+	first, end uint32 // end is exclusive
+	objects    []Object
+	latestEnd  uint32 // of this range and all before it
 }
 
-// textAt returns the text of the code first + offset.
-func (r codeRange) textAt(offset uint32) (text string, ok bool) {
-	units := slices.Clone(r.units)
-	if len(units) > 0 {
-		units[len(units)-1] += uint16(offset)
+// add adds the codes from first to last, and charges their memory.
+func (m *codeMap) add(file *File, first, last int, objects ...Object) {
+	last = min(last, maxCode)
+	if first >= 0 && first <= last && file.Spend(rangeCost+objectCost*int64(len(objects))) {
+		*m = append(*m, codeRange{first: uint32(first), end: uint32(last) + 1, objects: objects})
 	}
-	text = decodeUTF16(units)
-	return text, text != "" || units != nil && len(units) == 0
 }
 
-func (c codes) text(code uint32) (text string, ok bool) {
-	text, ok = c.texts[code]
-	for i := 0; i < len(c.ranges) && !ok; i++ {
-		if offset := code - c.ranges[i].first; offset < c.ranges[i].size {
-			text, ok = c.ranges[i].textAt(offset)
+// addList adds the codes from first to last, or up to the end of a list with an object for each.
+func (m *codeMap) addList(file *File, first, last int, list Array) {
+	m.add(file, first, min(last, first+len(list)-1), list...)
+}
+
+// sort prepares the map for find.
+func (m codeMap) sort() {
+	slices.SortStableFunc(m, func(a, b codeRange) int { return cmp.Compare(a.first, b.first) })
+	latest := uint32(0)
+	for i := range m {
+		latest = max(latest, m[i].end)
+		m[i].latestEnd = latest
+	}
+}
+
+// find returns the object of a code, and the offset of the code in a range with one object for
+// all. The object is nil for an unknown code.
+func (m codeMap) find(file *File, code uint32) (o Object, offset uint32) {
+	next, _ := slices.BinarySearchFunc(m, code+1, func(r codeRange, code uint32) int { return cmp.Compare(r.first, code) })
+	for i := next - 1; i >= 0 && m[i].latestEnd > code && file.Spend(1); i-- {
+		switch r := m[i]; {
+		case code >= r.end:
+		case len(r.objects) == 1:
+			return r.objects[0], code - r.first
+		default:
+			return r.objects[code-r.first], 0
 		}
 	}
-	return text, ok
+	return nil, 0
 }
 
 // readToUnicode reads the texts of codes from a CMap stream. It skips everything else.
-func (f *File) readToUnicode(o Object) codes {
-	c := codes{texts: map[uint32]string{}}
+func (f *File) readToUnicode(o Object) (m codeMap) {
 	s := f.Stream(o)
 	if s == nil {
-		return c
+		return nil
 	}
 	data, _ := f.Decode(s)
 	l := &Lexer{data: data}
 	for word, args := range l.operations() {
+		size := 2 // of a mapping: a code and its text
 		switch word {
 		case "endbfchar":
-			for mapping := range slices.Chunk(args[:len(args)/2*2], 2) {
-				f.addCodes(&c, mapping[0], mapping[0], mapping[1])
+		case "endbfrange": // the last code, too
+			size = 3
+		default:
+			continue
+		}
+		for ; len(args) >= size; args = args[size:] {
+			low, ok1 := args[0].(String)
+			high, ok2 := args[size-2].(String)
+			texts, isList := args[size-1].(Array)
+			switch first, last := int(codeOf(low)), int(codeOf(high)); {
+			case !ok1 || !ok2:
+			case isList:
+				m.addList(f, first, last, texts)
+			default:
+				m.add(f, first, last, args[size-1])
 			}
-		case "endbfrange":
-			for mapping := range slices.Chunk(args[:len(args)/3*3], 3) {
-				f.addCodes(&c, mapping[0], mapping[1], mapping[2])
-			}
 		}
 	}
-	return c
-}
-
-// addCodes maps a range of codes to consecutive texts, or to those of an array.
-func (f *File) addCodes(c *codes, from, to, text Object) {
-	const minRange, maxRanges = 256, 16
-	low, ok1 := from.(String)
-	high, ok2 := to.(String)
-	list, isList := text.(Array)
-	first, size := codeOf(low), int(min(codeOf(high), maxCode))-int(codeOf(low))+1
-	if isList {
-		size = min(size, len(list))
-	}
-	if !ok1 || !ok2 || size < 1 {
-		return
-	}
-	r := codeRange{first, uint32(size), utf16Units(text)}
-	if !isList && size > minRange && len(c.ranges) < maxRanges {
-		c.ranges = append(c.ranges, r)
-		return
-	}
-	for i := range uint32(size) {
-		offset := i
-		if isList {
-			r.units, offset = utf16Units(list[i]), 0
-		}
-		if !f.Spend(codeCost + 2*int64(len(r.units))) {
-			return
-		}
-		if value, ok := r.textAt(offset); ok {
-			c.texts[first+i] = value
-		}
-	}
+	return m
 }
 
 func codeOf(s String) uint32 {
@@ -259,6 +236,17 @@ func codeOf(s String) uint32 {
 		v = v<<8 | uint32(s[i])
 	}
 	return v
+}
+
+// textAt returns the text of an offset in a range of codes: that of the range with its last UTF-16
+// unit increased. Increasing only the last byte would garble Cyrillic.
+func textAt(o Object, offset uint32) (text string, ok bool) {
+	units := utf16Units(o)
+	if len(units) > 0 {
+		units[len(units)-1] += uint16(offset)
+	}
+	text = decodeUTF16(units)
+	return text, text != "" || units != nil && len(units) == 0
 }
 
 // utf16Units returns the UTF-16 units of a string, or nil for other objects.

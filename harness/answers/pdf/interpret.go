@@ -193,8 +193,8 @@ func (in *interpreter) showString(s String) {
 			size = min(2, len(s))
 		}
 		code := codeOf(s[:size])
-		text := in.font.text(code)
-		width := in.font.width(code, text) * in.font.scale * in.size
+		text := in.font.text(in.file, code)
+		width := in.font.width(in.file, code, text) * in.font.scale * in.size
 		in.addGlyph(text, width)
 		step := width + in.charSpace
 		if size == 1 && code == ' ' {

@@ -265,9 +265,6 @@ func NewIndex(text string) *Index {
 // 4 million places in all searches, only 64 of any string. So the work stays bounded for any
 // quotes.
 func (x *Index) Locate(quote string, near int) (span Span, found bool) {
-	if quote == "" {
-		return Span{}, false
-	}
 	near = min(max(near, 0), x.Len(CodePoints))
 	nearByte, _ := x.Convert(near, CodePoints, Bytes)
 	places := x.exact.places([]byte(quote), nearByte, func(int) bool { return true })

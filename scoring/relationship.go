@@ -10,14 +10,13 @@ import (
 // relationMatching links and matches the relationships of both sides.
 type relationMatching struct {
 	matching
-	c               *call
-	byForm          map[form]int  // the extracted node of a form
-	isEnd           []bool        // by name, whether an extracted relationship has it as an end
-	similar         [][]similarTo // by name of an expected end, the similar names of extracted ends
-	matchableCache  [][]similarTo // by expected end, the result of matchable
-	matchableBuffer []similarTo   // memory of the lists in matchableCache
-	latestLink      []int         // by extracted node, its latest link + 1
-	searchBudget    budget
+	c            *call
+	byForm       map[form]int  // the extracted node of a form
+	isEnd        []bool        // by name, whether an extracted relationship has it as an end
+	similar      [][]similarTo // by name of an expected end, the similar names of extracted ends
+	matchable    [][]similarTo // by expected end, the result of matchesOfEnd
+	latestLink   []int         // by extracted node, its latest link + 1
+	searchBudget budget
 }
 
 func (c *call) matchRelationships() *relationMatching {
@@ -26,7 +25,6 @@ func (c *call) matchRelationships() *relationMatching {
 	m.byForm = make(map[form]int, len(m.extracted))
 	m.latestLink = make([]int, len(m.extracted))
 	m.similar = make([][]similarTo, len(c.names.texts))
-	m.matchableBuffer = slices.Grow(c.matchable[:0], 2*len(m.expected)+1) // its slices are never nil
 	m.links = c.links[:0]
 	for x, n := range m.extracted {
 		for _, f := range c.extracted.relationships[n.first].forms {
@@ -34,13 +32,12 @@ func (c *call) matchRelationships() *relationMatching {
 			m.isEnd[f.source], m.isEnd[f.target] = true, true
 		}
 	}
-	m.matchableCache = make([][]similarTo, len(c.names.texts))
+	m.matchable = make([][]similarTo, len(c.names.texts))
 	for e := range m.expected { // finds most matches of a good extraction without a search
 		m.findMatches(e, true)
 	}
 	m.findInexactMatches()
 	m.sortLinks()
-	c.matchable = m.matchableBuffer
 	c.assign(&m.matching, "relationships", &m.searchBudget)
 	return m
 }
@@ -63,7 +60,7 @@ func (m *relationMatching) findInexactMatches() {
 	if m.c.options.FuzzyRelationships {
 		m.findSimilarEnds()
 	}
-	clear(m.matchableCache)
+	clear(m.matchable)
 	exact, next := m.links, 0 // in the order of the expected nodes
 	for e := range m.expected {
 		for ; next < len(exact) && exact[next].expected == e; next++ {
@@ -105,7 +102,7 @@ func (m *relationMatching) findMatches(e int, exactOnly bool) {
 		if x, ok := m.byForm[f]; ok && exactOnly {
 			m.addLink(e, x, similarTo{f.source, equalNames}, similarTo{f.target, equalNames}, false)
 		}
-		source, target := m.matchable(f.source), m.matchable(f.target)
+		source, target := m.matchesOfEnd(f.source), m.matchesOfEnd(f.target)
 		try := func(typ int, swapped, inverse bool) {
 			for _, s := range source {
 				for _, t := range target {
@@ -156,28 +153,27 @@ func (m *relationMatching) addLink(e, x int, s, t similarTo, inverse bool) {
 	m.links[at] = link{e, x, w.isExact(), w.gain(), w}
 }
 
-// matchable returns the names of extracted ends that an expected end may match: those equal or
+// matchesOfEnd returns the names of extracted ends that an expected end may match: those equal or
 // similar to one of its names. The cost is proportional to the number of names. If the budget is
-// used up, the result is the end itself. A list in the cache is never nil.
-func (m *relationMatching) matchable(end int) []similarTo {
-	if list := m.matchableCache[end]; list != nil {
+// used up, the result is the end itself.
+func (m *relationMatching) matchesOfEnd(end int) []similarTo {
+	if list := m.matchable[end]; list != nil {
 		return list
 	}
 	names := m.c.endNames.names(end)
 	if !m.searchBudget.spend(len(names)) {
 		return []similarTo{{end, equalNames}}
 	}
-	from := len(m.matchableBuffer)
+	list := []similarTo{} // not nil, so that it is not collected again
 	for _, name := range names {
 		if m.isEnd[name] {
-			m.matchableBuffer = append(m.matchableBuffer, similarTo{name, equalNames})
+			list = append(list, similarTo{name, equalNames})
 		}
-		m.matchableBuffer = append(m.matchableBuffer, m.similar[name]...)
+		list = append(list, m.similar[name]...)
 	}
-	list := m.matchableBuffer[from:]
 	m.searchBudget.spend(20 * len(list))
-	m.matchableCache[end] = bestOfEach(list)
-	return m.matchableCache[end]
+	m.matchable[end] = bestOfEach(list)
+	return m.matchable[end]
 }
 
 // scoreRelationships matches the relationships, adds matches, misses and groups to the result,

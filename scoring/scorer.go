@@ -294,7 +294,6 @@ type buffers struct {
 	transport    transport
 	links        []link      // of the current family
 	similarNames []similarTo // the result of findSimilar
-	matchable    []similarTo // see relationMatching.matchable
 }
 
 // side is one of the two extractions, prepared for matching.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -204,14 +205,40 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	in, out := bufio.NewScanner(r), bufio.NewWriterSize(cmp.Or(w, io.Discard), 1<<20)
-	in.Buffer(make([]byte, 0, 1<<20), maxLine)
+	out := bufio.NewWriterSize(cmp.Or(w, io.Discard), 1<<20)
+	scorer := lineScorer{base: base, options: p.Options, withOutput: w != nil}
 	var problems dataset.Problems
-	seen := map[[sha256.Size]byte]int{} // line of each id
-	lines := func(yield func(lineResult, error) bool) {
-		number := 0
-		for in.Scan() && in.Err() == nil {
-			number++
+	seen := map[[sha256.Size]byte]int{} // line of each id; hashes bound the memory of long ids
+	for s, readErr := range stats.Parallel(0, p.lines(r), scorer.scoreLine) {
+		if err = cmp.Or(ctx.Err(), readErr); err != nil {
+			break
+		}
+		id := s.outcome.Item
+		hash := sha256.Sum256([]byte(id))
+		if first := seen[hash]; first > 0 && id != "" && s.err == nil {
+			s.err = fmt.Errorf("the id %q is that of line %d", textutil.Cut(id, 100), first)
+		}
+		if s.err != nil {
+			problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: s.err.Error()})
+			continue
+		}
+		seen[hash] = s.line
+		if p.Scored != nil {
+			p.Scored(s.outcome)
+		}
+		if _, err = out.Write(s.text); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, out.Flush(), problems.Err())
+}
+
+// lines yields the lines that are not blank, and the error that ends the input.
+func (p Pairs) lines(r io.Reader) iter.Seq2[lineResult, error] {
+	return func(yield func(lineResult, error) bool) {
+		in, number := bufio.NewScanner(r), 1
+		in.Buffer(make([]byte, 0, 1<<20), maxLine)
+		for ; in.Scan() && in.Err() == nil; number++ {
 			line := bytes.Clone(in.Bytes())
 			if number == 1 {
 				line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
@@ -224,39 +251,10 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 		if errors.Is(err, bufio.ErrTooLong) {
 			err = fmt.Errorf("longer than %d bytes", maxLine)
 		}
-		if err != nil { // the input ends here; the lines before are scored
-			yield(lineResult{}, cli.Usage("reading %s: line %d: %w", p.Name, number+1, err))
-		}
-	}
-	write := func(s lineResult) error {
-		if s.err != nil {
-			problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: s.err.Error()})
-			return nil
-		}
-		if id := s.outcome.Item; id != "" {
-			hash := sha256.Sum256([]byte(id)) // bounds the memory of long ids
-			if firstLine, duplicate := seen[hash]; duplicate {
-				problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: fmt.Sprintf("the id %q is that of line %d", textutil.Cut(id, 100), firstLine)})
-				return nil
-			}
-			seen[hash] = s.line
-		}
-		if p.Scored != nil {
-			p.Scored(s.outcome)
-		}
-		_, err := out.Write(s.text)
-		return err
-	}
-	scorer := lineScorer{base: base, options: p.Options, withOutput: w != nil}
-	for s, readErr := range stats.Parallel(0, lines, scorer.scoreLine) {
-		if err = cmp.Or(ctx.Err(), readErr); err == nil {
-			err = write(s)
-		}
 		if err != nil {
-			break
+			yield(lineResult{}, cli.Usage("reading %s: line %d: %w", p.Name, number, err))
 		}
 	}
-	return errors.Join(err, out.Flush(), problems.Err())
 }
 
 // lineResult is a line and its outcome.

@@ -59,7 +59,11 @@ func (f *font) openSimple(file *File, d Dict) {
 // is plain text: "dup 65 /A put".
 func (f *font) addBuiltIn(file *File, d Dict) {
 	s := file.Stream(file.Dict(d["FontDescriptor"])["FontFile"])
-	if s == nil || len(f.toUnicode) > 0 {
+	hasText := func(r codeRange) bool {
+		_, ok := textAt(r.objects[0], 0)
+		return ok
+	}
+	if s == nil || slices.ContainsFunc(f.toUnicode, hasText) {
 		return
 	}
 	data, _ := file.Decode(s)
@@ -185,16 +189,17 @@ func (m codeMap) sort() {
 // all. The object is nil for an unknown code.
 func (m codeMap) find(file *File, code uint32) (o Object, offset uint32) {
 	next, _ := slices.BinarySearchFunc(m, code+1, func(r codeRange, code uint32) int { return cmp.Compare(r.first, code) })
-	for i := next - 1; i >= 0 && m[i].latestEnd > code && file.Spend(1); i-- {
-		switch r := m[i]; {
-		case code >= r.end:
-		case len(r.objects) == 1:
-			return r.objects[0], code - r.first
-		default:
-			return r.objects[code-r.first], 0
-		}
+	i := next - 1
+	for i >= 0 && m[i].end <= code && m[i].latestEnd > code && file.Spend(1) { // many short ranges may be in a long one
+		i--
 	}
-	return nil, 0
+	if i < 0 || m[i].end <= code {
+		return nil, 0
+	}
+	if r := m[i]; len(r.objects) > 1 {
+		return r.objects[code-r.first], 0
+	}
+	return m[i].objects[0], code - m[i].first
 }
 
 // readToUnicode reads the texts of codes from a CMap stream. It skips everything else.

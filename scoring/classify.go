@@ -48,50 +48,39 @@ func Classify(r Result, inDocument func(name string) bool) []Fault {
 
 // miss is a missed or spurious thing.
 type miss struct {
-	index       int
-	text        string
-	reason      Reason
-	names       []string
-	cause       Cause // of the fault that it forms with the counterpart if that is free; "" if they form none
-	counterpart counterpart
-}
-
-// counterpart is the most similar thing of the other side.
-type counterpart struct {
-	index      int
-	text       string
-	similarity float64
+	index  int
+	text   string
+	reason Reason
+	names  []string
+	// The fault that it forms with the nearest thing of the other side if that is free; cause is ""
+	// if they form none.
+	cause       Cause
+	similarity  float64
+	nearest     int
+	nearestText string
 }
 
 func (m EntityMiss) asMiss() miss {
 	l := miss{index: m.Index, text: m.Name + "\x00" + m.Type, reason: m.Reason, names: []string{m.Name}}
-	n := m.Nearest
-	if n == nil {
-		return l
-	}
-	l.counterpart = counterpart{n.Index, n.Name + "\x00" + n.Type, n.Similarity}
-	if n.TakenBy == nil && (m.Reason == ReasonFuzzyOff ||
-		m.Reason == ReasonUnderThreshold && (n.Similarity >= minBoundarySimilarity || partOf(m.Name, n.Name))) {
-		l.cause = CauseBoundary
+	if n := m.Nearest; n != nil && n.TakenBy == nil {
+		l.nearest, l.nearestText, l.similarity = n.Index, n.Name+"\x00"+n.Type, n.Similarity
+		if m.Reason == ReasonFuzzyOff ||
+			m.Reason == ReasonUnderThreshold && (n.Similarity >= minBoundarySimilarity || partOf(m.Name, n.Name)) {
+			l.cause = CauseBoundary
+		}
 	}
 	return l
 }
 
 func (m RelationshipMiss) asMiss() miss {
 	l := miss{index: m.Index, text: m.text(), reason: m.Reason, names: []string{m.Source, m.Target}}
-	n := m.Nearest
-	if n == nil {
-		return l
-	}
-	l.counterpart = counterpart{n.Index, n.text(), n.SourceSimilarity + n.TargetSimilarity}
-	switch {
-	case n.TakenBy != nil:
-	case m.Reason == ReasonWrongDirection:
-		l.cause = CauseSwapped
-	case m.Reason == ReasonWrongType:
-		l.cause = CauseWrongRelationshipType
-	case m.Reason == ReasonFuzzyOff, m.Reason == ReasonWrongEnd && n.hasSimilarEnd(m.Statement):
-		l.cause = CauseBoundary
+	if n := m.Nearest; n != nil && n.TakenBy == nil {
+		l.nearest, l.nearestText, l.similarity = n.Index, n.text(), n.SourceSimilarity+n.TargetSimilarity
+		if m.Reason == ReasonFuzzyOff || m.Reason == ReasonWrongEnd && n.hasSimilarEnd(m.Statement) {
+			l.cause = CauseBoundary
+		} else {
+			l.cause = map[Reason]Cause{ReasonWrongDirection: CauseSwapped, ReasonWrongType: CauseWrongRelationshipType}[m.Reason]
+		}
 	}
 	return l
 }
@@ -185,15 +174,12 @@ type faultPair struct {
 func (c *classifier) pairs(repeated map[int]bool) []faultPair {
 	var pairs []faultPair
 	for _, m := range c.missed {
-		if n := m.counterpart; m.cause != "" && !repeated[n.index] {
-			pairs = append(pairs, faultPair{m.cause, n.similarity, m.index, n.index, m.text + "\x00" + n.text})
-		}
+		pairs = append(pairs, faultPair{m.cause, m.similarity, m.index, m.nearest, m.text + "\x00" + m.nearestText})
 	}
 	for _, m := range c.spurious {
-		if n := m.counterpart; m.cause != "" && !repeated[m.index] {
-			pairs = append(pairs, faultPair{m.cause, n.similarity, n.index, m.index, n.text + "\x00" + m.text})
-		}
+		pairs = append(pairs, faultPair{m.cause, m.similarity, m.nearest, m.index, m.nearestText + "\x00" + m.text})
 	}
+	pairs = slices.DeleteFunc(pairs, func(p faultPair) bool { return p.cause == "" || repeated[p.extracted] })
 	rank := func(cause Cause) int {
 		return slices.Index([]Cause{CauseSwapped, CauseWrongRelationshipType, CauseBoundary}, cause)
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -172,6 +170,60 @@ func (c *call) prepareRelationships(s *side) {
 	s.relationships = kept
 }
 
+// Duplicate is a repetition within one list.
+type Duplicate struct {
+	Index int `json:"index"`
+	// Of is the index of the first of the equal things.
+	Of int `json:"of"`
+	// Collapsed reports whether the repetition was left out of the counts.
+	Collapsed bool `json:"collapsed,omitempty"`
+}
+
+// Duplicates are the repetitions in all lists, whether or not they are collapsed: entities of
+// equal normalised name and type, and relationships that state the same fact.
+type Duplicates struct {
+	ExpectedEntities       []Duplicate `json:"expected_entities,omitempty"`
+	ExtractedEntities      []Duplicate `json:"extracted_entities,omitempty"`
+	ExpectedRelationships  []Duplicate `json:"expected_relationships,omitempty"`
+	ExtractedRelationships []Duplicate `json:"extracted_relationships,omitempty"`
+}
+
+// sameFacts returns for each relationship of a side the index of the first one that states the
+// same fact, which may be its own.
+func (c *call) sameFacts(s *side) []int {
+	type fact struct {
+		form
+		sourceRef, targetRef string
+		index                int
+	}
+	compare := func(f, g fact) int {
+		return cmp.Or(f.compare(g.form), cmp.Compare(f.sourceRef, g.sourceRef), cmp.Compare(f.targetRef, g.targetRef))
+	}
+	facts := make([]fact, len(s.relationships))
+	for i, r := range s.given.Relationships {
+		facts[i] = fact{s.relationships[i].forms[0], r.SourceRef, r.TargetRef, i}
+	}
+	slices.SortFunc(facts, compare)
+	first := newDisjointSet(len(facts))
+	for k, f := range facts {
+		if k > 0 && compare(facts[k-1], f) == 0 {
+			first.join(facts[k-1].index, f.index)
+			continue
+		}
+		reversed := fact{f.swapped(), f.targetRef, f.sourceRef, 0}
+		for _, r := range c.reversals[f.typ] {
+			reversed.typ = r.typ
+			if at, ok := slices.BinarySearchFunc(facts, reversed, compare); ok {
+				first.join(f.index, facts[at].index)
+			}
+		}
+	}
+	for i := range facts {
+		first.parent[i] = first.find(i)
+	}
+	return first.parent
+}
+
 // reversal is a converse, with the number of its type.
 type reversal struct {
 	typ     int
@@ -198,100 +250,4 @@ func (c *call) reversalsOf() [][]reversal {
 func sortedSet[T cmp.Ordered](list []T) []T {
 	slices.Sort(list)
 	return slices.Compact(list)
-}
-
-// sameByInitials reports whether two names agree by their initials: the last words are equal, the
-// first words agree, the middle words of the shorter name agree in order with middle words of the
-// longer, and the other middle words of the longer are single letters. Words agree if they are
-// equal or one is the single letter that begins the other.
-func sameByInitials(a, b []string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	if len(a) < 2 || a[len(a)-1] != b[len(b)-1] || !agree(a[0], b[0]) {
-		return false
-	}
-	return alignMiddle(a[1:len(a)-1], b[1:len(b)-1])
-}
-
-// alignMiddle reports whether every word of a agrees, in order, with a word of b, and the other
-// words of b are single letters. fits[i] reports whether the first i words of a fit the words of
-// b seen so far.
-func alignMiddle(a, b []string) bool {
-	fits := make([]bool, len(a)+1)
-	fits[0] = true
-	for _, word := range b {
-		for i := len(a); i >= 0; i-- {
-			fits[i] = fits[i] && isLetter(word) || i > 0 && fits[i-1] && agree(a[i-1], word)
-		}
-	}
-	return fits[len(a)]
-}
-
-func agree(a, b string) bool {
-	return a == b || isLetter(a) && strings.HasPrefix(b, a) || isLetter(b) && strings.HasPrefix(a, b)
-}
-
-// isLetter reports whether a word is a single letter.
-func isLetter(word string) bool {
-	r, size := utf8.DecodeRuneInString(word)
-	return size == len(word) && unicode.IsLetter(r)
-}
-
-// initialsAgree reports whether two names agree by their initials, if the options allow that.
-func (c *call) initialsAgree(a, b int) bool {
-	return c.options.Initials && sameByInitials(c.names.tokensOf(a), c.names.tokensOf(b))
-}
-
-// byLastToken groups names by their last word, for compareInitials.
-func (c *call) byLastToken(b []key) map[string][]int {
-	if !c.options.Initials {
-		return nil
-	}
-	groups := map[string][]int{}
-	for _, k := range b {
-		if tokens := c.names.tokensOf(k.name); len(tokens) > 0 {
-			last := tokens[len(tokens)-1]
-			groups[last] = append(groups[last], k.name)
-		}
-	}
-	return groups
-}
-
-// compareInitials appends to similarNames the names in byLast that agree with a name by their
-// initials.
-func (c *call) compareInitials(name int, byLast map[string][]int, left *budget) {
-	if len(byLast) == 0 {
-		return
-	}
-	tokens := c.names.tokensOf(name)
-	if len(tokens) == 0 {
-		return
-	}
-	for _, other := range byLast[tokens[len(tokens)-1]] {
-		if !left.spend(20 + len(tokens)*len(c.names.tokensOf(other))) {
-			return
-		}
-		if other == name || c.digitsDiffer(name, other) || !sameByInitials(tokens, c.names.tokensOf(other)) {
-			continue
-		}
-		if left.spend(edgeCost) {
-			c.similarNames = append(c.similarNames, similarTo{other, c.initialsSimilarity(name, other, left)})
-		}
-	}
-}
-
-// initialsSimilarity returns the similarity of two names that agree by their initials: 0.9, or
-// the plain similarity if that is higher.
-func (c *call) initialsSimilarity(a, b int, left *budget) similarity {
-	limit := thresholdAt(byInitials).maxDistance(c.longer(a, b))
-	if !left.covers(limit) {
-		return byInitials
-	}
-	s, ok := c.similarityWithin(a, b, limit, left)
-	if !ok {
-		return byInitials
-	}
-	s.initials = !c.threshold.matches(s)
-	return s
 }

@@ -3,6 +3,9 @@ package scoring
 import (
 	"cmp"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // similarity is the similarity of two names, num/den: 1 if they are equal.
@@ -130,6 +133,102 @@ func bestOfEach(list []similarTo) []similarTo {
 		return cmp.Or(s.name-t.name, compareBest(s.similarity, t.similarity))
 	})
 	return slices.CompactFunc(list, func(s, t similarTo) bool { return s.name == t.name })
+}
+
+// sameByInitials reports whether two names agree by their initials: the last words are equal, the
+// first words agree, the middle words of the shorter name agree in order with middle words of the
+// longer, and the other middle words of the longer are single letters. Words agree if they are
+// equal or one is the single letter that begins the other.
+func sameByInitials(a, b []string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < 2 || a[len(a)-1] != b[len(b)-1] || !agree(a[0], b[0]) {
+		return false
+	}
+	return alignMiddle(a[1:len(a)-1], b[1:len(b)-1])
+}
+
+// alignMiddle reports whether every word of a agrees, in order, with a word of b, and the other
+// words of b are single letters. fits[i] reports whether the first i words of a fit the words of
+// b seen so far.
+func alignMiddle(a, b []string) bool {
+	fits := make([]bool, len(a)+1)
+	fits[0] = true
+	for _, word := range b {
+		for i := len(a); i >= 0; i-- {
+			fits[i] = fits[i] && isLetter(word) || i > 0 && fits[i-1] && agree(a[i-1], word)
+		}
+	}
+	return fits[len(a)]
+}
+
+func agree(a, b string) bool {
+	return a == b || isLetter(a) && strings.HasPrefix(b, a) || isLetter(b) && strings.HasPrefix(a, b)
+}
+
+// isLetter reports whether a word is a single letter.
+func isLetter(word string) bool {
+	r, size := utf8.DecodeRuneInString(word)
+	return size == len(word) && unicode.IsLetter(r)
+}
+
+// initialsAgree reports whether two names agree by their initials, if the options allow that.
+func (c *call) initialsAgree(a, b int) bool {
+	return c.options.Initials && sameByInitials(c.names.tokensOf(a), c.names.tokensOf(b))
+}
+
+// byLastToken groups names by their last word, for compareInitials.
+func (c *call) byLastToken(b []key) map[string][]int {
+	if !c.options.Initials {
+		return nil
+	}
+	groups := map[string][]int{}
+	for _, k := range b {
+		if tokens := c.names.tokensOf(k.name); len(tokens) > 0 {
+			last := tokens[len(tokens)-1]
+			groups[last] = append(groups[last], k.name)
+		}
+	}
+	return groups
+}
+
+// compareInitials appends to similarNames the names in byLast that agree with a name by their
+// initials.
+func (c *call) compareInitials(name int, byLast map[string][]int, left *budget) {
+	if len(byLast) == 0 {
+		return
+	}
+	tokens := c.names.tokensOf(name)
+	if len(tokens) == 0 {
+		return
+	}
+	for _, other := range byLast[tokens[len(tokens)-1]] {
+		if !left.spend(20 + len(tokens)*len(c.names.tokensOf(other))) {
+			return
+		}
+		if other == name || c.digitsDiffer(name, other) || !sameByInitials(tokens, c.names.tokensOf(other)) {
+			continue
+		}
+		if left.spend(edgeCost) {
+			c.similarNames = append(c.similarNames, similarTo{other, c.initialsSimilarity(name, other, left)})
+		}
+	}
+}
+
+// initialsSimilarity returns the similarity of two names that agree by their initials: 0.9, or
+// the plain similarity if that is higher.
+func (c *call) initialsSimilarity(a, b int, left *budget) similarity {
+	limit := thresholdAt(byInitials).maxDistance(c.longer(a, b))
+	if !left.covers(limit) {
+		return byInitials
+	}
+	s, ok := c.similarityWithin(a, b, limit, left)
+	if !ok {
+		return byInitials
+	}
+	s.initials = !c.threshold.matches(s)
+	return s
 }
 
 // editor computes edit distances. It reuses its memory, so it is not safe for concurrent use.

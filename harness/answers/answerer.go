@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -149,17 +148,4 @@ func compile(t pipeline.Template, question string, found []Found) ([]pipeline.Me
 	}
 	texts := map[string]string{questionVar: question, passagesVar: strings.Join(passages, "\n\n")}
 	return pipeline.Compile(t, pipeline.Vars{Texts: texts})
-}
-
-// stringList is a list of texts without null elements.
-type stringList []string
-
-// UnmarshalJSON reads a list whose elements are all texts.
-func (t *stringList) UnmarshalJSON(raw []byte) error {
-	var list []*string
-	if json.Unmarshal(raw, &list) != nil || list == nil || slices.Contains(list, nil) {
-		return errors.New("is not a list of texts")
-	}
-	*t = append(stringList{}, cli.Each(list, func(text *string) string { return *text })...)
-	return nil
 }

@@ -121,6 +121,19 @@ func (g *Group) UnmarshalJSON(raw []byte) error {
 	return (*stringList)(g).UnmarshalJSON(raw)
 }
 
+// stringList is a list of texts without null elements.
+type stringList []string
+
+// UnmarshalJSON reads a list whose elements are all texts.
+func (t *stringList) UnmarshalJSON(raw []byte) error {
+	var list []*string
+	if json.Unmarshal(raw, &list) != nil || list == nil || slices.Contains(list, nil) {
+		return errors.New("is not a list of texts")
+	}
+	*t = append(stringList{}, cli.Each(list, func(text *string) string { return *text })...)
+	return nil
+}
+
 // Item returns the question as an item of a dataset.
 func (q Question) Item() dataset.Item {
 	return dataset.Item{ID: q.ID, Input: encode(map[string]string{"question": q.Question}), Expected: encode(q.Expected)}

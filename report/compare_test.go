@@ -129,14 +129,19 @@ func TestCompare_nothing(t *testing.T) {
 	wantTexts(t, page, ": not defined in both runs for any item\n")
 }
 
-// TestCompare_noInterval: where all items changed by the same, nothing is decided.
-func TestCompare_noInterval(t *testing.T) {
+// TestCompare_notDecided: where all items changed by the same, there is no interval, and scores of two evaluators tell
+// nothing.
+func TestCompare_notDecided(t *testing.T) {
 	c := comparison()
 	c.Candidates = c.Candidates[:1]
-	c.Candidates[0].Scores[0] = compare.Score{Name: "entity_f1", Primary: true, Verdict: compare.Unclear, N: 20,
+	score := compare.Score{Name: "entity_f1", Primary: true, Verdict: compare.Unclear, N: 20,
 		Base: new(0.5), Candidate: new(0.75), Difference: new(0.25), P: new(0.0001), PHolm: new(0.0001)}
-	page := printed(t, func(w io.Writer) error { return CompareMarkdown(w, c, Options{}) })
-	wantTexts(t, page, "### `gpt-prompt-4` against `gpt-prompt-3`: not decided, without an interval\n")
+	other := score
+	other.CI95, other.Incomparable = &[2]float64{0.2, 0.3}, "comes from another evaluator"
+	for _, c.Candidates[0].Scores[0] = range []compare.Score{score, other} {
+		page := printed(t, func(w io.Writer) error { return CompareMarkdown(w, c, Options{}) })
+		wantTexts(t, page, "### `gpt-prompt-4` against `gpt-prompt-3`: not decided\n")
+	}
 }
 
 func TestCompareMarkdown_golden(t *testing.T) {

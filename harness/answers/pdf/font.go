@@ -48,7 +48,7 @@ func openFont(file *File, d Dict) *font {
 func (f *font) openSimple(file *File, d Dict) {
 	f.encoding = encodingOf(file, d)
 	f.addBuiltIn(file, d)
-	f.widths.addList(file, file.Int(d["FirstChar"]), maxCode, file.Array(d["Widths"]))
+	f.widths.add(file, file.Int(d["FirstChar"]), maxCode, file.Array(d["Widths"]))
 	f.fallback, _ = file.Number(file.Dict(d["FontDescriptor"])["MissingWidth"])
 	if matrix := file.numbers(d["FontMatrix"], 6); matrix != nil && file.Name(d["Subtype"]) == "Type3" {
 		f.scale = matrix[0]
@@ -100,7 +100,7 @@ func (f *font) cidWidths(file *File, list Array) {
 		first, widths := file.Int(list[0]), file.Array(list[1])
 		switch {
 		case widths != nil:
-			f.widths.addList(file, first, maxCode, widths)
+			f.widths.add(file, first, maxCode, widths)
 			list = list[2:]
 		case len(list) > 2:
 			f.widths.add(file, first, file.Int(list[1]), list[2])
@@ -162,17 +162,19 @@ type codeRange struct {
 	latestEnd  uint32 // of this range and all before it
 }
 
-// add adds the codes from first to last, and charges their memory.
-func (m *codeMap) add(file *File, first, last int, objects ...Object) {
+// add adds the codes from first to last with an object for all, or with an array of one for each,
+// which may be shorter. It charges their memory.
+func (m *codeMap) add(file *File, first, last int, o Object) {
+	objects, isList := o.(Array)
+	if !isList {
+		objects = Array{o}
+	} else {
+		last = min(last, first+len(objects)-1)
+	}
 	last = min(last, maxCode)
 	if first >= 0 && first <= last && file.Spend(rangeCost+objectCost*int64(len(objects))) {
 		*m = append(*m, codeRange{first: uint32(first), end: uint32(last) + 1, objects: objects})
 	}
-}
-
-// addList adds the codes from first to last, or up to the end of a list with an object for each.
-func (m *codeMap) addList(file *File, first, last int, list Array) {
-	m.add(file, first, min(last, first+len(list)-1), list...)
 }
 
 // sort prepares the map for find.
@@ -210,25 +212,14 @@ func (f *File) readToUnicode(o Object) (m codeMap) {
 	}
 	data, _ := f.Decode(s)
 	l := &Lexer{data: data}
+	sizes := map[Keyword]int{"endbfchar": 2, "endbfrange": 3} // of a mapping: first code, last code, text
 	for word, args := range l.operations() {
-		size := 2 // of a mapping: a code and its text
-		switch word {
-		case "endbfchar":
-		case "endbfrange": // the last code, too
-			size = 3
-		default:
-			continue
-		}
-		for ; len(args) >= size; args = args[size:] {
-			low, ok1 := args[0].(String)
-			high, ok2 := args[size-2].(String)
-			texts, isList := args[size-1].(Array)
-			switch first, last := int(codeOf(low)), int(codeOf(high)); {
-			case !ok1 || !ok2:
-			case isList:
-				m.addList(f, first, last, texts)
-			default:
-				m.add(f, first, last, args[size-1])
+		size, known := sizes[word]
+		for ; known && len(args) >= size; args = args[size:] {
+			first, ok1 := args[0].(String)
+			last, ok2 := args[size-2].(String)
+			if ok1 && ok2 {
+				m.add(f, int(codeOf(first)), int(codeOf(last)), args[size-1])
 			}
 		}
 	}

@@ -186,7 +186,7 @@ func (f *File) stream(l *Lexer, d Dict) *Stream {
 		l.pos += size
 		return &Stream{Dict: d, raw: body[:size]}
 	}
-	raw := bytes.TrimSuffix(bytes.TrimSuffix(untilEnd(body), []byte("\n")), []byte("\r"))
+	raw := bytes.TrimSuffix(bytes.TrimSuffix(f.untilEnd(body), []byte("\n")), []byte("\r"))
 	f.Spend(int64(len(raw)))
 	return &Stream{Dict: d, raw: raw}
 }
@@ -195,7 +195,8 @@ func (f *File) stream(l *Lexer, d Dict) *Stream {
 var afterStream = textutil.Pattern(`^[\s\x00]*(?:endobj|xref|trailer|startxref|[0-9]+ [0-9]+ obj|$)`)
 
 // untilEnd returns the bytes of a stream of unknown length, up to one of the first few "endstream".
-func untilEnd(body []byte) []byte {
+// It charges what it looks at beyond the first.
+func (f *File) untilEnd(body []byte) []byte {
 	const keyword, tries = "endstream", 8
 	first, _, _ := bytes.Cut(body, []byte(keyword))
 	for end, try := len(first), 0; end < len(body) && try < tries; try++ {
@@ -204,6 +205,9 @@ func untilEnd(body []byte) []byte {
 			return body[:end]
 		}
 		text, _, _ := bytes.Cut(rest, []byte(keyword))
+		if !f.Spend(int64(len(text))) {
+			break
+		}
 		end += len(keyword) + len(text)
 	}
 	return first

@@ -46,7 +46,7 @@ func TestStream_wrongLength(t *testing.T) {
 		"abc\nendstream" + strings.Repeat(" d endstream", 9): "abc",
 	} {
 		l := &Lexer{data: []byte("stream\n" + body + "endstream")}
-		if got := (&File{ctx: t.Context()}).stream(l, Dict{"Length": int64(1)}); string(got.raw) != want {
+		if got := (&File{ctx: t.Context(), opt: Options{MaxDecoded: 1 << 20}}).stream(l, Dict{"Length": int64(1)}); string(got.raw) != want {
 			t.Errorf("%q: %q, want %q", body, got.raw, want)
 		}
 	}

@@ -159,7 +159,7 @@ type codeMap []codeRange
 type codeRange struct {
 	first, end uint32 // end is exclusive
 	objects    []Object
-	latestEnd  uint32 // of this range and all before it
+	longer     int // the last range before this one with a greater end, or -1
 }
 
 // add adds the codes from first to last with an object for all, or with an array of one for each,
@@ -180,10 +180,12 @@ func (m *codeMap) add(file *File, first, last int, o Object) {
 // sort prepares the map for find.
 func (m codeMap) sort() {
 	slices.SortStableFunc(m, func(a, b codeRange) int { return cmp.Compare(a.first, b.first) })
-	latest := uint32(0)
 	for i := range m {
-		latest = max(latest, m[i].end)
-		m[i].latestEnd = latest
+		longer := i - 1
+		for longer >= 0 && m[longer].end <= m[i].end {
+			longer = m[longer].longer
+		}
+		m[i].longer = longer
 	}
 }
 
@@ -192,8 +194,8 @@ func (m codeMap) sort() {
 func (m codeMap) find(file *File, code uint32) (o Object, offset uint32) {
 	next, _ := slices.BinarySearchFunc(m, code+1, func(r codeRange, code uint32) int { return cmp.Compare(r.first, code) })
 	i := next - 1
-	for i >= 0 && m[i].end <= code && m[i].latestEnd > code && file.Spend(1) { // many short ranges may be in a long one
-		i--
+	for step := int64(1); i >= 0 && m[i].end <= code && file.Spend(step); step++ { // only a hostile file needs many
+		i = m[i].longer
 	}
 	if i < 0 || m[i].end <= code {
 		return nil, 0

@@ -76,10 +76,13 @@ func (m RelationshipMiss) asMiss() miss {
 	l := miss{index: m.Index, text: m.text(), reason: m.Reason, names: []string{m.Source, m.Target}}
 	if n := m.Nearest; n != nil && n.TakenBy == nil {
 		l.nearest, l.nearestText, l.similarity = n.Index, n.text(), n.SourceSimilarity+n.TargetSimilarity
-		if m.Reason == ReasonFuzzyOff || m.Reason == ReasonWrongEnd && n.hasSimilarEnd(m.Statement) {
+		switch {
+		case m.Reason == ReasonWrongDirection:
+			l.cause = CauseSwapped
+		case m.Reason == ReasonWrongType:
+			l.cause = CauseWrongRelationshipType
+		case m.Reason == ReasonFuzzyOff, m.Reason == ReasonWrongEnd && n.hasSimilarEnd(m.Statement):
 			l.cause = CauseBoundary
-		} else {
-			l.cause = map[Reason]Cause{ReasonWrongDirection: CauseSwapped, ReasonWrongType: CauseWrongRelationshipType}[m.Reason]
 		}
 	}
 	return l

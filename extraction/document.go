@@ -8,8 +8,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
+	"unicode/utf8"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // ErrNoText is returned for a document that has no text to extract from.
@@ -192,4 +196,97 @@ func decodeRelationshipSchema(f fields, name string) RelationshipSchema {
 		Name: name, Description: f.text("description"),
 		SourceTypes: f.texts("source_types"), TargetTypes: f.texts("target_types"),
 	}
+}
+
+// Unit is the unit of an offset.
+type Unit int
+
+// The units of offsets.
+const (
+	CodePoints Unit = iota
+	UTF16           // code units, as in JavaScript and Java
+	Bytes           // of UTF-8
+)
+
+// stride is the number of code points between two stored positions.
+const stride = 64
+
+// Offsets converts offsets of one text between units. An invalid byte counts as one code point
+// and one unit of UTF-16. It is safe for concurrent use.
+type Offsets struct {
+	text      string
+	positions []position // positions of code points 0, stride, 2·stride …
+	end       position
+}
+
+// position is a border between code points, in every unit.
+type position [3]int
+
+// NewOffsets reads the text once. It needs memory of about two fifths of the text, and none for
+// ASCII.
+func NewOffsets(text string) *Offsets {
+	o := &Offsets{text: text}
+	var pos position
+	if textutil.IsASCII(text) {
+		o.end = position{len(text), len(text), len(text)}
+		return o
+	}
+	for pos[Bytes] < len(text) {
+		if pos[CodePoints]%stride == 0 {
+			o.positions = append(o.positions, pos)
+		}
+		pos = o.after(pos)
+	}
+	o.end = pos
+	return o
+}
+
+// Len returns the length of the text.
+func (o *Offsets) Len(unit Unit) int { return o.end[unit] }
+
+// Convert converts the offset n from one unit to another. It returns false for an offset
+// outside of 0 … Len(from), or inside a code point: between surrogates, or between the bytes of
+// a character. Time: O(log of the text's length).
+func (o *Offsets) Convert(n int, from, to Unit) (int, bool) {
+	if n < 0 || n > o.end[from] {
+		return 0, false
+	}
+	if n == o.end[from] {
+		return o.end[to], true
+	}
+	if o.positions == nil { // ASCII
+		return n, true
+	}
+	next := sort.Search(len(o.positions), func(i int) bool { return o.positions[i][from] > n })
+	pos := o.positions[next-1]
+	for pos[from] < n {
+		pos = o.after(pos)
+	}
+	return pos[to], pos[from] == n
+}
+
+// Slice returns the text between two offsets in code points, or false if they are not a valid
+// range.
+func (o *Offsets) Slice(start, end int) (string, bool) {
+	from, ok := o.Convert(start, CodePoints, Bytes)
+	to, ok2 := o.Convert(end, CodePoints, Bytes)
+	if !ok || !ok2 || from > to {
+		return "", false
+	}
+	return o.text[from:to], true
+}
+
+// after returns the position after the next code point.
+func (o *Offsets) after(pos position) position {
+	if o.text[pos[Bytes]] < utf8.RuneSelf { // twice as fast
+		return position{pos[CodePoints] + 1, pos[UTF16] + 1, pos[Bytes] + 1}
+	}
+	r, size := utf8.DecodeRuneInString(o.text[pos[Bytes]:])
+	pos[CodePoints]++
+	pos[Bytes] += size
+	pos[UTF16]++
+	if r > 0xFFFF {
+		pos[UTF16]++
+	}
+	return pos
 }

@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"extraction-experiment/harness/answers/pdf"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -39,6 +43,79 @@ func OpenDocument(ctx context.Context, path string, opt pdf.Options) (*Document,
 	}
 	index := newIndex(splitPassages(pages, passageSize))
 	return &Document{Path: path, Document: read, index: index, sentences: newIndex(sentences)}, nil
+}
+
+// pageNumber matches a line with only a page number, which would look like a citation.
+var pageNumber = textutil.Pattern(`(?i)^[-–— ]*(стр\.|с\.|page|p\.)? *\d+[-–— ]*$`)
+
+// cellSeparator separates the cells of a row in the text from package pdf.
+const cellSeparator = " | "
+
+// statements splits a page into sentences and rows of tables. The text of both includes the heading
+// above, that of a row also the header of its table. The wording of a row names the column of each
+// number.
+func statements(page pdf.Page) []Passage {
+	var out []Passage
+	var prose, header []string
+	heading := ""
+	add := func(text, wording string) {
+		out = append(out, Passage{page.Number, strings.TrimSpace(heading + " " + text), wording})
+	}
+	flush := func() {
+		for _, s := range Sentences(strings.Join(prose, " ")) {
+			add(s, s)
+		}
+		prose = nil
+	}
+	lines := strings.Split(page.Text, "\n")
+	for i, line := range lines {
+		line = strings.TrimSpace(line)
+		cells := strings.Split(line, cellSeparator)
+		if len(cells) > 1 {
+			flush()
+		} else {
+			header = nil
+		}
+		switch {
+		case line == "" || pageNumber().MatchString(line):
+		case len(cells) == 1 && isHeading(line, lines[i+1:]):
+			flush()
+			heading = line
+		case len(cells) == 1:
+			prose = append(prose, line)
+		case len(header) != len(cells):
+			header = cells
+			if i+1 == len(lines) || strings.Count(lines[i+1], cellSeparator) != len(cells)-1 {
+				add(line, line) // a single row
+			}
+		default:
+			add(strings.Join(header, " ")+cellSeparator+line, describeRow(header, cells))
+		}
+	}
+	flush()
+	return out
+}
+
+// maxHeading is the maximal number of characters of a heading.
+const maxHeading = 60
+
+// isHeading reports whether a line is short, does not end in a punctuation mark, and has a line
+// below it that begins with a capital letter.
+func isHeading(line string, below []string) bool {
+	if len(below) == 0 || len([]rune(line)) > maxHeading || strings.ContainsAny(line[len(line)-1:], ".!?;:,") {
+		return false
+	}
+	next, _ := utf8.DecodeRuneInString(strings.TrimSpace(below[0]))
+	return unicode.IsUpper(next)
+}
+
+// describeRow returns the wording of a row with its header: "Выручка — 2022: 95; 2023: 102".
+func describeRow(header, cells []string) string {
+	parts := make([]string, 0, len(cells)-1)
+	for i := 1; i < len(cells); i++ {
+		parts = append(parts, header[i]+": "+cells[i])
+	}
+	return cells[0] + " — " + strings.Join(parts, "; ")
 }
 
 // The names of the calls that record a search.

@@ -6,12 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
-	"extraction-experiment/harness/answers/pdf"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
@@ -21,6 +18,12 @@ type Scorer struct {
 	// Pages is the number of pages of the document, for warnings about citations of other pages; 0
 	// if unknown.
 	Pages int
+}
+
+// ScorerOf returns the Scorer to score the answers of a run again.
+func ScorerOf(h outcome.Header) Scorer {
+	pages, _ := strconv.Atoi(h.Metadata[metaPages]) // 0 if unknown
+	return Scorer{Pages: pages}
 }
 
 // ForItem reads the expected output of an item. An error has class item.
@@ -279,83 +282,4 @@ func joinGroups(run string) string {
 		joined = append(joined, group...)
 	}
 	return string(joined)
-}
-
-// pageNumber matches a line with only a page number, which would look like a citation.
-var pageNumber = textutil.Pattern(`(?i)^[-–— ]*(стр\.|с\.|page|p\.)? *\d+[-–— ]*$`)
-
-// cellSeparator separates the cells of a row in the text from package pdf.
-const cellSeparator = " | "
-
-// statements splits a page into sentences and rows of tables. The text of both includes the heading
-// above, that of a row also the header of its table. The wording of a row names the column of each
-// number.
-func statements(page pdf.Page) []Passage {
-	var out []Passage
-	var prose, header []string
-	heading := ""
-	add := func(text, wording string) {
-		out = append(out, Passage{page.Number, strings.TrimSpace(heading + " " + text), wording})
-	}
-	flush := func() {
-		for _, s := range Sentences(strings.Join(prose, " ")) {
-			add(s, s)
-		}
-		prose = nil
-	}
-	lines := strings.Split(page.Text, "\n")
-	for i, line := range lines {
-		line = strings.TrimSpace(line)
-		cells := strings.Split(line, cellSeparator)
-		if len(cells) > 1 {
-			flush()
-		} else {
-			header = nil
-		}
-		switch {
-		case line == "" || pageNumber().MatchString(line):
-		case len(cells) == 1 && isHeading(line, lines[i+1:]):
-			flush()
-			heading = line
-		case len(cells) == 1:
-			prose = append(prose, line)
-		case len(header) != len(cells):
-			header = cells
-			if i+1 == len(lines) || strings.Count(lines[i+1], cellSeparator) != len(cells)-1 {
-				add(line, line) // a single row
-			}
-		default:
-			add(strings.Join(header, " ")+cellSeparator+line, describeRow(header, cells))
-		}
-	}
-	flush()
-	return out
-}
-
-// maxHeading is the maximal number of characters of a heading.
-const maxHeading = 60
-
-// isHeading reports whether a line is short, does not end in a punctuation mark, and has a line
-// below it that begins with a capital letter.
-func isHeading(line string, below []string) bool {
-	if len(below) == 0 || len([]rune(line)) > maxHeading || strings.ContainsAny(line[len(line)-1:], ".!?;:,") {
-		return false
-	}
-	next, _ := utf8.DecodeRuneInString(strings.TrimSpace(below[0]))
-	return unicode.IsUpper(next)
-}
-
-// describeRow returns the wording of a row with its header: "Выручка — 2022: 95; 2023: 102".
-func describeRow(header, cells []string) string {
-	parts := make([]string, 0, len(cells)-1)
-	for i := 1; i < len(cells); i++ {
-		parts = append(parts, header[i]+": "+cells[i])
-	}
-	return cells[0] + " — " + strings.Join(parts, "; ")
-}
-
-// ScorerOf returns the Scorer to score the answers of a run again.
-func ScorerOf(h outcome.Header) Scorer {
-	pages, _ := strconv.Atoi(h.Metadata[metaPages]) // 0 if unknown
-	return Scorer{Pages: pages}
 }

@@ -108,12 +108,10 @@ func (g Gate) judge(base Side, r Result) (*GateResult, error) {
 	if g.MaxRegressions != nil {
 		rules = append(rules, judgeMaxRegressions(*g.MaxRegressions, r, primary))
 	}
-	var problems []error
+	var problems textutil.Problems
 	for _, rule := range g.Rules {
 		answer, err := rule.judge(base, r)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("rule %q: %w", rule.Text, err))
-		}
+		problems.Add(err != nil, "rule %q: %w", rule.Text, err)
 		answer.Rule = rule.Text
 		rules = append(rules, answer)
 	}
@@ -213,13 +211,11 @@ func (g Gate) CheckRun(scores []string) error {
 
 // CheckScores returns an error for each rule about a score that is not one of these.
 func (g Gate) CheckScores(scores []string) error {
-	var problems []error
+	var problems textutil.Problems
+	known := slices.Concat(scores, measures)
 	for _, r := range g.Rules {
-		if !r.isMeasure() && !slices.Contains(scores, r.Metric) {
-			known := slices.Concat(scores, measures)
-			hint := cmp.Or(textutil.Hint(r.Metric, known), "; there are: "+strings.Join(known, ", "))
-			problems = append(problems, fmt.Errorf("rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), hint))
-		}
+		hint := cmp.Or(textutil.Hint(r.Metric, known), "; there are: "+strings.Join(known, ", "))
+		problems.Add(!r.isMeasure() && !slices.Contains(scores, r.Metric), "rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), hint)
 	}
 	return errors.Join(problems...)
 }

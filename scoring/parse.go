@@ -31,17 +31,16 @@ func ParseOptions(raw []byte, base Options) (Options, error) {
 	}
 	o := base
 	options := o.list()
-	var problems []error
+	var problems textutil.Problems
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		at := slices.IndexFunc(options, func(option option) bool { return option.name == key })
 		switch {
 		case at < 0:
 			known := textutil.Listed(key, cli.Each(options, func(o option) string { return o.name }))
-			problems = append(problems, fmt.Errorf("unknown option %q; there are: %s", shorten(key), known))
+			problems.Add(true, "unknown option %q; there are: %s", shorten(key), known)
 		case string(values[key]) != "null":
-			if err := options[at].read(values[key]); err != nil {
-				problems = append(problems, fmt.Errorf("%s: %w", key, err))
-			}
+			err := options[at].read(values[key])
+			problems.Add(err != nil, "%s: %w", key, err)
 		}
 	}
 	if len(problems) > 0 {

@@ -169,30 +169,26 @@ func DecodeExpected(raw json.RawMessage) (Expected, error) {
 // that is neither a field nor one of others is a problem, because a misspelt requirement would be
 // ignored.
 func (e *Expected) read(values map[string]json.RawMessage, others ...string) error {
-	var problems []error
-	fail := func(field, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
-	}
+	var problems textutil.Problems
 	known := append([]string{"must_include", "must_include_any", "must_not_include", "require_citation", "weight"}, others...)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, key) {
-			fail(textutil.Cut(key, 60), "is not a key of a question%s", cmp.Or(textutil.Hint(key, known), "; they are "+strings.Join(known, ", ")))
+			problems.Add(true, "%s: is not a key of a question%s", textutil.Cut(key, 60),
+				cmp.Or(textutil.Hint(key, known), "; they are "+strings.Join(known, ", ")))
 		}
 	}
 	decode := func(field string, target any, expected string) {
 		raw, ok := values[field]
-		if ok && string(raw) != "null" && json.Unmarshal(raw, target) != nil {
-			fail(field, "expected %s, found %s", expected, textutil.Cut(string(raw), 60))
-		}
+		problems.Add(ok && string(raw) != "null" && json.Unmarshal(raw, target) != nil,
+			"%s: expected %s, found %s", field, expected, textutil.Cut(string(raw), 60))
 	}
 	decode("must_include", (*stringList)(&e.MustInclude), "a list of texts")
 	decode("must_include_any", &e.MustIncludeAny, "a list of texts and of lists of texts")
 	decode("must_not_include", (*stringList)(&e.MustNotInclude), "a list of texts")
 	decode("require_citation", &e.RequireCitation, "true or false")
 	decode("weight", &e.Weight, "a number")
-	if w := e.Importance(); !(w >= 0 && w <= maxWeight) {
-		fail("weight", "%g is not a number from 0 to %g", w, float64(maxWeight))
-	}
+	w := e.Importance()
+	problems.Add(!(w >= 0 && w <= maxWeight), "weight: %g is not a number from 0 to %g", w, float64(maxWeight))
 	return errors.Join(problems...)
 }
 

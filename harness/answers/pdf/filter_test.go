@@ -126,3 +126,34 @@ func FuzzFilters(f *testing.F) {
 		decodeASCII85(data)
 	})
 }
+
+// TestCodeMap_likeSearch compares with a search of all ranges: the one that begins last counts, and of those the last.
+func TestCodeMap_likeSearch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		file := &File{ctx: t.Context(), opt: Options{MaxDecoded: 1 << 20}}
+		var m codeMap
+		var want [40]Object
+		firsts := [40]int{}
+		for i := range rapid.IntRange(0, 12).Draw(t, "ranges") {
+			first, last := rapid.IntRange(-2, 39).Draw(t, "first"), rapid.IntRange(-2, 39).Draw(t, "last")
+			m.add(file, first, last, int64(i))
+			for code := first; code <= last && first >= 0; code++ {
+				if want[code] == nil || first >= firsts[code] {
+					want[code], firsts[code] = int64(i), first
+				}
+			}
+		}
+		m.sort()
+		for code := range want {
+			got, offset := m.find(file, uint32(code))
+			if got != want[code] || got != nil && int(offset) != code-firsts[code] {
+				t.Fatalf("code %d: %v, offset %d, want %v from %d", code, got, offset, want[code], firsts[code])
+			}
+		}
+	})
+	var m codeMap
+	m.add(&File{ctx: t.Context(), opt: Options{MaxDecoded: 1 << 20}}, 5, maxCode, Array{Name("a"), Name("b")})
+	if got, offset := m.find(nil, 6); got != Name("b") || offset != 0 || len(m) != 1 || m[0].end != 7 {
+		t.Errorf("%v, %d in %v", got, offset, m)
+	}
+}

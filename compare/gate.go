@@ -215,7 +215,8 @@ func (g Gate) CheckScores(scores []string) error {
 	known := slices.Concat(scores, measures)
 	for _, r := range g.Rules {
 		hint := cmp.Or(textutil.Hint(r.Metric, known), "; there are: "+strings.Join(known, ", "))
-		problems.Add(!r.isMeasure() && !slices.Contains(scores, r.Metric), "rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), hint)
+		problems.Add(!r.isMeasure() && !slices.Contains(scores, r.Metric),
+			"rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), hint)
 	}
 	return errors.Join(problems...)
 }

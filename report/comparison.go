@@ -49,7 +49,8 @@ func (v ResultView) Says() string {
 func verdictWords(s compare.Score) string {
 	words := map[compare.Verdict]string{compare.Same: "the same in every item",
 		compare.Better: "better", compare.Worse: "worse"}
-	return cmp.Or(words[s.Verdict], textIf(s.CI95 == nil || s.Incomparable != "", "not decided"), "no significant difference")
+	undecided := textIf(s.CI95 == nil || s.Incomparable != "", "not decided")
+	return cmp.Or(words[s.Verdict], undecided, "no significant difference")
 }
 
 // Evidence returns interval and p-value of the verdict; empty without an interval. It adds the

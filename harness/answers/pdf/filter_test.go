@@ -41,12 +41,14 @@ func TestRunLength(t *testing.T) {
 func TestStream_wrongLength(t *testing.T) {
 	for body, want := range map[string]string{
 		"abc": "abc", "abc\n": "abc", "abc\r\n": "abc", "abc\r": "abc", "abc\n\n": "abc\n",
-		"(a endstream) Tj\n": "(a endstream) Tj", "(a endstream 5 b)\nendstream\nendobj 5 0 obj<<>>stream\n": "(a endstream 5 b)",
+		"(a endstream) Tj\n": "(a endstream) Tj",
+		"(a endstream 5 b)\nendstream\nendobj 5 0 obj<<>>stream\n": "(a endstream 5 b)",
 		"abc\nendstream 5 0 obj<<>>stream\n": "abc", "abc\nendstream d\n": "abc\nendstream d",
 		"abc\nendstream" + strings.Repeat(" d endstream", 9): "abc",
 	} {
 		l := &Lexer{data: []byte("stream\n" + body + "endstream")}
-		if got := (&File{ctx: t.Context(), opt: Options{MaxDecoded: 1 << 20}}).stream(l, Dict{"Length": int64(1)}); string(got.raw) != want {
+		file := &File{ctx: t.Context(), opt: Options{MaxDecoded: 1 << 20}}
+		if got := file.stream(l, Dict{"Length": int64(1)}); string(got.raw) != want {
 			t.Errorf("%q: %q, want %q", body, got.raw, want)
 		}
 	}

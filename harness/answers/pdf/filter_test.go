@@ -43,7 +43,7 @@ func TestStream_wrongLength(t *testing.T) {
 		"abc": "abc", "abc\n": "abc", "abc\r\n": "abc", "abc\r": "abc", "abc\n\n": "abc\n",
 		"(a endstream) Tj\n": "(a endstream) Tj",
 		"(a endstream 5 b)\nendstream\nendobj 5 0 obj<<>>stream\n": "(a endstream 5 b)",
-		"abc\nendstream 5 0 obj<<>>stream\n": "abc", "abc\nendstream d\n": "abc\nendstream d",
+		"abc\nendstream 5 0 obj<<>>stream\n":                       "abc", "abc\nendstream d\n": "abc\nendstream d",
 		"abc\nendstream" + strings.Repeat(" d endstream", 9): "abc",
 	} {
 		l := &Lexer{data: []byte("stream\n" + body + "endstream")}

@@ -194,18 +194,18 @@ func (f *File) stream(l *Lexer, d Dict) *Stream {
 // afterStream matches what follows the end of a stream, but not what follows the word in a text.
 var afterStream = textutil.Pattern(`^[\s\x00]*(?:endobj|xref|trailer|startxref|[0-9]+ [0-9]+ obj|$)`)
 
-// untilEnd returns the bytes of a stream of unknown length, up to one of the first few "endstream".
-// It charges what it looks at beyond the first.
+// untilEnd returns the bytes of a stream of unknown length, up to one of the first few "endstream"
+// of its object. It charges what it looks at beyond the first.
 func (f *File) untilEnd(body []byte) []byte {
-	const keyword, tries = "endstream", 8
+	const keyword, tries, behind = "endstream", 8, 64
 	first, _, _ := bytes.Cut(body, []byte(keyword))
 	for end, try := len(first), 0; end < len(body) && try < tries; try++ {
 		rest := body[end+len(keyword):]
-		if afterStream().Match(rest) {
+		if afterStream().Match(rest[:min(len(rest), behind)]) {
 			return body[:end]
 		}
 		text, _, _ := bytes.Cut(rest, []byte(keyword))
-		if !f.Spend(int64(len(text))) {
+		if !f.Spend(int64(len(text))) || bytes.Contains(text, []byte("endobj")) {
 			break
 		}
 		end += len(keyword) + len(text)

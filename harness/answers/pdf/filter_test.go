@@ -45,6 +45,7 @@ func TestStream_wrongLength(t *testing.T) {
 		"(a endstream 5 b)\nendstream\nendobj 5 0 obj<<>>stream\n": "(a endstream 5 b)",
 		"abc\nendstream 5 0 obj<<>>stream\n":                       "abc", "abc\nendstream d\n": "abc\nendstream d",
 		"abc\nendstream" + strings.Repeat(" d endstream", 9): "abc",
+		"abc\nendstream % d\nendobj 5 0 obj<<>>stream\nd\n":  "abc", // not the end of the next object
 	} {
 		l := &Lexer{data: []byte("stream\n" + body + "endstream")}
 		file := &File{ctx: t.Context(), opt: Options{MaxDecoded: 1 << 20}}

@@ -45,7 +45,12 @@ func hostileFiles(t testing.TB) map[string][]byte {
 	for i := 5; i < 5000; i++ {
 		lengths = append(lengths, fmt.Sprintf("<</Length %d 0 R>>stream\nx\nendstream", i+1))
 	}
+	unclosed := ""
+	for i := range deep / 20 {
+		unclosed += fmt.Sprintf("%d 0 obj<</Length 9>>stream\n", i+1)
+	}
 	return map[string][]byte{
+		"spaces behind the end of many streams": []byte("%PDF-1.4\n" + unclosed + "endstream" + strings.Repeat(" ", size) + "endobj"),
 		"bytes that are not operators":          buildFile("", bomb),
 		"a bomb":                                []byte(strings.Replace(string(buildFile("", bomb)), "<</Length", "<</Filter/FlateDecode/Length", 1)),
 		"a bomb in a bomb":                      []byte(strings.Replace(string(buildFile("", bomb)), "<</Length", "<</Filter[/FlateDecode/FlateDecode/FlateDecode]/Length", 1)),

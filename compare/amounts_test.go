@@ -259,7 +259,8 @@ func TestCompare_repeats(t *testing.T) {
 
 func TestFlips(t *testing.T) {
 	at := func(threshold string, difference float64) Setting {
-		return Setting{Threshold: threshold, Score: Score{Name: "f1", Difference: &difference, Verdict: Unclear}}
+		return Setting{Threshold: threshold,
+			Score: Score{Name: "f1", Difference: &difference, CI95: &[2]float64{-1, 1}, Verdict: Unclear}}
 	}
 	claimed := at("0.9", .2)
 	claimed.Score.Verdict = Better
@@ -274,6 +275,10 @@ func TestFlips(t *testing.T) {
 	}
 	flips[0].Below.Score.Verdict = Worse
 	if got := flips[0].Warning("b", "c"); !strings.Contains(got, "b is ahead (-0.1, a significant difference)") {
+		t.Error(got)
+	}
+	flips[0].At.Score.Verdict, flips[0].At.Score.CI95 = Unclear, nil
+	if got := flips[0].Warning("b", "c"); !strings.Contains(got, "c is ahead (+0.2, not decided)") {
 		t.Error(got)
 	}
 	lower := at("0.5", -.1)

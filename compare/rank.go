@@ -319,8 +319,11 @@ func (f Flip) Warning(base, candidate string) string {
 		if s.sign() < 0 {
 			name = base
 		}
-		if v := s.Score.Verdict; v == Better || v == Worse {
+		switch v := s.Score.Verdict; {
+		case v == Better || v == Worse:
 			claim = "a significant difference"
+		case s.Score.Undecided():
+			claim = "not decided"
 		}
 		return fmt.Sprintf("%s is ahead (%s, %s)", name, signed(*s.Score.Difference), claim)
 	}

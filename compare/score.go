@@ -227,6 +227,9 @@ func (s Score) verdict() Verdict {
 	return Worse
 }
 
+// Undecided reports whether nothing can be said of a difference: it has no interval, or tells nothing about the runs.
+func (s Score) Undecided() bool { return s.CI95 == nil || s.Incomparable != "" }
+
 // same reports whether no item differs.
 func (s Score) same() bool { return s.N > 0 && s.Ties == s.N }
 

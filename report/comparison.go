@@ -49,8 +49,7 @@ func (v ResultView) Says() string {
 func verdictWords(s compare.Score) string {
 	words := map[compare.Verdict]string{compare.Same: "the same in every item",
 		compare.Better: "better", compare.Worse: "worse"}
-	undecided := textIf(s.CI95 == nil || s.Incomparable != "", "not decided")
-	return cmp.Or(words[s.Verdict], undecided, "no significant difference")
+	return cmp.Or(words[s.Verdict], textIf(s.Undecided(), "not decided"), "no significant difference")
 }
 
 // Evidence returns interval and p-value of the verdict; empty without an interval. It adds the
@@ -239,7 +238,8 @@ func (v ResultView) SensitivityTable() Table {
 	t.Notes = append([]string{"the same outputs, scored again in other ways, each compared as above; no gate reads it"}, v.Sensitivity.Notes...)
 	for _, w := range v.Sensitivity.Settings {
 		s, what := w.Score, w.What+textIf(w.LeftOut > 0, ": "+Counted(w.LeftOut, "item")+" left out")
-		row := t.add(what, s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.PHolm), Count(s.N), verdictWords(s))
+		row := t.add(what, s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95),
+			pValue(s.PHolm), Count(s.N), verdictWords(s))
 		row.Primary, row.State = w.Own, string(s.Verdict)
 	}
 	return t

@@ -37,7 +37,8 @@ func TestRunLength(t *testing.T) {
 	}
 }
 
-// TestStream_wrongLength leaves out the line end before endstream, which the text of an unfiltered stream may have, too.
+// TestStream_wrongLength leaves out the line end before endstream, which the text of an unfiltered stream may have,
+// too.
 func TestStream_wrongLength(t *testing.T) {
 	for body, want := range map[string]string{
 		"abc": "abc", "abc\n": "abc", "abc\r\n": "abc", "abc\r": "abc", "abc\n\n": "abc\n",

@@ -152,7 +152,8 @@ func guessWidth(text string) float64 {
 // maxCode is the highest code of a glyph: codes have at most two bytes.
 const maxCode = 1<<16 - 1
 
-// codeMap maps ranges of codes to objects. If ranges overlap, the one that begins last counts.
+// codeMap maps ranges of codes to objects. If ranges overlap, as where damage made one too long, the
+// one that begins last counts.
 type codeMap []codeRange
 
 // codeRange is a range of codes, with an object for each or one for all.

@@ -50,7 +50,8 @@ func hostileFiles(t testing.TB) map[string][]byte {
 		unclosed += fmt.Sprintf("%d 0 obj<</Length 9>>stream\n", i+1)
 	}
 	return map[string][]byte{
-		"spaces behind the end of many streams": []byte("%PDF-1.4\n" + unclosed + "endstream" + strings.Repeat(" ", size) + "endobj"),
+		"spaces behind the end of many streams": []byte("%PDF-1.4\n" + unclosed + "endstream" +
+			strings.Repeat(" ", size) + "endobj"),
 		"bytes that are not operators":          buildFile("", bomb),
 		"a bomb":                                []byte(strings.Replace(string(buildFile("", bomb)), "<</Length", "<</Filter/FlateDecode/Length", 1)),
 		"a bomb in a bomb":                      []byte(strings.Replace(string(buildFile("", bomb)), "<</Length", "<</Filter[/FlateDecode/FlateDecode/FlateDecode]/Length", 1)),

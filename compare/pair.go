@@ -359,5 +359,5 @@ func unansweredText(s outcome.Stat, run outcome.Summary) string {
 	if run.Trials != nil { // an item without a score in one trial may have one in another
 		items = run.Trials.Items
 	}
-	return fmt.Sprintf("%d of %s", s.Unanswered, textutil.Counted(items, "item"))
+	return textutil.Countf("%d of %s", s.Unanswered, textutil.Counted(items, "item"))
 }

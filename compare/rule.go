@@ -338,7 +338,7 @@ func sampleText(s Score) string {
 // leftOutText is the reason why a pooled value decides nothing if outcomes failed: it would
 // favour a run that fails on hard items.
 func leftOutText(failed, all int, noun string) string {
-	return fmt.Sprintf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean",
+	return textutil.Countf("%d of %s failed and have no counts, which a pooled value leaves out; ask for the mean",
 		failed, textutil.Counted(all, noun))
 }
 
@@ -404,7 +404,7 @@ func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResu
 	}
 	text := r.amountText(*value, threshold)
 	if n, l := cand.Items.Scored+cand.Items.Failed, cand.LatencyMS; strings.HasPrefix(r.Metric, "latency_") && l.N < n {
-		text += fmt.Sprintf(", known of %d of %s", l.N, textutil.Counted(n, "outcome"))
+		text += textutil.Countf(", known of %d of %s", l.N, textutil.Counted(n, "outcome"))
 	}
 	out.Answer = answer(r.holds(*value, threshold))
 	if lowerBound {

@@ -425,7 +425,8 @@ func openAll(b *testkit.Browser, last string) {
 }
 
 // headingsSkipNoLevel is whether no heading of the page is more than one level below the one before.
-const headingsSkipNoLevel = `Array.from(document.querySelectorAll("main h1, main h2, main h3, main h4")).filter(h => h.offsetParent)
+const headingsSkipNoLevel = `Array.from(document.querySelectorAll("main h1, main h2, main h3, main h4"))
+	.filter(h => h.offsetParent)
 	.every((h, i, all) => h.tagName[1] - (i ? all[i - 1].tagName[1] : 0) <= 1)`
 
 // wantUnharmed checks that no untrusted text was executed or became an element.

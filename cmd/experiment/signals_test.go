@@ -88,18 +88,18 @@ func TestSignals_pipeWithoutReader(t *testing.T) {
 	must(t, err)
 	ended := make(chan struct{})
 	go func() { _ = c.Wait(); close(ended) }()
-	for range 100 { // the second signal would kill a process that still waits
+	for wait := 100 * time.Millisecond; wait < time.Minute; wait *= 20 {
 		select {
 		case <-ended:
 			if code := c.ProcessState.ExitCode(); code != cli.ExitInterrupted {
 				t.Errorf("it ended with %d (%s)", code, c.ProcessState)
 			}
 			return
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(wait):
 			_ = c.Process.Signal(syscall.SIGTERM)
 		}
 	}
-	t.Error("100 signals did not end it")
+	t.Error("signals did not end it")
 	must(t, c.Process.Kill())
 	<-ended
 }

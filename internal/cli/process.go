@@ -182,10 +182,11 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return WriteError(files.Write(path, write))
 }
 
-// writePipe writes to a pipe. A signal ends the wait for its reader.
+// writePipe writes to a pipe. A signal ends the wait for its reader; the next one ends the process.
 func writePipe(path string, write func(io.Writer) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), EndSignals()...)
 	defer stop()
+	context.AfterFunc(ctx, stop)
 	probe, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	for errors.Is(err, syscall.ENXIO) && ctx.Err() == nil { // nobody has opened it to read
 		time.Sleep(20 * time.Millisecond)

@@ -246,23 +246,6 @@ func (t *traceSeeder) reviewItem(c candidate) (mappedItem, error) {
 	return out, nil
 }
 
-// completion returns the completed queue item of the trace. It refuses a trace that neither corrects nor
-// confirms the gold.
-func (es evidenceSearch) completion() (Evidence, error) {
-	evidence, complete := es.queueEvidence()
-	switch rejection, unused := es.rejection(), es.unusedCorrection(); {
-	case !complete:
-		return evidence, refuse(NoEvidence, "", "the item of the queue is about another observation than the one that counts")
-	case es.correction != nil:
-	case unused != "":
-		return evidence, refuse(PassedOver, "", "is neither corrected nor confirmed: %s", unused)
-	case rejection != "":
-		return evidence, refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back",
-			rejection)
-	}
-	return evidence, nil
-}
-
 // isIn reports whether the list already has a review of the same trace and queue that covers r:
 // for a correction, one of the same time or a later correction; for a confirmation, one of the
 // same gold and with all findings if a doubt recorded them, else any.

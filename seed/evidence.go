@@ -183,6 +183,23 @@ func (es evidenceSearch) queueEvidence() (Evidence, bool) {
 	return e, true
 }
 
+// completion returns the completed queue item of the trace. It refuses a trace that neither corrects nor
+// confirms the gold.
+func (es evidenceSearch) completion() (Evidence, error) {
+	evidence, complete := es.queueEvidence()
+	switch rejection, unused := es.rejection(), es.unusedCorrection(); {
+	case !complete:
+		return evidence, refuse(NoEvidence, "", "the item of the queue is about another observation than the one that counts")
+	case es.correction != nil:
+	case unused != "":
+		return evidence, refuse(PassedOver, "", "is neither corrected nor confirmed: %s", unused)
+	case rejection != "":
+		return evidence, refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back",
+			rejection)
+	}
+	return evidence, nil
+}
+
 // findCorrection returns the newest correction of the chosen observation, else of its nearest corrected
 // ancestor, else of the trace, or nil. Corrections of steps below the chosen observation do not correct
 // its output.

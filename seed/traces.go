@@ -75,9 +75,9 @@ type TraceResult struct {
 // Err returns nil if an item was made from every trace, else an error with exit code 4 that lists
 // the refused traces.
 func (r TraceResult) Err() error {
-	message := fmt.Sprintf("%d of %s refused", r.Refused-r.RefusedQueueItems, textutil.Counted(r.Selected, "trace"))
+	message := textutil.Countf("%d of %s refused", r.Refused-r.RefusedQueueItems, textutil.Counted(r.Selected, "trace"))
 	if r.RefusedQueueItems > 0 {
-		message += fmt.Sprintf(", and %d items of the queue", r.RefusedQueueItems)
+		message += textutil.Countf(", and %d items of the queue", r.RefusedQueueItems)
 	}
 	return r.refused(message)
 }

@@ -112,6 +112,10 @@ func TestRun_budget(t *testing.T) {
 	if _, shown, _ := b.with(env, "show", "r"); !strings.Contains(shown, resume) {
 		t.Errorf("show does not say how to go on: %s", shown)
 	}
+	b.with(env, "export", "r", "--output", "r.jsonl")
+	if code, shown, _ := b.with(env, "show", "r.jsonl"); code != 0 || strings.Contains(shown, "--resume") {
+		t.Errorf("exit %d: show says how to resume an export: %s", code, shown)
+	}
 	if code, _, stderr := b.with(env, append(args, "--budget-tokens", "1500", "--resume")...); code != cli.ExitInterrupted || server.asked != s.Items.Scored {
 		t.Errorf("the budget counts what the run took before: exit %d, %d requests: %s", code, server.asked, stderr)
 	}

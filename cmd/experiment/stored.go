@@ -231,7 +231,8 @@ func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
 		return err
 	}
 	return runs.Print(env, c.Bool("json"), summary, func(w io.Writer, s outcome.Summary, opt report.Options) error {
-		if s.Status == outcome.Interrupted || s.Status == outcome.Unfinished {
+		stopped := s.Status == outcome.Interrupted || s.Status == outcome.Unfinished
+		if stopped && !run.Imported() { // an export cannot be resumed
 			opt.Where = []string{resumeHint(s.Run)}
 		}
 		return report.Text(w, s, opt)

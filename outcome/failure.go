@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -116,7 +115,7 @@ func (s *Summariser) workerWarnings() (list []string) {
 			rate, _, _ := stats.BinomialInterval(failed, done, 0.99)
 			_, others, ok := stats.BinomialInterval(t.count-failed, all-done, 0.99)
 			if worker != "" && ok && rate > others {
-				list = append(list, fmt.Sprintf("of %d failures of class %s, %d come from worker %s, which did %d of %d outcomes: "+
+				list = append(list, textutil.Countf("of %d failures of class %s, %d come from worker %s, which did %d of %d outcomes: "+
 					"its machine may be the reason", t.count, class, failed, worker, done, all))
 			}
 		}

@@ -333,7 +333,7 @@ func (r *remoteReader) finish() {
 		r.Unchecked = append(r.Unchecked, "selection, harness and evaluators are not recorded there")
 	}
 	if n := len(r.unrecorded); n > 0 {
-		r.Unchecked = append(r.Unchecked, fmt.Sprintf("of %d of %s Langfuse has scores alone: complete counts, counts by type, "+
+		r.Unchecked = append(r.Unchecked, textutil.Countf("of %d of %s Langfuse has scores alone: complete counts, counts by type, "+
 			"cost and latency are not known", n, textutil.Counted(len(r.Outcomes), "result")))
 	}
 }

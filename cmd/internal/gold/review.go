@@ -183,8 +183,8 @@ func (a *auditor) writeCorrected(ctx context.Context, path string, d decisions, 
 		return nil
 	})
 	if err == nil {
-		fmt.Fprintf(a.env.Stderr, "%s: %s, %s accepted, %d rejected\n", path, textutil.Counted(len(byItem), "item"),
-			textutil.Counted(count[accepted], "finding"), count[rejected])
+		fmt.Fprintln(a.env.Stderr, textutil.Countf("%s: %s, %s accepted, %d rejected", path,
+			textutil.Counted(len(byItem), "item"), textutil.Counted(count[accepted], "finding"), count[rejected]))
 	}
 	return err
 }

@@ -214,7 +214,7 @@ func (p *preview) close(env cli.Env, r seed.TraceResult) error {
 	}
 	text := summary(c, from, r.Result)
 	if path := c.String("out"); path != "" {
-		text = fmt.Sprintf("%s of %s in %s, %d refused\n", textutil.Counted(r.Written, "item"), textutil.Counted(r.Selected, "trace"), path, r.Refused)
+		text = textutil.Countf("%s of %s in %s, %d refused\n", textutil.Counted(r.Written, "item"), textutil.Counted(r.Selected, "trace"), path, r.Refused)
 	}
 	text += countLine("evidence", r.Evidence) + countLine("redacted", r.Redacted)
 	_ = p.table.Flush() // the writer keeps the error

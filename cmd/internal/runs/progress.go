@@ -283,7 +283,7 @@ func (p *Progress) counts() string {
 
 func (p *Progress) line(format string, args ...any) {
 	if !p.quiet && p.pool == nil {
-		fmt.Fprintf(p.out, format+"\n", args...)
+		fmt.Fprintln(p.out, textutil.Countf(format, args...))
 	}
 }
 

@@ -134,8 +134,8 @@ func NoteUnfinished(ctx context.Context, env cli.Env, run *runstore.Reader) erro
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %s; it is still running, or was stopped\n",
-		counts.Done, textutil.Counted(int(counts.Planned), "item"))
+	_, err = fmt.Fprintln(env.Stderr, textutil.Countf("note: the run is not finished: %d of %s; it is still running, or was stopped",
+		counts.Done, textutil.Counted(counts.Planned, "item")))
 	return cli.WriteError(err)
 }
 

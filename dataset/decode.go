@@ -343,7 +343,8 @@ func csvProblem(err error) error {
 	case errors.Is(err, csv.ErrFieldCount):
 		return problem("", "the row and the header have different numbers of cells")
 	case isSyntax:
-		return problemAt(parseErr.StartLine, "is not CSV: %v (line %d, column %d)", parseErr.Err, parseErr.Line, parseErr.Column)
+		return problemAt(parseErr.StartLine, "is not CSV: %v (line %d, column %d)",
+			parseErr.Err, parseErr.Line, parseErr.Column)
 	}
 	return err
 }

@@ -64,7 +64,8 @@ func checkID(located *Located) error {
 			for key := range textutil.JSONMembers(located.Metadata) {
 				keys = append(keys, key)
 			}
-			return problem(fieldID, "is missing, and so is an input or document_text to derive one from; other keys: %s", textutil.First(keys, 10))
+			return problem(fieldID, "is missing, and so is an input or document_text to derive one from; other keys: %s",
+				textutil.First(keys, 10))
 		}
 		id, err := DeriveID(located.Item)
 		if err != nil {

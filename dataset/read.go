@@ -155,7 +155,8 @@ func (r record) item(lines map[string]int) (Located, error) {
 	first, duplicate := lines[located.ID]
 	switch {
 	case duplicate && located.DerivedID:
-		return located, problem("", "has the same input as line %d and no id: a row or line is a whole item; give both an id", first)
+		return located, problem("", "has the same input as line %d and no id: a row or line is a whole item; "+
+			"give both an id", first)
 	case duplicate:
 		return located, problem(fieldID, "%q is the id of line %d already: a row or line is a whole item", located.ID, first)
 	}

@@ -31,7 +31,8 @@ func Post(ctx context.Context, address *proc.Address, request []byte) ([]byte, e
 			class = outcome.Timeout
 		}
 		unreached := proc.Unreached(err) && !address.Reached()
-		return nil, &ModelError{Failure: outcome.Failure{Class: class, Message: err.Error()}, Retry: true, Unreached: unreached, Err: err}
+		failure := outcome.Failure{Class: class, Message: err.Error()}
+		return nil, &ModelError{Failure: failure, Retry: true, Unreached: unreached, Err: err}
 	case !reply.OK():
 		return reply.Body, statusError(address, reply)
 	case reply.Flooded:

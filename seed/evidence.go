@@ -194,8 +194,8 @@ func (es evidenceSearch) completion() (Evidence, error) {
 	case unused != "":
 		return evidence, refuse(PassedOver, "", "is neither corrected nor confirmed: %s", unused)
 	case rejection != "":
-		return evidence, refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back",
-			rejection)
+		return evidence, refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the "+
+			"annotation back", rejection)
 	}
 	return evidence, nil
 }

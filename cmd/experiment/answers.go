@@ -122,7 +122,8 @@ func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	case c.command != "" && c.url != "":
 		p.Add(true, "--command and --url cannot both be measured in one run")
 	case external && (c.system.HasPrompt() || c.system.Parameters != (outcome.Parameters{}) || c.system.Limits.Limited() || c.system.ModelGiven):
-		p.Add(true, "--command and --url answer in their own way: leave --model, --prompt, --temperature and the like, limits and --cache out")
+		p.Add(true, "--command and --url answer in their own way: leave --model, --prompt, --temperature and the like, "+
+			"limits and --cache out")
 	case !external:
 		p.Join(c.system.CheckBaseline())
 	}

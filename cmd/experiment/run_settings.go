@@ -194,7 +194,8 @@ func (c *runConfig) checkOutput(p *settings.Problems, flag string, read ...strin
 func readPublication(p *settings.Problems, s settings.Values, cfg *runConfig, scores []string) {
 	h := &cfg.Header
 	p.Add(h.Environment == "" || !langfuse.ValidEnvironment(h.Environment),
-		"--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", h.Environment)
+		"--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse",
+		h.Environment)
 	h.Publication = outcome.Publication{
 		Form: outcome.PublicationForm, ScoreEnvironment: scoreEnvironment(s),
 		Scores: readPublishScores(p, s.Text("publish-scores"), scores), Mentions: p.Switch(s, "publish-mentions"),
@@ -217,7 +218,8 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 	for _, word := range splitList([]string{text}) {
 		class := outcome.Class(word)
 		if !slices.Contains(outcome.Classes(), class) {
-			p.Add(true, "--retry-failed: %q is not a class of failure; there are: %s", word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
+			p.Add(true, "--retry-failed: %q is not a class of failure; there are: %s",
+				word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
 			continue
 		}
 		classes = append(classes, class)
@@ -234,7 +236,8 @@ func readPublishScores(p *settings.Problems, text string, known []string) []stri
 	names := slices.DeleteFunc(splitList([]string{text}), func(name string) bool { return name == "" })
 	for _, name := range names {
 		p.Add(name != outcome.AllScores && !slices.Contains(known, name),
-			"--publish-scores: there is no score %q; there are: %s, and %s of them%s", name, strings.Join(known, ", "), outcome.AllScores, textutil.Hint(name, known))
+			"--publish-scores: there is no score %q; there are: %s, and %s of them%s",
+			name, strings.Join(known, ", "), outcome.AllScores, textutil.Hint(name, known))
 	}
 	slices.Sort(names)
 	if slices.Contains(names, outcome.AllScores) {

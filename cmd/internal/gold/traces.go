@@ -60,7 +60,8 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 	var problems textutil.Problems
 	for _, arg := range append(c.Args().Slice(), c.StringSlice("trace-id")...) {
 		if _, err := dataset.FormatOf(arg); err == nil {
-			problems.Join(cli.Usage("%s is the name of a file: items come from --file %[1]s, ids of traces from --from-file", arg))
+			problems.Join(cli.Usage("%s is the name of a file: items come from --file %[1]s, ids of traces "+
+				"from --from-file", arg))
 		}
 		for id := range strings.SplitSeq(arg, ",") {
 			s.IDs = append(s.IDs, strings.TrimSpace(id))
@@ -214,7 +215,8 @@ func (p *preview) close(env cli.Env, r seed.TraceResult) error {
 	}
 	text := summary(c, from, r.Result)
 	if path := c.String("out"); path != "" {
-		text = textutil.Countf("%s of %s in %s, %d refused\n", textutil.Counted(r.Written, "item"), textutil.Counted(r.Selected, "trace"), path, r.Refused)
+		text = textutil.Countf("%s of %s in %s, %d refused\n",
+			textutil.Counted(r.Written, "item"), textutil.Counted(r.Selected, "trace"), path, r.Refused)
 	}
 	text += countLine("evidence", r.Evidence) + countLine("redacted", r.Redacted)
 	_ = p.table.Flush() // the writer keeps the error

@@ -134,8 +134,9 @@ func NoteUnfinished(ctx context.Context, env cli.Env, run *runstore.Reader) erro
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(env.Stderr, textutil.Countf("note: the run is not finished: %d of %s; it is still running, or was stopped",
-		counts.Done, textutil.Counted(counts.Planned, "item")))
+	note := textutil.Countf("note: the run is not finished: %d of %s; it is still running, or was stopped",
+		counts.Done, textutil.Counted(counts.Planned, "item"))
+	_, err = fmt.Fprintln(env.Stderr, note)
 	return cli.WriteError(err)
 }
 

@@ -331,6 +331,7 @@ func CheckRunName(p *Problems, flag, name string) {
 		p.Add(true, "--%s: %q means another run to compare and check", flag, name)
 	case name == "." || name == ".." || len(name) > 200 || name != strings.TrimSpace(name),
 		!utf8.ValidString(name), strings.ContainsFunc(name, unicode.IsControl):
-		p.Add(true, "--%s: %.200q is not a name: up to 200 bytes of text without control characters and spaces around it", flag, name)
+		p.Add(true, "--%s: %.200q is not a name: up to 200 bytes of text without control characters and spaces around it",
+			flag, name)
 	}
 }

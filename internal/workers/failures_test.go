@@ -386,7 +386,7 @@ func TestWork_suspended(t *testing.T) {
 	o.mu.Lock() // nothing is heard or decided in a suspended process
 	time.Sleep(o.conn.cfg.lostAfter() + o.conn.cfg.beatInterval)
 	o.mu.Unlock()
-	time.Sleep(o.conn.cfg.beatInterval) // until the next report
+	time.Sleep(o.conn.cfg.beatInterval / 4) // until the next report, which has 350 ms to come
 	report(1)
 	time.Sleep(2 * o.conn.cfg.beatInterval)
 	released.Store(true)

@@ -679,6 +679,22 @@ func TestCoordinator_refused(t *testing.T) {
 	})
 }
 
+// failingQueue cannot write the outcome of an item whose expected output cannot be read.
+type failingQueue struct{ fakeQueue }
+
+func (*failingQueue) Take(context.Context) (*experiment.Unit, error) {
+	return nil, errors.New("disk full")
+}
+
+// TestTrial_takeFails checks that nothing counts as complete after an error of the engine, so that Work returns it.
+func TestTrial_takeFails(t *testing.T) {
+	c := &Coordinator{conn: &Conn{cfg: Config{beatInterval: time.Second}}, changed: make(chan struct{})}
+	work := &trial{Coordinator: c, queue: &failingQueue{}, earlyResults: map[string]bool{"waiting": true}}
+	if err := work.publishUnits(t.Context()); err == nil || work.drained {
+		t.Errorf("%v, complete: %t", err, work.drained)
+	}
+}
+
 // TestResult_toDone checks that a failure of an unknown class becomes one of the provider.
 func TestResult_toDone(t *testing.T) {
 	for class, want := range map[outcome.Class]outcome.Class{"": outcome.Provider, "odd": outcome.Provider, outcome.Timeout: outcome.Timeout} {

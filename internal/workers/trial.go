@@ -138,7 +138,9 @@ func (t *trial) publishUnits(ctx context.Context) error {
 		group.Go(func() error { return t.publishLoop(ctx) })
 	}
 	err := group.Wait()
-	t.update(func() { t.drained = true })
+	if err == nil { // otherwise finish could end Work before the error is known
+		t.update(func() { t.drained = true })
+	}
 	return err
 }
 

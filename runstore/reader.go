@@ -213,16 +213,6 @@ func (v view) Header(ctx context.Context) (outcome.Header, error) {
 	return h, err
 }
 
-// MaxTrials bounds the trials of a run, since some work is done for each.
-const MaxTrials = 10_000
-
-func checkTrials(h outcome.Header) error {
-	if h.Trials < 0 || h.Trials > MaxTrials {
-		return fmt.Errorf("the header has %d trials: a run has from 1 to %d", h.Trials, MaxTrials)
-	}
-	return nil
-}
-
 // maxMeta bounds the header and the other values in the meta table, in bytes.
 const maxMeta = 4 << 20
 

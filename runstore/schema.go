@@ -120,6 +120,16 @@ func encodeHeader(h outcome.Header) (string, error) {
 	return string(header), nil
 }
 
+// MaxTrials bounds the trials of a run, since some work is done for each.
+const MaxTrials = 10_000
+
+func checkTrials(h outcome.Header) error {
+	if h.Trials < 0 || h.Trials > MaxTrials {
+		return fmt.Errorf("the header has %d trials: a run has from 1 to %d", h.Trials, MaxTrials)
+	}
+	return nil
+}
+
 // build writes a complete run file with a header at path, which must be an empty file.
 func build(path, header string) error {
 	db, err := connect(path, "rw", "synchronous(FULL)", "journal_mode(DELETE)")

@@ -135,13 +135,14 @@ func batches[T any](list []T, maxBytes, maxElements int, size func(T) int) iter.
 	return func(yield func([]T) bool) {
 		start, bytes := 0, 0
 		for i, element := range list {
-			if i > start && (bytes+size(element) > maxBytes || i-start >= maxElements) {
+			n := size(element)
+			if i > start && (bytes+n > maxBytes || i-start >= maxElements) {
 				if !yield(list[start:i:i]) {
 					return
 				}
 				start, bytes = i, 0
 			}
-			bytes += size(element)
+			bytes += n
 		}
 		if start < len(list) {
 			yield(list[start:])

@@ -201,6 +201,10 @@ func (e *execution) openRun(ctx context.Context) error {
 			return err
 		}
 	}
+	e.cfg.Header.Dataset.Fingerprint = "" // the header has it only after the items are listed
+	if p := &e.cfg.Header.Publication; p.Scores == nil && e.cfg.Header.Harness == "" {
+		p.Scores = []string{outcome.AllScores}
+	}
 	if err := runstore.CheckHeader(e.cfg.Header); err != nil {
 		return err
 	}
@@ -214,10 +218,6 @@ func (e *execution) openRun(ctx context.Context) error {
 		if err != nil && !errors.Is(err, runstore.ErrMissing) {
 			return cli.WithCode(cli.ExitIO, fmt.Errorf("replacing the run: %w", err))
 		}
-	}
-	e.cfg.Header.Dataset.Fingerprint = "" // the header has it only after the items are listed
-	if p := &e.cfg.Header.Publication; p.Scores == nil && e.cfg.Header.Harness == "" {
-		p.Scores = []string{outcome.AllScores}
 	}
 	var err error
 	e.run, err = runstore.Create(e.cfg.Path, e.cfg.Header)

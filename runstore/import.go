@@ -196,7 +196,7 @@ func parseHeader(text []byte) (headerLine, error) {
 	case l.Format < 1 || l.RunUID == "":
 		return l, errors.New("the header has no format or no run_uid")
 	}
-	return l, checkTrials(l.Header)
+	return l, CheckHeader(l.Header)
 }
 
 func parseItem(text []byte) (itemRow, error) {

@@ -102,6 +102,28 @@ func TestLoad_hugeHeader(t *testing.T) {
 	}
 }
 
+// TestBuild_headerOfAnExport checks that a run whose header is as long as a file may hold can be exported and read
+// again: it has its fingerprint already.
+func TestBuild_headerOfAnExport(t *testing.T) {
+	h := testHeader()
+	h.Dataset.Fingerprint = strings.Repeat("f", 64)
+	h.Description = "d"
+	text, err := encodeHeader(h)
+	h.Description = strings.Repeat("d", 1+maxMeta-len(text))
+	if err := errors.Join(err, CheckHeader(h)); err != nil {
+		t.Error(err)
+	}
+	h.Dataset.Fingerprint = ""
+	if CheckHeader(h) == nil {
+		t.Error("there is no room for the fingerprint")
+	}
+	export := strings.NewReader(`{"kind":"header","format":1,"run_uid":"u","description":"` + strings.Repeat("d", maxMeta) + "\"}\n")
+	err = Import(t.Context(), export, "big.jsonl", filepath.Join(t.TempDir(), "new.run"))
+	if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "big.jsonl: line 1: the header of the run has") {
+		t.Errorf("an export: %v", err)
+	}
+}
+
 func TestLoad_damagedRowIsNamed(t *testing.T) {
 	for name, statement := range map[string]string{
 		"body":    "UPDATE detail SET body = '{' WHERE oid = 2",

@@ -105,7 +105,10 @@ func CheckHeader(h outcome.Header) error {
 
 // encodeHeader returns the JSON of the header of a new run.
 func encodeHeader(h outcome.Header) (string, error) {
-	const roomForFingerprint = 1 << 10
+	limit := maxMeta
+	if h.Dataset.Fingerprint == "" {
+		limit -= 1 << 10 // room for it
+	}
 	h.Format = cmp.Or(h.Format, outcome.FormatVersion)
 	header, err := json.Marshal(h)
 	switch trials := checkTrials(h); {
@@ -113,9 +116,9 @@ func encodeHeader(h outcome.Header) (string, error) {
 		return "", cli.Usage("the header of the run: %w", err)
 	case trials != nil:
 		return "", cli.WithCode(cli.ExitUsage, trials)
-	case len(header) > maxMeta-roomForFingerprint:
+	case len(header) > limit:
 		return "", cli.Usage("the header of the run has %d bytes, more than %d: "+
-			"shorten the prompt, the description or the metadata", len(header), maxMeta-roomForFingerprint)
+			"shorten the prompt, the description or the metadata", len(header), limit)
 	}
 	return string(header), nil
 }

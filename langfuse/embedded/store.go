@@ -202,7 +202,7 @@ func (s *store) checkPlace() error {
 	if err == nil && os.SameFile(s.file, current) || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return fmt.Errorf("%s was removed or replaced while it was open: what it stored is lost", s.path)
+	return fmt.Errorf("%s was removed or replaced while it was open: what it stored is gone, and run files are not", s.path)
 }
 
 // transaction is a write transaction. It prepares each statement once, because parsing one takes

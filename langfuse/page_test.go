@@ -191,6 +191,8 @@ func TestPageOfEmptyElements(t *testing.T) {
 			_, _ = fmt.Fprintf(w, `{"id": "one", "input": %s}`, list)
 		case "/api/public/traces/t":
 			_, _ = fmt.Fprintf(w, `{"id": "t", "Observations": %s}`, list)
+		case "/api/public/experiment-items":
+			_, _ = fmt.Fprintf(w, `{"data": [{"id": "i", "scores": %s}], "meta": {}}`, list)
 		default:
 			_, _ = fmt.Fprintf(w, `{"data": %s, "meta": {}}`, list)
 		}
@@ -199,6 +201,11 @@ func TestPageOfEmptyElements(t *testing.T) {
 	for _, err := range client.ListObservations(t.Context(), ObservationsQuery{}) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Fatalf("a page: %v", err)
+		}
+	}
+	for _, err := range client.ListExperimentItems(t.Context(), time.Unix(0, 0), "run") {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Fatalf("the scores of an item: %v", err)
 		}
 	}
 	_, err := client.GetTrace(t.Context(), Capabilities{}, "t", TraceParts{})

@@ -149,7 +149,7 @@ func (c *Client) decode(r request, res *http.Response, body []byte, into any) er
 		}
 		into = new(json.RawMessage)
 	}
-	err := checkElements(body)
+	err := checkElements(body, 2)
 	if err == nil {
 		err = json.Unmarshal(body, into)
 	}
@@ -169,8 +169,9 @@ const maxElements = 1 << 16
 
 // checkElements returns an error if a list has more than maxElements elements, which take hundreds
 // of times as much memory as bytes if they are empty. Only a body with that many commas is parsed.
-func checkElements(body []byte) error {
-	if bytes.Count(body, []byte{','}) < maxElements {
+// With depth 2, it checks the lists in the elements of lists, too.
+func checkElements(body []byte, depth int) error {
+	if depth == 0 || bytes.Count(body, []byte{','}) < maxElements {
 		return nil
 	}
 	// Other lists, such as the input of an item, are not decoded.
@@ -181,9 +182,12 @@ func checkElements(body []byte) error {
 			continue
 		}
 		n := 0
-		for range textutil.JSONElements(value) {
+		for element := range textutil.JSONElements(value) {
 			if n++; n > maxElements {
 				return fmt.Errorf("%q has more than %d elements", key, maxElements)
+			}
+			if err := checkElements(element, depth-1); err != nil {
+				return err
 			}
 		}
 	}

@@ -175,19 +175,22 @@ func Compile(t Template, vars Vars) ([]Message, error) {
 	return compiled, nil
 }
 
-// substitute inserts values into a text, but no more once they are longer than MaxCompiled. ok is false
-// if a value is missing.
+// substitute inserts values into a text and stops once it is longer than MaxCompiled. ok is false if
+// a value is missing.
 func substitute(text string, values map[string]string) (result string, ok bool) {
-	size, ok := 0, true
-	result = identifierRegexp().ReplaceAllStringFunc(text, func(match string) string {
-		value, known := values[strings.Trim(match, "{} \t\r\n")]
-		if ok = ok && known; size > MaxCompiled {
-			return ""
+	var parts []string
+	end, size := 0, 0
+	for _, match := range identifierRegexp().FindAllStringSubmatchIndex(text, -1) {
+		value, ok := values[text[match[2]:match[3]]]
+		if !ok {
+			return "", false
 		}
-		size += len(value)
-		return value
-	})
-	return result, ok
+		parts, end = append(parts, text[end:match[0]], value), match[1]
+		if size += len(value); size > MaxCompiled {
+			break
+		}
+	}
+	return strings.Join(append(parts, text[end:]), ""), true
 }
 
 // Check refuses a template that cannot work, before any item is run. It must have messages,

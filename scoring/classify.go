@@ -176,13 +176,17 @@ type faultPair struct {
 // first. Repetitions are in no pair.
 func (c *classifier) pairs(repeated map[int]bool) []faultPair {
 	var pairs []faultPair
+	add := func(cause Cause, similarity float64, expected, extracted int, textExpected, textExtracted string) {
+		if cause != "" && !repeated[extracted] {
+			pairs = append(pairs, faultPair{cause, similarity, expected, extracted, textExpected + "\x00" + textExtracted})
+		}
+	}
 	for _, m := range c.missed {
-		pairs = append(pairs, faultPair{m.cause, m.similarity, m.index, m.nearest, m.text + "\x00" + m.nearestText})
+		add(m.cause, m.similarity, m.index, m.nearest, m.text, m.nearestText)
 	}
 	for _, m := range c.spurious {
-		pairs = append(pairs, faultPair{m.cause, m.similarity, m.nearest, m.index, m.nearestText + "\x00" + m.text})
+		add(m.cause, m.similarity, m.nearest, m.index, m.nearestText, m.text)
 	}
-	pairs = slices.DeleteFunc(pairs, func(p faultPair) bool { return p.cause == "" || repeated[p.extracted] })
 	rank := func(cause Cause) int {
 		return slices.Index([]Cause{CauseSwapped, CauseWrongRelationshipType, CauseBoundary}, cause)
 	}

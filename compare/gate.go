@@ -214,9 +214,10 @@ func (g Gate) CheckScores(scores []string) error {
 	var problems textutil.Problems
 	known := slices.Concat(scores, measures)
 	for _, r := range g.Rules {
-		hint := cmp.Or(textutil.Hint(r.Metric, known), "; there are: "+strings.Join(known, ", "))
-		problems.Add(!r.isMeasure() && !slices.Contains(scores, r.Metric),
-			"rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), hint)
+		if !r.isMeasure() && !slices.Contains(scores, r.Metric) {
+			hint := cmp.Or(textutil.Hint(r.Metric, known), "; there are: "+strings.Join(known, ", "))
+			problems.Add(true, "rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), hint)
+		}
 	}
 	return errors.Join(problems...)
 }

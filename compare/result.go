@@ -301,9 +301,10 @@ func warnOfAsking(base, cand outcome.Summary, noun string, warn func(format stri
 		both("%d of %s of the candidate are second or later attempts, %d of %d of the base: "+
 			"compare runs that were asked equally often", c.Retried, b.Retried)
 	}
-	const unknown = -1.0 // beside it, a cost of 0 may be that of the cache alone
-	paidBase, paidCand := *cmp.Or(base.Usage.CostUSD, new(unknown)), *cmp.Or(cand.Usage.CostUSD, new(unknown))
-	if b.FromCache+c.FromCache > 0 && (paidBase != paidCand || paidBase > 0) {
+	paid := func(u outcome.UsageSum) bool { return u.CostUSD != nil && *u.CostUSD > 0 }
+	// Beside an unknown cost, a cost of 0 may be that of the cache alone.
+	oneUnknown := (base.Usage.CostUSD == nil) != (cand.Usage.CostUSD == nil)
+	if b.FromCache+c.FromCache > 0 && (paid(base.Usage) || paid(cand.Usage) || oneUnknown) {
 		both("%d of %s of the candidate came from the cache, %d of %d of the base: "+
 			"cost is what was paid, and answers from there cost nothing", c.FromCache, b.FromCache)
 	}

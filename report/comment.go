@@ -151,7 +151,7 @@ func (c Check) changes(m *markdown, view ResultView) {
 	for _, change := range view.Changed {
 		changed[change.Item] = change
 	}
-	worse := Table{Title: Counted(view.Regressions, "item") + " got worse", Columns: []Column{name("item"),
+	worse := Table{Title: textutil.Counted(view.Regressions, "item") + " got worse", Columns: []Column{name("item"),
 		number("base"), number("candidate"), number("difference"), {Title: "what changed"}}}
 	for _, item := range view.Regressed[:min(commentItems, len(view.Regressed))] {
 		why := c.reason(view, changed[item.Item])

@@ -74,7 +74,7 @@ func (v ResultView) Notes() (notes []string) {
 	switch {
 	case s.Verdict == compare.Same && v.Identical:
 		failed := textIf(v.Candidate.Summary.Items.Scored == 0, ", all of which failed")
-		notes = append(notes, "identical results in all "+Counted(v.Items, "item")+failed)
+		notes = append(notes, "identical results in all "+textutil.Counted(v.Items, "item")+failed)
 	case s.Verdict == compare.Same:
 		notes = append(notes, "the results are not identical in every item, or not known to be")
 	}
@@ -83,12 +83,12 @@ func (v ResultView) Notes() (notes []string) {
 	}
 	if s.Clusters > 0 && s.Unclustered != nil {
 		notes = append(notes, fmt.Sprintf("%s by %s; as if items were independent: %s",
-			Counted(s.Clusters, "cluster"), textutil.Line(v.of.ClusterBy), Deltas(s.Unclustered)))
+			textutil.Counted(s.Clusters, "cluster"), textutil.Line(v.of.ClusterBy), Deltas(s.Unclustered)))
 	}
 	if s.Detectable != nil {
 		text := fmt.Sprintf("minimum detectable effect %s (80 %% power)", Score(s.Detectable, 3))
 		if s.Needed != nil && *s.Needed > s.N {
-			text += fmt.Sprintf("; to find %s as often takes about %s", Delta(s.Difference), Counted(*s.Needed, "item"))
+			text += fmt.Sprintf("; to find %s as often takes about %s", Delta(s.Difference), textutil.Counted(*s.Needed, "item"))
 		}
 		notes = append(notes, text)
 	}
@@ -152,7 +152,7 @@ func (v ResultView) PooledTable() Table {
 func (v ResultView) counts() string {
 	base, cand := v.trials()
 	others := cmp.Or(textIf(max(base, cand) > 1, "of the others a trial failed"), "the others failed")
-	some := Count(v.Scored) + " of " + Counted(v.Items, "item") + ": " + others
+	some := Count(v.Scored) + " of " + textutil.Counted(v.Items, "item") + ": " + others
 	return cmp.Or(textIf(v.Scored != v.Items, some), "all items")
 }
 
@@ -237,7 +237,7 @@ func (v ResultView) SensitivityTable() Table {
 	}
 	t.Notes = append([]string{"the same outputs, scored again in other ways, each compared as above; no gate reads it"}, v.Sensitivity.Notes...)
 	for _, w := range v.Sensitivity.Settings {
-		s, what := w.Score, w.What+textIf(w.LeftOut > 0, ": "+Counted(w.LeftOut, "item")+" left out")
+		s, what := w.Score, w.What+textIf(w.LeftOut > 0, ": "+textutil.Counted(w.LeftOut, "item")+" left out")
 		row := t.add(what, s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95),
 			pValue(s.PHolm), Count(s.N), verdictWords(s))
 		row.Primary, row.State = w.Own, string(s.Verdict)
@@ -324,7 +324,7 @@ func (m *markdown) candidate(r ResultView) {
 		return
 	}
 	m.paragraph("### %s against %s: %s", cand, base, r.Says())
-	m.paragraph("%s %s, %s of %s", code(r.Primary().Name), r.change(), Counted(r.Items, "item"), code(r.of.Base.Summary.Run.Dataset))
+	m.paragraph("%s %s, %s of %s", code(r.Primary().Name), r.change(), textutil.Counted(r.Items, "item"), code(r.of.Base.Summary.Run.Dataset))
 	for _, note := range r.Notes() {
 		m.line("- %s", code(note))
 	}

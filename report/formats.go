@@ -212,7 +212,7 @@ func JUnit(w io.Writer, runs []Run) error {
 				err := eachItemOf([]Run{r}, func(_ Run, v *ItemView) error { return e.Encode(v.junitCase()) })
 				if missing := r.Summary.Items.NotRun(); missing > 0 && err == nil {
 					test := element("testcase", "name", "every item has run", "classname", r.Summary.Run.Dataset, "time", "0")
-					reason := Counted(missing, "result") + " missing: experiment run --resume continues the run"
+					reason := textutil.Counted(missing, "result") + " missing: experiment run --resume continues the run"
 					test.Parts = append(test.Parts, element("failure", "type", string(r.Summary.Status), "message", reason))
 					err = e.Encode(test)
 				}
@@ -353,7 +353,7 @@ func GitHub(w io.Writer, runs []Run) error {
 			}
 		}
 		if more := v.Items.Failed - shown; more > 0 {
-			annotate("error", label(v.Run.Name), "and "+Counted(more, "more failed "+v.Noun()))
+			annotate("error", label(v.Run.Name), "and "+textutil.Counted(more, "more failed "+v.Noun()))
 		}
 		title := nonEmpty(label(v.Run.Name), textutil.Line(v.Run.Dataset), textutil.Line(v.Run.Model))
 		annotate("notice", strings.Join(title, " · "), v.inOneLine())

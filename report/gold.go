@@ -58,14 +58,15 @@ func (a *Agreement) Stat(score string) outcome.Stat {
 // what describes whose agreement it is.
 func (a *Agreement) what() string {
 	return fmt.Sprintf("human agreement: %s against %s, %s in both, mean and 95 %% interval",
-		textutil.Line(a.B), textutil.Line(a.A), Counted(a.Items, "item"))
+		textutil.Line(a.B), textutil.Line(a.A), textutil.Counted(a.Items, "item"))
 }
 
 // AgreementText writes an agreement for a terminal: the compared items, every score in both
 // directions, the counts by type, and warnings.
 func AgreementText(w io.Writer, a Agreement, opt Options) error {
 	p := newPage(opt)
-	p.wrapped("A "+textutil.Line(a.A)+" · B "+textutil.Line(a.B)+" · "+Counted(a.Items, "item")+" in both", 0, 2, p.bold)
+	title := "A " + textutil.Line(a.A) + " · B " + textutil.Line(a.B)
+	p.wrapped(title+" · "+textutil.Counted(a.Items, "item")+" in both", 0, 2, p.bold)
 	p.only("only in A", a.OnlyA)
 	p.only("only in B", a.OnlyB)
 	for _, family := range []struct {
@@ -73,7 +74,7 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 		one      int
 	}{{"entities", "entity_f1", a.OneEntities}, {"relations", "relationship_f1", a.OneRelationships}} {
 		stat, _ := a.BAgainstA.Scores.Lookup(family.f1)
-		p.parts(family.name, "annotated by both in "+Counted(stat.N, "item"),
+		p.parts(family.name, "annotated by both in "+textutil.Counted(stat.N, "item"),
 			textIf(stat.Vacuous > 0, "both empty in "+Count(stat.Vacuous)),
 			textIf(family.one > 0, p.yellow("by one alone in "+Count(family.one)+", left out")))
 	}
@@ -90,7 +91,7 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 // only lists the first items that only one file has.
 func (p *page) only(label string, ids []string) {
 	if len(ids) > 0 {
-		p.parts(label, p.yellow(Counted(len(ids), "item")), strings.Join(limitList(ids, 10, textutil.Line), ", "))
+		p.parts(label, p.yellow(textutil.Counted(len(ids), "item")), strings.Join(limitList(ids, 10, textutil.Line), ", "))
 	}
 }
 
@@ -105,7 +106,8 @@ func (a Agreement) scoreTable() Table {
 	for _, b := range a.BAgainstA.Scores {
 		r, _ := a.AAgainstB.Scores.Lookup(b.Name)
 		n := a.Directed[b.Name]
-		directed = append(directed, nonEmpty(textIf(n > 0, fmt.Sprintf("%s (in %s)", b.Name, Counted(n, "item"))))...)
+		text := fmt.Sprintf("%s (in %s)", b.Name, textutil.Counted(n, "item"))
+		directed = append(directed, nonEmpty(textIf(n > 0, text))...)
 		t.add(b.Name, Score(b.Mean, 3), Interval(b.CI95), Score(b.Pooled, 3), Score(r.Mean, 3), Interval(r.CI95),
 			Score(r.Pooled, 3), strings.Join(slices.Compact([]string{Count(b.N), Count(r.N)}), " / "))
 	}
@@ -152,7 +154,7 @@ type Queued struct {
 // ordered by doubt, and the reason of each.
 func AuditText(w io.Writer, a Audit, opt Options) error {
 	p := newPage(opt)
-	p.wrapped(fmt.Sprintf("%s · %s · %s", textutil.Line(a.Dataset), Counted(a.Items, "item"), Counted(a.Total, "finding")), 0, 2, p.bold)
+	p.wrapped(fmt.Sprintf("%s · %s · %s", textutil.Line(a.Dataset), textutil.Counted(a.Items, "item"), textutil.Counted(a.Total, "finding")), 0, 2, p.bold)
 	systems := Table{Title: "Systems", Columns: []Column{name("system"), number("finds"), number("shared errors").wide(3), number("type right").wide(1),
 		number("rel. finds"), number("rel. shared errors").wide(4), number("rel. right").wide(2)}}
 	for _, s := range a.Systems {
@@ -173,19 +175,20 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 		}
 	}
 	more := a.Total - len(a.Findings)
-	p.notes(textIf(more > 0, Counted(more, "finding")+" with less doubt; --top shows more"))
+	p.notes(textIf(more > 0, textutil.Counted(more, "finding")+" with less doubt; --top shows more"))
 	p.table(a.Moves())
-	p.notes(textIf(a.Confirmed > 0, Counted(a.Confirmed, "finding")+" left out: people confirmed the gold"),
-		textIf(a.Outdated > 0, Counted(a.Outdated, "item")+" left out: document or gold has changed in the dataset; "+
+	p.notes(textIf(a.Confirmed > 0, textutil.Counted(a.Confirmed, "finding")+" left out: people confirmed the gold"),
+		textIf(a.Outdated > 0, textutil.Counted(a.Outdated, "item")+
+			" left out: document or gold has changed in the dataset; "+
 			"experiment rescore --dataset "+textutil.Line(a.Dataset)+"@now RUN… scores against it"),
-		textIf(a.Skipped > 0, Counted(a.Skipped, "item")+" without gold, or without the output of two systems"))
+		textIf(a.Skipped > 0, textutil.Counted(a.Skipped, "item")+" without gold, or without the output of two systems"))
 	if j := a.Judging; j != nil {
 		p.notes(fmt.Sprintf("%s: gold is wrong in %d, right in %d, no usable answer in %d; cost %s",
 			textutil.Line(j.Model), j.Wrong, j.Right, j.Unusable, costParts(j.CostUSD, 0, "item")[0]))
 	}
 	if q := a.Queue; q != nil {
 		p.notes(fmt.Sprintf("queue %s: %s of %s added, %s%d there already, %d failed",
-			textutil.Line(q.Name), Counted(q.Added, "trace"), textutil.Line(q.Run),
+			textutil.Line(q.Name), textutil.Counted(q.Added, "trace"), textutil.Line(q.Run),
 			textIf(q.Reopened > 0, fmt.Sprintf("%d with new findings opened again, ", q.Reopened)), q.Existing, q.Failed))
 	}
 	return p.writeTo(w)

@@ -65,7 +65,7 @@ func (p *page) conformanceRow(f conformance.FixtureResult) {
 		p.wrapped(textutil.Line(message), 7, errorLines, nil)
 	}
 	if left := len(f.Errors) - maxErrors; left > 0 {
-		p.wrapped(fmt.Sprintf("and %s without a valid answer", Counted(left, "more run")), 7, 0, nil)
+		p.wrapped(fmt.Sprintf("and %s without a valid answer", textutil.Counted(left, "more run")), 7, 0, nil)
 	}
 }
 
@@ -163,7 +163,7 @@ func (e Estimate) Text() string {
 		fmt.Fprintf(&b, "%-9s "+format+"\n", append([]any{label}, args...)...)
 	}
 	fmt.Fprintf(&b, "%s%s · %s · an estimate, nothing was asked\n", textIf(e.Run != "", e.Run+" · "), textutil.Line(e.Dataset), textutil.Line(e.Model))
-	line("items", "%s%s%s", Count(e.Items), textIf(e.Trials > 1, " × "+Counted(e.Trials, "trial")),
+	line("items", "%s%s%s", Count(e.Items), textIf(e.Trials > 1, " × "+textutil.Counted(e.Trials, "trial")),
 		textIf(e.Unusable > 0, " · "+Count(e.Unusable)+" of them cannot be asked about"))
 	if !e.Asks {
 		line("cost", "nothing that is known here: no model is asked for extractions by this program")
@@ -177,7 +177,7 @@ func (e Estimate) Text() string {
 		line("cost", "%s", cost)
 	}
 	if e.Judging != nil {
-		line("judging", "%s of judging models; %s", Counted(e.Judging.Calls, "call"), judgingNote)
+		line("judging", "%s of judging models; %s", textutil.Counted(e.Judging.Calls, "call"), judgingNote)
 	}
 	return b.String()
 }
@@ -202,14 +202,14 @@ func EstimateSum(list []Estimate) string {
 			cost += *e.CostUSD
 		}
 	}
-	line := Counted(len(list), "run") + " together: "
+	line := textutil.Counted(len(list), "run") + " together: "
 	if asking == 0 {
 		line += "nothing that is known here"
 	} else {
-		line += fmt.Sprintf("%s, about %s tokens in and %s out, about %s", Counted(requests, "request"), Count(input), Count(output), Dollars(cost))
+		line += fmt.Sprintf("%s, about %s tokens in and %s out, about %s", textutil.Counted(requests, "request"), Count(input), Count(output), Dollars(cost))
 	}
-	return line + textIf(unknown > 0, ", and "+Counted(unknown, "run")+" without a known price") +
-		textIf(judging > 0, "; and "+Counted(judging, "call")+" of judging models: "+judgingNote) + "\n"
+	return line + textIf(unknown > 0, ", and "+textutil.Counted(unknown, "run")+" without a known price") +
+		textIf(judging > 0, "; and "+textutil.Counted(judging, "call")+" of judging models: "+judgingNote) + "\n"
 }
 
 // maxShownCauses is the number of causes and drifting cases to show.
@@ -220,7 +220,7 @@ const maxShownCauses = 20
 func Bench(w io.Writer, r bench.Report, opt Options) error {
 	p, b := newPage(opt), r.Breadth
 	p.wrapped(textutil.Line(fmt.Sprintf("bench %s: %s, %s, %s of %s", r.Run, r.Mode, r.Model,
-		Counted(r.Trials, "trial"), Counted(b.TotalCaseCount, "case"))), 0, 2, p.bold)
+		textutil.Counted(r.Trials, "trial"), textutil.Counted(b.TotalCaseCount, "case"))), 0, 2, p.bold)
 	p.parts("cases", textutil.Line(r.Sources), Count(b.SmokeCaseCount)+" smoke",
 		Count(b.RegressionCaseCount)+" regression in "+textutil.Counted(b.RegressionCategoryCount, "category"))
 	p.parts("calls", Count(r.Answered)+" answered", textIf(r.FailedCalls > 0, p.red(Count(r.FailedCalls)+" failed")),
@@ -234,7 +234,7 @@ func Bench(w io.Writer, r bench.Report, opt Options) error {
 	if r.Answered > 0 {
 		p.table(benchMetrics(r), benchCategories(r), benchCauses(r))
 		drifting := strings.Join(limitList(r.DriftingCases, maxShownCauses, textutil.Line), ", ")
-		p.notes(textIf(drifting != "", Counted(len(r.DriftingCases), "case")+" differed between trials: "+drifting))
+		p.notes(textIf(drifting != "", textutil.Counted(len(r.DriftingCases), "case")+" differed between trials: "+drifting))
 	}
 	p.warnings(r.Warnings, 0)
 	return p.writeTo(w)

@@ -116,7 +116,8 @@ func (p *page) itemHead(v ItemView) {
 		}
 	}
 	if o.Latency > 0 {
-		p.parts("latency", duration(o.Latency), textIf(o.FromCache > 0, Counted(o.FromCache, "answer")+" from the cache"))
+		p.parts("latency", duration(o.Latency),
+			textIf(o.FromCache > 0, textutil.Counted(o.FromCache, "answer")+" from the cache"))
 	}
 	p.parts("worker", textutil.Line(o.Worker))
 	p.parts("tokens", tokenParts(o.Usage)...)
@@ -154,7 +155,7 @@ func (p *page) section(title, text string) {
 	shown, left := FirstRunes(text, p.Document)
 	p.wrapped(textutil.Block(shown), 2, 0, nil)
 	if left > 0 {
-		p.line("  " + p.faint("… "+Counted(left, "more character")))
+		p.line("  " + p.faint("… "+textutil.Counted(left, "more character")))
 	}
 }
 

@@ -154,7 +154,7 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 // MovesText writes the scores and items that moved.
 func MovesText(w io.Writer, r compare.MovesResult, opt Options) error {
 	p := newPage(opt)
-	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + Counted(r.Items, "result"))
+	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + textutil.Counted(r.Items, "result"))
 	t := Table{Title: "Changed scores", Notes: []string{
 		"means of single results that have the score, each trial by itself, failures left out; experiment show has those of the run",
 	}, Columns: []Column{{Title: "score"}, number("before"), number("after"), number("difference"),
@@ -172,7 +172,7 @@ func MovesText(w io.Writer, r compare.MovesResult, opt Options) error {
 	}
 	still := len(r.Scores) - len(t.Rows)
 	p.table(t)
-	p.notes(textIf(still > 0, Counted(still, "other score")+" did not change"))
+	p.notes(textIf(still > 0, textutil.Counted(still, "other score")+" did not change"))
 	p.table(movedTable(r))
 	return p.writeTo(w)
 }

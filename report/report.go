@@ -107,9 +107,6 @@ func ratio(v float64) string { return Score(&v, 3) }
 // Count formats an integer with thousands separators: 12,345.
 func Count[T int | int64](n T) string { return textutil.Countf("%d", n) }
 
-// Counted returns a number with its noun: "1 item", "12,345 items".
-func Counted[T int | int64](n T, noun string) string { return textutil.Counted(n, noun) }
-
 // Words returns an identifier as words.
 func Words(s string) string { return strings.ReplaceAll(textutil.Line(s), "_", " ") }
 

@@ -25,7 +25,7 @@ type SummaryView struct {
 // Planned returns the number of items, not counting trials.
 func (v SummaryView) Planned() string {
 	n := v.trials()
-	return Counted(v.Items.Planned/n, "item") + textIf(v.Trials != nil, " × "+Counted(n, "trial"))
+	return textutil.Counted(v.Items.Planned/n, "item") + textIf(v.Trials != nil, " × "+textutil.Counted(n, "trial"))
 }
 
 // trials returns the number of trials of each item.
@@ -106,7 +106,7 @@ func costParts[N int | int64](cost *float64, unknown N, noun string) []string {
 	case cost == nil:
 		return []string{"unknown"}
 	case unknown > 0:
-		return []string{"at least " + Dollars(*cost), "unknown for " + Counted(unknown, noun)}
+		return []string{"at least " + Dollars(*cost), "unknown for " + textutil.Counted(unknown, noun)}
 	}
 	return []string{Dollars(*cost)}
 }
@@ -117,7 +117,7 @@ func judgingParts(j *outcome.Judging) []string {
 	if j == nil {
 		return nil
 	}
-	parts := append([]string{Counted(j.Calls, "call") + " of judging models"}, tokenParts(j.Usage)...)
+	parts := append([]string{textutil.Counted(j.Calls, "call") + " of judging models"}, tokenParts(j.Usage)...)
 	if j.CostUSD == nil {
 		return append(parts, "cost unknown")
 	}
@@ -169,7 +169,7 @@ func (v SummaryView) nothingToFind() (notes []string) {
 		if *s.Mean-mean < 0.0005 {
 			continue
 		}
-		often := Count(s.Vacuous) + " of " + Counted(s.N, "item")
+		often := Count(s.Vacuous) + " of " + textutil.Counted(s.N, "item")
 		if others[often] == nil {
 			order = append(order, often)
 		}
@@ -321,7 +321,7 @@ func (v SummaryView) Facts() (list []Fact) {
 			list = append(list, Fact{label, state, parts})
 		}
 	}
-	counted := func(n int, text string) string { return textIf(n > 0, Counted(n, v.Noun())+text) }
+	counted := func(n int, text string) string { return textIf(n > 0, textutil.Counted(n, v.Noun())+text) }
 	if v.Status != outcome.Complete && v.Status != "" { // empty without a run
 		add("status", "warn", textutil.Line(string(v.Status)), counted(v.Items.NotRun(), " not run"))
 	}
@@ -340,7 +340,7 @@ func (v SummaryView) Facts() (list []Fact) {
 	add("cost", "", v.cost()...)
 	add("judging", "", judgingParts(v.Judging)...)
 	if sent := v.Published; sent != nil {
-		add("langfuse", textIf(sent.Waiting > 0, "warn"), Counted(sent.Outcomes, v.Noun())+" published",
+		add("langfuse", textIf(sent.Waiting > 0, "warn"), textutil.Counted(sent.Outcomes, v.Noun())+" published",
 			counted(sent.Waiting, " waiting to be published"))
 	}
 	for _, c := range v.Run.CustomScorers {
@@ -397,7 +397,7 @@ func (v SummaryView) TrialTable() Table {
 	t := Table{Title: "Trials", Columns: []Column{number("trial"),
 		{Title: "run", Text: names, Markdown: names, Page: names, flex: true, key: true}, number("scored").wide(1), number("failed"),
 		{Title: primary, Text: text.Snip(primary, 20, "…"), Markdown: code(primary), Right: true, Strong: true}}}
-	t.note(v.Trials.Uneven > 0, Counted(v.Trials.Uneven, "item")+" not run in every trial")
+	t.note(v.Trials.Uneven > 0, textutil.Counted(v.Trials.Uneven, "item")+" not run in every trial")
 	for _, run := range v.Trials.Runs {
 		t.add(strconv.Itoa(run.Trial), textIf(run.Name != "", quoted(run.Name)), Count(run.Scored), Count(run.Failed), Score(run.Mean, 3))
 	}
@@ -422,12 +422,12 @@ func (v SummaryView) SpreadTable() Table {
 // FlakyTable lists the items that vary most between trials.
 func (v SummaryView) FlakyTable() Table {
 	t := Table{Title: "Flaky by " + quoted(v.Run.Primary) + ": " + Count(v.Trials.Flaky) + " of " +
-		Counted(v.Trials.Items, "item"), folded: true, Items: true,
+		textutil.Counted(v.Trials.Items, "item"), folded: true, Items: true,
 		Columns: []Column{name("item"), number("least"), number("most"), number("mean").strong(), number("failed")}}
 	for _, item := range v.Trials.FlakyItems {
 		t.add(item.ID, ratio(item.Least), ratio(item.Top), ratio(item.Mean), Count(item.Failed)+"/"+Count(item.Trials))
 	}
 	more := v.Trials.Flaky - len(v.Trials.FlakyItems)
-	t.More = textIf(more > 0, "and "+Counted(more, "more item"))
+	t.More = textIf(more > 0, "and "+textutil.Counted(more, "more item"))
 	return t
 }

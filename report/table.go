@@ -9,6 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/internal/textutil"
 )
 
 // Table is a part of a report. The terminal, Markdown and page forms are all written from it.
@@ -96,7 +97,7 @@ func (t *Table) names(about string, names []string) {
 // First keeps the first n rows, or all if n is negative, and sets More.
 func (t Table) First(n int) Table {
 	if more := len(t.Rows) - n; n >= 0 && more > 0 {
-		t.Rows, t.More = t.Rows[:n], "and "+Counted(more, "more "+cmp.Or(t.noun, t.Columns[0].Title, "row"))
+		t.Rows, t.More = t.Rows[:n], "and "+textutil.Counted(more, "more "+cmp.Or(t.noun, t.Columns[0].Title, "row"))
 	}
 	return t
 }

@@ -234,7 +234,7 @@ func functions() template.FuncMap {
 		"doubt":     func(v float64) string { return report.Score(&v, 3) },
 		"delta":     report.Delta,
 		"count":     func(n any) string { return report.Count(reflect.ValueOf(n).Int()) },
-		"counted":   report.Counted[int],
+		"counted":   textutil.Counted[int],
 		"named":     func(v any) string { return clipName(fmt.Sprint(v)) },
 		"long":      clipLine,
 		"words":     report.Words,

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/scoring"
@@ -238,7 +239,7 @@ func drawDistribution(score string, mean *float64, ci95 *[2]float64, counts *[bi
 		if n > 0 {
 			height := max(1.5, (axisY-2)*float64(n)/float64(highest))
 			out.Rects = append(out.Rects, rect{"bin", binWidth*float64(i) + .5, axisY - height, binWidth - 1, height,
-				fmt.Sprintf("%.2f–%.2f: %s", float64(i)/bins, float64(i+1)/bins, report.Counted(n, "value"))})
+				fmt.Sprintf("%.2f–%.2f: %s", float64(i)/bins, float64(i+1)/bins, textutil.Counted(n, "value"))})
 		}
 	}
 	out.Lines = append(out.Lines, line{"axis", 0, axisY, width, axisY})
@@ -251,6 +252,6 @@ func drawDistribution(score string, mean *float64, ci95 *[2]float64, counts *[bi
 	if human.Mean != nil {
 		out.Lines = append(out.Lines, line{"people", x(*human.Mean), 0, x(*human.Mean), out.Height})
 	}
-	out.Label = "Distribution of " + score + " over " + report.Counted(values, "value") + agreement
+	out.Label = "Distribution of " + score + " over " + textutil.Counted(values, "value") + agreement
 	return out
 }

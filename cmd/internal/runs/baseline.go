@@ -22,7 +22,6 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
-	"extraction-experiment/report"
 	"extraction-experiment/tracking"
 )
 
@@ -118,9 +117,9 @@ func (b Base) Age(now time.Time) string {
 // formatAge formats an age in whole days, or below two days in whole hours.
 func formatAge(age time.Duration) string {
 	if age < 48*time.Hour {
-		return report.Counted(int(max(0, age).Hours()), "hour")
+		return textutil.Counted(int(max(0, age).Hours()), "hour")
 	}
-	return report.Counted(int(age.Hours()/24), "day")
+	return textutil.Counted(int(age.Hours()/24), "day")
 }
 
 // ParseAge parses the age that a flag has, like 14d or 36h; "" gives 0. An error has exit code 64.

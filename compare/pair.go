@@ -242,8 +242,11 @@ func CompareHeaders(base, cand outcome.Header) []Mismatch {
 	sameData := b.Fingerprint == c.Fingerprint && b.Fingerprint != ""
 	check(base.Harness == cand.Harness, "harness", base.Harness, cand.Harness)
 	check(sameData, OtherItems, b.Fingerprint, c.Fingerprint)
-	check(b.Fingerprint == c.Fingerprint || b.Selection == c.Selection, "selection of items",
-		cmp.Or(b.Selection, "all"), cmp.Or(c.Selection, "all"))
+	if b.Fingerprint != c.Fingerprint && b.Selection != c.Selection {
+		other := valueMismatch("selection of items", cmp.Or(b.Selection, "all"), cmp.Or(c.Selection, "all"))
+		other.Advice = "run both with the same --limit, --item and --filter"
+		list = append(list, other)
+	}
 	scorers := CompareScorers(base.Scorer, cand.Scorer)
 	if b, c := base.Scorer.Version, cand.Scorer.Version; b != c && b != "" && c != "" && base.Harness == "extraction" {
 		scorers[0].Advice = "experiment rescore scores the results of the older run again, without the model"

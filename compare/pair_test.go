@@ -21,7 +21,7 @@ func TestCompare_incompatible(t *testing.T) {
 		"fingerprint by selection": {nil, func(r *memoryRun) {
 			r.header.Dataset.Fingerprint, r.header.Dataset.Selection = "beef", "limit 2"
 			r.items, r.outcomes = r.items[:2], r.outcomes[:2]
-		}, []string{"fingerprint", "selection of items: all in the base, limit 2 in the candidate", "2 items only in the base: item-0002, item-0003"}},
+		}, []string{"fingerprint", "selection of items: all in the base, limit 2 in the candidate; run both with the same --limit, --item and --filter", "2 items only in the base: item-0002, item-0003"}},
 		"no fingerprint at all": {func(r *memoryRun) { r.header.Dataset.Fingerprint = "" }, func(r *memoryRun) { r.header.Dataset.Fingerprint = "" },
 			[]string{"fingerprint of the dataset: unknown in the base, unknown in the candidate"}},
 		"scorer version":         {nil, func(r *memoryRun) { r.header.Scorer.Version = "2" }, []string{"scorer version: 1 in the base, 2 in the candidate; experiment rescore scores the results of the older run again, without the model"}},

@@ -82,6 +82,14 @@ func CanWrite(path string, read ...string) error {
 	return canReplace(path, read, hiddenContent, runContent, exportContent)
 }
 
+// CanWriteBeside is CanWrite for the file of a flag that writes beside the report on standard output.
+func CanWriteBeside(flag, path string, read ...string) error {
+	if path == "-" {
+		return cli.Usage("%s takes a file: standard output has the report", flag)
+	}
+	return CanWrite(path, read...)
+}
+
 // CanExport is CanWrite for the export of a run, which replaces earlier exports only.
 func CanExport(path string, read ...string) error {
 	return canReplace(path, read, hiddenContent, runContent, otherContent)

@@ -365,14 +365,6 @@ func matchedLines(explanation json.RawMessage) (lines []string, err error) {
 	), nil
 }
 
-// CanWritePage is CanWrite for the file of --html.
-func CanWritePage(path string, read ...string) error {
-	if path == "-" {
-		return cli.Usage("--html takes a file: the report on standard output is the one for people, --json or --markdown")
-	}
-	return CanWrite(path, read...)
-}
-
 // WriteComparison writes the page of a comparison to a file, unless path is "". The runs may
 // be incompatible and the gate failed.
 func WriteComparison(ctx context.Context, path string, result compare.Comparison, sources []compare.Source) error {

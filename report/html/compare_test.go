@@ -118,6 +118,21 @@ func TestCompare_hostile(t *testing.T) {
 	wantTexts(t, runList(t), "1,234 not published")
 }
 
+// TestRunList_suggested checks which runs are selected: the newest, and as the base the next one
+// of the same dataset and size.
+func TestRunList_suggested(t *testing.T) {
+	var runs []RunLink
+	for _, row := range []report.RunRow{{Name: "new", Dataset: "d", Items: 38}, {Name: "other", Dataset: "e", Items: 38},
+		{Name: "part", Dataset: "d", Items: 20}, {Name: "base", Dataset: "d", Items: 38}, {Name: "old", Dataset: "d", Items: 38}} {
+		runs = append(runs, RunLink{RunRow: row, Path: row.Name})
+	}
+	page := written(t, func(w io.Writer) error { return RunList(w, "runs", runs, "", nil) })
+	wantTexts(t, page, `aria-label="candidate: new" checked`, `aria-label="base: base" required checked`)
+	if n := strings.Count(page, " checked"); n != 2 {
+		t.Errorf("%d runs are selected", n)
+	}
+}
+
 func runList(t *testing.T) string {
 	t.Helper()
 	mean := 0.5

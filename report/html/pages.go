@@ -40,7 +40,8 @@ func RunList(w io.Writer, title string, runs []RunLink, askedURL string, problem
 	}{Title: clipName(title), Asked: askedURL, Primary: "score", More: max(0, len(runs)-maxRuns)}
 	page.Runs = slices.Clone(firstN(runs, maxRuns))
 	for i, r := range page.Runs {
-		if i > 0 && r.Dataset == runs[0].Dataset { // suggest the newest run and the next one of its dataset
+		// Suggest the newest run, and the next one of its dataset with as many items.
+		if i > 0 && r.Dataset == runs[0].Dataset && r.Items == runs[0].Items {
 			page.Runs[0].Candidate, page.Runs[i].Base = true, true
 			break
 		}

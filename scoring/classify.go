@@ -259,10 +259,10 @@ type CauseMeaning struct {
 // Causes lists all causes in the order of the documentation.
 func Causes() []CauseMeaning {
 	return []CauseMeaning{
-		{CauseMissed, "Expected, and nothing extracted answers to it."},
-		{CauseSpurious, "Extracted, named in the document, and not expected."},
-		{CauseBoundary, "The name is similar to the expected one, and not similar enough."},
-		{CauseWrongType, "The entity was found, with another type than expected."},
+		{CauseMissed, "Expected, but nothing extracted matches it."},
+		{CauseSpurious, "Extracted and named in the document, but not expected."},
+		{CauseBoundary, "The name is similar to the expected one, but not similar enough."},
+		{CauseWrongType, "The entity was found, but with another type than expected."},
 		{CauseSwapped, "The ends of the relationship are the wrong way round."},
 		{CauseWrongRelationshipType, "The relationship joins the right ends with another type."},
 		{CauseDangling, "An end of the relationship is empty, or a reference to no entity."},

@@ -351,10 +351,8 @@ func decodeRecord(root langfuse.Observation, item string, trial int) (o outcome.
 		return o, true
 	}
 	var output struct{ Error outcome.Failure } // as builder.output returns it
-	if json.Unmarshal(root.Output, &output) != nil || output.Error.Message == "" {
-		output.Error = outcome.Failure{Class: o.Class}
-	}
-	o.Failure = knownFailure(output.Error.Class, output.Error.Message)
+	_ = json.Unmarshal(root.Output, &output)   // without it, the class is that of the record
+	o.Failure = knownFailure(cmp.Or(output.Error.Class, o.Class), output.Error.Message)
 	o.Class = o.Failure.Class
 	return o, true
 }

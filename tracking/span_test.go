@@ -7,8 +7,28 @@ import (
 	"strings"
 	"testing"
 
+	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 )
+
+// TestDecodeRecord_failure: class and message of a failure come from the output of its root span.
+// If that has none, the class is that of the record.
+func TestDecodeRecord_failure(t *testing.T) {
+	record := string(mustMarshal(outcome.Outcome{Item: "i", Class: outcome.RateLimited}))
+	for output, want := range map[string]outcome.Failure{
+		`{"error":{"class":"timeout","message":"late"}}`: {Class: outcome.Timeout, Message: "late"},
+		`{"error":{"class":"new","message":"what"}}`:     {Class: outcome.Provider, Message: "what"},
+		`{"text":"masked"}`:                              {Class: outcome.RateLimited, Message: "Langfuse does not say why"},
+		`"masked"`:                                       {Class: outcome.RateLimited, Message: "Langfuse does not say why"},
+		``:                                               {Class: outcome.RateLimited, Message: "Langfuse does not say why"},
+	} {
+		root := langfuse.Observation{Metadata: mustMarshal(map[string]string{recordKey: record}), Output: json.RawMessage(output)}
+		o, ok := decodeRecord(root, "i", 1)
+		if !ok || o.Class != want.Class || *o.Failure != want {
+			t.Errorf("%s: %v, %s, %+v, want %+v", output, ok, o.Class, o.Failure, want)
+		}
+	}
+}
 
 // TestUsageDetails: the parts add up to the total, as Langfuse counts them.
 func TestUsageDetails(t *testing.T) {

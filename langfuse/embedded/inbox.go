@@ -162,23 +162,28 @@ func isTransient(err error) bool {
 		sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH)
 }
 
+// maxSettlePause is the longest pause of SettleIdle between two tries.
+const maxSettlePause = time.Minute
+
 // SettleIdle stores waiting messages in the tables whenever no request has arrived for a second,
-// until ctx is done. Without it, the next request that reads them has to wait. SettleIdle tries
-// again a second after an error; that request returns it.
+// until ctx is done. Without it, the next request that reads them has to wait, and returns the
+// error if they cannot be stored. After an error, as of a full disk, SettleIdle tries again
+// after pauses that grow to a minute.
 func (s *Server) SettleIdle(ctx context.Context) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
+	for pause := time.Second; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-time.After(pause):
 		}
 		idle := !s.requested.Swap(false)
 		for more := true; idle && more && !s.requested.Load() && ctx.Err() == nil; {
 			var err error
-			more, err = s.settleBatch(math.MaxInt)
-			more = more && err == nil // otherwise try again with the next tick
+			if more, err = s.settleBatch(math.MaxInt); err != nil {
+				pause = min(2*pause, maxSettlePause)
+				break
+			}
+			pause = time.Second
 		}
 	}
 }

@@ -489,8 +489,8 @@ func TestPublisher_wrongKeyEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestPublisher_oneRefusedOutcome: the server refuses the trace of one item for good, and the
-// others are published.
+// TestPublisher_oneRefusedOutcome: the server refuses the trace of one item for good. The scores of
+// the item stay away, too, and the other items are published.
 func TestPublisher_oneRefusedOutcome(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3)
@@ -508,6 +508,10 @@ func TestPublisher_oneRefusedOutcome(t *testing.T) {
 	}
 	if items, _ := w.stored(t, "base"); len(items) != 2 {
 		t.Errorf("%d items", len(items))
+	}
+	query := langfuse.ScoresQuery{IDs: []string{tracking.ScoreID(run, t, itemID(0), 2, "error")}}
+	if scores := collect(t, w.client.ListScores(t.Context(), query)); len(scores) > 0 {
+		t.Errorf("scores of the trace that was refused: %+v", scores)
 	}
 }
 

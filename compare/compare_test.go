@@ -186,31 +186,36 @@ func TestCompare_pooledError(t *testing.T) {
 	}
 }
 
-// TestCompare_opposed compares runs in which 60 items of few entities gain and 10 of many lose.
+// TestCompare_opposed compares runs in which items of few entities gain and others of many lose,
+// six times as many of the former. Below 60 items, the pooled value has no interval.
 func TestCompare_opposed(t *testing.T) {
-	run := func(name string, small, large float64) *memoryRun {
-		values := append(slices.Repeat([]float64{small}, 60), slices.Repeat([]float64{large}, 10)...)
+	run := func(name string, n int, small, large float64) *memoryRun {
+		values := append(slices.Repeat([]float64{small}, 6*n), slices.Repeat([]float64{large}, n)...)
 		for i := range values {
 			values[i] += 0.01 * float64(i%5)
 		}
 		m := newRun(name, values...)
-		for _, o := range m.outcomes[60:] {
+		for _, o := range m.outcomes[6*n:] {
 			o.Scores[0].Ratio.Num *= 100
 			o.Scores[0].Ratio.Den *= 100
 		}
 		return m
 	}
 	tests := map[string]struct {
+		n            int // items of many entities
 		small, large float64
 		want         string
 	}{
-		"the mean rose, pooled fell": {0.7, 0.3, "opposite directions, each beyond its interval: f1 (mean +0.1, pooled -0.4604)"}, // (60·0.2 − 10·0.5)/70, (60·0.2 − 1000·0.5)/1060
-		"the reverse":                {0.3, 0.9, "f1 (mean -0.1571, pooled +0.08302)"},                                            // (−60·0.2 + 10·0.1)/70, (−60·0.2 + 1000·0.1)/1060
-		"both rose":                  {0.7, 0.9, ""},
-		"both fell":                  {0.3, 0.2, ""},
+		"the mean rose, pooled fell":    {10, 0.7, 0.3, "opposite directions: f1 (mean +0.1, pooled -0.4604);"}, // (60·0.2 − 10·0.5)/70, (60·0.2 − 1000·0.5)/1060
+		"the reverse":                   {10, 0.3, 0.9, "f1 (mean -0.1571, pooled +0.08302);"},                  // (−60·0.2 + 10·0.1)/70, (−60·0.2 + 1000·0.1)/1060
+		"both rose":                     {10, 0.7, 0.9, ""},
+		"both fell":                     {10, 0.3, 0.2, ""},
+		"few items":                     {5, 0.9, 0.6, "f1 (mean +0.3143, pooled -0.166 without an interval);"}, // (30·0.4 − 5·0.2)/35, (30·0.4 − 500·0.2)/530
+		"few items, the reverse":        {5, 0.3, 0.9, "f1 (mean -0.1571, pooled +0.08302 without an interval);"},
+		"few items, pooled hardly fell": {5, 0.9, 0.77, ""}, // (30·0.4 − 500·0.03)/530 = −0.006, and the interval of the mean is 0.1 wide
 	}
 	for name, tt := range tests {
-		got := strings.Join(mustCompare(t, Config{}, run("b", 0.5, 0.8), run("c", tt.small, tt.large)).Warnings, "\n")
+		got := strings.Join(mustCompare(t, Config{}, run("b", tt.n, 0.5, 0.8), run("c", tt.n, tt.small, tt.large)).Warnings, "\n")
 		if !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "opposite") {
 			t.Errorf("%s: %s", name, got)
 		}

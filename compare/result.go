@@ -259,7 +259,7 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	}
 	r.warnOfClusters(primary, warn)
 	if scores := oppositeScores(out.Scores); len(scores) > 0 {
-		warn("the mean and the pooled value changed in opposite directions, each beyond its interval: %s; items with large counts went the other way than most, so say which of the two decides", strings.Join(scores, ", "))
+		warn("the mean and the pooled value changed in opposite directions: %s; items with large counts went the other way than most, so say which of the two decides", strings.Join(scores, ", "))
 	}
 	for _, s := range out.Scores {
 		if s.Incomparable != "" {
@@ -310,17 +310,23 @@ func warnOfAsking(base, cand outcome.Summary, noun string, warn func(format stri
 	}
 }
 
-// oppositeScores lists the scores whose mean rose while their pooled value fell, or the reverse,
-// if neither interval contains 0.
+// oppositeScores lists the scores whose mean rose while their pooled value fell, or the reverse, if
+// the interval of neither contains 0. A pooled value without an interval is taken to have one as wide
+// as that of the mean.
 func oppositeScores(scores []Score) []string {
 	var list []string
 	for _, s := range scores {
-		if s.CI95 == nil || s.Pooled == nil || s.Pooled.CI95 == nil {
+		if s.CI95 == nil || s.Pooled == nil {
 			continue
 		}
-		mean, pooled := s.CI95, s.Pooled.CI95
+		mean, difference, note := *s.CI95, s.Pooled.Difference, " without an interval"
+		half := (mean[1] - mean[0]) / 2
+		pooled := [2]float64{difference - half, difference + half}
+		if s.Pooled.CI95 != nil {
+			pooled, note = *s.Pooled.CI95, ""
+		}
 		if mean[0] > 0 && pooled[1] < 0 || mean[1] < 0 && pooled[0] > 0 {
-			list = append(list, fmt.Sprintf("%s (mean %s, pooled %s)", s.Name, signed(*s.Difference), signed(s.Pooled.Difference)))
+			list = append(list, fmt.Sprintf("%s (mean %s, pooled %s%s)", s.Name, signed(*s.Difference), signed(difference), note))
 		}
 	}
 	return list

@@ -341,6 +341,17 @@ func TestCompare_clusters(t *testing.T) {
 			t.Errorf("%d items: %+v %q %+v", n, s, r.Warnings, r.Gate)
 		}
 	}
+	// No score changed, but outputs did: the interval is ± 1 − 0.025^(1/G), 0.088 for 40 documents and 0.336 for 9.
+	for n, want := range map[int]Answer{160: Pass, 36: Inconclusive} {
+		same := slices.Repeat([]float64{.5}, n)
+		cand := newRun("c", same...)
+		cand.outcomes[0].Output = json.RawMessage(`{"value":"other"}`)
+		r = mustCompare(t, Config{ClusterBy: "source.doc", Gate: gate}, newRun("b", same...), cand)
+		hi := 1 - math.Pow(0.025, 4/float64(n))
+		if s := primaryOf(t, r); s.Verdict != Same || !near(&s.CI95[1], hi) || s.CI95[0] != -s.CI95[1] || r.Gate.Answer != want {
+			t.Errorf("%d items: %+v %+v", n, s, r.Gate)
+		}
+	}
 	some := newRun("b", b...)
 	some.items[7].Metadata = json.RawMessage(`{"source":{"part":1}}`)
 	r = mustCompare(t, Config{ClusterBy: "source.doc"}, some, newRun("c", c...))

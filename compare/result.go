@@ -116,9 +116,9 @@ type Score struct {
 	Difference *float64 `json:"difference"` // mean of candidate − base
 	SE         *float64 `json:"se"`         // of Difference, clustered if ClusterBy is set; nil if nothing varies
 	// CI95 is the interval of Difference: Student's t with SE and DF, limited to -1 and 1 if the
-	// score is in [0,1]. If all differences of such a score are -1, 0 or 1 and ClusterBy is not
-	// set, it is stats.YesNoInterval95. It is nil if N < 2, if nothing varies otherwise (so its
-	// width is never 0), and if the results are identical.
+	// score is in [0,1]. If all differences of such a score are -1, 0 or 1, it is stats.YesNoInterval95; with
+	// ClusterBy, ± stats.UnchangedBound95 if all are 0. It is nil if N < 2, if nothing varies
+	// otherwise (so its width is never 0), and if the results are identical.
 	CI95     *[2]float64 `json:"ci95"`
 	DF       *float64    `json:"df"`       // degrees of freedom of SE: N−1, or fewer with ClusterBy
 	Clusters int         `json:"clusters"` // of these N items; 0 without ClusterBy

@@ -178,7 +178,12 @@ func (c Config) estimate(s *Score, col *column) {
 	// differs in no item, and for others by chance.
 	isYesNo := !col.outOfRange && s.N-s.Ties == col.yesNo.Gained+col.yesNo.Lost
 	lo, hi, ok := stats.YesNoInterval95(col.yesNo.Gained, col.yesNo.Lost, s.N)
-	if ok && isYesNo && !c.clustered() && s.N > 1 {
+	if c.clustered() { // an interval is known only if nothing changed
+		sizes := stats.Grouped(col.differences, col.clusters, func(size *int, _ float64) { *size++ })
+		hi, ok = stats.UnchangedBound95(sizes)
+		lo, ok = -hi, ok && s.same()
+	}
+	if ok && isYesNo && s.N > 1 {
 		s.CI95 = &[2]float64{lo, hi}
 	}
 	if !s.canClaim() || s.N-s.Ties < LeastItems { // if fewer differ, nothing can be claimed

@@ -259,6 +259,36 @@ func YesNoInterval95(gained, lost, n int) (lo, hi float64, ok bool) {
 	return g - l - distance(mostLoss-l, g-leastGain), g - l + distance(mostGain-g, l-leastLoss), true
 }
 
+// UnchangedBound95 returns the largest share of items that may change, with 97.5 % confidence, if
+// none of the items of these clusters did. Only the clusters need be independent:
+//
+//	max Σ wᵢqᵢ with Π(1−qᵢ) ≥ 0.025
+//
+// wᵢ is the share of the items in cluster i, and qᵢ the probability that any of them changes, and so at
+// least their share that does. The maximum is at qᵢ = 1 − λ/wᵢ for the k largest clusters, and 0
+// for the others: λᵏ = 0.025·Πwᵢ. For n clusters of one size it is 1 − 0.025^(1/n), as in YesNoInterval95.
+// The result is in (0,1]. Sizes must be at least 1; it is undefined without any. O(n·log n) for n clusters.
+func UnchangedBound95(sizes []int) (bound float64, ok bool) {
+	total := 0
+	for _, size := range sizes {
+		total += size
+	}
+	shares := make([]float64, len(sizes))
+	for i, size := range sizes {
+		shares[i] = float64(size) / float64(total)
+	}
+	slices.SortFunc(shares, func(a, b float64) int { return cmp.Compare(b, a) })
+	logs, sum := math.Log(0.025), 0.0
+	for i, share := range shares {
+		k := float64(i + 1)
+		logs, sum = logs+math.Log(share), sum+share
+		if lambda := math.Exp(logs / k); i+1 == len(shares) || lambda >= shares[i+1] {
+			return sum - k*lambda, true
+		}
+	}
+	return 0, false
+}
+
 // Holm corrects p-values of several tests: the probability that any of them is at most α
 // although all null hypotheses hold is at most α, for any dependence. With p(1) ≤ … ≤ p(m)
 // sorted, the i-th becomes

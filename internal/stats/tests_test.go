@@ -94,6 +94,46 @@ func TestYesNoInterval95(t *testing.T) {
 	}
 }
 
+// TestUnchangedBound95 checks the bound for clusters of equal and of unequal sizes.
+func TestUnchangedBound95(t *testing.T) {
+	tests := map[string]struct {
+		sizes []int
+		want  float64
+	}{
+		"one":      {[]int{7}, 0.975},
+		"equal":    {slices.Repeat([]int{5}, 40), 1 - math.Pow(0.025, 1.0/40)},
+		"unequal":  {[]int{1, 3}, 1 - 2*math.Sqrt(0.025*0.75*0.25)}, // λ = 0.068, below both shares
+		"dominant": {[]int{1, 100}, 0.975 * 100 / 101},              // λ = 0.025·100/101, above the share of the other
+	}
+	for name, tt := range tests {
+		if got, ok := UnchangedBound95(tt.sizes); !ok || !near(got, tt.want, 1e-12) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+	if _, ok := UnchangedBound95(nil); ok {
+		t.Error("no clusters: defined")
+	}
+}
+
+// TestUnchangedBound95_largest checks that no rates of the clusters, with which nothing changes with
+// a probability of 0.025, exceed the bound.
+func TestUnchangedBound95_largest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sizes := rapid.SliceOfN(rapid.IntRange(1, 1000), 1, 30).Draw(t, "sizes")
+		parts := rapid.SliceOfN(rapid.Float64Range(1e-6, 1), len(sizes), len(sizes)).Draw(t, "parts")
+		total, all, sum := 0, 0.0, 0.0
+		for i := range sizes {
+			total, all = total+sizes[i], all+parts[i]
+		}
+		for i := range sizes { // Σ −ln(1−q) = −ln 0.025
+			sum += float64(sizes[i]) / float64(total) * (1 - math.Pow(0.025, parts[i]/all))
+		}
+		if bound, ok := UnchangedBound95(sizes); !ok || sum > bound+1e-9 || bound > 1 {
+			t.Errorf("%v exceeds %v", sum, bound)
+		}
+	})
+}
+
 func TestPower(t *testing.T) {
 	// sd 0.24 over 60 pairs, quantiles of t with 59 degrees of freedom 2.000995 and
 	// 0.847768: 2.848763·0.24/√60 = 0.088265. With 5, 2.570582 + 0.919544 = 3.490126.

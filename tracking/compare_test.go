@@ -71,3 +71,29 @@ func TestCompareScores_beside(t *testing.T) {
 		}
 	}
 }
+
+// TestVerification_mayResolve: what is missing may still arrive. What differs may only change if it
+// was sent again, and nobody has to decide about it.
+func TestVerification_mayResolve(t *testing.T) {
+	tests := map[string]struct {
+		kinds     []Kind
+		undecided int
+		sent      bool
+		want      bool
+	}{
+		"missing":                     {[]Kind{MissingSpan, MissingScore}, 0, false, true},
+		"missing and different":       {[]Kind{MissingSpan, ChangedScore}, 0, false, false},
+		"different, sent again":       {[]Kind{ChangedScore}, 0, true, true},
+		"different, one not sent":     {[]Kind{ChangedScore, DoubledScore}, 1, true, false},
+		"missing, with one undecided": {[]Kind{MissingScore}, 1, true, true},
+	}
+	for name, tt := range tests {
+		v := Verification{Counts: map[Kind]int{}, NeedsDecisionCount: tt.undecided}
+		for _, kind := range tt.kinds {
+			v.Counts[kind]++
+		}
+		if got := v.mayResolve(tt.sent); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -45,6 +45,15 @@ func TestUsageDetails(t *testing.T) {
 	}
 }
 
+// TestMarkFailed: a failed span has the status of OpenTelemetry, and level and message of Langfuse.
+func TestMarkFailed(t *testing.T) {
+	var span langfuse.Span
+	markFailed(&span, "cut \xff")
+	if !span.Failed || span.StatusMessage != "cut \ufffd" || len(span.Attributes) != 2 {
+		t.Errorf("%+v", span)
+	}
+}
+
 // TestJSONField: a value too large for a server is replaced by its size, its hash and its
 // beginning, as JSON and in whole characters.
 func TestJSONField(t *testing.T) {

@@ -114,6 +114,9 @@ func (g gold) judge(a Answer) judgement {
 		case a.Kind != x.EmptyResultKind:
 			r.why = fmt.Sprintf("the result is %s, expected is %s", a.Kind, x.EmptyResultKind)
 		}
+		if r.why != "" && len(a.Failures) > 0 {
+			r.why += ": " + a.Failures[0].Message
+		}
 		return r
 	}
 	r.wanted = len(g.GoldSpans)

@@ -28,7 +28,8 @@ import (
 
 func benchActions() []settings.Action {
 	asJSON := settings.JSONFlag()
-	dataset := &urfave.StringSliceFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "read cases from `FILE`; may be repeated"}
+	dataset := &urfave.StringSliceFlag{Name: "dataset", Aliases: []string{"d"},
+		Usage: "cases are in `FILE`; bench run reads several, bench add appends to one"}
 	strict := &urfave.BoolFlag{Name: "strict", Usage: "also check the grammar of caseId and packId"}
 	return []settings.Action{
 		{Name: "run", Usage: "experiment bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN] [--resume]",

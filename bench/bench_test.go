@@ -63,7 +63,7 @@ func TestSuite(t *testing.T) {
 	if wrong := checkDatasets(t, smoke, regression); wrong != "" {
 		t.Error(wrong)
 	}
-	const record = `{"caseId":"my-case-1","category":"harbours","documentText":"The ferry Aurora sails.","instructions":"Extract ships.","targetSchema":{},` +
+	const record = `{"caseId":"added by TestSuite","category":"harbours","documentText":"The ferry Aurora sails.","instructions":"Extract ships.","targetSchema":{},` +
 		`"providerResponseText":"{\"extractions\":[{\"extractionClass\":\"ship\",\"quote\":\"Aurora\",\"charStart\":10,\"charEnd\":16}]}",` +
 		`"expected":{"emptyResultKind":"non_empty","minExtractions":1,"maxExtractions":1},"sourceUrl":"https://example.org","packId":"mine"}`
 	for name, c := range map[string]struct{ record, wrong string }{

@@ -277,7 +277,8 @@ func (f fields) schema(c Case) {
 
 func (f fields) expected(x *Expected) {
 	var values map[string]json.RawMessage
-	if x == nil || json.Unmarshal(f.values["expected"], &values) != nil {
+	raw := f.values["expected"]
+	if x == nil || json.Unmarshal(raw, &values) != nil || json.Unmarshal(raw, x) != nil { // value said why
 		return
 	}
 	switch {

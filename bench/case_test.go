@@ -37,10 +37,10 @@ func TestParse_malformed(t *testing.T) {
 		return map[string]any{"emptyResultKind": kind, "minExtractions": least, "maxExtractions": most}
 	}
 	for want, change := range map[string]map[string]any{
-		"caseId is missing": {"caseId": nil}, "caseId is empty": {"caseId": " "}, "caseId: expected a text": {"caseId": 7},
+		"caseId is missing": {"caseId": nil}, "caseId is empty": {"caseId": ""}, "caseId: expected a text": {"caseId": 7},
 		"duplicate caseId": {"caseId": first["caseId"]}, `caseId: "UPPER" is not of the form`: {"caseId": "UPPER"},
 		"category is missing": {"category": nil}, `category: "TODO" is a placeholder`: {"category": "TODO"},
-		"documentText is missing": {"documentText": nil}, "documentText is empty": {"documentText": ""},
+		"documentText is missing": {"documentText": nil}, "documentText is empty": {"documentText": " "},
 		"instructions is missing": {"instructions": nil}, `instructions: "tbd" is a placeholder`: {"instructions": "tbd"},
 		"targetSchema is missing": {"targetSchema": nil}, "targetSchema: expected an object": {"targetSchema": "x"}, "targetSchema: ": {"targetSchema": map[string]any{"type": 7}},
 		"no URLLoader registered":         {"targetSchema": map[string]any{"$ref": "file:///etc/passwd"}},
@@ -54,7 +54,7 @@ func TestParse_malformed(t *testing.T) {
 		"non_empty cannot have from 0 to 0":                {"expected": expected("non_empty", 0, 0)},
 		"empty_by_failure cannot have from 1 to 1":         {"expected": expected("empty_by_failure", 1, 1)},
 		`unknown field "minimum"`:                          {"expected": map[string]any{"emptyResultKind": "non_empty", "minExtractions": 1, "maxExtractions": 1, "minimum": 1}},
-		"expected.minExtractions: expected a whole number": {"expected": expected("non_empty", 1.5, 2)},
+		"expected.maxExtractions: expected a whole number": {"expected": expected("non_empty", 1, 1.5)},
 		"sourceUrl is missing":                             {"sourceUrl": nil}, `sourceUrl: "not a url" is not an address`: {"sourceUrl": "not a url"},
 		"packId is missing": {"packId": nil}, `packId: "pack" is not of the form`: {"packId": "pack"},
 		"sourceQuote has 281 characters": {"sourceQuote": strings.Repeat("é", 281)}, "sourceQuote is empty": {"sourceQuote": ""},
@@ -73,7 +73,7 @@ func TestParse_malformed(t *testing.T) {
 		maps.Copy(record, change)
 		maps.DeleteFunc(record, func(_ string, v any) bool { return v == nil })
 		_, err := bench.Parse(true, "r.jsonl", []byte(toJSON(t, first)+"\n\n"+toJSON(t, record)+"\n"))
-		if err == nil || !strings.Contains(err.Error(), "r.jsonl: line 3: ") || !strings.Contains(err.Error(), want) || err.(interface{ ExitCode() int }).ExitCode() != 64 {
+		if err == nil || strings.Count(err.Error(), "r.jsonl: line ") != 1 || !strings.Contains(err.Error(), "r.jsonl: line 3: ") || !strings.Contains(err.Error(), want) || err.(interface{ ExitCode() int }).ExitCode() != 64 {
 			t.Errorf("%v does not say %q at line 3", err, want)
 		}
 	}

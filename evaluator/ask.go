@@ -113,7 +113,7 @@ func parseObject(raw []byte) (map[string]json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(raw)
 	if !utf8.Valid(trimmed) || !json.Valid(trimmed) || trimmed[0] != '{' {
 		return nil, errors.New("that is not one JSON object, without NaN and in UTF-8 without a byte order mark; " +
-			"print all else to standard error")
+			"a program prints all else to standard error")
 	}
 	return dataset.ReadObject(trimmed)
 }

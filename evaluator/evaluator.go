@@ -283,7 +283,7 @@ const (
 func parseVerdict(raw []byte) (Verdict, error) {
 	fields, err := parseObject(raw)
 	if err != nil {
-		return Verdict{}, &Fault{NotJSON, fmt.Sprintf("%v; it printed %q", err, excerpt(raw)), nil}
+		return Verdict{}, &Fault{NotJSON, fmt.Sprintf("%v; the answer is %q", err, excerpt(raw)), nil}
 	}
 	var v Verdict
 	err = v.readScore(fields["score"])

@@ -258,7 +258,8 @@ func TestEvaluate_model(t *testing.T) {
 	})
 	e = newEvaluator(t, evaluator.Config{Model: refuses, Prompt: evaluator.DefaultPrompt()})
 	var fault *evaluator.Fault
-	if _, err := e.Evaluate(t.Context(), question); !errors.As(err, &fault) || fault.Kind != evaluator.NotJSON {
+	if _, err := e.Evaluate(t.Context(), question); !errors.As(err, &fault) || fault.Kind != evaluator.NotJSON ||
+		!strings.Contains(err.Error(), `a program prints all else to standard error; the answer is "I cannot say."`) {
 		t.Errorf("a model without a verdict: %v", err)
 	}
 }

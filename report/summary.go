@@ -345,7 +345,8 @@ func (v SummaryView) Facts() (list []Fact) {
 	}
 	for _, c := range v.Run.CustomScorers {
 		if c.Certified != "" {
-			add("evaluator", "", textutil.Line(c.Name)+" is certified: "+textutil.Line(c.Certified))
+			terms := strings.Split(strings.Replace(textutil.Line(c.Certified), "), ", "); ", 1), "; ")
+			add("evaluator", "", append([]string{textutil.Line(c.Name) + " is certified"}, terms...)...)
 		}
 	}
 	return list

@@ -345,7 +345,7 @@ func (v SummaryView) Facts() (list []Fact) {
 	}
 	for _, c := range v.Run.CustomScorers {
 		if c.Certified != "" {
-			terms := strings.Split(strings.Replace(textutil.Line(c.Certified), "), ", "); ", 1), "; ")
+			terms := strings.Split(textutil.Line(c.Certified), "; ")
 			add("evaluator", "", append([]string{textutil.Line(c.Name) + " is certified"}, terms...)...)
 		}
 	}

@@ -178,7 +178,7 @@ func (r *FixtureResult) setVerdict(cfg Config, allowed string) {
 // Terms describes the conditions of the certificate in one line.
 func (r Report) Terms() string {
 	labels := r.labels()
-	text := fmt.Sprintf("%s of each of %s (%d pass, %d fail, %d ambiguous), flip rate up to %s allowed, tolerance %s",
+	text := fmt.Sprintf("%s of each of %s (%d pass, %d fail, %d ambiguous); flip rate up to %s allowed, tolerance %s",
 		textutil.Counted(r.Runs, "run"), textutil.Counted(r.TotalFixtures, "fixture"), labels[Pass], labels[Fail], labels[Ambiguous], decimal(r.MaxFlipRate), decimal(r.ScoreTolerance))
 	if rate := r.Statistics.Certification.FlipRate; rate != nil {
 		text += fmt.Sprintf("; a flip rate of at most %.1f %% is certified", *rate*100)

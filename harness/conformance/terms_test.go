@@ -44,7 +44,7 @@ func TestReport_weak(t *testing.T) {
 		}
 	}
 	r := mustRun(t, conformance.Config{Fixtures: []conformance.Fixture{good, bad, half}, Runs: 4}, of)
-	if terms := r.Terms(); terms != "4 runs of each of 3 fixtures (1 pass, 1 fail, 1 ambiguous), flip rate up to 0 allowed, tolerance 0; a flip rate of at most 39.3 % is certified" {
+	if terms := r.Terms(); terms != "4 runs of each of 3 fixtures (1 pass, 1 fail, 1 ambiguous); flip rate up to 0 allowed, tolerance 0; a flip rate of at most 39.3 % is certified" {
 		t.Error(terms)
 	}
 }

@@ -102,7 +102,7 @@ func TestExtract_failures(t *testing.T) {
 		class           outcome.Class
 		message         string
 	}{
-		"garbage":           {"garbage", "x", outcome.InvalidOutput, "that is not a JSON object; the answer is one, on one line"},
+		"garbage":           {"garbage", "x", outcome.InvalidOutput, "that is not a JSON object on one line"},
 		"late answer":       {"late", "x", outcome.InvalidOutput, `answers request "0", asked was "1"`},
 		"200,000 entities":  {"many", "x", outcome.InvalidOutput, "it has 200000 entities and 0 relationships; the limit is 50000 of each"},
 		"a list":            {"raw", `[]`, outcome.InvalidOutput, "not a JSON object"},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -192,8 +193,8 @@ func TestCanWrite(t *testing.T) {
 	}
 }
 
-// TestTerminalWidth: a terminal whose cursor cannot be moved counts as none, so that no bar is drawn
-// on it.
+// TestTerminalWidth: a terminal without a size, or whose cursor cannot be moved, counts as none, so that
+// progress is printed in lines.
 func TestTerminalWidth(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil || runtime.GOOS != "linux" { // elsewhere this end of a terminal is none
@@ -202,11 +203,18 @@ func TestTerminalWidth(t *testing.T) {
 	defer terminal.Close()
 	defer func(before *os.File) { os.Stderr = before }(os.Stderr)
 	os.Stderr = terminal
-	for kind, want := range map[string]int{"xterm": 80, "dumb": 0} {
+	check := func(kind string, want int) {
+		t.Helper()
 		t.Setenv("TERM", kind)
 		if got := Process().Terminal(); got != want {
 			t.Errorf("TERM=%s: %d columns, want %d", kind, got, want)
 		}
+	}
+	check("xterm", 0)
+	resize := exec.Command("stty", "cols", "100", "rows", "30")
+	if resize.Stdin = terminal; resize.Run() == nil {
+		check("xterm", 100)
+		check("dumb", 0)
 	}
 }
 

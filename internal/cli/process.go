@@ -45,8 +45,8 @@ type Env struct {
 	Stdout io.Writer
 	Stderr io.Writer
 	Getenv func(string) string
-	// Terminal returns the width of the terminal of Stderr, 0 if there is none or if its cursor
-	// cannot be moved (TERM=dumb). The width may change between calls.
+	// Terminal returns the width of the terminal of Stderr, 0 if there is none, if it does not know its
+	// width, or if its cursor cannot be moved (TERM=dumb). The width may change between calls.
 	Terminal func() int
 }
 
@@ -62,10 +62,7 @@ func terminalWidth() int {
 	if !term.IsTerminal(fd) || os.Getenv("TERM") == "dumb" {
 		return 0
 	}
-	width, _, err := term.GetSize(fd)
-	if err != nil || width <= 0 {
-		return 80 // the terminal does not know its width, such as on a serial line
-	}
+	width, _, _ := term.GetSize(fd) // 0 on a serial line and in a container without a window: nothing draws a bar there
 	return width
 }
 

@@ -45,6 +45,24 @@ func TestUsageDetails(t *testing.T) {
 	}
 }
 
+// TestScoreFrom_ratio: a score has a ratio if the metadata has two counts.
+func TestScoreFrom_ratio(t *testing.T) {
+	for metadata, want := range map[string]*outcome.Ratio{
+		`{"numerator":3,"denominator":"4"}`:   {Num: 3, Den: 4},
+		`{"numerator":3}`:                     nil,
+		`{"denominator":4}`:                   nil,
+		`{"numerator":1.5,"denominator":4}`:   nil,
+		`{"numerator":3,"denominator":-4}`:    nil,
+		`{"numerator":3,"denominator":1e300}`: nil,
+		`["numerator"]`:                       nil,
+	} {
+		s, _ := scoreFrom(langfuse.Score{Metadata: json.RawMessage(metadata)})
+		if (s.Ratio == nil) != (want == nil) || want != nil && *s.Ratio != *want {
+			t.Errorf("%s: %+v, want %+v", metadata, s.Ratio, want)
+		}
+	}
+}
+
 // TestMarkFailed: a failed span has the status of OpenTelemetry, and level and message of Langfuse.
 func TestMarkFailed(t *testing.T) {
 	var span langfuse.Span

@@ -8,6 +8,7 @@
 package files
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -216,7 +217,14 @@ func ContextReader(ctx context.Context, r io.Reader) io.Reader {
 
 // Text reads text in UTF-8, or with a byte order mark in UTF-16, as UTF-8 without the mark. Editors of Windows write
 // the mark, and its PowerShell writes UTF-16.
-func Text(r io.Reader) io.Reader { return transform.NewReader(r, unicode.BOMOverride(transform.Nop)) }
+// Without a mark, reading is not split into small pieces, which made a long line slow.
+func Text(r io.Reader) io.Reader {
+	in := bufio.NewReader(r)
+	if first, _ := in.Peek(1); string(first) < "\xef" { // no mark begins like this; an error is repeated by later reads
+		return in
+	}
+	return transform.NewReader(in, unicode.BOMOverride(transform.Nop))
+}
 
 // Read returns the content of a file, opened by Open. A file with more than maxBytes bytes, a number
 // of whole MiB, is an error that includes the path.

@@ -132,6 +132,23 @@ func TestOpen_pipe(t *testing.T) {
 	}
 }
 
+// TestText checks that a byte order mark is removed, and that text without one is read in pieces as
+// large as asked for: with small ones, a Scanner looks through a long line again and again.
+func TestText(t *testing.T) {
+	for raw, want := range map[string]string{
+		"": "", "a": "a", "ï": "ï", "\xef\xbb\xbfa": "a", "\xff\xfea\x00": "a", "\xfe\xff\x00a": "a",
+	} {
+		if got, err := io.ReadAll(Text(strings.NewReader(raw))); err != nil || string(got) != want {
+			t.Errorf("%q: %q, %v", raw, got, err)
+		}
+	}
+	r, piece := Text(strings.NewReader(strings.Repeat("a", 1<<20))), make([]byte, 1<<16)
+	_, _ = r.Read(piece) // what was read to find a mark
+	if n, err := r.Read(piece); n != len(piece) || err != nil {
+		t.Errorf("read %d bytes, %v", n, err)
+	}
+}
+
 // TestContextReader checks that everything is read, and that reading ends with the context.
 func TestContextReader(t *testing.T) {
 	if all, err := io.ReadAll(ContextReader(t.Context(), strings.NewReader("some text"))); string(all) != "some text" || err != nil {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"unicode"
 
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
@@ -59,6 +60,8 @@ func NewAddress(cfg AddressConfig) (*Address, error) {
 		return nil, fmt.Errorf("the address cannot be read: %w", bad.Err)
 	case u.User != nil:
 		return nil, errors.New("the address holds a password, which would end up in metadata and reports: give a token by the environment instead")
+	case strings.ContainsFunc(cfg.Token, unicode.IsControl):
+		return nil, errors.New("the token in the environment contains a line break or another control character: copy it again")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("it must be an address with http:// or https:// and a host")
 	}

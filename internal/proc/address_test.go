@@ -63,6 +63,14 @@ func TestAddress(t *testing.T) {
 	}
 }
 
+// TestNewAddress_token checks that a token that no header can have is refused before anything is sent.
+func TestNewAddress_token(t *testing.T) {
+	_, err := NewAddress(AddressConfig{URL: "http://127.0.0.1", Token: "s3cr3t\n"})
+	if err == nil || !strings.Contains(err.Error(), "the token in the environment") || strings.Contains(err.Error(), "s3cr3t") {
+		t.Error(err)
+	}
+}
+
 // TestAddress_headers checks that headers are sent, also Host, which Go sends from another place.
 func TestAddress_headers(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

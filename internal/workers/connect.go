@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/textutil"
 )
@@ -66,7 +67,7 @@ type Conn struct {
 // no data of a run. Errors of the address have exit code 64. Those of the server have 69: it is
 // away, refuses the token, or has no JetStream.
 func Connect(ctx context.Context, cfg Config) (*Conn, error) {
-	shown, err := checkAddress(cfg)
+	shown, err := checkAddress(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +105,7 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 var notInSubject = textutil.Pattern(`[^0-9A-Za-z_-]`)
 
 // checkAddress checks address and credentials, and returns the address for messages.
-func checkAddress(cfg Config) (string, error) {
+func checkAddress(ctx context.Context, cfg Config) (string, error) {
 	var shown []string
 	for address := range strings.SplitSeq(cfg.Address, ",") {
 		u, err := url.Parse(strings.TrimSpace(address))
@@ -124,7 +125,7 @@ func checkAddress(cfg Config) (string, error) {
 		return "", cli.Usage("%s and %s are both set: leave one out", EnvToken, EnvCredentials)
 	}
 	if cfg.Credentials != "" {
-		content, err := os.ReadFile(cfg.Credentials)
+		content, err := files.Read(ctx, cfg.Credentials, files.MaxText)
 		if err != nil {
 			return "", cli.Usage("%s: %w", EnvCredentials, err)
 		}

@@ -588,6 +588,7 @@ func TestConnect(t *testing.T) {
 		"in clear":       {Config{Address: "nats://203.0.113.1:4222"}, 64, "documents would travel in clear: write tls://203.0.113.1:4222, or add --insecure"},
 		"a token in it":  {Config{Address: "nats://secret@127.0.0.1:4222"}, 64, "put the token into EXPERIMENT_WORKERS_TOKEN"},
 		"no credentials": {Config{Address: "nats://127.0.0.1:4222", Credentials: "/nowhere/x.creds"}, 64, "EXPERIMENT_WORKERS_CREDENTIALS"},
+		"not a file":     {Config{Address: "nats://127.0.0.1:4222", Credentials: os.DevNull}, 64, "EXPERIMENT_WORKERS_CREDENTIALS: " + os.DevNull + " is not a file"},
 		"nobody there":   {Config{Address: "nats://127.0.0.1:1"}, 69, "start one with nats-server -js"},
 		"wrong token":    {Config{Address: guarded.URL(), Token: "secret"}, 69, "refuses the token or credentials: check EXPERIMENT_WORKERS_TOKEN"},
 		"no JetStream":   {Config{Address: plain.URL()}, 69, "has no JetStream: start it with nats-server -js"},

@@ -122,11 +122,14 @@ type Scorer struct {
 // LoadGiven reads the file at path, or if that is "", the file that the variable
 // EXPERIMENT_CONFIG names. It returns the path of the file, or nothing if neither is set.
 func LoadGiven(path string, getenv func(string) string) (e Experiment, from string, err error) {
-	path = cmp.Or(path, getenv("EXPERIMENT_CONFIG"))
-	if path != "" {
-		e, err = Load(path)
+	from = cmp.Or(path, getenv("EXPERIMENT_CONFIG"))
+	if from != "" {
+		e, err = Load(from)
 	}
-	return e, path, err
+	if err != nil && path == "" {
+		err = fmt.Errorf("EXPERIMENT_CONFIG: %w", err)
+	}
+	return e, from, err
 }
 
 // Load reads an experiment file. Unknown keys, values of the wrong type and a second document are

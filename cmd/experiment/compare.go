@@ -44,7 +44,7 @@ func compareCommand(env cli.Env) *urfave.Command {
 			&urfave.Float64Flag{Name: "min-delta", Usage: "fail if the mean of the primary score changed by less than `X`, whatever its interval", DefaultText: "no limit"},
 			&urfave.IntFlag{Name: "max-regressions", Usage: "fail if more than `N` items got worse in the primary score", DefaultText: "no limit"},
 			&urfave.StringFlag{Name: "inconclusive", Usage: runs.InconclusiveUsage},
-			&urfave.IntFlag{Name: "changed", Usage: "show the `N` items that changed most", Value: 10},
+			&urfave.Uint64Flag{Name: "changed", Usage: "show the `N` items that changed most", Value: 10},
 			&urfave.Uint64Flag{Name: "seed", Usage: "seed `N` of the permutation test and the bootstrap", Value: 1},
 			&urfave.BoolFlag{Name: "sensitivity", Usage: "also score the outputs in other ways, and say whether the verdict stays the same"},
 			&urfave.StringFlag{Name: "html", Usage: "also write the comparison to `FILE`, as a web page"},
@@ -171,7 +171,7 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 	}
 	cfg := runs.Comparison()
 	cfg.Metric, cfg.ClusterBy, cfg.Gate = metric, c.String("cluster-by"), gate
-	cfg.Seed, cfg.MaxChanged = c.Uint64("seed"), cmp.Or(c.Int("changed"), -1)
+	cfg.Seed, cfg.MaxChanged = c.Uint64("seed"), cmp.Or(int(c.Uint64("changed")), -1)
 	return cfg, err
 }
 

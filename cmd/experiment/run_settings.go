@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -176,7 +177,7 @@ func readCommon(p *settings.Problems, s settings.Values, harness string, scores 
 // checkOutput adds a problem if the output, the value of flag, cannot be written or would replace a
 // file of read.
 func (c *runConfig) checkOutput(p *settings.Problems, flag string, read ...string) {
-	p.Join(runs.CheckOutputs(c.output, c.system.Record))
+	p.Join(cmp.Or(cli.CanWrite(c.system.Record), runs.CheckOutputs(c.output, c.system.Record)))
 	switch {
 	case c.output == "-" && c.report:
 		p.Add(true, "--%s - is not a file: --json prints the report on standard output", flag)

@@ -209,7 +209,8 @@ func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 		"the key is missing: set %s, or %s to a server that needs none", envOpenAIKey, EnvOpenAIBaseURL)
 	c.problems.Add(deployments && cfg.APIVersion == "", "Azure at https://NAME.openai.azure.com needs an api-version (%s) "+
 		"such as 2024-10-21, unless the base URL ends in %s", envAzureVersion, azureV1)
-	c.problems.Add(!cfg.Azure && cfg.APIVersion != "", "an api-version is only sent to Azure")
+	c.problems.Add(!cfg.Azure && cfg.APIVersion != "", "%s is for Azure only: set %s=azure too, or unset it",
+		envAzureVersion, envAPIType)
 	if cfg.Azure {
 		keyHeader, keyPrefix = "Api-Key", ""
 	}

@@ -491,7 +491,7 @@ func TestOpenAI_problems(t *testing.T) {
 	}{
 		"nothing":           {modelConfig{}, []string{"name is missing", "set OPENAI_API_KEY"}},
 		"blanks":            {modelConfig{Model: " ", BaseURL: "http://x"}, []string{"name is missing"}},
-		"everything":        {modelConfig{APIKey: secret.New("a\nb"), BaseURL: "localhost:8080", APIVersion: "1", Headers: map[string]secret.Secret{"a:": key, "b": secret.New("\x00")}}, []string{"http:// or https:// and a host", "the key (OPENAI_API_KEY)", `"a:" is not one`, `"b" contains`, "name is missing", "only sent to Azure"}},
+		"everything":        {modelConfig{APIKey: secret.New("a\nb"), BaseURL: "localhost:8080", APIVersion: "1", Headers: map[string]secret.Secret{"a:": key, "b": secret.New("\x00")}}, []string{"http:// or https:// and a host", "the key (OPENAI_API_KEY)", `"a:" is not one`, `"b" contains`, "name is missing", "OPENAI_API_VERSION is for Azure only: set OPENAI_API_TYPE=azure"}},
 		"azure":             {modelConfig{Model: "m", Azure: true}, []string{"(OPENAI_BASE_URL): it must be an address", "set OPENAI_API_KEY", "an api-version (OPENAI_API_VERSION)"}},
 		"version in a URL":  {modelConfig{Model: "m", APIKey: key, BaseURL: "https://x/v1?api-version=1"}, []string{"must not have a query"}},
 		"password in a URL": {modelConfig{Model: "m", APIKey: key, BaseURL: "https://u:" + contractKey + "@x/v1"}, []string{"holds a password"}},

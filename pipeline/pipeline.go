@@ -312,7 +312,7 @@ func Record(ctx context.Context, model Model, req Request, call *outcome.Call) (
 	call.Started = time.Now().UTC()
 	call.Input, req.Sent = nil, &call.Input
 	res, err = model.Generate(ctx, req)
-	call.Ended = time.Now().UTC()
+	call.Ended = call.Started.Add(time.Since(call.Started)) // also if the clock was set back
 	call.Parameters = marshal(req.Parameters)
 	if call.Input == nil {
 		call.Input = AppendMessages(nil, req.Messages)

@@ -224,7 +224,7 @@ func (e *External) exchange(ctx context.Context, name string, n int64, request [
 	span := outcome.Call{Name: name, Kind: "span", Provider: ExternalName, Model: e.cfg.Model, Attempts: 1, Started: time.Now().UTC()}
 	raw, err := e.ask(ctx, request)
 	err = e.checkFirst(ctx, n, err)
-	span.Ended = time.Now().UTC()
+	span.Ended = span.Started.Add(time.Since(span.Started)) // also if the clock was set back
 	if err == nil {
 		return readReport(raw, span)
 	}

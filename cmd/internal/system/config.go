@@ -117,6 +117,9 @@ func Read(p *settings.Problems, s settings.Values) Config {
 
 func readLimits(p *settings.Problems, s settings.Values) Limits {
 	c := Limits{Retries: p.Count("retries", s.Text("retries"), 0, 100), Cache: s.Text("cache")}
+	for _, flag := range []string{"budget-usd", "budget-tokens"} { // as --budget-usd "$BUDGET", which is not set
+		p.Add(s[flag].From == settings.FromFlag && s.Text(flag) == "", "--%s: the value is empty; without the flag there is no limit", flag)
+	}
 	bound := func(flag string) int { return p.Optional(flag, s.Text(flag), 1, math.MaxInt32) }
 	c.RPM, c.TPM, c.Tokens = bound("rpm"), bound("tpm"), bound("budget-tokens")
 	if text := s.Text("budget-usd"); text != "" {

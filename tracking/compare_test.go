@@ -97,3 +97,12 @@ func TestVerification_mayResolve(t *testing.T) {
 		}
 	}
 }
+
+// TestVerification_stillChanged: only what was different before, too, was sent again to no effect.
+func TestVerification_stillChanged(t *testing.T) {
+	before := Verification{Findings: []Finding{{Kind: ChangedScore, ScoreID: "a"}, {Kind: MissingScore, ScoreID: "b"}}}
+	after := Verification{Findings: []Finding{{Kind: ChangedScore, ScoreID: "a"}, {Kind: ChangedScore, ScoreID: "b"}, {Kind: MissingScore, ScoreID: "a"}}}
+	if got := after.stillChanged(before); len(got) != 1 || got[0] != &after.Findings[0] {
+		t.Errorf("%+v", got)
+	}
+}

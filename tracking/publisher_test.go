@@ -52,6 +52,8 @@ type world struct {
 	publication outcome.Publication
 	// uid is that of the runs that newRun makes, if it is not empty.
 	uid string
+	// trials is the number of their trials; 0 means 1. Outcomes are those of the first.
+	trials int
 	// started is when they began; zero if they do not say so.
 	started time.Time
 	// drop selects what the server accepts and loses.
@@ -193,7 +195,7 @@ func (w *world) newRunOf(t *testing.T, name string, n, done int) *runstore.Run {
 		t.Fatal(err)
 	}
 	run, err := runstore.Create(filepath.Join(t.TempDir(), "r.run"), outcome.Header{
-		RunUID: cmp.Or(w.uid, strings.Repeat("ab", 16)), Name: name, Trials: 1, Environment: outcome.SpanEnvironment,
+		RunUID: cmp.Or(w.uid, strings.Repeat("ab", 16)), Name: name, Trials: max(1, w.trials), Environment: outcome.SpanEnvironment,
 		Publication: w.publication, Harness: "extraction", Scorer: outcome.Scorer{Version: "1", Primary: "entity_f1"},
 		Dataset: outcome.Dataset{ID: source.ID(), Name: "d", Version: source.Version()}, Started: w.started,
 		System: outcome.System{Model: "m", Provider: "p"}, Project: w.server.Project.ID,

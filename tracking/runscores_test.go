@@ -26,7 +26,12 @@ func finish(t *testing.T, run *runstore.Run, ended time.Time) {
 // runScores reads the scores on the run itself from Langfuse.
 func (w *world) runScores(t *testing.T, run *runstore.Run) map[string]float64 {
 	t.Helper()
-	e, ok, err := run.Experiment(t.Context(), 1)
+	return w.trialScores(t, run, 1)
+}
+
+func (w *world) trialScores(t *testing.T, run *runstore.Run, trial int) map[string]float64 {
+	t.Helper()
+	e, ok, err := run.Experiment(t.Context(), trial)
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -71,6 +76,27 @@ func TestPublisher_runScores(t *testing.T) {
 	want["entity_f1_as_zero"], want["entity_f1_pooled"] = 13.0/28, 13.0/24
 	if diff := cmp.Diff(want, w.runScores(t, run)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestPublisher_runScoresOfTrials: each trial is a run of its own in Langfuse, with its own scores.
+func TestPublisher_runScoresOfTrials(t *testing.T) {
+	w := newWorld(t)
+	w.trials = 2
+	run := w.newRun(t, "base", 2)
+	for i := range 2 {
+		o := outcomeAt(i + 3) // of entity_f1 3/4 and 4/4
+		o.Item, o.Trial = itemID(i), 2
+		if err := run.Commit(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finish(t, run, start.Add(time.Minute))
+	w.mustPublish(t, run)
+	for trial, want := range map[int]float64{1: 0.125, 2: 0.875} { // (0 + 1/4)/2, (3/4 + 4/4)/2
+		if got := w.trialScores(t, run, trial); got["items_scored"] != 2 || got["entity_f1_pooled"] != want {
+			t.Errorf("trial %d: %v, want entity_f1_pooled %v", trial, got, want)
+		}
 	}
 }
 

@@ -93,7 +93,8 @@ func fillPublication(ctx context.Context, run *runstore.Reader, s *outcome.Summa
 		return err
 	}
 	if !run.Imported() { // exports do not say what was published
-		s.Published = &outcome.PublishedCount{Outcomes: int(counts.Published), Waiting: int(counts.Done - counts.Published)}
+		waiting := min(max(counts.Done-counts.Published, counts.ToWithdraw), counts.Done)
+		s.Published = &outcome.PublishedCount{Outcomes: int(counts.Done - waiting), Waiting: int(waiting)}
 	}
 	e, _, err := run.Experiment(ctx, 1)
 	s.Run.ID, s.Run.URL = e.ID, e.URL

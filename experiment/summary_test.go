@@ -1,10 +1,36 @@
 package experiment_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"extraction-experiment/experiment"
+	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
 )
+
+// TestSummarise_withdrawal: an item whose previous attempt still has scores in Langfuse is waiting.
+func TestSummarise_withdrawal(t *testing.T) {
+	ctx := t.Context()
+	path := filepath.Join(t.TempDir(), "r.run")
+	run, err := runstore.Create(path, outcome.Header{RunUID: "a", Name: "r", Project: "p", Trials: 1})
+	noError(t, err)
+	defer func() { noError(t, run.Close()) }()
+	noError(t, run.AddItems(ctx, itemsOf(t, 2)))
+	for oid, attempt := range []int{1, 1, 2} { // the third replaces the first
+		noError(t, run.Commit(ctx, outcome.Outcome{Item: []string{"i00", "i01"}[oid%2], Trial: 1, Attempt: attempt}))
+		noError(t, run.Ack(ctx, runstore.All, int64(oid+1)))
+	}
+	check := func(want outcome.PublishedCount) {
+		t.Helper()
+		if s, err := experiment.Summarise(ctx, run.Reader, nil, runstore.Brief); err != nil || *s.Published != want {
+			t.Errorf("%+v, want %+v, %v", s.Published, want, err)
+		}
+	}
+	check(outcome.PublishedCount{Outcomes: 1, Waiting: 1})
+	noError(t, run.Ack(ctx, runstore.Withdrawn, 1))
+	check(outcome.PublishedCount{Outcomes: 2})
+}
 
 func TestAllowance(t *testing.T) {
 	tests := []struct {

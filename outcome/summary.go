@@ -155,7 +155,7 @@ type GroupStat struct {
 // PublishedCount is the number of outcomes that Langfuse has acknowledged.
 type PublishedCount struct {
 	Outcomes int `json:"outcomes"` // link, spans and scores acknowledged
-	Waiting  int `json:"waiting"`  // others
+	Waiting  int `json:"waiting"`  // others, and those whose previous attempt still has scores in Langfuse
 }
 
 // Finish adds the data of the footer.

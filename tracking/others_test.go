@@ -6,10 +6,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
 )
 
 // TestModes_otherScores: another program scores a trace, its root span and the run, with names
@@ -41,6 +43,22 @@ func TestModes_otherScores(t *testing.T) {
 		query := langfuse.ScoresQuery{IDs: []string{"judge", "another-id", "another-mean"}}
 		if left := collect(t, s.client.ReadScores(t.Context(), s.server.Capabilities, query)); len(left) != 3 {
 			t.Errorf("%d of 3 scores of others are left: %+v", len(left), left)
+		}
+	})
+}
+
+// TestVerify_needsDecision: Verify does not wait for the score of another program to go away.
+func TestVerify_needsDecision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scene{newFakeWorld(t, embedded.Config{}), t, nil}
+		s.run = s.newRun(t, "base", 3)
+		s.mustPublish(t, s.run)
+		s.copyScore("theirs", s.score(t, s.trace(1, 1), "entity_f1"), 0.5)
+		cfg, began := s.verifyConfig(s.run), time.Now()
+		cfg.Wait.Timeout = time.Minute
+		verification, err := tracking.Verify(t.Context(), cfg)
+		if took := time.Since(began); err != nil || verification.Total() != 1 || verification.NeedsDecisionCount != 1 || took > 10*time.Second {
+			t.Errorf("after %s: %+v %v", took, verification.Findings, err)
 		}
 	})
 }

@@ -108,8 +108,8 @@ func newVerifier(cfg VerifyConfig, header outcome.Header) *verifier {
 	return &verifier{cfg: cfg, header: header, verified: map[int64]bool{}}
 }
 
-// poll compares repeatedly until nothing differs, until there was no progress for the time
-// of Wait, or until shortly before the deadline of ctx.
+// poll compares repeatedly until nothing differs but what a person has to decide, until there was
+// no progress for the time of Wait, or until shortly before the deadline of ctx.
 func (v *verifier) poll(ctx context.Context) (Verification, error) {
 	began := time.Now()
 	quiet, budget := cmp.Or(v.cfg.Wait.Timeout, langfuse.DefaultWaitTimeout), time.Duration(math.MaxInt64)
@@ -135,7 +135,7 @@ func (v *verifier) poll(ctx context.Context) (Verification, error) {
 		if seen = v.verification; v.cfg.OnVerification != nil {
 			v.cfg.OnVerification(seen)
 		}
-		return seen.OK() || time.Since(lastArrival) >= quiet, nil
+		return seen.Repairable() == 0 || time.Since(lastArrival) >= quiet, nil
 	})
 	_, late := errors.AsType[*langfuse.NotYetError](err)
 	switch {

@@ -187,8 +187,8 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 			textutil.Line(j.Model), j.Wrong, j.Right, j.Unusable, costParts(j.CostUSD, 0, "item")[0]))
 	}
 	if q := a.Queue; q != nil {
-		p.notes(fmt.Sprintf("queue %s: %s of %s added, %s%d there already, %d failed",
-			textutil.Line(q.Name), textutil.Counted(q.Added, "trace"), textutil.Line(q.Run),
+		p.notes(fmt.Sprintf("queue %s: %s%s added, %s%d there already, %d failed",
+			textutil.Line(q.Name), textutil.Counted(q.Added, "trace"), textIf(q.Run != "", " of "+textutil.Line(q.Run)),
 			textIf(q.Reopened > 0, fmt.Sprintf("%d with new findings opened again, ", q.Reopened)), q.Existing, q.Failed))
 	}
 	return p.writeTo(w)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,5 +25,15 @@ func TestAudit_Moves(t *testing.T) {
 	a.Systems = []harness.AuditedSystem{{Name: "a", Moves: map[string]float64{scoring.EntityF1: 0.0004}}, {Name: "b"}}
 	if d := cmp.Diff([]Row{{Cells: []string{"a", "+0.0004", "0.000"}}}, a.Moves().Rows); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestAuditText_queue: without findings, the line of the queue names no run.
+func TestAuditText_queue(t *testing.T) {
+	for run, want := range map[string]string{"": "queue q: 0 traces added, 0 there", "r": "queue q: 0 traces of r added, 0 there"} {
+		var b strings.Builder
+		if err := AuditText(&b, Audit{Queue: &Queued{Name: "q", Run: run}}, Options{}); err != nil || !strings.Contains(b.String(), want) {
+			t.Errorf("%q, want %q, %v", b.String(), want, err)
+		}
 	}
 }

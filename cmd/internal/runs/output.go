@@ -308,21 +308,22 @@ func StillMissing(env cli.Env) func(tracking.Verification) {
 	}
 }
 
-// Status is a line on a terminal that shows the progress of a command, once it takes more
-// than a second. It writes nothing elsewhere. The zero value shows nothing. It is not safe
-// for concurrent use.
+// Status shows the progress of a command that takes more than a second: on a terminal in a line that
+// changes, elsewhere in a line every five seconds. The zero value shows nothing. It is not safe for
+// concurrent use.
 type Status struct {
 	env              cli.Env
-	started, written time.Time // written is zero while there is no line
+	started, written time.Time
+	drawn            bool // there is a line on the terminal
 }
 
-// NewStatus returns a Status on the terminal of env, which shows nothing yet.
+// NewStatus returns a Status on the standard error of env, which shows nothing yet.
 func NewStatus(env cli.Env) *Status { return &Status{env: env} }
 
 // clearLine clears the line of the cursor.
 const clearLine = "\r\x1b[K"
 
-// Say changes the line, at most five times a second.
+// Say changes the line on a terminal, at most five times a second, or prints it.
 func (s *Status) Say(format string, args ...any) {
 	now := time.Now()
 	if s.started.IsZero() {
@@ -331,18 +332,22 @@ func (s *Status) Say(format string, args ...any) {
 	if s.env.Terminal == nil || now.Sub(s.started) < time.Second || now.Sub(s.written) < time.Second/5 {
 		return
 	}
+	text := textutil.Line(fmt.Sprintf(format, args...))
 	if width := s.env.Terminal(); width > 0 {
+		s.written, s.drawn = now, true
+		fmt.Fprint(s.env.Stderr, clearLine, textutil.Cut(text, width-2))
+	} else if now.Sub(s.started) >= lineInterval && now.Sub(s.written) >= lineInterval {
 		s.written = now
-		fmt.Fprint(s.env.Stderr, clearLine, textutil.Cut(textutil.Line(fmt.Sprintf(format, args...)), width-2))
+		fmt.Fprintln(s.env.Stderr, text)
 	}
 }
 
-// End clears the line. It is safe to repeat.
+// End clears the line on a terminal. It is safe to repeat.
 func (s *Status) End() {
-	if !s.written.IsZero() {
+	if s.drawn {
 		fmt.Fprint(s.env.Stderr, clearLine)
 	}
-	s.written = time.Time{}
+	s.drawn = false
 }
 
 // Watched returns list with the progress of reading it in s: how many of the run's outcomes

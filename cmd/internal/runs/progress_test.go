@@ -213,7 +213,8 @@ func TestScreen(t *testing.T) {
 }
 
 // TestStatus: a Status shows nothing in the first second, then five times a second a line
-// that fits the terminal, and leaves nothing behind.
+// that fits the terminal, and leaves nothing behind. Without a terminal, it prints a line every five
+// seconds.
 func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -238,11 +239,14 @@ func TestStatus(t *testing.T) {
 		}
 		out.Reset()
 		width = 0
-		time.Sleep(2 * time.Second)
-		s.Say("x")
+		s = NewStatus(cli.Env{Stderr: &out, Terminal: func() int { return width }})
+		for i := range 12 { // at 0, 1, 2, … 11 s
+			s.Say("%d\nof 12", i)
+			time.Sleep(time.Second)
+		}
 		s.End()
-		if out.Len() > 0 {
-			t.Errorf("written where there is no terminal: %q", out.String())
+		if got := out.String(); got != "5 of 12\n10 of 12\n" {
+			t.Errorf("written where there is no terminal: %q", got)
 		}
 	})
 }

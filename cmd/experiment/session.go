@@ -234,8 +234,8 @@ func failureError(cfg runConfig, r experiment.Result) error {
 	if cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		noun := report.SummaryView{Summary: s}.Noun()
 		retry := strings.Join(withName([]string{"--retry-failed"}, cfg.generatedName), " ")
-		return cli.Errorf(cli.ExitFailures, "%d of %d %ss of %s failed, %s allowed (--max-failures); %s gives them a new attempt",
-			s.Items.Failed, s.Items.Planned, noun, s.Run.Name, cfg.allowance, retry)
+		return cli.Errorf(cli.ExitFailures, "%s: %d of %d %ss failed, %s allowed (--max-failures); %s gives them a new attempt",
+			s.Run.Name, s.Items.Failed, s.Items.Planned, noun, cfg.allowance, retry)
 	}
 	return runs.UnansweredError(s)
 }

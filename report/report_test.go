@@ -69,7 +69,6 @@ func TestPValue(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	tests := map[string]string{
 		Count(0): "0", Count(999): "999", Count(1000): "1,000", Count(1234567): "1,234,567", Count(-12345): "-12,345",
-		textutil.Counted(1, "item"): "1 item", textutil.Counted(2000, "item"): "2,000 items",
 		Milliseconds(0.2): "200 µs", Milliseconds(1.25): "1.2 ms", Milliseconds(826.4): "826 ms",
 		Milliseconds(1234): "1.2 s", Milliseconds(99_960): "1m40s", Milliseconds(3_723_000): "1h2m3s",
 		Dollars(0): "$0.00", Dollars(12.345): "$12.35", Dollars(0.25): "$0.25", Dollars(0.00882): "$0.0088", Dollars(0.00042): "$0.00042",

@@ -64,7 +64,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	read := slices.Concat(candidates, []string{base, runs.BaselineFile}, c.StringSlice("gate"))
-	if err := runs.CanWriteBeside("--html", c.String("html"), read...); err != nil {
+	if err := runs.CanWriteFile("--html", c.String("html"), read...); err != nil {
 		return err
 	}
 	ctx := c.Context

@@ -173,7 +173,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 	for _, sweepRun := range sweepRuns {
 		cfg := readRun(p, sweepRunSettings(s, sweepRun), scores)
 		cfg.sweepRun, cfg.system.Bare, cfg.system.Limits.Limiters = true, sweepRun.Bare, limiters
-		p.Join(cfg.system.CheckBaseline(), runs.CanWriteBeside("--html", cfg.html, append(s.All("gate"), cfg.Dataset,
+		p.Join(cfg.system.CheckBaseline(), runs.CanWriteFile("--html", cfg.html, append(s.All("gate"), cfg.Dataset,
 			s.Text("config"), cfg.system.PromptFile, cfg.system.Model)...))
 		cfgs = append(cfgs, cfg)
 	}

@@ -146,7 +146,7 @@ func TestInbox_idle(t *testing.T) {
 }
 
 // TestInbox_idleFullDisk checks the pauses of SettleIdle if messages cannot be stored: it tries
-// after 2 s, as there was a request before the first second, and after pauses of 2, 4 and 8 s more.
+// after 2, 4, 8 and 16 s; in the first second there was a request.
 func TestInbox_idleFullDisk(t *testing.T) {
 	r := newTestServer(t, Config{Path: t.TempDir() + "/s.db"})
 	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", strings.Repeat("i", 1<<20)))))

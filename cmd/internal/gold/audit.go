@@ -133,7 +133,7 @@ func (a *auditor) report(c *urfave.Context, result harness.AuditResult, decided 
 // checkAuditFlags checks the combination of flags and arguments.
 func checkAuditFlags(c *urfave.Context) error {
 	read := append(c.Args().Slice(), c.StringSlice("decisions")...)
-	problems := textutil.Problems{runs.CanWriteBeside("--html", c.String("html"), read...)}
+	problems := textutil.Problems{runs.CanWriteFile("--html", c.String("html"), read...)}
 	problems.Add(c.NArg() == 0, "audit takes two runs or more, or one of several trials; experiment runs lists them")
 	for _, name := range c.Args().Slice() {
 		problems.Add(strings.HasPrefix(name, runs.InLangfuse), outputsNeeded, name)

@@ -153,8 +153,8 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	junit, page := k.values.Text("junit"), k.values.Text("html")
 	read := append(k.values.All("gate"), k.values.Text("base"), k.dataset, path, runValues.Text("prompt-file"),
 		runValues.Text("model"), BaselineFile)
-	p.Join(CanWriteBeside("--junit", junit, read...))
-	p.Join(CanWriteBeside("--html", page, read...))
+	p.Join(CanWriteFile("--junit", junit, read...))
+	p.Join(CanWriteFile("--html", page, read...))
 	p.Join(CheckOutputs(runValues.Text("output"), runValues.Text("record"), junit, page))
 	k.runArgs = []string{"run", "--name=" + k.candidate}
 	for _, s := range runTable {

@@ -82,8 +82,8 @@ func CanWrite(path string, read ...string) error {
 	return canReplace(path, read, hiddenContent, runContent, exportContent)
 }
 
-// CanWriteBeside is CanWrite for the file of a flag that writes beside the report on standard output.
-func CanWriteBeside(flag, path string, read ...string) error {
+// CanWriteFile is CanWrite for a flag that takes no - for standard output, which has the report.
+func CanWriteFile(flag, path string, read ...string) error {
 	if path == "-" {
 		return cli.Usage("%s takes a file: standard output has the report", flag)
 	}
